@@ -1,0 +1,1 @@
+"""BlendFusion: language-model functions inside SQL and DataFrames, on Apache DataFusion."""

@@ -1,0 +1,84 @@
+"""The tree of errors, each written for the person who meets it.
+
+BlendFusionError
+├── QueryError            the text of a query or a call is wrong (before any model call)
+│   └── ArgumentError     an argument of an ingredient is wrong
+├── OptionError           a setting of a session is unknown or out of range
+├── ModelError            something about a model
+│   ├── ModelNotFound     no such model, file, back end or weights (before any model call)
+│   └── ModelFailed       the model could not answer; ``retryable`` says whether to try again
+├── AnswerError           a value got no valid answer and the call says on_error => 'raise'
+└── PlanError             the planner met a plan that it does not understand (never seen by a
+                          user: the plain path takes over, and EXPLAIN says why)
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class BlendFusionError(Exception):
+    """Base of all errors of BlendFusion: what was asked, what is possible, what to do.
+
+    ``hint`` is printed on a line of its own.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        self.message = message
+        self.hint = hint
+        super().__init__(message if hint is None else f"{message}\nHint: {hint}")
+
+
+class QueryError(BlendFusionError):
+    """The text of a query is wrong; raised before any model call."""
+
+
+class ArgumentError(QueryError):
+    """An argument of an ingredient is wrong; raised before any model call."""
+
+
+class OptionError(BlendFusionError):
+    """A setting of a session is unknown or out of range."""
+
+
+class ModelError(BlendFusionError):
+    """Something about a model. ``retryable``: the same request may succeed later."""
+
+    retryable = False
+
+
+class ModelNotFound(ModelError):
+    """No such model, file, back end or weights; raised before any model call."""
+
+
+class ModelFailed(ModelError):
+    """The model could not answer."""
+
+    def __init__(self, message: str, *, hint: str | None = None, retryable: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.retryable = retryable
+
+
+class AnswerError(BlendFusionError):
+    """A value got no valid answer, and the call says ``on_error => 'raise'``."""
+
+
+class PlanError(BlendFusionError):
+    """The planner met a plan that it cannot rewrite; the plain path takes over."""
+
+
+def close_matches(name: str, known: Iterable[str]) -> str:
+    """A sentence that names what was probably meant, or lists what exists ('' if nothing does).
+
+    >>> close_matches("llm_fliter", ["llm_filter", "llm_map"])
+    "Did you mean 'llm_filter'?"
+    """
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    if near:
+        return f"Did you mean '{near[0]}'?"
+    if not names:
+        return ""
+    shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+    return f"Known: {shown}."

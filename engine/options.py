@@ -1,0 +1,101 @@
+"""Every setting of a session: its unit, its default, its name. A leaf that imports nothing of ours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Literal, get_args
+
+from blendfusion.errors import OptionError, close_matches
+
+OnError = Literal["null", "raise"]
+Calibration = Literal["prior", "column", "none"]
+Progress = Literal["auto", "on", "off"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Settings of one session; never of the process. ``connect(**options)`` takes them by name.
+
+    Planning and execution
+        planner: False runs every query with the plain functions (same answers, not minimal).
+        chunk_rows: most rows of one chunk of a pipeline.
+        first_chunk_rows: rows of the first chunk where a LIMIT may end the work early;
+            chunks double from there.
+        on_error: what a value without a valid answer becomes: NULL, or an error.
+        progress: a progress bar on standard error: only on a terminal ("auto"), always, never.
+
+    Local models (llama.cpp)
+        n_ctx: context window in tokens (0: what the model was trained for, at most 8192).
+        n_gpu_layers: layers on the GPU (-1: all, 0: none).
+        threads: CPU threads (0: the number of cores, never more).
+        max_tokens: most tokens of one free-text answer.
+        shots: worked examples of ours in the prompt, for models that were helped by them.
+        calibration: what option scores are corrected by: "prior" (content-free inputs and a fixed
+            bank of neutral texts; an answer never depends on its neighbours), "column" (the mean
+            over the values asked together; then part of the cache key), "none".
+
+    HTTP models
+        timeout_seconds: of one request.
+        concurrency: requests in flight.
+    """
+
+    planner: bool = True
+    chunk_rows: int = 65_536
+    first_chunk_rows: int = 16
+    on_error: OnError = "null"
+    progress: Progress = "auto"
+    n_ctx: int = 0
+    n_gpu_layers: int = 0
+    threads: int = 0
+    max_tokens: int = 128
+    shots: bool = True
+    calibration: Calibration = "prior"
+    timeout_seconds: float = 120.0
+    concurrency: int = 16
+
+    def with_(self, **changes: object) -> Options:
+        """These options with some changed; unknown names and wrong values raise OptionError."""
+        for name, value in changes.items():
+            _check(name, value)
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "on_error": get_args(OnError),
+    "calibration": get_args(Calibration),
+    "progress": get_args(Progress),
+}
+_AT_LEAST = {
+    "chunk_rows": 1,
+    "first_chunk_rows": 1,
+    "n_ctx": 0,
+    "n_gpu_layers": -1,
+    "threads": 0,
+    "max_tokens": 1,
+    "concurrency": 1,
+}
+
+
+def _check(name: str, value: object) -> None:
+    known = {f.name: f for f in fields(Options)}
+    if name not in known:
+        raise OptionError(f"unknown option '{name}'", hint=close_matches(name, known))
+    if name in _CHOICES:
+        if value not in _CHOICES[name]:
+            raise OptionError(
+                f"option {name}={value!r} is not possible",
+                hint=f"Choose one of {', '.join(map(repr, _CHOICES[name]))}.",
+            )
+    elif name in _AT_LEAST:
+        if not isinstance(value, int) or isinstance(value, bool) or value < _AT_LEAST[name]:
+            raise OptionError(
+                f"option {name}={value!r} is not possible",
+                hint=f"{name} is a whole number, at least {_AT_LEAST[name]}.",
+            )
+    elif name == "timeout_seconds":
+        if not isinstance(value, int | float) or isinstance(value, bool) or value <= 0:
+            raise OptionError(
+                f"option {name}={value!r} is not possible", hint="A positive number of seconds."
+            )
+    elif not isinstance(value, bool):
+        raise OptionError(f"option {name}={value!r} is not possible", hint="True or False.")

@@ -1,0 +1,149 @@
+"""The nouns that cross folders: a leaf that imports nothing of ours.
+
+Every noun is a frozen dataclass that can be compared and hashed, so that two equal
+requests are one question to the model and one entry of the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Literal
+
+ConstraintKind = Literal[
+    "text", "boolean", "integer", "number", "date", "timestamp", "choice", "regex", "list"
+]
+
+FinishReason = Literal["complete", "length", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What an answer may look like.
+
+    Answers are exchanged as canonical text: ``true``/``false`` for a boolean, decimal digits for
+    integer and number, ISO 8601 for date (``2024-02-29``) and timestamp (``2024-02-29T12:30:00``),
+    the option itself for a choice, a JSON array of strings for a list.
+    """
+
+    kind: ConstraintKind = "text"
+    options: tuple[str, ...] = ()
+    """The closed set of a choice, in the order in which the user wrote it."""
+    pattern: str | None = None
+    """The regular expression (whole match, Rust/RE2 syntax) of kind ``regex``."""
+    item: Constraint | None = None
+    """What each element of a list may look like."""
+    literals: tuple[str, ...] = ()
+    """Literals that the query compares the answer with; shown to the model as examples."""
+
+    def __str__(self) -> str:
+        if self.kind == "choice":
+            shown = ", ".join(self.options[:4]) + (", …" if len(self.options) > 4 else "")
+            return f"one of {{{shown}}}"
+        if self.kind == "regex":
+            return f"/{self.pattern}/"
+        if self.kind == "list":
+            return f"list of {self.item}"
+        return self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A worked example of the user's: the values of one request and the right answer, as text."""
+
+    values: tuple[str, ...]
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One question with its constraint: all that the requests of one call have in common."""
+
+    ingredient: str
+    """The name of the function that asks, e.g. ``llm_filter``."""
+    question: str
+    """The question as the user wrote it; may hold ``{}`` or ``{column}`` placeholders."""
+    constraint: Constraint = field(default_factory=Constraint)
+    columns: tuple[str, ...] = ()
+    """The names of the values, one a value; '' where an expression has none."""
+    examples: tuple[Example, ...] = ()
+    aggregate: bool = False
+    """True: a request's values are the rows of one context, any number of them.
+    False: a request's values are the columns of one row, as many as ``columns``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A task put to one tuple of values: equal requests share one answer.
+
+    A value that is NULL in a tuple of several is None and is left out of the prompt.
+    """
+
+    task: Task
+    values: tuple[str | None, ...]
+
+    @property
+    def ingredient(self) -> str:
+        return self.task.ingredient
+
+    @property
+    def question(self) -> str:
+        return self.task.question
+
+    @property
+    def constraint(self) -> Constraint:
+        return self.task.constraint
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What was asked and spent. The same noun for an estimate and for a measurement.
+
+    ``values`` counts requests that reached a model, ``cached`` those answered from the cache,
+    ``calls`` the batches (or HTTP requests) they went in. ``prompt_tokens`` counts every token of
+    every prompt, ``evaluated_tokens`` those that the model really computed (a shared prefix
+    counts once). ``seconds`` is time spent inside the model.
+    """
+
+    values: int = 0
+    cached: int = 0
+    failed: int = 0
+    calls: int = 0
+    prompt_tokens: int = 0
+    evaluated_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A model's answer to one request: canonical text, or an error for that request alone."""
+
+    text: str | None
+    finish: FinishReason = "complete"
+    logprob: float | None = None
+    """Natural logarithm of the probability of the chosen option, among the options."""
+    usage: Usage = field(default_factory=Usage)
+    error: str | None = None
+
+    @staticmethod
+    def failed(reason: str, usage: Usage | None = None) -> Answer:
+        return Answer(None, finish="error", error=reason, usage=usage or Usage())
+
+    def with_usage(self, usage: Usage) -> Answer:
+        return replace(self, usage=usage)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """How a model presents itself in EXPLAIN, in the trace and in the cache key."""
+
+    name: str
+    fingerprint: str
+    """Changes whenever weights, prompts or settings change in a way that may change an answer."""
+    window: int
+    """Longest prompt plus answer, in tokens."""
+    settings: Mapping[str, str] = field(default_factory=dict, hash=False)

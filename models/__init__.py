@@ -1,0 +1,1 @@
+"""Models: the protocol, the back ends, and the policies that wrap them."""

@@ -1,0 +1,47 @@
+"""The protocol of a model: one method that answers a batch of requests of one task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from blendfusion.types import Answer, ModelInfo, Task
+
+Values = tuple[str | None, ...]
+"""The values of one request: see ``blendfusion.types.Request``."""
+
+
+@runtime_checkable
+class Model(Protocol):
+    """Answers requests. A back end and every policy around one have this shape."""
+
+    @property
+    def info(self) -> ModelInfo:
+        """Who this is. Cheap after the first use; the first may load the model."""
+        ...
+
+    @property
+    def batch_size(self) -> int:
+        """How many requests one ``answer`` should get for the model to be driven well.
+
+        More are allowed; fewer waste throughput. The caller may interrupt between batches.
+        """
+        ...
+
+    def count_tokens(self, text: str) -> int:
+        """Tokens of ``text`` alone, without template or special tokens; an upper estimate will do."""
+        ...
+
+    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
+        """Answer ``task`` for each tuple of values.
+
+        Returns one answer a tuple, in order. The text of an answer is canonical (see
+        ``Constraint``) and inside the task's constraint, else it is an error for that tuple alone.
+        Raises ``ModelNotFound`` if the model cannot be had, ``ModelFailed`` if it broke as a
+        whole; never for a single value.
+        """
+        ...
+
+    def close(self) -> None:
+        """Free what the model holds. May be called twice; the model may be used again after."""
+        ...
