@@ -1,0 +1,69 @@
+"""Runs a coroutine to its end in a thread of its own, which never outlives the call."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def run_confined(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """The result of ``work()``, or what it raised.
+
+    A thread of its own, because the caller's may already run an event loop (a notebook). When the
+    caller is interrupted, the coroutine is cancelled, what it opened is closed, and the thread has
+    ended before the KeyboardInterrupt goes on.
+    """
+    results: list[T] = []
+    raised: list[BaseException] = []
+    started, finished = threading.Event(), threading.Event()
+    handle: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = []
+
+    async def noted() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        handle.append((asyncio.get_running_loop(), task))
+        started.set()
+        return await work()
+
+    def run() -> None:
+        try:
+            results.append(asyncio.run(noted()))
+        except BaseException as error:
+            raised.append(error)
+        finally:
+            started.set()
+            finished.set()
+
+    thread = threading.Thread(target=run, name="blendfusion-http", daemon=True)
+    thread.start()
+    try:
+        _wait(finished)
+    except BaseException:
+        started.wait()
+        for loop, task in handle:
+            _cancel(loop, task)
+        raise
+    finally:
+        _wait(finished)
+        thread.join()
+    if raised:
+        raise raised[0]
+    return results[0]
+
+
+def _cancel(loop: asyncio.AbstractEventLoop, task: asyncio.Task[T]) -> None:
+    try:
+        loop.call_soon_threadsafe(task.cancel)
+    except RuntimeError:  # it ended in the meantime, and its loop is closed
+        return
+
+
+def _wait(finished: threading.Event) -> None:
+    # Not Thread.join: interrupted, it takes a running thread for ended (CPython before 3.13). In
+    # slices: a wait without an end cannot be interrupted on every platform.
+    while not finished.wait(0.2):
+        pass

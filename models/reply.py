@@ -1,0 +1,109 @@
+"""Reads what a chat model replied as canonical text: lenient about form, strict about content."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
+
+from blendfusion.models.canonical import canonical
+from blendfusion.models.constraint import closed_set, holds
+from blendfusion.types import Constraint
+
+FIELD = "answer"
+"""The one field of the JSON object that a server may be asked to reply with."""
+
+_THOUGHT = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
+_FENCE = re.compile(r"```\w*\n(.*?)\n?```", re.DOTALL)
+_THOUSANDS = re.compile(r"[-+]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?")
+_NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]+)?")
+_TRUTH = {"true": "true", "yes": "true", "false": "false", "no": "false"}
+
+
+def read_reply(reply: str, constraint: Constraint) -> str | None:
+    """The canonical answer that ``reply`` states, or None if it states none within ``constraint``.
+
+    Undone are wrappings (a JSON object with the field "answer", quotes, code fences, thoughts
+    before the answer) and spellings of the same value; nothing is guessed from a sentence.
+
+    >>> read_reply('{"answer": "Yes."}', Constraint("boolean"))
+    'true'
+    >>> read_reply("1,234", Constraint("integer"))
+    '1234'
+    >>> read_reply("probably 3", Constraint("integer")) is None
+    True
+    """
+    for candidate in _candidates(reply, constraint):
+        if candidate and holds(constraint, candidate):
+            return candidate
+    return None
+
+
+def _candidates(reply: str, constraint: Constraint) -> Iterator[str]:
+    text = _THOUGHT.sub("", reply, count=1).strip()
+    fenced = _FENCE.fullmatch(text)
+    if fenced:
+        text = fenced[1].strip()
+    stated = _stated(text, constraint)
+    if stated is not None:
+        text = stated.strip()
+    yield text
+    if constraint.kind == "text":
+        return
+    bare = text.strip("\"'`*. \t\n")
+    yield bare
+    yield from _spellings(bare, constraint)
+
+
+def _stated(text: str, constraint: Constraint) -> str | None:
+    """The value of a JSON reply as text; None if the reply is not one of our forms of JSON."""
+    try:
+        value = json.loads(text, parse_float=Decimal)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(value, dict) and FIELD in value:
+        value = value[FIELD]
+    elif constraint.kind == "text":  # text that happens to be JSON is the answer itself
+        return None
+    if isinstance(value, list):
+        plain = all(isinstance(element, str | int | Decimal) for element in value)
+        return canonical(value, constraint) if plain else None
+    if isinstance(value, str | int | Decimal):
+        return canonical(value, constraint)
+    return None
+
+
+def _spellings(text: str, constraint: Constraint) -> Iterator[str]:
+    kind = constraint.kind
+    if kind == "boolean":
+        yield _TRUTH.get(text.casefold(), "")
+    elif kind in ("integer", "number"):
+        yield _number(text, constraint)
+    elif kind in ("date", "timestamp"):
+        yield _moment(text, constraint)
+    elif kind == "choice":
+        same = [o for o in closed_set(constraint) or () if o.casefold() == text.casefold()]
+        if len(same) == 1:
+            yield same[0]
+
+
+def _number(text: str, constraint: Constraint) -> str:
+    if _THOUSANDS.fullmatch(text):
+        text = text.replace(",", "")
+    if not _NUMBER.fullmatch(text):
+        return ""
+    try:
+        return canonical(Decimal(text), constraint)
+    except InvalidOperation:
+        return ""
+
+
+def _moment(text: str, constraint: Constraint) -> str:
+    try:
+        moment = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return ""
+    # A zone stays, and is refused: dropping it would change the moment.
+    return canonical(moment, constraint)

@@ -1,0 +1,109 @@
+"""The forms in which servers take a constraint: an ordered table, tried from the first on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from blendfusion.models.constraint import Json, closed_set, holds, regex_of, schema_of
+from blendfusion.models.reply import FIELD
+from blendfusion.types import Constraint
+
+Fields = Mapping[str, Json]
+"""Fields to add to the body of a chat request."""
+
+
+_BLAMED = ("schema", "grammar", "regex", "guided", "structured", "response_format")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One way to send a constraint. ``fields`` is None for a constraint that it cannot express."""
+
+    name: str
+    fields: Callable[[Constraint], Fields | None]
+    wrapped: bool
+    """True: replies are JSON objects with the one field "answer"."""
+
+    def obeyed(self, reply: str, constraint: Constraint) -> bool:
+        """False if ``reply`` shows that the server ignored these fields, as some do silently."""
+        if self.wrapped:
+            return reply.lstrip().startswith("{")
+        return holds(constraint, reply)
+
+    def blamed(self, refusal: str) -> bool:
+        """True if a server's words of refusal are about structured output, not about the text."""
+        return any(word in refusal.lower() for word in _BLAMED)
+
+
+def _object_schema(constraint: Constraint) -> dict[str, Json]:
+    return {
+        "type": "object",
+        "properties": {FIELD: schema_of(constraint)},
+        "required": [FIELD],
+        "additionalProperties": False,
+    }
+
+
+def _response_format(constraint: Constraint) -> Fields:
+    """OpenAI's form (2024), also taken by vLLM, llama-server, Ollama and LM Studio."""
+    schema: Json = {"name": FIELD, "strict": True, "schema": _object_schema(constraint)}
+    return {"response_format": {"type": "json_schema", "json_schema": schema}}
+
+
+def _structured_outputs(constraint: Constraint) -> Fields:
+    """vLLM since 0.11."""
+    options = closed_set(constraint)
+    if options is not None:
+        return {"structured_outputs": {"choice": list(options)}}
+    return {"structured_outputs": {"regex": regex_of(constraint)}}
+
+
+def _guided(constraint: Constraint) -> Fields:
+    """vLLM before 0.12."""
+    options = closed_set(constraint)
+    if options is not None:
+        return {"guided_choice": list(options)}
+    return {"guided_regex": regex_of(constraint)}
+
+
+def _grammar(constraint: Constraint) -> Fields | None:
+    """llama-server: GBNF, here only for closed sets."""
+    options = closed_set(constraint)
+    if options is None:
+        return None
+    return {"grammar": f"root ::= {' | '.join(_gbnf_literal(option) for option in options)}"}
+
+
+def _gbnf_literal(text: str) -> str:
+    escaped = re.sub(r'["\\]', r"\\\g<0>", text).replace("\n", r"\n").replace("\r", r"\r")
+    return f'"{escaped}"'
+
+
+def _bare_schema(constraint: Constraint) -> Fields:
+    """llama-server, and what was made after it."""
+    return {"json_schema": _object_schema(constraint)}
+
+
+def _nothing(constraint: Constraint) -> Fields:
+    return {}
+
+
+FORMS: tuple[Form, ...] = (
+    Form("response_format", _response_format, wrapped=True),  # the standard, and the most common
+    Form("structured_outputs", _structured_outputs, wrapped=False),
+    Form("guided", _guided, wrapped=False),
+    Form("grammar", _grammar, wrapped=False),  # before json_schema: costs no JSON tokens
+    Form("json_schema", _bare_schema, wrapped=True),
+    Form("instruction", _nothing, wrapped=False),  # always taken; the prompt alone asks
+)
+
+INSTRUCTION = FORMS[-1]
+
+
+def forms_for(constraint: Constraint) -> tuple[Form, ...]:
+    """The forms that can express ``constraint``, best first; never empty."""
+    if constraint.kind == "text":
+        return (INSTRUCTION,)
+    return tuple(form for form in FORMS if form.fields(constraint) is not None)

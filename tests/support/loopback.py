@@ -1,0 +1,173 @@
+"""A real HTTP server on this machine's loopback that answers OpenAI's chat API by a script."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Body = dict[str, Any]
+
+
+@dataclass
+class Reply:
+    """One HTTP reply. ``reset``: the connection is cut instead. ``raw``: sent as it is."""
+
+    content: str = ""
+    status: int = 200
+    finish: str = "stop"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    error: str = ""
+    raw: bytes | None = None
+    reset: bool = False
+    wait: threading.Event | None = None
+    refusal: str | None = None
+
+    def payload(self) -> bytes:
+        if self.raw is not None:
+            return self.raw
+        if self.status != 200:
+            return json.dumps({"error": {"message": self.error, "type": "invalid"}}).encode()
+        message = {"role": "assistant", "content": self.content, "refusal": self.refusal}
+        return json.dumps(
+            {
+                "choices": [{"index": 0, "message": message, "finish_reason": self.finish}],
+                "usage": {
+                    "prompt_tokens": 20,
+                    "completion_tokens": 3,
+                    "prompt_tokens_details": {"cached_tokens": 5},
+                },
+            }
+        ).encode()
+
+
+Script = Callable[[Body], Reply]
+
+FORM_FIELDS = (
+    "response_format",
+    "structured_outputs",
+    "guided_choice",
+    "guided_regex",
+    "grammar",
+    "json_schema",
+)
+
+
+def form_of(body: Body) -> str:
+    """The field in which a request carries its constraint; '' if in none."""
+    return next((name for name in FORM_FIELDS if name in body), "")
+
+
+def said(body: Body) -> str:
+    """All that the user's side said in the last message."""
+    return str(body["messages"][-1]["content"])
+
+
+class Loopback:
+    """The server: ``url`` for the client, ``bodies`` and ``keys`` as they arrived."""
+
+    def __init__(self, script: Script, models: tuple[str, ...]) -> None:
+        self.script = script
+        self.models: Body | None = {"data": [{"id": m, "max_model_len": 2048} for m in models]}
+        self.status = 200
+        self.bodies: list[Body] = []
+        self.keys: list[str | None] = []
+        self.connections = 0
+        self.in_flight = 0
+        self.most_in_flight = 0
+        self._lock = threading.Lock()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def setup(self) -> None:
+                with outer._lock:
+                    outer.connections += 1
+                super().setup()
+
+            def do_GET(self) -> None:
+                outer.keys.append(self.headers.get("Authorization"))
+                if self.path != "/v1/models" or outer.models is None:
+                    self._send(404, b"not here", {})
+                else:
+                    self._send(outer.status, json.dumps(outer.models).encode(), {})
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                with outer._lock:
+                    outer.keys.append(self.headers.get("Authorization"))
+                    outer.bodies.append(body)
+                    outer.in_flight += 1
+                    outer.most_in_flight = max(outer.most_in_flight, outer.in_flight)
+                try:
+                    reply = outer.script(body)
+                    if reply.wait is not None:
+                        reply.wait.wait(20)
+                finally:
+                    with outer._lock:
+                        outer.in_flight -= 1
+                if reply.reset:
+                    self._reset()
+                elif self.path != "/v1/chat/completions":
+                    self._send(404, b"not here", {})
+                else:
+                    self._send(reply.status, reply.payload(), reply.headers)
+
+            def _reset(self) -> None:
+                linger = struct.pack("ii", 1, 0)  # closing then sends RST instead of FIN
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                self.connection.close()
+                self.close_connection = True
+                self.wfile = open("/dev/null", "wb")  # noqa: SIM115 - closed by the base class
+
+            def _send(self, status: int, payload: bytes, headers: Mapping[str, str]) -> None:
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(payload)))
+                self.end_headers()
+                self.wfile.write(payload)
+
+            def log_message(self, *args: object) -> None:
+                """Silent."""
+
+        class Server(ThreadingHTTPServer):
+            request_queue_size = 64
+
+            def handle_error(self, request: Any, client_address: Any) -> None:
+                """A client that goes away in the middle is part of the tests."""
+
+        self._server = Server(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+@contextmanager
+def serving(script: Script, models: tuple[str, ...] = ("tiny",)) -> Iterator[Loopback]:
+    server = Loopback(script, models)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+def closed_port() -> int:
+    """A port of the loopback on which nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
