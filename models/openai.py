@@ -21,9 +21,10 @@ from blendfusion.models.endpoint import (
     Unanswered,
 )
 from blendfusion.models.model import Values
+from blendfusion.models.prompt import PROMPT_VERSION, render, replies_of
 from blendfusion.models.reply import read_reply
 from blendfusion.models.retry import Retry
-from blendfusion.models.structured import INSTRUCTION, Form, forms_for
+from blendfusion.models.structured import INSTRUCTION, Form, forms_for, wrap
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, ModelInfo, Task, Usage
 
@@ -75,7 +76,7 @@ class OpenAIModel:
     @property
     def info(self) -> ModelInfo:
         url, tokens = self._endpoint.shown, self._options.max_tokens
-        key = f"{url}\n{self._model}\n{tokens}\n{_PROMPT_VERSION}"
+        key = f"{url}\n{self._model}\n{tokens}\n{PROMPT_VERSION}\n{self._options.shots}"
         return ModelInfo(
             name=f"openai:{self._model}@{url}",
             fingerprint=f"openai:{hashlib.sha256(key.encode()).hexdigest()[:32]}",
@@ -121,7 +122,7 @@ class OpenAIModel:
                 answers[number] = await self._ask(client, task, row)
 
         async with self._endpoint.client() as client:
-            if not self._forms.known(task.constraint):
+            if not self._forms.known(_sent(task)):
                 # Alone, so that one request finds out what all the others may send.
                 number, row = next(waiting)
                 answers[number] = await self._ask(client, task, row)
@@ -247,8 +248,10 @@ class _Exchange:
         self._sampling = model._sampling
         self._model, self._max_tokens = model._model, model._options.max_tokens
         self._client = client
-        self._constraint = task.constraint
-        self._messages = _messages(task, row)
+        self._constraint, self._sent = task.constraint, _sent(task)
+        prompt = render(task, shots=model._options.shots)
+        turns: list[Message] = [{**turn} for turn in prompt.messages(row)]
+        self._shots, self._messages = turns[:-1], turns[-1:]
         self._tally = Tally()
         self._spent = Usage(values=1)
 
@@ -269,8 +272,8 @@ class _Exchange:
     async def _next_reply(self) -> tuple[str, str]:
         """The reply under the first form that the server takes, and why it ended."""
         refused = Refused("no form was tried")
-        known = self._forms.known(self._constraint)
-        for form in self._forms.candidates(self._constraint):
+        known = self._forms.known(self._sent)
+        for form in self._forms.candidates(self._sent):
             try:
                 reply, finish = await self._reply(form)
             except Refused as refusal:
@@ -278,14 +281,17 @@ class _Exchange:
                 if known and not form.blamed(str(refusal)):
                     raise
                 continue
-            if known or form is INSTRUCTION or form.obeyed(reply, self._constraint):
-                self._forms.remember(self._constraint, form)
+            if known or form is INSTRUCTION or form.obeyed(reply, self._sent):
+                self._forms.remember(self._sent, form)
                 return reply, finish
         raise refused
 
     async def _reply(self, form: Form) -> tuple[str, str]:
-        body: dict[str, Json] = {"model": self._model, "messages": list(self._messages)}
-        body.update(form.fields(self._constraint) or {})
+        shots = self._shots
+        if form.wrapped:
+            shots = [_wrapped(turn, self._sent) for turn in shots]
+        body: dict[str, Json] = {"model": self._model, "messages": [*shots, *self._messages]}
+        body.update(form.fields(self._sent) or {})
         while True:
             try:
                 reply = await self._endpoint.post(
@@ -308,6 +314,20 @@ class _Exchange:
             shown = f"{reply.strip()[:80]!r}" if reply.strip() else "nothing"
             return Answer.failed(f"answered {shown}, which is not {self._constraint}")
         return Answer(text)
+
+
+def _sent(task: Task) -> Constraint:
+    """What the server is asked to keep to: the words of the prompt's shots (Yes and No for true and
+    false), so that the prompt and the constraint never pull a model apart."""
+    replies = replies_of(task)
+    return Constraint("choice", options=replies) if replies else task.constraint
+
+
+def _wrapped(turn: Message, constraint: Constraint) -> Message:
+    """A shot's reply in the form that the server will be held to."""
+    if turn["role"] != "assistant":
+        return turn
+    return {**turn, "content": wrap(str(turn["content"]), constraint)}
 
 
 def _text_of(reply: dict[str, Json]) -> tuple[str, str]:
@@ -349,19 +369,3 @@ def _correction(reply: str, constraint: Constraint) -> list[Message]:
     """
     wanted = f"That is not a valid answer. Answer with {constraint} and nothing else."
     return [{"role": "assistant", "content": reply}, {"role": "user", "content": wanted}]
-
-
-_PROMPT_VERSION = "0"
-
-
-def _messages(task: Task, row: Values) -> list[Message]:
-    lines = [
-        f"{name}: {value}" if name else value
-        for name, value in zip(task.columns or ("",) * len(row), row, strict=False)
-        if value is not None
-    ]
-    system = f"Answer the question about the text with {task.constraint} and nothing else."
-    return [
-        {"role": "system", "content": system},
-        {"role": "user", "content": "\n".join([*lines, f"Question: {task.question}"])},
-    ]

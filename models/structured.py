@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -100,6 +101,16 @@ FORMS: tuple[Form, ...] = (
 )
 
 INSTRUCTION = FORMS[-1]
+
+
+def wrap(answer: str, constraint: Constraint) -> str:
+    """The reply that a wrapping form wants for an answer.
+
+    >>> wrap("3", Constraint("integer")), wrap("Red", Constraint("choice", options=("Red",)))
+    ('{"answer": 3}', '{"answer": "Red"}')
+    """
+    bare = schema_of(constraint)["type"] in ("integer", "number", "array")
+    return f'{{"{FIELD}": {answer if bare else json.dumps(answer, ensure_ascii=False)}}}'
 
 
 def forms_for(constraint: Constraint) -> tuple[Form, ...]:

@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from blendfusion.errors import ModelFailed, ModelNotFound
@@ -62,7 +63,7 @@ def test_the_standard_form_is_tried_first_and_its_reply_unwrapped() -> None:
     assert len(server.bodies) == 3
     schema = server.bodies[0]["response_format"]["json_schema"]
     assert schema["strict"]
-    assert schema["schema"]["properties"] == {"answer": {"type": "boolean"}}
+    assert schema["schema"]["properties"] == {"answer": {"type": "string", "enum": ["Yes", "No"]}}
     sampling = {name: server.bodies[0][name] for name in ("temperature", "seed", "max_tokens")}
     assert sampling == {"temperature": 0, "seed": 0, "max_tokens": 128}
 
@@ -146,12 +147,28 @@ def test_fields_of_sampling_that_a_model_does_not_take_are_left_out() -> None:
     assert len(server.bodies) == 4
 
 
+def test_shots_reply_in_the_form_that_is_asked_for() -> None:
+    def replies(body: Body) -> list[str]:
+        return [turn["content"] for turn in body["messages"] if turn["role"] == "assistant"]
+
+    _, server = ask(lambda body: wrapped("Yes"), BOOLEAN, "a")
+    assert '{"answer": "No"}' in replies(server.bodies[0])
+    _, server = ask(accepting(reply=lambda body: Reply("Yes")), BOOLEAN, "a")
+    assert "No" in replies(server.bodies[-1])
+
+
+def test_a_choice_may_hold_yes_and_no() -> None:
+    task = replace(BOOLEAN, constraint=Constraint("choice", options=("Yes", "No", "Unclear")))
+    answers, _ = ask(lambda body: wrapped("Unclear"), task, "a")
+    assert answers[0].text == "Unclear"
+
+
 # ---------------------------------------------------------------- the answer is checked
 
 
 def test_a_reply_outside_the_constraint_is_asked_for_once_more() -> None:
     def script(body: Body) -> Reply:
-        return wrapped(7) if len(body["messages"]) > 2 else wrapped("seven")
+        return wrapped(7) if "not a valid answer" in said(body) else wrapped("seven")
 
     answers, server = ask(script, INTEGER, "a week")
     assert answers[0].text == "7"
@@ -164,7 +181,7 @@ def test_a_reply_outside_the_constraint_is_asked_for_once_more() -> None:
 
 def test_a_second_wrong_reply_fails_that_value_alone() -> None:
     def script(body: Body) -> Reply:
-        told = " ".join(str(message["content"]) for message in body["messages"])
+        told = " ".join(str(message["content"]) for message in body["messages"][-3:])
         return wrapped("many") if "crowd" in told else wrapped(2)
 
     answers, _ = ask(script, INTEGER, "pair", "crowd", "twins")

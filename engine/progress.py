@@ -1,0 +1,117 @@
+"""A line on standard error that says how far a long run of model calls is."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+
+from blendfusion.options import Progress
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+_PATIENCE_SECONDS = 1.0
+"""Work that ends sooner shows nothing."""
+_REFRESH_SECONDS = 0.1
+_BAR_WIDTH = 24
+
+
+class Reporter:
+    """Shows nothing. A context manager, like every reporter; ``update`` may come from one thread."""
+
+    def __enter__(self) -> Reporter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Nothing to clean up."""
+
+    def update(self, done: int, known: int | None, tokens: int, cached: int) -> None:
+        """Totals so far: values answered, values known to be needed (None: not known yet), tokens
+        evaluated, answers from the cache."""
+
+
+class ProgressLine(Reporter):
+    """One line that is redrawn in place, and gone when the work ends, however it ends."""
+
+    def __init__(self, console: Console, *, patience_seconds: float = _PATIENCE_SECONDS) -> None:
+        self._console = console
+        self._patience_seconds = patience_seconds
+        self._live: Live | None = None
+        self._started = self._drawn = time.monotonic()
+
+    def __enter__(self) -> ProgressLine:
+        self._started = self._drawn = time.monotonic()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def update(self, done: int, known: int | None, tokens: int, cached: int) -> None:
+        now = time.monotonic()
+        seconds = now - self._started
+        if seconds < self._patience_seconds:
+            return
+        if self._live is None:
+            # No refreshing thread: a line is drawn when there is news, and nothing is left running.
+            self._live = Live(console=self._console, auto_refresh=False, transient=True)
+            self._live.start()
+        elif now - self._drawn < _REFRESH_SECONDS:
+            return
+        self._drawn = now
+        line = Text(status(done, known, tokens, cached, seconds), no_wrap=True, overflow="ellipsis")
+        self._live.update(line, refresh=True)
+
+
+def progress(mode: Progress = "auto", *, console: Console | None = None) -> Reporter:
+    """A reporter for ``mode``: "auto" shows a line only where standard error is a terminal.
+
+    ``with progress("auto") as reporter: reporter.update(done=3, known=10, tokens=120, cached=1)``
+    """
+    if mode == "off":
+        return Reporter()
+    console = console or Console(file=sys.stderr, force_terminal=True if mode == "on" else None)
+    return ProgressLine(console) if mode == "on" or console.is_terminal else Reporter()
+
+
+def status(done: int, known: int | None, tokens: int, cached: int, seconds: float) -> str:
+    """The line itself.
+
+    >>> status(12, 48, 960, 3, 8.0)
+    '██████░░░░░░░░░░░░░░░░░░ 12/48 values · 3 cached · 120 tokens/s · 24 s left'
+    >>> status(12, None, 0, 0, 8.0)
+    '12 values'
+    """
+    parts = []
+    if known:
+        filled = _BAR_WIDTH * min(done, known) // known
+        bar = "█" * filled + "░" * (_BAR_WIDTH - filled)
+        parts.append(f"{bar} {done:,}/{known:,} values")
+    else:
+        parts.append(f"{done:,} values")
+    if cached:
+        parts.append(f"{cached:,} cached")
+    if tokens and seconds > 0:
+        parts.append(f"{tokens / seconds:,.0f} tokens/s")
+    if known and 0 < done < known:
+        parts.append(f"{_duration(seconds * (known - done) / done)} left")
+    return " · ".join(parts)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"

@@ -1,0 +1,100 @@
+"""The progress line: where it shows, what it says, and that it leaves nothing behind."""
+
+from __future__ import annotations
+
+import io
+import threading
+
+import pytest
+from blendfusion.progress import ProgressLine, Reporter, progress, status
+from rich.console import Console
+
+
+def screen(*, terminal: bool) -> tuple[Console, io.StringIO]:
+    written = io.StringIO()
+    return Console(file=written, force_terminal=terminal, width=100), written
+
+
+def test_a_pipe_sees_nothing() -> None:
+    console, written = screen(terminal=False)
+    with progress("auto", console=console) as reporter:
+        reporter.update(1, 2, 3, 0)
+    assert written.getvalue() == ""
+    assert type(reporter) is Reporter
+
+
+def test_off_is_off_even_on_a_terminal() -> None:
+    console, written = screen(terminal=True)
+    with progress("off", console=console) as reporter:
+        reporter.update(1, 2, 3, 0)
+    assert written.getvalue() == ""
+
+
+def test_a_terminal_sees_a_line_and_on_forces_one() -> None:
+    console, _ = screen(terminal=True)
+    assert isinstance(progress("auto", console=console), ProgressLine)
+    console, _ = screen(terminal=False)
+    assert isinstance(progress("on", console=console), ProgressLine)
+
+
+def test_standard_error_is_the_default(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("auto") as reporter:
+        reporter.update(1, 2, 3, 0)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_short_work_shows_nothing() -> None:
+    console, written = screen(terminal=True)
+    with ProgressLine(console) as line:
+        line.update(1, 2, 3, 0)
+    assert written.getvalue() == ""
+
+
+@pytest.mark.parametrize("trouble", [None, ValueError, KeyboardInterrupt])
+def test_the_line_is_gone_at_the_end_however_it_ends(
+    trouble: type[BaseException] | None,
+) -> None:
+    console, written = screen(terminal=True)
+    threads = threading.active_count()
+
+    def work() -> None:
+        with ProgressLine(console, patience_seconds=0) as line:
+            line.update(5, 10, 100, 2)
+            assert threading.active_count() == threads
+            if trouble is not None:
+                raise trouble
+
+    if trouble is None:
+        work()
+    else:
+        with pytest.raises(trouble):
+            work()
+    shown = written.getvalue()
+    assert "5/10 values" in shown
+    assert shown.count("\x1b[?25l") == shown.count("\x1b[?25h") == 1  # cursor hidden, shown again
+    assert shown.endswith("\x1b[2K")  # the line erased
+
+
+def test_it_redraws_at_most_ten_times_a_second() -> None:
+    console, written = screen(terminal=True)
+    with ProgressLine(console, patience_seconds=0) as line:
+        for done in range(2000):
+            line.update(done, 2000, done, 0)
+    assert written.getvalue().count("values") < 20
+
+
+def test_it_can_be_used_again() -> None:
+    console, written = screen(terminal=True)
+    line = ProgressLine(console, patience_seconds=0)
+    for _ in range(2):
+        with line:
+            line.update(1, None, 0, 0)
+    assert written.getvalue().count("1 values") >= 2
+
+
+def test_what_the_line_says() -> None:
+    assert status(0, 10, 0, 0, 2.0).endswith(" 0/10 values")
+    assert status(10, 10, 50, 0, 2.0).endswith("10/10 values · 25 tokens/s")
+    assert status(1, 1000, 0, 0, 1.0).endswith("· 17 min left")
+    assert status(1, 100_000, 0, 0, 1.0).endswith("· 27.8 h left")
+    assert status(3, 2, 0, 0, 1.0).startswith("█" * 24 + " 3/2")
