@@ -1,4 +1,4 @@
-"""A line on standard error that says how far a long run of model calls is."""
+"""Lines for people about model calls: how far a long run is, and what it spent in the end."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import sys
 import time
 from types import TracebackType
 
-from blendfusion.options import Progress
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
+
+from blendfusion.options import Progress
+from blendfusion.types import Usage
 
 _PATIENCE_SECONDS = 1.0
 """Work that ends sooner shows nothing."""
@@ -108,6 +110,29 @@ def status(done: int, known: int | None, tokens: int, cached: int, seconds: floa
     if known and 0 < done < known:
         parts.append(f"{_duration(seconds * (known - done) / done)} left")
     return " · ".join(parts)
+
+
+def spent(usage: Usage) -> str:
+    """What was asked and spent, in one line.
+
+    >>> spent(Usage(values=40, cached=2, failed=1, calls=3, evaluated_tokens=1200, seconds=4.0))
+    'asked 40 values in 3 calls, 2 more from the cache, 1 failed · 1,200 tokens · 4.0 s'
+    >>> spent(Usage())
+    'asked nothing'
+    """
+    if not usage.values and not usage.cached:
+        return "asked nothing"
+    asked = f"asked {_counted(usage.values, 'value')} in {_counted(usage.calls, 'call')}"
+    if usage.cached:
+        asked += f", {usage.cached:,} more from the cache"
+    if usage.failed:
+        asked += f", {usage.failed:,} failed"
+    tokens = usage.evaluated_tokens + usage.completion_tokens
+    return f"{asked} · {_counted(tokens, 'token')} · {usage.seconds:.1f} s"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _duration(seconds: float) -> str:

@@ -1,0 +1,130 @@
+"""The command ``blendfusion``: one query over files, and a demonstration."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TextIO
+
+import blendfusion as bf
+from blendfusion.errors import BlendFusionError, QueryError
+from blendfusion.files import FORMATS, format_for, register_file, write
+from blendfusion.progress import spent
+
+EXIT_ERROR = 2
+EXIT_INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status: 0, 2 for an error, 130 after Ctrl-C."""
+    arguments = _parser().parse_args(argv)
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        try:
+            status: int = arguments.run(arguments)
+            sys.stdout.flush()
+        except BlendFusionError as error:
+            return _fail(error.message, error.hint)
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+            return EXIT_INTERRUPTED
+        except BrokenPipeError:
+            # The reader (head, less) has seen enough; what is still buffered goes nowhere.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+    return status
+
+
+def _fail(message: str, hint: str | None) -> int:
+    print(f"error: {message}", file=sys.stderr)
+    if hint:
+        print(f"Hint: {hint}", file=sys.stderr)
+    return EXIT_ERROR
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    print(f"warning: {message}", file=sys.stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="blendfusion", description="Language-model functions inside SQL."
+    )
+    parser.add_argument(
+        "--version", action="version", version=f"blendfusion {version('blendfusion')}"
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    query = commands.add_parser("query", help="run one SQL query over files")
+    query.set_defaults(run=_query)
+    query.add_argument("sql", metavar="SQL", help="the query, or - to read it from standard input")
+    query.add_argument(
+        "--table",
+        action="append",
+        default=[],
+        metavar="NAME=PATH",
+        help="a table: csv, tsv, json (one object a line), arrow or parquet; may be repeated",
+    )
+    _add_model(query)
+    query.add_argument("--format", choices=FORMATS, help="default: by the extension of --output")
+    query.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
+    shown = query.add_mutually_exclusive_group()
+    shown.add_argument("--explain", action="store_true", help="show the plan, ask nothing")
+    shown.add_argument("--analyze", action="store_true", help="run, and show plan and measurements")
+
+    demo = commands.add_parser("demo", help="a few queries over the example tables")
+    demo.set_defaults(run=_demo)
+    _add_model(demo)
+    demo.add_argument(
+        "--examples",
+        type=Path,
+        default=Path("examples"),
+        metavar="DIR",
+        help="where reviews.csv, products.csv and tickets.csv are (default: ./examples)",
+    )
+    return parser
+
+
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--model",
+        metavar="SPEC",
+        help="for example llama:weights.gguf, smollm2, openai:NAME@http://HOST:PORT/v1",
+    )
+
+
+def _query(arguments: argparse.Namespace) -> int:
+    text = sys.stdin.read() if arguments.sql == "-" else arguments.sql
+    if not text.strip():
+        raise QueryError("the query is empty")
+    with bf.connect(model=arguments.model) as session:
+        for spec in arguments.table:
+            register_file(session, spec)
+        frame = session.sql(text)
+        if arguments.explain or arguments.analyze:
+            print(frame.explain_text(analyze=arguments.analyze))
+            return 0
+        table = frame.to_arrow_table()
+        write(table, arguments.format or format_for(arguments.output), arguments.output)
+        if sys.stderr.isatty():
+            print(spent(frame.trace.usage), file=sys.stderr)
+    return 0
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    from blendfusion.demo import run
+
+    run(arguments.model, arguments.examples)
+    return 0
