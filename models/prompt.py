@@ -1,0 +1,193 @@
+"""From a task and its values to the words that a model reads, the same for every back end.
+
+All that the requests of a task share comes first and the values come last, so that a back end
+can compute the shared part once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from blendfusion.models.constraint import closed_set
+from blendfusion.models.model import Values
+from blendfusion.models.shots import BUILT_IN, Shot
+from blendfusion.types import Example, Task
+
+PROMPT_VERSION = "1"
+"""Goes into fingerprints: change it with any wording here or in ``shots``."""
+
+_DEFAULT_QUESTION = {
+    "llm_classify": "Which label fits best?",
+    "llm_summarize": "What is a short summary?",
+}
+_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """The words of one task.
+
+    ``shots`` pairs what is asked with the right reply. ``replies`` are what a model writes for
+    each canonical answer of a closed set, in its order (Yes/No for true/false); () if it is open.
+    """
+
+    task: Task
+    instruction: str
+    shots: tuple[tuple[str, str], ...]
+    question: str
+    label: str
+    replies: tuple[str, ...] = ()
+
+    @property
+    def head(self) -> str:
+        """What every question of this task begins with; the block of values follows."""
+        return f"{self.question}\n{self.label}"
+
+    def block(self, values: Values, *, one_line: bool = False) -> str:
+        """The values alone, with a leading blank or line break. With ``one_line`` a value cannot
+        open a line of its own (for plain templates, where a line break ends a turn)."""
+        present = [
+            (name, _folded(value) if one_line else value)
+            for name, value in zip(self._names(len(values)), values, strict=True)
+            if value is not None
+        ]
+        if self.task.aggregate:
+            return "".join(f"\n- {value}" for _, value in present)
+        if len(values) == 1:
+            return "".join(f" {value}" for _, value in present)
+        return "".join(f"\n{name}: {value}" for name, value in present)
+
+    def ask(self, values: Values) -> str:
+        """The whole question about one tuple of values."""
+        return self.head + self.block(values)
+
+    def messages(self, values: Values) -> list[dict[str, str]]:
+        """The prompt as turns of a chat: system, the shots, the question."""
+        turns = [{"role": "system", "content": self.instruction}]
+        for asked, reply in self.shots:
+            turns.append({"role": "user", "content": asked})
+            turns.append({"role": "assistant", "content": reply})
+        return [*turns, {"role": "user", "content": self.ask(values)}]
+
+    def _names(self, count: int) -> list[str]:
+        if self.task.aggregate:
+            return [""] * count
+        names = [*self.task.columns, *[""] * count][:count]
+        return [name or f"value {place}" for place, name in enumerate(names, 1)]
+
+
+def render(task: Task, *, shots: bool = True) -> Prompt:
+    """The prompt of ``task``: its own examples if it has any, else (with ``shots``) ours.
+
+    >>> task = Task("llm_filter", "Is {} a fruit?", columns=("name",))
+    >>> render(task, shots=False).ask(("apple",))
+    'Question: Is the text a fruit?\\nText: apple'
+    """
+    label = "Texts:" if task.aggregate else "Text:" if _single(task) else "Values:"
+    question = _question(task)
+    return Prompt(
+        task=task,
+        instruction=_instruction(task),
+        shots=_shots(task, question, label, built_in=shots),
+        question=_asked(question, task.constraint.options),
+        label=label,
+        replies=replies_of(task),
+    )
+
+
+def replies_of(task: Task) -> tuple[str, ...]:
+    """What a model writes for each canonical answer of the task's closed set, in its order."""
+    if task.constraint.kind == "boolean":
+        return ("Yes", "No")
+    return closed_set(task.constraint) or ()
+
+
+def reference(question: str, columns: Sequence[str]) -> str:
+    """The question with ``{}`` and ``{column}`` replaced by words that point at the value.
+
+    >>> reference("Does {title} fit {}?", ["title", "body_text"])
+    'Does the title fit the body text?'
+    """
+    places = iter(range(len(columns)))
+
+    def pointed(found: re.Match[str]) -> str:
+        name = found[1].strip()
+        if name and name not in columns:
+            return found[0]
+        if len(columns) <= 1:
+            return "the text"
+        place = columns.index(name) if name else next(places, None)
+        if not name:
+            while place is not None and columns[place] in named:
+                place = next(places, None)
+        if place is None:
+            return "the text"
+        return f"the {(columns[place] or f'value {place + 1}').replace('_', ' ')}"
+
+    named = {found.strip() for found in _PLACEHOLDER.findall(question) if found.strip()}
+    return _PLACEHOLDER.sub(pointed, question)
+
+
+def _single(task: Task) -> bool:
+    return len(task.columns) <= 1
+
+
+def _question(task: Task) -> str:
+    asked = task.question.strip() or _DEFAULT_QUESTION.get(task.ingredient, "")
+    if task.ingredient == "llm_validate":
+        asked = f"Is this statement true? {asked}"
+    return " ".join(reference(asked, task.columns).split())
+
+
+def _asked(question: str, options: Sequence[str]) -> str:
+    lines = [f"Question: {question}"] if question else []
+    if options:
+        lines.append(f"Options: {', '.join(options)}")
+    return "\n".join(lines)
+
+
+_INSTRUCTIONS = {
+    "boolean": "Answer each question about a text with yes or no.",
+    "choice": "Answer each question about a text with one of the options.",
+    "integer": "Answer each question about a text with a whole number.",
+    "number": "Answer each question about a text with a number.",
+    "date": "Answer each question about a text with a date (YYYY-MM-DD).",
+    "timestamp": "Answer each question about a text with a time (YYYY-MM-DDTHH:MM:SS).",
+    "list": "Answer each question about a text with a JSON list.",
+}
+
+
+def _instruction(task: Task) -> str:
+    if task.ingredient == "llm_summarize":
+        return "Summarize the text in one or two sentences."
+    kind = task.constraint.kind
+    said = _INSTRUCTIONS.get(kind, "Answer each question about a text in a few words.")
+    if task.constraint.literals and kind != "choice":
+        said += f" Possible answers look like: {', '.join(task.constraint.literals)}."
+    return said
+
+
+def _shots(task: Task, question: str, label: str, *, built_in: bool) -> tuple[tuple[str, str], ...]:
+    if task.examples:
+        bare = Prompt(task, "", (), _asked(question, task.constraint.options), label)
+        return tuple((bare.ask(example.values), _reply(task, example)) for example in task.examples)
+    if not built_in or task.ingredient == "llm_summarize" or task.aggregate:
+        return ()
+    return tuple((_shown(shot), shot.reply) for shot in BUILT_IN.get(task.constraint.kind, ()))
+
+
+def _shown(shot: Shot) -> str:
+    return f"{_asked(shot.question, shot.options)}\nText: {shot.text}"
+
+
+def _reply(task: Task, example: Example) -> str:
+    canonical = closed_set(task.constraint)
+    if canonical and example.answer in canonical:
+        return replies_of(task)[canonical.index(example.answer)]
+    return example.answer
+
+
+def _folded(value: str) -> str:
+    return " ".join(value.split())

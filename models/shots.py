@@ -1,0 +1,106 @@
+"""Worked examples for the prompt, written for this project: a few for each kind of constraint.
+
+They teach the form of an answer more than the matter: questions and labels differ from shot to
+shot, so that no answer is favoured and none of the user's labels is assumed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from blendfusion.types import ConstraintKind
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """One worked example: ``reply`` is what the model should have written."""
+
+    question: str
+    text: str
+    reply: str
+    options: tuple[str, ...] = ()
+
+
+_YES_NO = (
+    Shot("Is this message about food?", "We had pancakes with maple syrup this morning.", "Yes"),
+    Shot(
+        "Is the customer satisfied?",
+        "The zip broke after two days and nobody answers my mails.",
+        "No",
+    ),
+    Shot("Does the text mention a place?", "We spent the summer in a village near Lisbon.", "Yes"),
+    Shot("Is this an advertisement?", "I am running late, start dinner without me.", "No"),
+)
+
+_CHOICE = (
+    Shot(
+        "What kind of thing is it?",
+        "A small red berry that grows on low bushes.",
+        "plant",
+        ("animal", "plant", "tool"),
+    ),
+    Shot(
+        "Which department should answer?",
+        "The invoice was paid twice, please refund one of the payments.",
+        "billing",
+        ("delivery", "billing", "returns", "other"),
+    ),
+    Shot(
+        "Which season is described?",
+        "Snow lay on the roofs and the lake was frozen.",
+        "winter",
+        ("spring", "summer", "autumn", "winter"),
+    ),
+)
+
+_TEXT = (
+    Shot("Which city is mentioned?", "The fair in Leipzig opens on Monday.", "Leipzig"),
+    Shot("What did the customer buy?", "The kettle I ordered arrived with a dent.", "kettle"),
+    Shot("Who is the author?", "A slim volume of poems by Ana Reyes.", "Ana Reyes"),
+)
+
+_INTEGER = (
+    Shot("How many guests are there?", "A table for six, please, near the window.", "6"),
+    Shot("How many pages does it have?", "The manual runs to 214 pages.", "214"),
+    Shot("In which year was it built?", "The mill was built in 1887 and restored later.", "1887"),
+)
+
+_NUMBER = (
+    Shot("What is the price?", "It costs 12.50 with postage.", "12.50"),
+    Shot("How long is it in metres?", "A rope of 8.2 metres.", "8.2"),
+    Shot("How many points did it get?", "The judges gave it seven points.", "7"),
+)
+
+_DATE = (
+    Shot("When does it start?", "The course starts on 3 March 2021.", "2021-03-03"),
+    Shot("When was it signed?", "Signed in Porto, October 15, 2009.", "2009-10-15"),
+    Shot("What is the deadline?", "Hand in your work by 2018/06/30.", "2018-06-30"),
+)
+
+_TIMESTAMP = (
+    Shot("When does it start?", "It starts on 3 March 2021 at 9:30.", "2021-03-03T09:30:00"),
+    Shot("When was it sent?", "Sent: October 15, 2009, 6:05 pm", "2009-10-15T18:05:00"),
+)
+
+_LIST = (
+    Shot(
+        "Which colours are mentioned?",
+        "A green door, white walls and a blue roof.",
+        '["green", "white", "blue"]',
+    ),
+    Shot("Which tools does it need?", "All you need is a hammer.", '["hammer"]'),
+    Shot("Which animals appear?", "Nothing moved in the old house.", "[]"),
+)
+
+BUILT_IN: dict[ConstraintKind, tuple[Shot, ...]] = {
+    "boolean": _YES_NO,
+    "choice": _CHOICE,
+    "integer": _INTEGER,
+    "number": _NUMBER,
+    "date": _DATE,
+    "timestamp": _TIMESTAMP,
+    "text": _TEXT,
+    "regex": _TEXT,
+    "list": _LIST,
+}
+"""The shots of each kind of constraint."""
