@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import httpx
+
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.constraint import Json
 from blendfusion.models.retry import Retry
@@ -85,9 +87,16 @@ class Endpoint:
         )
 
     async def post(
-        self, client: httpx.AsyncClient, path: str, body: dict[str, Json], tally: Tally
+        self,
+        client: httpx.AsyncClient,
+        path: str,
+        body: dict[str, Json],
+        tally: Tally,
+        *,
+        final: Callable[[str], bool],
     ) -> dict[str, Json]:
-        """The reply's JSON object.
+        """The reply's JSON object. ``final``: words of an error that trying again will not mend;
+        some servers answer 500 to a field that they do not know.
 
         Raises ``Refused``, ``Missing`` or ``Unanswered`` for this request alone, and
         ``ModelFailed`` where every other request would meet the same.
@@ -109,7 +118,7 @@ class Endpoint:
                 reason = f"connection lost ({type(error).__name__})"
             else:
                 self.reached = True
-                reply = self._reply(response)
+                reply = self._reply(response, final)
                 if reply is not None:
                     return reply
                 reason = f"HTTP {response.status_code}: {self.words(response)}"
@@ -118,7 +127,9 @@ class Endpoint:
                 await asyncio.sleep(self.retry.delay_seconds(attempt, wait))
         raise Unanswered(f"{reason} ({self.retry.attempts} tries)")
 
-    def _reply(self, response: httpx.Response) -> dict[str, Json] | None:
+    def _reply(
+        self, response: httpx.Response, final: Callable[[str], bool]
+    ) -> dict[str, Json] | None:
         """The object of a good reply; None for one that may be better next time."""
         status = response.status_code
         if status == 200:
@@ -128,7 +139,7 @@ class Endpoint:
                 return None
             return reply if isinstance(reply, dict) else None
         self.check_access(response)
-        if status in _TRANSIENT or status >= 500:
+        if status in _TRANSIENT or (status >= 500 and not final(self.words(response))):
             return None
         if status == 404:
             raise Missing(self.words(response))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import httpx
+
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.confined import run_confined
 from blendfusion.models.constraint import Json
@@ -24,7 +25,7 @@ from blendfusion.models.model import Values
 from blendfusion.models.prompt import PROMPT_VERSION, render, replies_of
 from blendfusion.models.reply import read_reply
 from blendfusion.models.retry import Retry
-from blendfusion.models.structured import INSTRUCTION, Form, forms_for, wrap
+from blendfusion.models.structured import INSTRUCTION, Form, blames_form, forms_for, wrap
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, ModelInfo, Task, Usage
 
@@ -198,22 +199,31 @@ def _window_of(entry: dict[str, Json]) -> int | None:
 
 
 class _FormsTaken:
-    """Which form of structured output a server takes, for each kind of constraint."""
+    """Which forms of structured output a server takes, for each kind of constraint."""
 
     def __init__(self) -> None:
         self._taken: dict[str, Form] = {}
+        self._useless: set[tuple[str, Form]] = set()
 
     def known(self, constraint: Constraint) -> bool:
         return constraint.kind == "text" or constraint.kind in self._taken
 
-    def candidates(self, constraint: Constraint) -> tuple[Form, ...]:
-        """The forms still to try, best first; from the remembered one on, if there is one."""
-        forms = forms_for(constraint)
+    def candidates(self, constraint: Constraint) -> list[Form]:
+        """The forms still to try, best first; from the one that was taken on, if there is one."""
+        forms = [f for f in forms_for(constraint) if (constraint.kind, f) not in self._useless]
         taken = self._taken.get(constraint.kind)
         return forms[forms.index(taken) :] if taken in forms else forms
 
-    def remember(self, constraint: Constraint, form: Form) -> None:
+    def took(self, constraint: Constraint, form: Form) -> None:
         self._taken.setdefault(constraint.kind, form)
+
+    def drop(self, constraint: Constraint, form: Form) -> None:
+        """The server does not know ``form``, or ignored it."""
+        if form is INSTRUCTION:  # there is nothing after it
+            return
+        self._useless.add((constraint.kind, form))
+        if self._taken.get(constraint.kind) is form:
+            del self._taken[constraint.kind]
 
 
 class _Sampling:
@@ -278,12 +288,16 @@ class _Exchange:
                 reply, finish = await self._reply(form)
             except Refused as refusal:
                 refused = refusal
-                if known and not form.blamed(str(refusal)):
+                if known and not blames_form(str(refusal)):
                     raise
+                # A known form may be fine, and only this constraint too much for it.
+                if not known and blames_form(str(refusal)):
+                    self._forms.drop(self._sent, form)
                 continue
-            if known or form is INSTRUCTION or form.obeyed(reply, self._sent):
-                self._forms.remember(self._sent, form)
+            if form is INSTRUCTION or finish == "length" or form.obeyed(reply, self._sent):
+                self._forms.took(self._sent, form)
                 return reply, finish
+            self._forms.drop(self._sent, form)
         raise refused
 
     async def _reply(self, form: Form) -> tuple[str, str]:
@@ -295,7 +309,11 @@ class _Exchange:
         while True:
             try:
                 reply = await self._endpoint.post(
-                    self._client, "/chat/completions", body | self._sampling.fields, self._tally
+                    self._client,
+                    "/chat/completions",
+                    body | self._sampling.fields,
+                    self._tally,
+                    final=blames_form,
                 )
             except Refused as refusal:
                 if self._sampling.adapt(str(refusal)):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from blendfusion.models.constraint import Json, closed_set, holds, regex_of, schema_of
+from blendfusion.models.constraint import Json, closed_set, regex_of, schema_of
 from blendfusion.models.reply import FIELD
 from blendfusion.types import Constraint
 
@@ -16,6 +16,11 @@ Fields = Mapping[str, Json]
 
 
 _BLAMED = ("schema", "grammar", "regex", "guided", "structured", "response_format")
+
+
+def blames_form(refusal: str) -> bool:
+    """True if a server's words of refusal are about structured output, not about the text."""
+    return any(word in refusal.lower() for word in _BLAMED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +33,15 @@ class Form:
     """True: replies are JSON objects with the one field "answer"."""
 
     def obeyed(self, reply: str, constraint: Constraint) -> bool:
-        """False if ``reply`` shows that the server ignored these fields, as some do silently."""
-        if self.wrapped:
-            return reply.lstrip().startswith("{")
-        return holds(constraint, reply)
+        """False if ``reply`` shows that the server ignored these fields, as some do silently.
 
-    def blamed(self, refusal: str) -> bool:
-        """True if a server's words of refusal are about structured output, not about the text."""
-        return any(word in refusal.lower() for word in _BLAMED)
+        A blank reply shows nothing.
+        """
+        if not reply.strip():
+            return True
+        if self.wrapped:
+            return reply.lstrip().startswith("{") and f'"{FIELD}"' in reply
+        return re.fullmatch(regex_of(constraint), reply) is not None
 
 
 def _object_schema(constraint: Constraint) -> dict[str, Json]:
@@ -51,6 +57,11 @@ def _response_format(constraint: Constraint) -> Fields:
     """OpenAI's form (2024), also taken by vLLM, llama-server, Ollama and LM Studio."""
     schema: Json = {"name": FIELD, "strict": True, "schema": _object_schema(constraint)}
     return {"response_format": {"type": "json_schema", "json_schema": schema}}
+
+
+def _json_object(constraint: Constraint) -> Fields:
+    """llama-cpp-python's server and several hosted ones, from before the standard."""
+    return {"response_format": {"type": "json_object", "schema": _object_schema(constraint)}}
 
 
 def _structured_outputs(constraint: Constraint) -> Fields:
@@ -96,6 +107,7 @@ FORMS: tuple[Form, ...] = (
     Form("structured_outputs", _structured_outputs, wrapped=False),
     Form("guided", _guided, wrapped=False),
     Form("grammar", _grammar, wrapped=False),  # before json_schema: costs no JSON tokens
+    Form("json_object", _json_object, wrapped=True),
     Form("json_schema", _bare_schema, wrapped=True),
     Form("instruction", _nothing, wrapped=False),  # always taken; the prompt alone asks
 )

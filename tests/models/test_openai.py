@@ -12,12 +12,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from loopback import Body, Loopback, Reply, closed_port, form_of, said, serving
+
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.openai import OpenAIModel
 from blendfusion.models.retry import Retry
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, Task
-from loopback import Body, Loopback, Reply, closed_port, form_of, said, serving
 
 BOOLEAN = Task("llm_filter", "Is it good?", Constraint("boolean"), ("text",))
 TEXT = Task("llm_map", "What is it?", Constraint(), ("text",))
@@ -111,6 +112,32 @@ def test_a_server_that_silently_ignores_a_form_is_noticed() -> None:
     answers, server = ask(script, CHOICE, "sky", "sea", "jeans")
     assert [answer.text for answer in answers] == ["Blue"] * 3
     assert {form_of(body) for body in server.bodies[-2:]} == {"guided_choice"}
+
+
+def test_a_form_that_only_seemed_to_be_taken_is_dropped_later() -> None:
+    def script(body: Body) -> Reply:
+        if form_of(body) == "grammar":
+            return Reply("Red")
+        return Reply("Blue" if "sky" in said(body) else "It looks red to me")
+
+    with serving(script) as server:
+        model = model_at(server, concurrency=1)
+        answers = model.answer(CHOICE, [("sky",), ("brick",), ("rose",)])
+    assert [answer.text for answer in answers] == ["Blue", "Red", "Red"]
+    assert form_of(server.bodies[-1]) == "grammar"
+    assert answers[2].usage.calls == 1
+
+
+def test_a_server_error_about_the_form_is_a_refusal_of_it() -> None:
+    def script(body: Body) -> Reply:
+        if body.get("response_format", {}).get("type") == "json_schema":
+            return Reply(status=500, error="validation error: response_format.type: json_schema")
+        return wrapped(3) if "response_format" in body else Reply("some")
+
+    answers, server = ask(script, INTEGER, "a", "b")
+    assert [answer.text for answer in answers] == ["3", "3"]
+    assert server.bodies[-1]["response_format"]["type"] == "json_object"
+    assert answers[1].usage.calls == 1
 
 
 def test_text_is_sent_without_a_constraint() -> None:

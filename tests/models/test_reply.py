@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from blendfusion.models.constraint import holds
 from blendfusion.models.reply import read_reply
 from blendfusion.types import Constraint
-from hypothesis import given
-from hypothesis import strategies as st
 
 COLOUR = Constraint("choice", options=("Red", "Light Blue"))
 TEXTS = Constraint("list", item=Constraint())

@@ -7,14 +7,15 @@ import threading
 from decimal import Decimal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from blendfusion.errors import ModelFailed
 from blendfusion.models.canonical import Value, canonical
 from blendfusion.models.constraint import holds
 from blendfusion.models.model import Model
 from blendfusion.models.scripted import ScriptedModel
 from blendfusion.types import Constraint, ConstraintKind, Request, Task
-from hypothesis import given
-from hypothesis import strategies as st
 
 DAY = datetime.date(2024, 2, 29)
 NOON = datetime.datetime(2024, 2, 29, 12)
