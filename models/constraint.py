@@ -1,7 +1,7 @@
 """A constraint as a regular expression, a closed set, a JSON schema and a check: total functions.
 
 The four views agree: whatever the regular expression or the schema admits, ``holds`` accepts,
-except calendar errors (31 February), which no regular expression of reasonable size excludes.
+calendar included: the regular expression of a date knows the lengths of months and leap years.
 """
 
 from __future__ import annotations
@@ -17,7 +17,11 @@ Json: TypeAlias = "str | int | float | bool | None | list[Json] | dict[str, Json
 
 BOOLEAN = ("true", "false")
 
-_DATE = r"(19|20)[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+_DATE = (
+    r"((19|20)[0-9]{2}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])"
+    r"|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"
+    r"|((19|20)(0[48]|[2468][048]|[13579][26])|2000)-02-29)"
+)
 _TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 _PATTERNS = {
     "integer": r"-?(0|[1-9][0-9]{0,17})",

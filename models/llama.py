@@ -28,7 +28,7 @@ from blendfusion.models.guided import Guide, Writer
 from blendfusion.models.llama_context import LlamaContext, check_gguf
 from blendfusion.models.model import Values
 from blendfusion.models.options_tree import Fork, Scores, build, forks, log_softmax
-from blendfusion.models.prompt import PROMPT_VERSION, Prompt, render
+from blendfusion.models.prompt import PROMPT_VERSION, render
 from blendfusion.models.slots import Spent, run
 from blendfusion.models.template import Layout, Piece, chat, plain
 from blendfusion.options import Options
@@ -183,7 +183,7 @@ class _Asking:
         self._context = opened.context
         self._task = task
         self._options = options
-        self._layout = _layout(render(task, shots=options.shots), opened.context)
+        self._layout = _layout(task, opened.context, shots=options.shots)
         self._prefix = self._tokens(self._layout.head, start=True)
         self._tail = self._tokens(self._layout.tail)
         self._spent = Spent()
@@ -365,17 +365,19 @@ class _Asking:
         return Answer(text, finish="complete" if writer.complete else "length", usage=usage)
 
 
-def _layout(prompt: Prompt, context: LlamaContext) -> Layout:
-    """Running text for closed sets, where small models were measured to be better in it (see
-    docs/answers.md); else the chat template, where the model has one that works."""
+def _layout(task: Task, context: LlamaContext, *, shots: bool) -> Layout:
+    """Running text without a list of options for closed sets, where small models were measured to
+    be better in it (docs/answers.md); else the chat template, where the model has one."""
+    if closed_set(task.constraint) is not None:
+        return plain(render(task, shots=shots, listed=False))
+    prompt = render(task, shots=shots)
     template = context.chat_template()
-    if template and not prompt.replies:
+    layout = None
+    if template:
         layout = chat(
             prompt, template, bos=context.bos_text(), eos=context.control_text(context.eos)
         )
-        if layout is not None:
-            return layout
-    return plain(prompt)
+    return layout or plain(prompt)
 
 
 def _only(canonical: Sequence[str]) -> Answer:

@@ -78,20 +78,25 @@ class Prompt:
         return [name or f"value {place}" for place, name in enumerate(names, 1)]
 
 
-def render(task: Task, *, shots: bool = True) -> Prompt:
+def render(task: Task, *, shots: bool = True, listed: bool = True) -> Prompt:
     """The prompt of ``task``: its own examples if it has any, else (with ``shots``) ours.
+
+    ``listed``: name the options of a choice. A model that writes its answer must know them; one
+    whose scores are compared was measured to do better without (docs/answers.md), and options
+    that stem from data then stay out of the shared part.
 
     >>> task = Task("llm_filter", "Is {} a fruit?", columns=("name",))
     >>> render(task, shots=False).ask(("apple",))
     'Question: Is the text a fruit?\\nText: apple'
     """
-    label = "Texts:" if task.aggregate else "Text:" if _single(task) else "Values:"
-    question = _question(task)
+    label = "Texts:" if task.aggregate else "Text:" if len(task.columns) <= 1 else "Values:"
+    options = task.constraint.options if listed else ()
+    asked = _asked(_question(task), options)
     return Prompt(
         task=task,
-        instruction=_instruction(task),
-        shots=_shots(task, question, label, built_in=shots),
-        question=_asked(question, task.constraint.options),
+        instruction=_instruction(task, listed=listed),
+        shots=_shots(task, asked, label, built_in=shots, listed=listed),
+        question=asked,
         label=label,
         replies=replies_of(task),
     )
@@ -130,10 +135,6 @@ def reference(question: str, columns: Sequence[str]) -> str:
     return _PLACEHOLDER.sub(pointed, question)
 
 
-def _single(task: Task) -> bool:
-    return len(task.columns) <= 1
-
-
 def _question(task: Task) -> str:
     asked = task.question.strip() or _DEFAULT_QUESTION.get(task.ingredient, "")
     if task.ingredient == "llm_validate":
@@ -159,27 +160,32 @@ _INSTRUCTIONS = {
 }
 
 
-def _instruction(task: Task) -> str:
+def _instruction(task: Task, *, listed: bool) -> str:
     if task.ingredient == "llm_summarize":
         return "Summarize the text in one or two sentences."
     kind = task.constraint.kind
+    if kind == "choice" and not listed:
+        return "Answer each question about a text."
     said = _INSTRUCTIONS.get(kind, "Answer each question about a text in a few words.")
     if task.constraint.literals and kind != "choice":
         said += f" Possible answers look like: {', '.join(task.constraint.literals)}."
     return said
 
 
-def _shots(task: Task, question: str, label: str, *, built_in: bool) -> tuple[tuple[str, str], ...]:
+def _shots(
+    task: Task, asked: str, label: str, *, built_in: bool, listed: bool
+) -> tuple[tuple[str, str], ...]:
     if task.examples:
-        bare = Prompt(task, "", (), _asked(question, task.constraint.options), label)
+        bare = Prompt(task, "", (), asked, label)
         return tuple((bare.ask(example.values), _reply(task, example)) for example in task.examples)
     if not built_in or task.ingredient == "llm_summarize" or task.aggregate:
         return ()
-    return tuple((_shown(shot), shot.reply) for shot in BUILT_IN.get(task.constraint.kind, ()))
+    shots = BUILT_IN.get(task.constraint.kind, ())
+    return tuple((_shown(shot, listed=listed), shot.reply) for shot in shots)
 
 
-def _shown(shot: Shot) -> str:
-    return f"{_asked(shot.question, shot.options)}\nText: {shot.text}"
+def _shown(shot: Shot, *, listed: bool) -> str:
+    return f"{_asked(shot.question, shot.options if listed else ())}\nText: {shot.text}"
 
 
 def _reply(task: Task, example: Example) -> str:

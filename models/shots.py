@@ -34,10 +34,10 @@ _YES_NO = (
 
 _CHOICE = (
     Shot(
-        "What kind of thing is it?",
-        "A small red berry that grows on low bushes.",
-        "plant",
-        ("animal", "plant", "tool"),
+        "What is this text about?",
+        "Slice the onions thinly and fry them in butter until golden.",
+        "cooking",
+        ("cooking", "gardening", "travel"),
     ),
     Shot(
         "Which department should answer?",
@@ -46,10 +46,10 @@ _CHOICE = (
         ("delivery", "billing", "returns", "other"),
     ),
     Shot(
-        "Which season is described?",
-        "Snow lay on the roofs and the lake was frozen.",
-        "winter",
-        ("spring", "summer", "autumn", "winter"),
+        "What is the mood of this text?",
+        "I cannot believe they lost my luggage again!",
+        "angry",
+        ("calm", "cheerful", "angry"),
     ),
 )
 
