@@ -29,27 +29,31 @@ EXAMPLES: tuple[Example, ...] = (
         """
 SELECT p.name, r.stars, r.text
 FROM reviews r JOIN products p ON r.product_id = p.product_id
-WHERE p.category = 'audio'
+WHERE p.category IN ('bags', 'kitchen')
   AND r.stars <= 2
-  AND llm_filter('Did the product stop working?', r.text)
+  AND llm_filter('Did something break?', r.text)
 ORDER BY r.written_on""",
         explain=True,
     ),
     Example(
         "A typed map: a number out of a sentence, ready for arithmetic",
         """
-SELECT written_on, llm_int('How many days did it take or last?', text) AS days, text
+SELECT llm_int('How many days?', text) AS days, text
 FROM reviews
 WHERE text LIKE '% days%'
 ORDER BY days""",
     ),
     Example(
-        "A GROUP BY over a classification",
+        "A GROUP BY over a classification, with a worked example for each label",
         """
-SELECT llm_classify(body, ['delivery', 'payment', 'account', 'product']) AS topic,
+SELECT llm_classify(body, ['delivery', 'payment', 'account', 'product'],
+                    examples => [['My parcel has not arrived', 'delivery'],
+                                 ['I was charged twice', 'payment'],
+                                 ['I cannot log in', 'account'],
+                                 ['The lamp flickers', 'product']]) AS topic,
        count(*) AS tickets
 FROM tickets
-WHERE channel = 'email' AND opened_on < '2024-09-20'
+WHERE channel = 'chat'
 GROUP BY topic
 ORDER BY tickets DESC, topic""",
     ),
@@ -80,6 +84,10 @@ def run(model: str | None, folder: Path) -> None:
     with bf.connect(model=model) as session:
         for name in TABLES:
             register_file(session, f"{name}={folder / f'{name}.csv'}")
+        info = session.model.info
+        print(
+            f"The model is {info.name}. A small one answers roughly: the point is what it is asked.\n"
+        )
         for number, example in enumerate(EXAMPLES, 1):
             print(f"{number}. {example.title}\n{example.sql}\n")
             frame = session.sql(example.sql)

@@ -186,7 +186,7 @@ def _jsonable(value: object) -> str | float:
 def _write_table(table: pa.Table, file: IO[str]) -> None:
     terminal = file.isatty()
     console = Console(file=file, width=None if terminal else _PIPE_WIDTH, highlight=False)
-    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in table.schema:
         numeric = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
         drawn.add_column(Text(column.name), justify="right" if numeric else "left")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import socket
 import struct
@@ -126,7 +127,7 @@ class Loopback:
                 self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
                 self.connection.close()
                 self.close_connection = True
-                self.wfile = open("/dev/null", "wb")  # noqa: SIM115 - closed by the base class
+                self.wfile = io.BytesIO()  # the base class still flushes it
 
             def _send(self, status: int, payload: bytes, headers: Mapping[str, str]) -> None:
                 self.send_response(status)

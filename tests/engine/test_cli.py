@@ -1,0 +1,205 @@
+"""The command: what it prints where, and its exit status. The model is scripted."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+
+import blendfusion as bf
+from blendfusion import cli, demo
+from blendfusion.cli import main
+from blendfusion.models.canonical import Value
+from blendfusion.models.scripted import ScriptedModel
+from blendfusion.types import Request
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+QUERY = "SELECT name FROM fruits WHERE llm_filter('Is it red?', name) ORDER BY name"
+
+
+def answer(call: Request) -> Value | None:
+    """A model that finds cherries and apples red, and has an answer of every kind."""
+    text = call.values[0] or ""
+    if call.constraint.kind == "boolean":
+        return text in ("apple", "cherry") or "stopped" in text
+    if call.constraint.kind == "choice":
+        return call.constraint.options[len(text) % len(call.constraint.options)]
+    return len(text) if call.constraint.kind == "integer" else f"{len(call.values)} texts"
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> ScriptedModel:
+    scripted = ScriptedModel(answer)
+    connect = bf.connect
+
+    def connect_scripted(model: str | None = None, **options: Any) -> bf.Session:
+        return connect(model=scripted if model is None else model, **options)
+
+    monkeypatch.setattr(bf, "connect", connect_scripted)
+    return scripted
+
+
+@pytest.fixture
+def fruits(tmp_path: Path) -> str:
+    path = tmp_path / "fruits.csv"
+    path.write_text("name,n\napple,1\nbanana,2\ncherry,3\napple,4\n", encoding="utf-8")
+    return f"fruits={path}"
+
+
+def test_a_query_prints_a_table(
+    model: ScriptedModel, fruits: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["query", QUERY, "--table", fruits]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.split() == ["name", "─" * 6, "apple", "apple", "cherry", "3", "rows"]
+    assert shown.err == ""
+    assert len(model.calls) == 3
+
+
+def test_formats(model: ScriptedModel, fruits: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["query", QUERY, "--table", fruits, "--format", "csv"]) == 0
+    assert capsys.readouterr().out == '"name"\n"apple"\n"apple"\n"cherry"\n'
+    assert main(["query", QUERY, "--table", fruits, "--format", "json"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [json.loads(line)["name"] for line in lines] == ["apple", "apple", "cherry"]
+
+
+def test_output_to_a_file(
+    model: ScriptedModel, fruits: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "out.parquet"
+    assert main(["query", QUERY, "--table", fruits, "--output", str(target)]) == 0
+    assert capsys.readouterr().out == ""
+    assert pyarrow.parquet.read_table(target).num_rows == 3
+
+
+def test_the_query_may_come_from_standard_input(
+    model: ScriptedModel,
+    fruits: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(QUERY))
+    assert main(["query", "-", "--table", fruits, "--format", "csv"]) == 0
+    assert "cherry" in capsys.readouterr().out
+    monkeypatch.setattr("sys.stdin", io.StringIO("  \n"))
+    assert main(["query", "-"]) == 2
+
+
+def test_explain_asks_nothing_and_analyze_does(
+    model: ScriptedModel, fruits: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["query", QUERY, "--table", fruits, "--explain"]) == 0
+    assert "llm_filter" in capsys.readouterr().out
+    assert model.calls == []
+    assert main(["query", QUERY, "--table", fruits, "--analyze"]) == 0
+    assert "llm_filter" in capsys.readouterr().out
+    assert len(model.calls) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["SELECT 1", "--table", "nonsense"], "NAME=PATH"),
+        (["SELECT 1", "--table", "t=/no/such/file.csv"], "no file"),
+        (["SELECT nothing FROM nowhere"], "nowhere"),
+        (["SELECT FROM WHERE"], ""),
+        (["SELECT llm_fliter('x', 'y')"], "llm_filter"),
+        (["SELECT 1", "--model", "nonsense:x"], "nonsense"),
+        (["SELECT 1", "--format", "parquet"], "--output"),
+        ([""], "empty"),
+    ],
+)
+def test_errors_are_one_line_and_a_hint(
+    arguments: list[str], said: str, model: ScriptedModel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["query", *arguments]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("error: ")
+    assert said in shown.err
+    assert "Traceback" not in shown.err
+
+
+def test_an_interrupt_ends_quietly(
+    model: ScriptedModel,
+    fruits: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def interrupted(call: Request) -> Value:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(model, "_fn", interrupted)
+    assert main(["query", QUERY, "--table", fruits]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_a_reader_that_leaves_early_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def leave(arguments: object) -> int:
+        raise BrokenPipeError
+
+    duplicated: list[tuple[int, int]] = []
+    monkeypatch.setattr(cli, "_query", leave)
+    monkeypatch.setattr("os.dup2", lambda *fds: duplicated.append(fds))
+    monkeypatch.setattr("os.open", lambda *a: 99)
+    assert main(["query", "SELECT 1"]) == 0
+    assert duplicated
+
+
+def test_failed_values_are_a_warning(
+    model: ScriptedModel,
+    fruits: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(model, "_fn", lambda call: None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("warnings.filters", [])
+        assert main(["query", QUERY, "--table", fruits]) == 0
+    assert capsys.readouterr().err.startswith("warning: ")
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["query", "--help"]])
+def test_help_and_version(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as raised:
+        main(arguments)
+    assert raised.value.code == 0
+    assert "blendfusion" in capsys.readouterr().out
+
+
+def test_the_demo_runs_every_example(
+    model: ScriptedModel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["demo", "--examples", str(EXAMPLES)]) == 0
+    shown = capsys.readouterr().out
+    for example in demo.EXAMPLES:
+        assert example.title in shown
+        assert example.sql in shown
+    assert shown.count("asked ") == len(demo.EXAMPLES)
+    assert len(model.calls) < 200
+
+
+def test_the_demo_says_where_its_tables_are(
+    model: ScriptedModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["demo", "--examples", str(tmp_path)]) == 2
+    assert "--examples DIR" in capsys.readouterr().err
+
+
+def stubbed(monkeypatch: pytest.MonkeyPatch, run: Callable[[Any], int]) -> None:
+    monkeypatch.setattr(cli, "_query", run)
+
+
+def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def bug(arguments: Any) -> int:
+        raise ZeroDivisionError
+
+    stubbed(monkeypatch, bug)
+    with pytest.raises(ZeroDivisionError):
+        main(["query", "SELECT 1"])
