@@ -1,1 +1,76 @@
 """BlendFusion: language-model functions inside SQL and DataFrames, on Apache DataFusion."""
+
+from __future__ import annotations
+
+from blendfusion.connect import connect, register
+from blendfusion.errors import (
+    AnswerError,
+    ArgumentError,
+    BlendFusionError,
+    ModelError,
+    ModelFailed,
+    ModelNotFound,
+    OptionError,
+    QueryError,
+)
+from blendfusion.frame import Frame
+from blendfusion.models.model import Model
+from blendfusion.models.scripted import ScriptedModel
+from blendfusion.options import Options
+from blendfusion.session import Session
+from blendfusion.trace import AnswerWarning, Trace
+from blendfusion.types import Answer, Constraint, ModelInfo, Request, Task, Usage
+from blendfusion.udfs.define import ingredient
+from blendfusion.udfs.llm_bool import llm_bool
+from blendfusion.udfs.llm_classify import llm_classify
+from blendfusion.udfs.llm_date import llm_date
+from blendfusion.udfs.llm_filter import llm_filter
+from blendfusion.udfs.llm_float import llm_float
+from blendfusion.udfs.llm_int import llm_int
+from blendfusion.udfs.llm_list import llm_list
+from blendfusion.udfs.llm_map import llm_map
+from blendfusion.udfs.llm_qa import llm_qa
+from blendfusion.udfs.llm_summarize import llm_summarize
+from blendfusion.udfs.llm_text import llm_text
+from blendfusion.udfs.llm_validate import llm_validate
+from blendfusion.udfs.user import UserModel
+
+__all__ = [
+    "Answer",
+    "AnswerError",
+    "AnswerWarning",
+    "ArgumentError",
+    "BlendFusionError",
+    "Constraint",
+    "Frame",
+    "Model",
+    "ModelError",
+    "ModelFailed",
+    "ModelInfo",
+    "ModelNotFound",
+    "OptionError",
+    "Options",
+    "QueryError",
+    "Request",
+    "ScriptedModel",
+    "Session",
+    "Task",
+    "Trace",
+    "Usage",
+    "UserModel",
+    "connect",
+    "ingredient",
+    "llm_bool",
+    "llm_classify",
+    "llm_date",
+    "llm_filter",
+    "llm_float",
+    "llm_int",
+    "llm_list",
+    "llm_map",
+    "llm_qa",
+    "llm_summarize",
+    "llm_text",
+    "llm_validate",
+    "register",
+]

@@ -59,6 +59,19 @@ class Options:
             _check(name, value)
         return replace(self, **changes)  # type: ignore[arg-type]
 
+    def with_text(self, name: str, text: str) -> Options:
+        """These options with one changed to the value that ``text`` (of a SET statement) spells."""
+        current = getattr(self, name, None)
+        value: object = text
+        if isinstance(current, bool):
+            value = {"true": True, "on": True, "false": False, "off": False}.get(text.lower(), text)
+        elif isinstance(current, int | float):
+            try:
+                value = type(current)(text)
+            except ValueError:
+                value = text
+        return self.with_(**{name: value})
+
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "on_error": get_args(OnError),

@@ -6,8 +6,8 @@ requests are one question to the model and one entry of the cache.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 ConstraintKind = Literal[
@@ -115,7 +115,27 @@ class Usage:
     seconds: float = 0.0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+        return Usage.total((self, other))
+
+    @staticmethod
+    def total(usages: Iterable[Usage]) -> Usage:
+        """The sum of many usages (faster than adding them one by one)."""
+        columns = zip(*(u.numbers for u in usages), strict=True)
+        return Usage(*map(sum, columns))
+
+    @property
+    def numbers(self) -> tuple[int | float, ...]:
+        """The fields in order."""
+        return (
+            self.values,
+            self.cached,
+            self.failed,
+            self.calls,
+            self.prompt_tokens,
+            self.evaluated_tokens,
+            self.completion_tokens,
+            self.seconds,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,32 @@
-"""udfs."""
+"""Ingredients: the functions that ask a model, and how they run on Arrow arrays."""
+
+from __future__ import annotations
+
+from blendfusion.udfs.ingredient import Ingredient
+from blendfusion.udfs.llm_bool import LLM_BOOL
+from blendfusion.udfs.llm_classify import LLM_CLASSIFY
+from blendfusion.udfs.llm_date import LLM_DATE
+from blendfusion.udfs.llm_filter import LLM_FILTER
+from blendfusion.udfs.llm_float import LLM_FLOAT
+from blendfusion.udfs.llm_int import LLM_INT
+from blendfusion.udfs.llm_list import LLM_LIST
+from blendfusion.udfs.llm_map import LLM_MAP
+from blendfusion.udfs.llm_qa import LLM_QA
+from blendfusion.udfs.llm_summarize import LLM_SUMMARIZE
+from blendfusion.udfs.llm_text import LLM_TEXT
+from blendfusion.udfs.llm_validate import LLM_VALIDATE
+
+INGREDIENTS: tuple[Ingredient, ...] = (
+    LLM_FILTER,
+    LLM_MAP,
+    LLM_INT,
+    LLM_FLOAT,
+    LLM_DATE,
+    LLM_BOOL,
+    LLM_TEXT,
+    LLM_LIST,
+    LLM_CLASSIFY,
+    LLM_QA,
+    LLM_VALIDATE,
+    LLM_SUMMARIZE,
+)

@@ -1,1 +1,53 @@
-"""planner/rules."""
+"""The rules, in order. Each is a function from a relation to a relation, in a file of its own.
+
+The driver applies each to every relation of a plan, inputs first, and starts over until none
+fires. A rule that does not fire returns the very object it got.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from blendfusion.errors import OptionError, close_matches
+from blendfusion.planner.plan import Plan
+from blendfusion.planner.rules.aggregate_calls import aggregate_calls
+from blendfusion.planner.rules.call_extraction import call_extraction
+from blendfusion.planner.rules.cheap_first import cheap_first
+from blendfusion.planner.rules.early_stop import early_stop
+from blendfusion.planner.rules.late_projection import late_projection
+from blendfusion.planner.rules.merge_blocks import merge_blocks
+from blendfusion.planner.rules.prune_columns import prune_columns
+from blendfusion.planner.rules.pull_up import pull_up
+from blendfusion.planner.rules.scan_filters import scan_filters
+
+
+class Rule(NamedTuple):
+    name: str
+    apply: Callable[[Plan], Plan]
+    required: bool = False
+    """True: the plan cannot run without it, so it cannot be switched off."""
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("scan_filters", scan_filters, True),  # first: a copy of a call in a scan hides there
+    Rule("aggregate_calls", aggregate_calls, True),  # before extraction: its calls are no scalars
+    Rule("call_extraction", call_extraction, True),  # makes the blocks that the others move
+    Rule("merge_blocks", merge_blocks),  # before the rest, so that they meet one block, not two
+    Rule("cheap_first", cheap_first),  # before pull-up: a cheap predicate should sink at once
+    Rule("pull_up", pull_up),
+    Rule("late_projection", late_projection),  # before early_stop: an unfiltered LIMIT sinks
+    Rule("early_stop", early_stop),
+    Rule("prune_columns", prune_columns),  # last: only then is it clear what a block must carry
+)
+
+
+def checked_names(text: str) -> tuple[str, ...]:
+    """The rules named in ``text``, separated by commas. Raises OptionError for a name that is none
+    or that cannot be switched off."""
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    free = [rule.name for rule in RULES if not rule.required]
+    for name in names:
+        if name not in free:
+            raise OptionError(f"no rule '{name}' to switch off", hint=close_matches(name, free))
+    return names

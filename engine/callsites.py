@@ -1,0 +1,232 @@
+"""Finds the calls in the text of a query; everything around them stays as it is.
+
+Works on tokens, not on a syntax tree, so that whatever DataFusion understands stays understood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot.errors import TokenError
+from sqlglot.tokens import Token, Tokenizer, TokenType
+
+from blendfusion.errors import ArgumentError, QueryError
+from blendfusion.udfs.ingredient import Argument, Constant, Ingredient, Literal, Value
+
+_OPEN = {TokenType.L_PAREN: ")", TokenType.L_BRACKET: "]", TokenType.L_BRACE: "}"}
+_CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
+
+
+@dataclass(slots=True)
+class Site:
+    """One call in a query's text: what is called, with what, and where it stands."""
+
+    ingredient: Ingredient
+    start: int
+    end: int
+    """Offsets in the text: of the first character, and one past the last."""
+    text: str
+    arguments: list[Argument] = field(default_factory=list)
+    named: dict[str, Literal] = field(default_factory=dict)
+    values: list[tuple[int, int]] = field(default_factory=list)
+    """Offsets of the value arguments, in order."""
+    suffix: str = ""
+    """What stands after the arguments inside the parentheses: ORDER BY of an aggregate."""
+
+    @property
+    def ordered(self) -> bool:
+        return bool(self.suffix)
+
+
+def tokenize(sql: str) -> list[Token]:
+    """The tokens of ``sql``; none if it cannot be read (DataFusion will say why)."""
+    try:
+        return list(Tokenizer().tokenize(sql))
+    except TokenError:
+        return []
+
+
+def find_sites(
+    sql: str, tokens: Sequence[Token], ingredients: Mapping[str, Ingredient]
+) -> list[Site]:
+    """The calls in ``sql``, in the order of their first characters; nested ones too.
+
+    Raises ArgumentError for arguments that cannot be read.
+    """
+    sites = []
+    for i, token in enumerate(tokens[:-1]):
+        named = ingredients.get(token.text.lower())
+        called = tokens[i + 1].token_type == TokenType.L_PAREN
+        qualified = i > 0 and tokens[i - 1].token_type == TokenType.DOT
+        quoted = sql[token.start] in "'\""
+        if named is not None and called and not qualified and not quoted:
+            sites.append(_site(sql, tokens, i, named))
+    return sites
+
+
+def _site(sql: str, tokens: Sequence[Token], at: int, ingredient: Ingredient) -> Site:
+    close = _closing(tokens, at + 1)
+    if close is None:
+        line = tokens[at].line
+        raise QueryError(
+            f"{ingredient.name} on line {line}: the parenthesis is not closed",
+            hint=f"Write {ingredient.signature}.",
+        )
+    start, end = tokens[at].start, tokens[close].end + 1
+    site = Site(ingredient, start, end, " ".join(sql[start:end].split()))
+    inside = tokens[at + 2 : close]
+    order = _top_level(inside, TokenType.ORDER_BY)
+    if order is not None:
+        site.suffix = sql[inside[order].start : end - 1]
+        inside = inside[:order]
+    for part in _split(inside):
+        _argument(sql, part, site)
+    return site
+
+
+def _top_level(tokens: Sequence[Token], kind: TokenType) -> int | None:
+    """The position of the first token of a kind that stands in no bracket."""
+    depth = 0
+    for i, token in enumerate(tokens):
+        depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
+        if depth == 0 and token.token_type == kind:
+            return i
+    return None
+
+
+def _closing(tokens: Sequence[Token], at: int) -> int | None:
+    depth = 0
+    for i in range(at, len(tokens)):
+        depth += (tokens[i].token_type in _OPEN) - (tokens[i].token_type in _CLOSE)
+        if depth == 0:
+            return i
+    return None
+
+
+def _split(tokens: Sequence[Token]) -> list[Sequence[Token]]:
+    """The arguments: tokens between commas that stand in no bracket."""
+    parts: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
+        if depth == 0 and token.token_type == TokenType.COMMA:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return [p for p in parts if p] if parts != [[]] else []
+
+
+def _argument(sql: str, tokens: Sequence[Token], site: Site) -> None:
+    if len(tokens) > 1 and tokens[1].token_type == TokenType.FARROW:
+        name = tokens[0].text.lower()
+        if name in site.named:
+            raise ArgumentError(f"{site.ingredient.name}: '{name}' is given twice")
+        found = _Literals(tokens[2:]).whole()
+        if found is None:
+            raise ArgumentError(
+                f"{site.ingredient.name}: {name} => {_text(sql, tokens[2:])} is not a literal",
+                hint="Options are literals: 'text', 3, TRUE, ['a', 'b'].",
+            )
+        site.named[name] = found.value
+        return
+    literal = _Literals(tokens).whole()
+    if literal is not None:
+        site.arguments.append(literal)
+        return
+    site.arguments.append(Value(_name(tokens)))
+    site.values.append((tokens[0].start, tokens[-1].end + 1))
+
+
+def _text(sql: str, tokens: Sequence[Token]) -> str:
+    return sql[tokens[0].start : tokens[-1].end + 1] if tokens else "nothing"
+
+
+def _name(tokens: Sequence[Token]) -> str:
+    """The column's name if the tokens are a column, else ''."""
+    names = [t for t in tokens if t.token_type != TokenType.DISTINCT]
+    dotted = all(t.token_type == TokenType.DOT for t in names[1::2]) and len(names) % 2 == 1
+    plain = all(t.token_type not in _OPEN and t.token_type not in _CLOSE for t in names)
+    return names[-1].text if dotted and plain else ""
+
+
+class _Literals:
+    """Reads a literal from tokens: text, number, TRUE, FALSE, NULL, ``['a', 'b']``, ``('a', 'b')``."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self.tokens = tokens
+        self.at = 0
+
+    def whole(self) -> Constant | None:
+        """The literal that all tokens are; None if they are anything else."""
+        try:
+            value = self._value()
+        except (_NoLiteralError, IndexError):
+            return None
+        return Constant(value) if self.at == len(self.tokens) else None
+
+    def _value(self) -> Literal:
+        token = self._next()
+        kind = token.token_type
+        if kind == TokenType.STRING:
+            return token.text
+        if kind == TokenType.NUMBER:
+            return _number(token.text)
+        if kind == TokenType.DASH and self.tokens[self.at].token_type == TokenType.NUMBER:
+            return -_number(self._next().text)
+        if kind in (TokenType.TRUE, TokenType.FALSE):
+            return kind == TokenType.TRUE
+        if kind == TokenType.NULL:
+            return None
+        if kind == TokenType.ARRAY or token.text.lower() in ("make_array", "array"):
+            token = self._next()
+            kind = token.token_type
+        if kind in (TokenType.L_BRACKET, TokenType.L_PAREN):
+            return self._list(_OPEN[kind])
+        raise _NoLiteralError
+
+    def _list(self, close: str) -> Literal:
+        values: list[Literal] = []
+        while self.tokens[self.at].text != close:
+            values.append(self._value())
+            if self.tokens[self.at].token_type == TokenType.COMMA:
+                self.at += 1
+            elif self.tokens[self.at].text != close:
+                raise _NoLiteralError
+        self.at += 1
+        return values
+
+    def _next(self) -> Token:
+        self.at += 1
+        return self.tokens[self.at - 1]
+
+
+class _NoLiteralError(Exception):
+    pass
+
+
+def _number(text: str) -> int | float:
+    return int(text) if text.isdigit() else float(text)
+
+
+def replaced(sql: str, sites: Sequence[Site], name: Callable[[int], str]) -> str:
+    """``sql`` with site i written as a call of the function ``name(i)`` on its values."""
+
+    def write(start: int, end: int, among: Sequence[int]) -> str:
+        out, at = [], start
+        for i in among:
+            site = sites[i]
+            if site.start < at or site.end > end:
+                continue
+            inner = [j for j in among if site.start < sites[j].start < site.end]
+            values = ", ".join(write(a, b, inner) for a, b in site.values)
+            suffix = f" {_suffix(site, inner, write)}" if site.suffix else ""
+            out += [sql[at : site.start], f"{name(i)}({values}{suffix})"]
+            at = site.end
+        return "".join([*out, sql[at:end]])
+
+    def _suffix(site: Site, inner: Sequence[int], write: Callable[..., str]) -> str:
+        end = site.end - 1
+        return str(write(end - len(site.suffix), end, inner))
+
+    return write(0, len(sql), range(len(sites)))

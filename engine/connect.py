@@ -1,0 +1,49 @@
+"""Where everything starts: a session of our own, or ingredients in a context of the user's."""
+
+from __future__ import annotations
+
+from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
+
+from blendfusion.models.cached import CachedModel
+from blendfusion.models.load import load
+from blendfusion.models.model import Model
+from blendfusion.models.store import MemoryStore
+from blendfusion.options import Options
+from blendfusion.session import Session
+from blendfusion.udfs.plain import register_plain
+
+
+def connect(
+    model: str | Model | None = "auto",
+    *,
+    config: SessionConfig | None = None,
+    runtime: RuntimeEnvBuilder | None = None,
+    **options: object,
+) -> Session:
+    """A session with ``model``: the place to register tables and run queries.
+
+    ``model`` is "auto" (the environment variable BLENDFUSION_MODEL, else the packaged weights), a
+    GGUF path, "openai:name@http://host:port/v1", or a model object. ``options`` are the fields of
+    ``bf.Options``; ``config`` and ``runtime`` go to DataFusion.
+
+    Raises ModelNotFound for a model that cannot be had, OptionError for an unknown option.
+
+    >>> session = connect(ScriptedModel(lambda call: "good" in call.values[0]))
+    >>> frame = session.from_pydict({"text": ["good", "bad"]}, name="reviews")
+    >>> session.sql("SELECT text FROM reviews WHERE llm_filter('Is it good?', text)").to_pylist()
+    [{'text': 'good'}]
+    """
+    return Session(model, Options().with_(**options), config, runtime)
+
+
+def register(
+    context: SessionContext, model: str | Model | None = "auto", **options: object
+) -> None:
+    """Put the ingredients into a plain DataFusion context, as ordinary typed functions.
+
+    Each takes its literals and one value column, all as arguments: ``llm_filter(question, value)``,
+    ``llm_classify(value, labels)``, ``llm_qa(question, value)``. The answers are those of a session;
+    without the planner, though, a function sees whatever DataFusion passes to it.
+    """
+    chosen = Options().with_(**options)
+    register_plain(context, CachedModel(load(model, chosen), MemoryStore()), chosen.on_error)

@@ -1,0 +1,178 @@
+"""What the place of a call in a query says about its answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
+
+from blendfusion.types import Constraint
+
+_NUMERIC_AGGREGATES = (exp.Sum, exp.Avg, exp.Stddev, exp.StddevSamp, exp.Variance, exp.Median)
+_NUMERIC_FUNCTIONS = (exp.Abs, exp.Round, exp.Ceil, exp.Floor, exp.Sqrt, exp.Exp, exp.Ln)
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv)
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+
+_INTEGERS = {"TINYINT", "SMALLINT", "INT", "BIGINT", "UTINYINT", "USMALLINT", "UINT", "UBIGINT"}
+_NUMBERS = {"FLOAT", "DOUBLE", "DECIMAL"}
+_TIMESTAMPS = {"TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ", "DATETIME"}
+
+
+def contexts(skeleton: str, names: Iterable[str]) -> dict[str, Constraint | None]:
+    """The constraint that the query puts on each function in ``names``; None: it says nothing.
+
+    ``skeleton`` is the query with its calls written as those functions. A query that sqlglot cannot
+    parse says nothing about any. Where a call has an alias, what is said of the alias counts.
+    """
+    found: dict[str, list[Constraint]] = {name: [] for name in names}
+    for tree in _parse(skeleton):
+        for node in tree.find_all(exp.Anonymous):
+            if node.name in found:
+                for place in (node, *_references(node, tree)):
+                    said = _said(place)
+                    if said is not None:
+                        found[node.name].append(said)
+    return {name: combined(said) for name, said in found.items()}
+
+
+def _parse(skeleton: str) -> list[exp.Expression]:
+    try:
+        return [parse_one(skeleton)]
+    except (SqlglotError, RecursionError):
+        return []
+
+
+def combined(said: Iterable[Constraint]) -> Constraint | None:
+    """What several places say together: whole numbers are numbers, texts add up their literals.
+
+    None if they contradict each other, or say nothing.
+    """
+    kinds = {}
+    for constraint in said:
+        kinds.setdefault(constraint.kind, []).append(constraint)
+    if set(kinds) == {"integer", "number"}:
+        return Constraint("number")
+    if set(kinds) <= {"text", "regex"} and kinds:
+        literals = [lit for group in kinds.values() for c in group for lit in c.literals]
+        return _text_like(tuple(dict.fromkeys(literals)))
+    return next(iter(kinds.values()))[0] if len(kinds) == 1 else None
+
+
+def _references(node: exp.Expression, tree: exp.Expression) -> list[exp.Expression]:
+    """Columns elsewhere in the query that carry the alias of this call."""
+    alias = node.parent
+    if not isinstance(alias, exp.Alias) or not isinstance(alias.parent, exp.Select):
+        return []
+    return [c for c in tree.find_all(exp.Column) if c.name.lower() == alias.alias.lower()]
+
+
+def _said(node: exp.Expression) -> Constraint | None:
+    child, parent = node, node.parent
+    while isinstance(parent, exp.Paren):
+        child, parent = parent, parent.parent
+    if isinstance(parent, exp.Filter) and child.arg_key == "this":
+        child, parent = parent, parent.parent
+    if parent is None:
+        return None
+    if _is_predicate_place(child, parent):
+        return Constraint("boolean")
+    if isinstance(parent, exp.Is):
+        return Constraint("boolean") if isinstance(parent.expression, exp.Boolean) else None
+    if isinstance(parent, exp.Cast):
+        return _of_type(parent.to)
+    if isinstance(parent, _COMPARISONS):
+        other = parent.expression if child is parent.this else parent.this
+        return _like([other])
+    if isinstance(parent, exp.Between):
+        sides = (parent.this, parent.args["low"], parent.args["high"])
+        return _like([s for s in sides if s is not child])
+    if isinstance(parent, exp.In) and child is parent.this:
+        return _like(parent.expressions) if parent.expressions else None
+    if isinstance(parent, exp.Case) and child is parent.this:
+        return _like([branch.this for branch in parent.args["ifs"]])
+    if isinstance(parent, exp.Coalesce):
+        return _like([e for e in (parent.this, *parent.expressions) if e is not child]) or _said(
+            parent
+        )
+    if isinstance(parent, _ARITHMETIC):
+        other = parent.expression if child is parent.this else parent.this
+        return Constraint("date") if isinstance(other, exp.Interval) else Constraint("number")
+    if isinstance(parent, (*_NUMERIC_AGGREGATES, *_NUMERIC_FUNCTIONS, exp.Neg)):
+        return Constraint("number")
+    if isinstance(parent, exp.Extract | exp.TimestampTrunc | exp.DateTrunc):
+        return Constraint("date")
+    return None
+
+
+def _is_predicate_place(child: exp.Expression, parent: exp.Expression) -> bool:
+    if isinstance(parent, exp.Where | exp.Having | exp.And | exp.Or | exp.Not | exp.Qualify):
+        return True
+    if isinstance(parent, exp.If):
+        case = parent.parent
+        simple = isinstance(case, exp.Case) and case.this is not None
+        return child.arg_key == "this" and not simple
+    return isinstance(parent, exp.Join) and child.arg_key == "on"
+
+
+def _of_type(kind: exp.DataType) -> Constraint | None:
+    name = kind.this.name
+    if name in _INTEGERS:
+        return Constraint("integer")
+    if name in _NUMBERS:
+        return Constraint("number")
+    if name == "BOOLEAN":
+        return Constraint("boolean")
+    if name == "DATE":
+        return Constraint("date")
+    if name in _TIMESTAMPS:
+        return Constraint("timestamp")
+    return None
+
+
+def _like(others: list[exp.Expression]) -> Constraint | None:
+    """The constraint of answers that are compared with these expressions."""
+    said = [_of_value(other) for other in others]
+    if not said or any(s is None for s in said):
+        return None
+    return combined([s for s in said if s is not None])
+
+
+def _of_value(value: exp.Expression) -> Constraint | None:
+    if isinstance(value, exp.Paren | exp.Neg):
+        return _of_value(value.this)
+    if isinstance(value, exp.Boolean):
+        return Constraint("boolean")
+    if isinstance(value, exp.Literal):
+        if value.is_string:
+            return _text_like((value.this,))
+        return Constraint("integer" if value.this.isdigit() else "number")
+    if isinstance(value, exp.Cast):
+        return _of_type(value.to)
+    if isinstance(value, exp.CurrentDate | exp.Date):
+        return Constraint("date")
+    if isinstance(value, exp.CurrentTimestamp):
+        return Constraint("timestamp")
+    if isinstance(value, _ARITHMETIC):
+        return combined([s for s in map(_of_value, (value.this, value.expression)) if s])
+    return None
+
+
+_SHAPES = (
+    ("[A-Z]", re.compile(r"[A-Z]+")),
+    ("[0-9]", re.compile(r"[0-9]+")),
+)
+_DATE_SHAPE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def _text_like(literals: tuple[str, ...]) -> Constraint:
+    """Text of the shape of ``literals``: codes (``CA``, ``42``) and dates give a pattern."""
+    if literals and all(_DATE_SHAPE.fullmatch(text) for text in literals):
+        return Constraint("regex", pattern="[0-9]{4}-[0-9]{2}-[0-9]{2}", literals=literals)
+    for characters, shape in _SHAPES:
+        if literals and all(shape.fullmatch(text) for text in literals):
+            lengths = sorted({len(text) for text in literals})
+            bounds = str(lengths[0]) if len(lengths) == 1 else f"{lengths[0]},{lengths[-1]}"
+            return Constraint("regex", pattern=f"{characters}{{{bounds}}}", literals=literals)
+    return Constraint("text", literals=literals)

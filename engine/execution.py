@@ -1,0 +1,105 @@
+"""Runs a staged plan: each stage's source in DataFusion, its row-wise work here, its output stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from datafusion import DataFrame, SessionContext
+from datafusion.substrait import Consumer, Producer, Serde
+
+from blendfusion.errors import PlanError
+from blendfusion.pipeline import Chunks, Counts, run
+from blendfusion.planner.plan import boolean_literal, projected, read_relation, write
+from blendfusion.planner.stages import Stage, Staged
+from blendfusion.rowwise import RowWise
+
+if TYPE_CHECKING:
+    from blendfusion.options import Options
+    from blendfusion.udfs.asker import Asker
+    from blendfusion.workbench import Workbench
+
+STAGE_CATALOG = "__blendfusion"
+STAGE_SCHEMA = "stages"
+_serials = count(1)
+
+
+class Execution:
+    """One run of a staged plan in a session. ``counts`` tells, a stage, what it saw."""
+
+    def __init__(
+        self,
+        context: SessionContext,
+        plan: Staged,
+        asker: Asker,
+        workbench: Callable[[], Workbench],
+        options: Options,
+    ) -> None:
+        self._context = context
+        self._plan = plan
+        self._rowwise = RowWise(asker, workbench)
+        self._options = options
+        self._serial = next(_serials)
+        self._relations: dict[int, bytes] = {}
+        self.counts: dict[int, Counts] = {stage.number: Counts() for stage in plan.stages}
+
+    def tables(self, *, eager: bool) -> Generator[pa.Table, None, None]:
+        """The result, chunk by chunk, columns by position; at least one chunk, which may be empty.
+
+        ``eager``: the caller wants all of it. Stages before the last run to their end first. Closing
+        the generator ends the run and drops what was stored.
+        """
+        try:
+            for stage in self._plan.stages[:-1]:
+                self._store(stage, self._run(stage, eager=True))
+            yield from self._run(self._plan.last, eager=eager)
+        finally:
+            for number in self._relations:
+                self._context.deregister_table(self._name(number))
+            self._relations = {}
+
+    def _run(self, stage: Stage, *, eager: bool) -> Iterator[pa.Table]:
+        frame = self.source(stage)
+        schema = frame.schema()
+        batches = (batch.to_pyarrow() for batch in frame.execute_stream())
+        counts = self.counts[stage.number]
+        return run(
+            stage.block, Chunks(batches, schema), self._rowwise, self._options, counts, eager=eager
+        )
+
+    def source(self, stage: Stage) -> DataFrame:
+        """The DataFusion plan of a stage's source. Raises PlanError if DataFusion refuses it."""
+        source = stage.block.source
+        if source.width == 0:  # a batch without columns would forget how many rows it has
+            source = projected(source, (boolean_literal(True),))
+        data = write(source, self._relations)
+        try:
+            plan = Consumer.from_substrait_plan(self._context, Serde.deserialize_bytes(data))
+        except Exception as problem:
+            raise PlanError(f"DataFusion does not read back its own plan: {problem}") from problem
+        return SessionContext.create_dataframe_from_logical_plan(self._context, plan)
+
+    def _store(self, stage: Stage, tables: Iterator[pa.Table]) -> None:
+        parts = list(tables)
+        table = pa.concat_tables(parts)
+        name = self._name(stage.number)
+        batches = table.to_batches() or [
+            pa.RecordBatch.from_arrays(
+                [pa.array([], f.type) for f in table.schema], schema=table.schema
+            )
+        ]
+        self._context.register_record_batches(name, [batches])
+        plan = SessionContext.table(self._context, name).logical_plan()
+        encoded = Producer.to_substrait_plan(plan, self._context).encode()
+        self._relations[stage.number] = read_relation(encoded)
+
+    def _name(self, number: int) -> str:
+        return f"{STAGE_CATALOG}.{STAGE_SCHEMA}.run{self._serial}_{number}"
+
+
+def as_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """``table`` with the names and types of ``schema``, by position."""
+    renamed = table.rename_columns(schema.names)
+    return renamed if renamed.schema.equals(schema) else renamed.cast(schema)

@@ -1,0 +1,332 @@
+"""A DataFrame whose verbs stay frames and whose results go through the planner."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from datafusion import DataFrame, lit
+from datafusion import functions as f
+from datafusion.dataframe import DataFrameInternal
+from datafusion.record_batch import RecordBatch
+from datafusion.substrait import Producer
+
+from blendfusion.errors import PlanError
+from blendfusion.execution import Execution, as_schema
+from blendfusion.explain import explained
+from blendfusion.pipeline import Counts
+from blendfusion.planner.driver import Rewrite, reason, rewrite
+from blendfusion.planner.stages import Staged, staged
+from blendfusion.progress import progress
+from blendfusion.stream import Stream
+from blendfusion.trace import Trace
+from blendfusion.udfs.call import Call, calls_in
+from blendfusion.udfs.expression import binding
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+    from blendfusion.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """How a frame will run: ``staged`` by the planner, else plain, for a ``reason`` (if any)."""
+
+    calls: tuple[Call, ...] = ()
+    staged: Staged | None = None
+    rewrites: tuple[Rewrite, ...] = ()
+    reason: str | None = None
+
+
+class Frame(DataFrame):
+    """A DataFusion DataFrame in a session of BlendFusion's.
+
+    Building one calls no model. Every way to get data out of it runs the staged plan;
+    afterwards ``trace`` tells what was asked and spent.
+    """
+
+    def __init__(self, df: DataFrameInternal, session: Session) -> None:
+        super().__init__(df)
+        self._session = session
+        self._trace: Trace | None = None
+        self._last: Execution | None = None
+
+    # --- planning --------------------------------------------------------------------------------
+
+    @cached_property
+    def prepared(self) -> Prepared:
+        """The plan of this frame, made once; it asks nothing and reads no data."""
+        plan = DataFrame.optimized_logical_plan(self)
+        text = plan.display_indent()
+        calls = tuple(calls_in(text))
+        if not calls:
+            return Prepared()
+        if not self._session.options.planner:
+            return Prepared(calls, reason="the option planner is off")
+        if any(
+            call.name in line
+            for line in text.splitlines()
+            for call in calls
+            if "full_filters=" in line
+        ):
+            return Prepared(calls, reason="a table provider evaluates the predicate itself")
+        try:
+            data = Producer.to_substrait_plan(plan, self._session).encode()
+        except Exception as problem:  # DataFusion raises plain Exceptions here
+            return Prepared(calls, reason=reason(problem))
+        try:
+            rewritten = rewrite(data, off=self._session.rules_off)
+        except PlanError as problem:
+            return Prepared(calls, reason=reason(problem))
+        return Prepared(calls, staged(rewritten.root), rewritten.rewrites)
+
+    @property
+    def trace(self) -> Trace:
+        """What the latest run of this frame asked, was answered, and spent; empty before a run."""
+        return self._trace or Trace()
+
+    @property
+    def last_counts(self) -> dict[int, Counts]:
+        """Rows seen by each stage in the latest run; empty before a run, or after a plain one."""
+        return self._last.counts if self._last is not None else {}
+
+    # --- running ---------------------------------------------------------------------------------
+
+    def _tables(self, *, eager: bool) -> Generator[pa.Table, None, None]:
+        """The result as tables of this frame's schema; at least one."""
+        prepared = self.prepared
+        schema = self.schema()
+        reporter = progress(self._session.options.progress)
+        self._trace = trace = Trace(reporter)
+        asker = self._session.asker(trace)
+        with reporter:
+            if prepared.staged is not None:
+                self._last = Execution(
+                    self._session,
+                    prepared.staged,
+                    asker,
+                    self._session.workbench_source(),
+                    self._session.options,
+                )
+                with closing(self._last.tables(eager=eager)) as tables:
+                    for table in tables:
+                        yield as_schema(table, schema)
+            else:
+                self._last = None
+                with self._session.answering(asker), binding(prepared.calls, asker):
+                    yield schema.empty_table()
+                    for batch in self._plain_batches(asker):
+                        yield as_schema(pa.Table.from_batches([batch]), schema)
+        trace.warn()
+
+    def _plain_batches(self, asker: Any) -> Iterator[pa.RecordBatch]:
+        try:
+            for batch in DataFrame.execute_stream(self):
+                yield batch.to_pyarrow()
+        except Exception:
+            if asker.error is not None:  # DataFusion wraps what a function raises into text
+                raise asker.error from None
+            raise
+
+    def _table(self) -> pa.Table:
+        with closing(self._tables(eager=True)) as tables:
+            return pa.concat_tables(list(tables))
+
+    def _result(self) -> DataFrame:
+        """A plain DataFrame over the result."""
+        if not self.prepared.calls:
+            return DataFrame(self.df)
+        table = self._table()
+        return self._session.plain_frame(table)
+
+    # --- results ---------------------------------------------------------------------------------
+
+    def collect(self) -> list[pa.RecordBatch]:
+        if not self.prepared.calls:
+            return super().collect()
+        return self._table().to_batches()
+
+    def collect_partitioned(self) -> list[list[pa.RecordBatch]]:
+        return super().collect_partitioned() if not self.prepared.calls else [self.collect()]
+
+    def collect_column(self, column_name: str) -> pa.Array | pa.ChunkedArray:
+        return Frame(self.select(column_name).df, self._session).to_arrow_table().column(0)
+
+    def to_arrow_table(self) -> pa.Table:
+        return super().to_arrow_table() if not self.prepared.calls else self._table()
+
+    def to_pandas(self) -> pd.DataFrame:
+        return self.to_arrow_table().to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        import polars as pl
+
+        frame = pl.from_arrow(self.to_arrow_table())
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        return self.to_arrow_table().to_pylist()
+
+    def to_pydict(self) -> dict[str, list[Any]]:
+        return self.to_arrow_table().to_pydict()
+
+    def count(self) -> int:
+        counted = self.aggregate([], [f.count(lit(1)).alias("rows")])
+        table = counted.to_arrow_table()
+        self._trace = counted.trace
+        return int(table.column(0)[0].as_py())
+
+    def execute_stream(self) -> Any:
+        """Batches of the result, lazily: closing the stream early ends the work."""
+        if not self.prepared.calls:
+            return super().execute_stream()
+        return Stream(self.schema(), self._tables(eager=False))
+
+    def execute_stream_partitioned(self) -> list[Any]:
+        if not self.prepared.calls:
+            return super().execute_stream_partitioned()
+        return [self.execute_stream()]
+
+    def __iter__(self) -> Iterator[RecordBatch]:
+        return iter(self.execute_stream())
+
+    def __aiter__(self) -> AsyncIterator[RecordBatch]:
+        return self.execute_stream().__aiter__()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        if not self.prepared.calls:
+            return super().__arrow_c_stream__(requested_schema)
+        return self.execute_stream().__arrow_c_stream__(requested_schema)
+
+    def cache(self) -> Frame:
+        """A frame over the stored result: the model is asked once, now."""
+        if not self.prepared.calls:
+            return Frame(super().cache().df, self._session)
+        cached = Frame(self._result().df, self._session)
+        cached._trace = self._trace
+        return cached
+
+    def show(self, num: int = 20) -> None:
+        limited = self.limit(num)
+        limited._result().show(num)
+        self._trace = limited._trace
+
+    def describe(self) -> Frame:
+        return Frame(self._result().describe().df, self._session)
+
+    def __repr__(self) -> str:
+        return self._shown(DataFrame.__repr__)
+
+    def _repr_html_(self) -> str:
+        return self._shown(DataFrame._repr_html_)
+
+    def _shown(self, write: Callable[[DataFrame], str]) -> str:
+        # One row more than is shown, so that DataFusion says when there are more.
+        limited = self.limit(_SHOWN_ROWS + 1)
+        text = write(limited._result())
+        self._trace = limited._trace
+        return text
+
+    # --- explaining ------------------------------------------------------------------------------
+
+    def explain(self, verbose: bool = False, analyze: bool = False, format: Any = None) -> None:  # noqa: A002
+        """Print the staged plan; with ``analyze``, run it and print what was counted beside it."""
+        if not self.prepared.calls:
+            super().explain(verbose, analyze, format)
+            return
+        print(self.explain_text(analyze=analyze, verbose=verbose))
+
+    def explain_text(self, *, analyze: bool = False, verbose: bool = False) -> str:
+        """The staged plan as text: see ``explain``."""
+        if not self.prepared.calls:
+            return str(DataFrame.optimized_logical_plan(self).display_indent())
+        if analyze:
+            self._table()
+        return explained(self, analyze=analyze, verbose=verbose)
+
+
+_SHOWN_ROWS = 20
+
+_VERBS = (
+    "alias",
+    "select",
+    "select_exprs",
+    "drop",
+    "window",
+    "filter",
+    "with_column",
+    "with_columns",
+    "with_column_renamed",
+    "aggregate",
+    "sort",
+    "sort_by",
+    "cast",
+    "limit",
+    "head",
+    "distinct",
+    "distinct_on",
+    "join",
+    "join_on",
+    "repartition",
+    "repartition_by_hash",
+    "union",
+    "union_distinct",
+    "union_by_name",
+    "intersect",
+    "except_all",
+    "unnest_columns",
+    "fill_null",
+    "fill_nan",
+    "__getitem__",
+)
+"""The methods of DataFrame that build another; a test compares the list with DataFusion's."""
+
+
+def _verb(name: str) -> Callable[..., Frame]:
+    inherited = getattr(DataFrame, name)
+
+    def verb(self: Frame, *args: Any, **kwargs: Any) -> Frame:
+        return Frame(inherited(self, *args, **kwargs).df, self._session)
+
+    verb.__name__ = name
+    verb.__qualname__ = f"Frame.{name}"
+    verb.__doc__ = inherited.__doc__
+    return verb
+
+
+for _name in _VERBS:
+    setattr(Frame, _name, _verb(_name))
+
+
+def _tail(self: Frame, n: int = 5) -> Frame:
+    """The last ``n`` rows."""
+    return self.limit(n, offset=max(0, self.count() - n))
+
+
+def _writer(name: str) -> Callable[..., None]:
+    inherited = getattr(DataFrame, name)
+
+    def write(self: Frame, *args: Any, **kwargs: Any) -> None:
+        inherited(self._result(), *args, **kwargs)
+
+    write.__name__ = name
+    write.__doc__ = inherited.__doc__
+    return write
+
+
+Frame.tail = _tail  # type: ignore[method-assign]
+for _name in (
+    "write_csv",
+    "write_json",
+    "write_parquet",
+    "write_parquet_with_options",
+    "write_table",
+):
+    setattr(Frame, _name, _writer(_name))

@@ -1,0 +1,138 @@
+"""Chunks of rows through a block: predicates, limit, columns.
+
+A pipeline pulls batches of its source plan on the caller's thread. No thread is its own, so
+closing it, an error, or Ctrl-C leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass, field
+from time import perf_counter
+
+import pyarrow as pa
+
+from blendfusion.options import Options
+from blendfusion.planner.plan import Block
+from blendfusion.rowwise import Rows, RowWise
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a pipeline saw: rows in, rows out, and the rows that each predicate got and passed."""
+
+    rows_in: int = 0
+    rows_out: int = 0
+    chunks: int = 0
+    seconds: float = 0.0
+    predicates: list[list[int]] = field(default_factory=list)
+
+
+class Chunks:
+    """Batches of one schema, regrouped into tables of the number of rows that is asked for."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
+        self._batches = iter(batches)
+        self._schema = schema
+        self._rest: pa.RecordBatch | None = None
+
+    def take(self, n: int) -> pa.Table | None:
+        """The next ``n`` rows (fewer at the end), without copying; None if there are none left."""
+        parts: list[pa.RecordBatch] = []
+        missing = n
+        while missing > 0:
+            batch = self._rest if self._rest is not None else next(self._batches, None)
+            self._rest = None
+            if batch is None:
+                break
+            if batch.num_rows > missing:
+                self._rest = batch.slice(missing)
+                batch = batch.slice(0, missing)
+            parts.append(batch)
+            missing -= batch.num_rows
+        if missing == n:
+            return None
+        return pa.Table.from_batches(parts, self._schema)
+
+    def empty(self) -> pa.Table:
+        """A table of the schema without rows."""
+        return self._schema.empty_table()
+
+
+def run(
+    block: Block,
+    source: Chunks,
+    rowwise: RowWise,
+    options: Options,
+    counts: Counts,
+    *,
+    eager: bool,
+) -> Generator[pa.Table, None, None]:
+    """The block's output, chunk by chunk, in the order of its source; at least one chunk.
+
+    Chunks grow from small where the caller or a limit may end the work early; ``eager`` says that
+    the caller wants everything.
+    """
+    counts.predicates = [[0, 0] for _ in block.where]
+    skip, need = block.offset, block.count
+    size = _first_size(block, options, eager)
+    empty = True
+    while need is None or need > 0:
+        table = source.take(size)
+        if table is None:
+            break
+        start = perf_counter()
+        rows = _survivors(block, Rows(table), rowwise, counts)
+        survivors = len(rows)
+        rows = rows.slice(skip, len(rows) if need is None else need)
+        skip -= min(skip, survivors)
+        if need is not None:
+            need -= len(rows)
+        counts.rows_in += table.num_rows
+        counts.rows_out += len(rows)
+        counts.chunks += 1
+        if len(rows):
+            out = _selected(block, rows, rowwise)
+            counts.seconds += perf_counter() - start
+            empty = False
+            yield out
+        else:
+            counts.seconds += perf_counter() - start
+        size = _next_size(size, skip, need, counts, options)
+    if empty:
+        # An empty chunk carries the types of the columns; no model is asked for no rows.
+        yield _selected(block, Rows(source.empty()), rowwise)
+
+
+def _first_size(block: Block, options: Options, eager: bool) -> int:
+    if block.count is not None and block.where:
+        return min(options.first_chunk_rows, options.chunk_rows)
+    return options.chunk_rows if eager else min(options.first_chunk_rows, options.chunk_rows)
+
+
+def _next_size(size: int, skip: int, need: int | None, counts: Counts, options: Options) -> int:
+    """Twice the last chunk; less if the pass rate so far says that less will do."""
+    doubled = min(2 * size, options.chunk_rows)
+    passed = counts.predicates[-1][1] if counts.predicates else 0
+    if need is None or not passed:
+        return doubled
+    expected = -(-(skip + need) * counts.rows_in // passed)
+    return max(1, min(doubled, expected))
+
+
+def _survivors(block: Block, rows: Rows, rowwise: RowWise, counts: Counts) -> Rows:
+    for term, seen in zip(block.where, counts.predicates, strict=True):
+        if len(rows) == 0:
+            break
+        seen[0] += len(rows)
+        rows = rows.filter(rowwise.column(term, rows))
+        seen[1] += len(rows)
+    return rows
+
+
+def _selected(block: Block, rows: Rows, rowwise: RowWise) -> pa.Table:
+    if not block.select:
+        # A table without columns would forget how many rows it has.
+        return pa.table({"0": pa.nulls(len(rows), pa.bool_())})
+    columns = rowwise.columns(block.select, rows)
+    return pa.table(columns, names=[str(i) for i in range(len(columns))])

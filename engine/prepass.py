@@ -1,0 +1,68 @@
+"""SQL text with ingredient calls → SQL text with one typed function per call.
+
+DataFusion's Python functions have one exact signature each, and its SQL planner must know types;
+so every call site becomes a function of its own before DataFusion sees the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from blendfusion.callsites import Site, find_sites, replaced, tokenize
+from blendfusion.context import combined, contexts
+from blendfusion.types import Constraint
+from blendfusion.udfs.call import Call, remember
+from blendfusion.udfs.ingredient import Ingredient, bind
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A query whose calls are functions; ``calls`` are what the functions stand for."""
+
+    sql: str
+    calls: tuple[Call, ...]
+
+
+def typed(sql: str, ingredients: Mapping[str, Ingredient]) -> Typed:
+    """Settle arity and type of every call in ``sql``; text outside of calls is not touched.
+
+    Raises ArgumentError or QueryError for a call that is wrong in itself.
+    """
+    tokens = tokenize(sql)
+    if not any(t.text.lower() in ingredients for t in tokens):
+        return Typed(sql, ())
+    sites = find_sites(sql, tokens, ingredients)
+    names = [f"bf_site_{i}_" for i in range(len(sites))]
+    said = contexts(replaced(sql, sites, names.__getitem__), names)
+    calls = [
+        remember(
+            bind(
+                site.ingredient,
+                site.arguments,
+                site.named,
+                context=context,
+                ordered=site.ordered,
+                text=site.text,
+            )
+        )
+        for site, context in zip(sites, _shared(sql, sites, [said[n] for n in names]), strict=True)
+    ]
+    return Typed(replaced(sql, sites, lambda i: calls[i].name), tuple(dict.fromkeys(calls)))
+
+
+def _shared(
+    sql: str, sites: Sequence[Site], said: Sequence[Constraint | None]
+) -> list[Constraint | None]:
+    """What is said of each site, or else of an equal call elsewhere in the query, so that a call
+    that is used in several places is one call, of one type, asked once."""
+    groups: dict[str, list[int]] = {}
+    for i, site in enumerate(sites):
+        groups.setdefault(" ".join(site.text.lower().split()), []).append(i)
+    result = list(said)
+    for members in groups.values():
+        together = combined([c for c in (said[i] for i in members) if c is not None])
+        if together is not None:
+            for i in members:
+                result[i] = together
+    return result

@@ -1,0 +1,74 @@
+"""DataFusion's errors in the words of the person who wrote the query."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from blendfusion.errors import BlendFusionError, QueryError, close_matches
+from blendfusion.udfs.call import CALLS, readable
+from blendfusion.udfs.define import known_ingredients
+
+if TYPE_CHECKING:
+    from datafusion import SessionContext
+
+_PREFIXES = re.compile(
+    r"^(DataFusion error: |Error during planning: |SQL error: |ParserError\(|Schema error: |External error: |Exception: |Execution error: )+"
+)
+
+
+def understood(problem: Exception, context: SessionContext, query: str) -> BlendFusionError:
+    """What DataFusion says about ``query``, with call sites as the user wrote them, and a remedy."""
+    if isinstance(problem, BlendFusionError):
+        return problem
+    text = str(problem)
+    for look in (_function, _table, _column, _syntax):
+        found = look(text, context, query)
+        if found is not None:
+            return found
+    return QueryError(readable(_PREFIXES.sub("", text).split("\n\nbacktrace")[0].strip()))
+
+
+def _function(text: str, context: SessionContext, query: str) -> QueryError | None:
+    found = re.search(r"Invalid function '([^']+)'", text)
+    if not found:
+        return None
+    name = found[1]
+    known = {n for n in (*context.udfs(), *context.udafs(), *context.udwfs()) if n not in CALLS}
+    known |= set(known_ingredients())
+    return QueryError(f"unknown function '{name}'", hint=close_matches(name, known))
+
+
+def _table(text: str, context: SessionContext, query: str) -> QueryError | None:
+    found = re.search(r"table '([^']+)' not found|No table named '?([\w.]+)'?", text)
+    if not found:
+        return None
+    full = found[1] or found[2]
+    name = full.split(".")[-1]
+    tables = context.catalog().schema().names()
+    hint = (
+        close_matches(name, tables)
+        or "No table is registered: see session.register_csv, from_pandas, …"
+    )
+    return QueryError(f"unknown table '{name}'", hint=hint)
+
+
+def _column(text: str, context: SessionContext, query: str) -> QueryError | None:
+    found = re.search(r"No field named (.+?)\.(?: Valid fields are (.+?)\.)?(?:\s|$)", text)
+    if not found:
+        return None
+    name = found[1].strip("'\"")
+    valid = [f.strip().strip("'\"") for f in (found[2] or "").split(", ") if f.strip()]
+    short = {v.split(".")[-1]: v for v in valid}
+    hint = close_matches(name.split(".")[-1], short) or None
+    return QueryError(f"unknown column '{name}'", hint=hint)
+
+
+def _syntax(text: str, context: SessionContext, query: str) -> QueryError | None:
+    found = re.search(r"sql parser error: (.+?) at Line: (\d+), Column: (\d+)", text, re.DOTALL)
+    if not found:
+        return None
+    message, line, column = readable(found[1]), int(found[2]), int(found[3])
+    lines = query.splitlines()
+    hint = f"See {lines[line - 1].strip()!r}." if 0 < line <= len(lines) else None
+    return QueryError(f"SQL syntax: {message} (line {line}, near column {column})", hint=hint)

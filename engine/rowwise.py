@@ -1,0 +1,187 @@
+"""Evaluates expressions with ingredient calls on chunks of rows, asking only where it matters.
+
+AND, OR, CASE and COALESCE are evaluated here, part by part: a call sees only the rows that the
+parts before it leave undecided (three-valued logic, as SQL has it). Everything else around calls
+is evaluated by DataFusion on the chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from blendfusion.planner.plan import Ask, Expr, Field, Node, cast_to_text, needs_model
+from blendfusion.udfs.asker import Asker
+from blendfusion.udfs.evaluate import evaluate
+from blendfusion.workbench import Workbench
+
+Column: TypeAlias = "pa.Array | pa.ChunkedArray"
+
+
+@dataclass(slots=True)
+class Rows:
+    """Rows of a chunk, and what has been evaluated on all of them already."""
+
+    table: pa.Table
+    known: dict[Expr, Column] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def filter(self, mask: Column) -> Rows:
+        """The rows where ``mask`` is true (not NULL)."""
+        return Rows(self.table.filter(mask), {e: c.filter(mask) for e, c in self.known.items()})
+
+    def take(self, positions: np.ndarray) -> Rows:
+        return Rows(
+            self.table.take(positions), {e: c.take(positions) for e, c in self.known.items()}
+        )
+
+    def slice(self, offset: int, length: int) -> Rows:
+        known = {e: c.slice(offset, length) for e, c in self.known.items()}
+        return Rows(self.table.slice(offset, length), known)
+
+
+class RowWise:
+    """Evaluates expressions on rows; one for a run."""
+
+    def __init__(self, asker: Asker, workbench: Callable[[], Workbench]) -> None:
+        self.asker = asker
+        self.workbench = workbench
+
+    def column(self, expr: Expr, rows: Rows) -> Column:
+        """The value of ``expr`` on every row. Raises what an ingredient or DataFusion raises."""
+        if isinstance(expr, Field):
+            return rows.table.column(expr.index)
+        if expr in rows.known:
+            return rows.known[expr]
+        if isinstance(expr, Ask):
+            value = evaluate(expr.call, [self._argument(a, rows) for a in expr.args], self.asker)
+        elif not needs_model(expr):
+            value = self.workbench().columns([expr], rows.table)[0]
+        elif expr.name in ("and", "or"):
+            value = self._connective(expr, rows)
+        elif expr.name == "if_then":
+            value = self._case(expr, rows)
+        elif expr.name == "coalesce":
+            value = self._coalesce(expr, rows)
+        else:
+            value = self._other(expr, rows)
+        rows.known[expr] = value
+        return value
+
+    def columns(self, exprs: Sequence[Expr], rows: Rows) -> list[Column]:
+        """The values of several expressions; those that need no model in one plan."""
+        cheap = [
+            e
+            for e in dict.fromkeys(exprs)
+            if not isinstance(e, Field) and not needs_model(e) and e not in rows.known
+        ]
+        if cheap:
+            values = self.workbench().columns(cheap, rows.table)
+            rows.known.update(zip(cheap, values, strict=True))
+        return [self.column(e, rows) for e in exprs]
+
+    def _argument(self, expr: Expr, rows: Rows) -> Column:
+        # DataFusion casts arguments to plain text; a text column of another layout needs no plan.
+        inner = cast_to_text(expr)
+        if isinstance(inner, Field):
+            column = rows.table.column(inner.index)
+            if pa.types.is_string_view(column.type) or pa.types.is_large_string(column.type):
+                return column
+        return self.column(expr, rows)
+
+    def _other(self, expr: Node, rows: Rows) -> Column:
+        """Any function: the parts that need a model become columns, DataFusion does the rest."""
+        table = rows.table
+        children: list[Expr] = []
+        for child in expr.children:
+            if needs_model(child):
+                children.append(Field(table.num_columns))
+                table = table.append_column(str(table.num_columns), self.column(child, rows))
+            else:
+                children.append(child)
+        return self.workbench().columns([replace(expr, children=tuple(children))], table)[0]
+
+    def _connective(self, expr: Node, rows: Rows) -> Column:
+        """AND / OR: each part sees the rows that those before it do not decide, cheap ones first."""
+        decisive = expr.name == "or"  # a TRUE decides an OR, a FALSE an AND
+        combine = pc.or_kleene if decisive else pc.and_kleene
+        result: pa.Array = pa.array(np.full(len(rows), not decisive))
+        for part in sorted(expr.children, key=needs_model):
+            open_rows = np.flatnonzero(_not_equal(result, decisive))
+            if len(open_rows) == 0:
+                break
+            everything = len(open_rows) == len(rows)
+            subset = rows if everything else rows.take(open_rows)
+            value = _whole(self.column(part, subset))
+            # A NULL spread into a decided row leaves it decided: x OR TRUE, x AND FALSE.
+            spread = value if everything else _spread(value, open_rows, len(rows))
+            result = combine(result, spread)
+        return result
+
+    def _case(self, expr: Node, rows: Rows) -> Column:
+        """CASE: a condition sees the rows without a branch yet, a result the rows of its branch."""
+        branches, otherwise = expr.children, None
+        if len(branches) % 2:
+            otherwise = branches[-1]
+        pieces: list[pa.Array] = []
+        place = np.full(len(rows), -1, dtype=np.int64)
+        open_rows = np.arange(len(rows))
+
+        def settle(chosen: np.ndarray, result: Expr) -> None:
+            value = _whole(self.column(result, rows.take(chosen)))
+            place[chosen] = sum(map(len, pieces)) + np.arange(len(chosen))
+            pieces.append(value)
+
+        for condition, result in zip(branches[0::2], branches[1::2], strict=False):
+            met = _true(self.column(condition, rows.take(open_rows)))
+            settle(open_rows[met], result)
+            open_rows = open_rows[~met]
+        if otherwise is not None:
+            settle(open_rows, otherwise)
+        return _assembled(pieces, place)
+
+    def _coalesce(self, expr: Node, rows: Rows) -> Column:
+        pieces: list[pa.Array] = []
+        place = np.full(len(rows), -1, dtype=np.int64)
+        open_rows = np.arange(len(rows))
+        for part in expr.children:
+            value = _whole(self.column(part, rows.take(open_rows)))
+            found = value.is_valid().to_numpy(zero_copy_only=False)
+            place[open_rows[found]] = sum(map(len, pieces)) + np.flatnonzero(found)
+            pieces.append(value)
+            open_rows = open_rows[~found]
+        return _assembled(pieces, place)
+
+
+def _whole(column: Column) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _true(mask: Column) -> np.ndarray:
+    return _whole(pc.fill_null(mask, False)).to_numpy(zero_copy_only=False)
+
+
+def _not_equal(values: pa.Array, decisive: bool) -> np.ndarray:
+    """True where a three-valued result is not decided yet."""
+    decided = pc.fill_null(values if decisive else pc.invert(values), False)
+    return ~decided.to_numpy(zero_copy_only=False)
+
+
+def _spread(values: pa.Array, positions: np.ndarray, length: int) -> pa.Array:
+    """An array of ``length`` with ``values`` at ``positions`` and NULL elsewhere."""
+    index = np.full(length, -1, dtype=np.int64)
+    index[positions] = np.arange(len(positions))
+    return values.take(pa.array(index, mask=index < 0))
+
+
+def _assembled(pieces: Sequence[pa.Array], place: np.ndarray) -> pa.Array:
+    """Row i is value ``place[i]`` of the pieces in order; -1 is NULL."""
+    whole = pa.concat_arrays(pieces)
+    return whole.take(pa.array(place, mask=place < 0))

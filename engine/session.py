@@ -1,0 +1,266 @@
+"""A DataFusion session with a model, a cache, ingredients and the planner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+from datafusion import (
+    DataFrame,
+    RuntimeEnvBuilder,
+    ScalarUDF,
+    SessionConfig,
+    SessionContext,
+    SQLOptions,
+)
+from datafusion.catalog import Catalog, Schema
+
+from blendfusion.execution import STAGE_CATALOG, STAGE_SCHEMA
+from blendfusion.frame import Frame
+from blendfusion.models.cached import CachedModel
+from blendfusion.models.load import load
+from blendfusion.models.model import Model
+from blendfusion.models.store import MemoryStore
+from blendfusion.options import Options
+from blendfusion.prepass import typed
+from blendfusion.problems import understood
+from blendfusion.statements import Explain, Setting, statement
+from blendfusion.trace import Trace
+from blendfusion.udfs.asker import Asker
+from blendfusion.udfs.call import Call
+from blendfusion.udfs.define import known_ingredients
+from blendfusion.udfs.functions import aggregate_function, scalar_function
+from blendfusion.workbench import Workbench
+
+
+class Session(SessionContext):
+    """A ``datafusion.SessionContext`` whose SQL and frames may ask a model.
+
+    All of DataFusion's registration functions work; ``sql`` and ``table`` return frames. Settings
+    and answers belong to the session. A context manager: ``close`` frees the model.
+    """
+
+    def __init__(
+        self,
+        model: str | Model | None = None,
+        options: Options | None = None,
+        config: SessionConfig | None = None,
+        runtime: RuntimeEnvBuilder | None = None,
+    ) -> None:
+        super().__init__(config, runtime)
+        self.options = options or Options()
+        self.rules_off: tuple[str, ...] = ()
+        self._spec = model
+        self._store = MemoryStore()
+        self._model: CachedModel | None = None
+        # A model that was named is looked up at once, so that a typing error shows here; the
+        # packaged one only when it is needed, so that plain SQL works without any.
+        if model is not None and model != "auto":
+            self._load()
+        self._functions: list[ScalarUDF] = []
+        self._registered: set[str] = set()
+        self._answering: Asker | None = None
+        hidden = Catalog.memory_catalog()
+        SessionContext.register_catalog_provider(self, STAGE_CATALOG, hidden)
+        hidden.register_schema(STAGE_SCHEMA, Schema.memory_schema())
+
+    # --- the model -------------------------------------------------------------------------------
+
+    @property
+    def model(self) -> CachedModel:
+        """The session's model, behind the session's answer cache. Raises ModelNotFound."""
+        return self._model or self._load()
+
+    def _load(self) -> CachedModel:
+        self._model = CachedModel(load(self._spec, self.options), self._store)
+        return self._model
+
+    def asker(self, trace: Trace) -> Asker:
+        """What puts the requests of one run to the model."""
+        return Asker(self.model, trace, self.options.on_error)
+
+    def clear_cache(self) -> None:
+        """Forget every answer."""
+        self._store.clear()
+
+    def close(self) -> None:
+        """Free the model. May be called twice; the next question loads it again."""
+        if self._model is not None:
+            self._model.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # --- queries ---------------------------------------------------------------------------------
+
+    def sql(
+        self,
+        query: str,
+        options: SQLOptions | None = None,
+        param_values: dict[str, Any] | None = None,
+        **named_params: Any,
+    ) -> Frame:
+        """A frame of a query, which may call ingredients anywhere DataFusion takes a function.
+
+        Nothing runs (DDL and DML statements excepted, as in DataFusion) and no model is asked.
+        Raises QueryError, with the place and a remedy, for a query that cannot be planned.
+        ``EXPLAIN [ANALYZE]`` gives the staged plan; ``SET blendfusion.option = value`` changes
+        an option of this session.
+        """
+        said = statement(query)
+        if isinstance(said, Setting):
+            return self._set(said)
+        if isinstance(said, Explain):
+            inner = self._planned(said.query, options, param_values, named_params)
+            if inner.prepared.calls:
+                text = inner.explain_text(analyze=said.analyze, verbose=said.verbose)
+                frame = self.plain_frame(pa.table({"plan": text.splitlines()}))
+                return Frame(frame.df, self)
+        return self._planned(query, options, param_values, named_params)
+
+    def _planned(
+        self,
+        query: str,
+        options: SQLOptions | None,
+        param_values: dict[str, Any] | None,
+        named_params: dict[str, Any],
+    ) -> Frame:
+        ready = typed(query, known_ingredients())
+        for call in ready.calls:
+            self._register(call)
+        try:
+            planned = super().sql(ready.sql, options, param_values, **named_params)
+        except Exception as problem:
+            raise understood(problem, self, query) from problem
+        return self._named(Frame(planned.df, self))
+
+    def _named(self, frame: Frame) -> Frame:
+        """The frame with the columns of unnamed calls called as the user wrote them."""
+        from blendfusion.udfs.call import readable
+
+        names = frame.schema().names
+        new = [readable(name) for name in names]
+        if new == names:
+            return frame
+        columns = [frame.column(old).alias(n) for old, n in zip(names, new, strict=True)]
+        return frame.select(*columns)
+
+    def _set(self, setting: Setting) -> Frame:
+        if setting.name == "rules_off":
+            from blendfusion.planner.rules import checked_names
+
+            self.rules_off = checked_names(setting.value)
+        else:
+            self.options = self.options.with_text(setting.name, setting.value)
+        return Frame(self.plain_frame(pa.table({})).df, self)
+
+    def _register(self, call: Call) -> None:
+        """Make the function that stands for ``call`` known to DataFusion."""
+        if call.name in self._registered:
+            return
+        if call.aggregate:
+            SessionContext.register_udaf(self, aggregate_function(call, self._plain_asker))
+        else:
+            SessionContext.register_udf(self, scalar_function(call, self._plain_asker))
+        self._registered.add(call.name)
+
+    # --- plain execution -------------------------------------------------------------------------
+
+    def _plain_asker(self) -> Asker:
+        """Who answers where DataFusion evaluates a call itself: the current run, if there is one."""
+        return self._answering or self.asker(Trace())
+
+    @contextmanager
+    def answering(self, asker: Asker) -> Iterator[None]:
+        """Answer calls that DataFusion evaluates by ``asker`` meanwhile."""
+        before, self._answering = self._answering, asker
+        try:
+            yield
+        finally:
+            self._answering = before
+
+    def workbench_source(self) -> Callable[[], Workbench]:
+        """A workbench for one run, made when it is first needed."""
+        made: list[Workbench] = []
+
+        def workbench() -> Workbench:
+            if not made:
+                made.append(Workbench(self._functions))
+            return made[0]
+
+        return workbench
+
+    def plain_frame(self, table: pa.Table) -> DataFrame:
+        """A DataFusion frame over ``table``."""
+        batches = table.to_batches() or [
+            pa.RecordBatch.from_arrays(
+                [pa.array([], f.type) for f in table.schema], schema=table.schema
+            )
+        ]
+        return SessionContext.read_batches(self, batches)
+
+    # --- DataFusion's own ------------------------------------------------------------------------
+
+    def register_udf(self, udf: ScalarUDF) -> None:
+        super().register_udf(udf)
+        self._functions.append(udf)
+
+    def catalog_names(self) -> set[str]:
+        return super().catalog_names() - {STAGE_CATALOG}
+
+    def table(self, name: str) -> Frame:
+        """A frame over a registered table. Raises QueryError, naming close matches."""
+        try:
+            return Frame(super().table(name).df, self)
+        except Exception as problem:
+            raise understood(problem, self, name) from problem
+
+
+_SOURCES = (
+    "sql_with_options",
+    "create_dataframe",
+    "create_dataframe_from_logical_plan",
+    "from_pylist",
+    "from_pydict",
+    "from_arrow",
+    "from_pandas",
+    "from_polars",
+    "read_batch",
+    "read_batches",
+    "read_json",
+    "read_csv",
+    "read_parquet",
+    "read_avro",
+    "read_arrow",
+    "read_empty",
+    "read_table",
+    "empty_table",
+)
+"""The methods of SessionContext that build a DataFrame; a test compares the list with DataFusion's."""
+
+
+def _source(name: str) -> Callable[..., Frame]:
+    inherited = getattr(SessionContext, name)
+
+    def source(self: Session, *args: Any, **kwargs: Any) -> Frame:
+        made = inherited(self, *args, **kwargs)
+        return made if isinstance(made, Frame) else Frame(made.df, self)
+
+    source.__name__ = name
+    source.__doc__ = inherited.__doc__
+    return source
+
+
+for _name in _SOURCES:
+    setattr(Session, _name, _source(_name))

@@ -1,0 +1,57 @@
+"""Statements that are BlendFusion's to carry out: EXPLAIN of a query with calls, and SET blendfusion.…"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot.tokens import Token, TokenType
+
+from blendfusion.callsites import tokenize
+from blendfusion.errors import QueryError
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    query: str
+    analyze: bool
+    verbose: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """``SET blendfusion.name = value``; the value as text."""
+
+    name: str
+    value: str
+
+
+def statement(sql: str) -> Explain | Setting | None:
+    """What ``sql`` says to BlendFusion itself; None for a query like any other."""
+    head = sql.lstrip()[:8].lower()
+    if not head.startswith(("explain", "set ", "set\n", "set\t")):
+        return None
+    if head.startswith("explain"):
+        return _explain(sql)
+    return _setting(sql, tokenize(sql))
+
+
+def _explain(sql: str) -> Explain:
+    rest = sql.lstrip()[len("explain") :]
+    flags = {"analyze": False, "verbose": False}
+    while True:
+        word = rest.split(maxsplit=1)[0].lower() if rest.split() else ""
+        if word not in flags:
+            return Explain(rest, flags["analyze"], flags["verbose"])
+        flags[word] = True
+        rest = rest.lstrip()[len(word) :]
+
+
+def _setting(sql: str, tokens: list[Token]) -> Setting | None:
+    words = [t for t in tokens if t.token_type != TokenType.SEMICOLON]
+    own = len(words) >= 4 and words[1].text.lower() == "blendfusion"
+    if not own or words[2].token_type != TokenType.DOT:
+        return None
+    if len(words) < 6 or words[4].text.lower() not in ("=", "to"):
+        raise QueryError(f"{sql.strip()!r} is incomplete", hint="SET blendfusion.option = value")
+    value = sql[words[5].start : words[-1].end + 1].strip()
+    return Setting(words[3].text.lower(), value.strip("'"))

@@ -1,0 +1,124 @@
+"""What a run asked, what was answered, and what it spent."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from blendfusion.models.model import Values
+from blendfusion.progress import Reporter
+from blendfusion.types import Answer, Task, Usage
+
+CALLS_SCHEMA = pa.schema(
+    [
+        ("ingredient", pa.string()),
+        ("question", pa.string()),
+        ("constraint", pa.string()),
+        ("values", pa.list_(pa.string())),
+        ("answer", pa.string()),
+        ("logprob", pa.float64()),
+        ("error", pa.string()),
+        ("cached", pa.bool_()),
+        ("prompt_tokens", pa.int64()),
+        ("evaluated_tokens", pa.int64()),
+        ("completion_tokens", pa.int64()),
+        ("seconds", pa.float64()),
+    ]
+)
+
+
+class AnswerWarning(UserWarning):
+    """Some values got no valid answer and became NULL."""
+
+
+class Trace:
+    """The record of one run (and the observer that its askers report to).
+
+    ``usage`` is the total; ``by_task`` the same a task; ``calls`` every request as an Arrow
+    table: ingredient, question, constraint, values, answer, log-probability, error, whether it came
+    from the cache, tokens and seconds.
+    """
+
+    def __init__(self, reporter: Reporter | None = None) -> None:
+        self.by_task: dict[Task, Usage] = {}
+        self._batches: list[tuple[Task, list[Values], list[Answer]]] = []
+        self._known = 0
+        self._done = 0
+        self._reporter = reporter
+        self._lock = threading.Lock()
+
+    @property
+    def usage(self) -> Usage:
+        return Usage.total(self.by_task.values())
+
+    def expect(self, n: int) -> None:
+        self._known += n
+
+    def batch(self, task: Task, values: Sequence[Values], answers: Sequence[Answer]) -> None:
+        spent = Usage.total(a.usage for a in answers)
+        spent += Usage(failed=sum(a.error is not None for a in answers))
+        with self._lock:
+            self.by_task[task] = self.by_task.get(task, Usage()) + spent
+            self._batches.append((task, list(values), list(answers)))
+            self._done += spent.values
+        if self._reporter is not None:
+            total = self.usage
+            tokens = total.evaluated_tokens + total.completion_tokens
+            self._reporter.update(self._done, max(self._known, self._done), tokens, total.cached)
+
+    @property
+    def calls(self) -> pa.Table:
+        """Every request of the run, in the order in which they were answered."""
+        rows = [
+            {
+                "ingredient": task.ingredient,
+                "question": task.question,
+                "constraint": str(task.constraint),
+                "values": list(asked),
+                "answer": answer.text,
+                "logprob": answer.logprob,
+                "error": answer.error,
+                "cached": answer.usage.cached > 0,
+                "prompt_tokens": answer.usage.prompt_tokens,
+                "evaluated_tokens": answer.usage.evaluated_tokens,
+                "completion_tokens": answer.usage.completion_tokens,
+                "seconds": answer.usage.seconds,
+            }
+            for task, values, answers in self._batches
+            for asked, answer in zip(values, answers, strict=True)
+        ]
+        return pa.Table.from_pylist(rows, CALLS_SCHEMA)
+
+    @property
+    def errors(self) -> pa.Table:
+        """The requests that got no valid answer."""
+        calls = self.calls
+        return calls.filter(calls["error"].is_valid())
+
+    def warn(self) -> None:
+        """One warning that says how many values became NULL for want of an answer, and why."""
+        failed = [
+            (values, answer)
+            for _, asked, answers in self._batches
+            for values, answer in zip(asked, answers, strict=True)
+            if answer.error is not None
+        ]
+        if not failed:
+            return
+        shown = "; ".join(f"{', '.join(map(repr, v))}: {a.error}" for v, a in failed[:3])
+        warnings.warn(
+            f"{len(failed)} value(s) got no valid answer and are NULL. First: {shown}",
+            AnswerWarning,
+            stacklevel=4,
+        )
+
+    def __repr__(self) -> str:
+        u = self.usage
+        return (
+            f"Trace(values={u.values}, cached={u.cached}, failed={u.failed}, "
+            f"prompt_tokens={u.prompt_tokens}, evaluated_tokens={u.evaluated_tokens}, "
+            f"completion_tokens={u.completion_tokens}, seconds={u.seconds:.2f})"
+        )

@@ -1,0 +1,56 @@
+"""Small DataFusion plans over one chunk of rows: what lies between two model calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+from datafusion import ScalarUDF, SessionConfig, SessionContext
+from datafusion.substrait import Consumer, Producer, Serde
+
+from blendfusion.planner.plan import Expr, Stored, projected, read_relation, write
+
+_TABLE = "rows"
+_SLOT = 0
+
+
+class Workbench:
+    """Evaluates expressions of DataFusion's on tables, in the order of their rows.
+
+    A context of its own with one partition: nothing of it shows in the session, and rows keep their
+    order. ``functions`` are the user's own that an expression may call. For one thread at a time.
+    """
+
+    def __init__(self, functions: Iterable[ScalarUDF] = ()) -> None:
+        self._context = SessionContext(SessionConfig().with_target_partitions(1))
+        for function in functions:
+            self._context.register_udf(function)
+        self._relations: dict[pa.Schema, bytes] = {}
+
+    def columns(self, exprs: Sequence[Expr], table: pa.Table) -> list[pa.ChunkedArray]:
+        """One array an expression, over the columns of ``table`` by position."""
+        # Names do not matter to expressions; a join's output may hold one twice.
+        table = table.rename_columns([str(i) for i in range(table.num_columns)])
+        batches = table.to_batches() or [_empty(table.schema)]
+        self._context.register_record_batches(_TABLE, [batches])
+        try:
+            if table.schema not in self._relations:
+                plan = self._context.table(_TABLE).logical_plan()
+                encoded = Producer.to_substrait_plan(plan, self._context).encode()
+                self._relations[table.schema] = read_relation(encoded)
+            source = Stored(_SLOT, table.num_columns)
+            data = write(projected(source, tuple(exprs)), {_SLOT: self._relations[table.schema]})
+            plan = Consumer.from_substrait_plan(self._context, Serde.deserialize_bytes(data))
+            frame = self._context.create_dataframe_from_logical_plan(plan)
+            schema = frame.schema()
+            found = frame.collect()
+        finally:
+            self._context.deregister_table(_TABLE)
+        return [
+            pa.chunked_array([b.column(i) for b in found], type=schema.field(i).type)
+            for i in range(len(exprs))
+        ]
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)

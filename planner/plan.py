@@ -1,0 +1,693 @@
+"""A plan as a tree of frozen nodes: the only file that knows Substrait's messages.
+
+``read`` turns the bytes of a Substrait plan into nodes, ``write`` turns nodes back. A node keeps
+its message with the nested relations and expressions cut out (its *template*), so that whatever
+DataFusion puts into a message survives the round trip; what a rule may change, inputs,
+expressions and calls, stands beside it as tuples.
+
+Expressions name the columns of their relation's inputs by position (``Field``): for a join, the
+columns of the left input come first. Every relation's output is exactly ``width`` columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeAlias
+
+from google.protobuf.message import Message
+from substrait.proto import Expression as ExpressionMessage
+from substrait.proto import JoinRel as JoinRelMessage
+from substrait.proto import Plan as PlanMessage
+from substrait.proto import PlanRel as PlanRelMessage
+from substrait.proto import Rel as RelMessage
+from substrait.proto import SimpleExtensionDeclaration
+
+from blendfusion.errors import PlanError
+from blendfusion.udfs.call import CALLS, Call
+
+# --- expressions ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column of the relation's inputs, by position."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """An ingredient call on argument expressions. Equal asks have equal answers."""
+
+    call: Call
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Any other expression: ``name`` is a function's name, or Substrait's word for the rest."""
+
+    name: str
+    template: bytes
+    children: tuple[Expr, ...] = ()
+    rels: tuple[Plan, ...] = ()
+    """Relations of a subquery expression."""
+
+
+Expr: TypeAlias = "Field | Ask | Node"
+
+
+# --- relations -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rel:
+    """A relation of Substrait: ``kind`` is its word there (read, filter, join, aggregate, …).
+
+    ``exprs`` are its expressions in the order in which the message holds them; for a project
+    they are exactly the output columns.
+    """
+
+    kind: str
+    template: bytes
+    inputs: tuple[Plan, ...]
+    exprs: tuple[Expr, ...]
+    width: int
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.kind, self.template, self.inputs, self.exprs))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def with_inputs(self, *inputs: Plan) -> Rel:
+        return replace(self, inputs=inputs)
+
+
+@dataclass(frozen=True)
+class Block:
+    """What runs outside DataFusion: ``SELECT select FROM source WHERE where LIMIT offset, count``.
+
+    All row by row and in the order of the source. ``where`` holds the conjuncts that need a model,
+    in the order in which they are tried; ``select`` the output columns; both name columns of
+    the source. ``count`` None: no limit.
+    """
+
+    source: Plan
+    where: tuple[Expr, ...]
+    select: tuple[Expr, ...]
+    offset: int = 0
+    count: int | None = None
+
+    @property
+    def width(self) -> int:
+        return len(self.select)
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        return (self.source,)
+
+    @property
+    def limited(self) -> bool:
+        return self.count is not None or self.offset > 0
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.source, self.where, self.select, self.offset, self.count))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def with_inputs(self, source: Plan) -> Block:
+        return replace(self, source=source)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The output of a pipeline that ran earlier: stage ``stage``, ``width`` columns."""
+
+    stage: int
+    width: int
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        return ()
+
+
+Plan: TypeAlias = "Rel | Block | Stored"
+
+
+# --- looking at expressions ----------------------------------------------------------------------
+
+
+def parts(expr: Expr) -> tuple[Expr, ...]:
+    """The expressions right below ``expr``."""
+    if isinstance(expr, Ask):
+        return expr.args
+    return expr.children if isinstance(expr, Node) else ()
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """``expr`` and everything below it, parents first; relations of subqueries are not entered."""
+    yield expr
+    for part in parts(expr):
+        yield from walk(part)
+
+
+def asks(expr: Expr) -> list[Ask]:
+    """The calls in ``expr``, outermost first, each once."""
+    return list(dict.fromkeys(e for e in walk(expr) if isinstance(e, Ask)))
+
+
+def needs_model(expr: Expr) -> bool:
+    """True if a call of this query level stands anywhere in ``expr``."""
+    return any(isinstance(e, Ask) for e in walk(expr))
+
+
+def fields(expr: Expr) -> set[int]:
+    """The input columns that ``expr`` reads."""
+    return {e.index for e in walk(expr) if isinstance(e, Field)}
+
+
+def substitute(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
+    """``expr`` with every subexpression for which ``change`` returns one replaced, from the top."""
+    changed = change(expr)
+    if changed is not None:
+        return changed
+    below = parts(expr)
+    if not below:
+        return expr
+    new = tuple(substitute(part, change) for part in below)
+    if new == below:
+        return expr
+    if isinstance(expr, Ask):
+        return replace(expr, args=new)
+    assert isinstance(expr, Node)
+    return replace(expr, children=new)
+
+
+def inline(expr: Expr, columns: tuple[Expr, ...]) -> Expr:
+    """``expr`` over a relation whose column i is ``columns[i]``, as an expression over its input."""
+    return substitute(expr, lambda e: columns[e.index] if isinstance(e, Field) else None)
+
+
+def windows(expr: Expr) -> list[Expr]:
+    """The window functions in ``expr``, outermost first."""
+    return [e for e in walk(expr) if isinstance(e, Node) and e.name.startswith("window:")]
+
+
+def has_window(expr: Expr) -> bool:
+    return bool(windows(expr))
+
+
+def literal_like(expr: Expr) -> bool:
+    """True if ``expr`` has the same value on every row: it reads no column and asks nothing."""
+    return not any(isinstance(e, Field | Ask) for e in walk(expr)) and not is_volatile(expr)
+
+
+def is_volatile(expr: Expr) -> bool:
+    """True if ``expr`` may give another value each time it is evaluated."""
+    return any(isinstance(e, Node) and e.name in _VOLATILE for e in walk(expr))
+
+
+_VOLATILE = frozenset({"random", "uuid", "uuidv4"})
+
+
+def shift(expr: Expr, by: int) -> Expr:
+    """``expr`` with every column moved to the right by ``by``."""
+    return substitute(expr, lambda e: Field(e.index + by) if isinstance(e, Field) else None)
+
+
+def conjuncts(expr: Expr) -> list[Expr]:
+    """The parts of a conjunction, nested ones flattened, in the order in which they are written."""
+    if isinstance(expr, Node) and expr.name == "and":
+        return [c for child in expr.children for c in conjuncts(child)]
+    return [expr]
+
+
+def all_fields(width: int) -> tuple[Field, ...]:
+    return tuple(Field(i) for i in range(width))
+
+
+# --- building ------------------------------------------------------------------------------------
+
+
+def conjunction(terms: tuple[Expr, ...]) -> Expr:
+    """The terms joined by AND; at least one."""
+    if len(terms) == 1:
+        return terms[0]
+    return function("and", terms)
+
+
+def function(name: str, args: tuple[Expr, ...]) -> Node:
+    """A call of a scalar function of DataFusion's."""
+    message = ExpressionMessage()
+    message.scalar_function.SetInParent()
+    for _ in args:
+        message.scalar_function.arguments.add().value.SetInParent()
+    return Node(name, _bytes(message), args)
+
+
+def filtered(source: Plan, terms: tuple[Expr, ...]) -> Plan:
+    """``source`` with only the rows for which every term is true; ``source`` itself for none."""
+    if not terms:
+        return source
+    message = RelMessage()
+    message.filter.condition.SetInParent()
+    message.filter.input.SetInParent()
+    return Rel("filter", _bytes(message), (source,), (conjunction(terms),), source.width)
+
+
+def projected(source: Plan, columns: tuple[Expr, ...]) -> Plan:
+    """``source`` with exactly ``columns``; ``source`` itself if they are all of its own."""
+    if columns == all_fields(source.width):
+        return source
+    return Rel("project", b"", (source,), columns, len(columns))
+
+
+def limited(source: Plan, offset: int, count: int | None) -> Plan:
+    """``source`` without its first ``offset`` rows, and at most ``count`` of the rest."""
+    message = RelMessage()
+    message.fetch.input.SetInParent()
+    exprs: list[Expr] = []
+    if offset:
+        message.fetch.offset_expr.SetInParent()
+        exprs.append(_integer(offset))
+    if count is not None:
+        message.fetch.count_expr.SetInParent()
+        exprs.append(_integer(count))
+    return Rel("fetch", _bytes(message), (source,), tuple(exprs), source.width)
+
+
+def cast_to_text(expr: Expr) -> Expr | None:
+    """What ``expr`` casts to text; None if it is no such cast."""
+    if isinstance(expr, Node) and expr.name == "cast":
+        kind = ExpressionMessage.FromString(expr.template).cast.type
+        if kind.WhichOneof("kind") == "string":
+            return expr.children[0]
+    return None
+
+
+def boolean_literal(value: bool) -> Node:
+    message = ExpressionMessage()
+    message.literal.boolean = value
+    return Node("literal", _bytes(message))
+
+
+def _integer(value: int) -> Node:
+    message = ExpressionMessage()
+    message.literal.i64 = value
+    return Node("literal", _bytes(message))
+
+
+def fetch_bounds(rel: Rel) -> tuple[int, int | None]:
+    """(offset, count) of a fetch; count None where it has none. PlanError if not literal."""
+    message = RelMessage.FromString(rel.template).fetch
+    exprs = iter(rel.exprs)
+    offset, count = 0, None
+    for descriptor, _ in message.ListFields():
+        if descriptor.name == "offset_expr":
+            offset = _literal_int(next(exprs))
+        elif descriptor.name == "count_expr":
+            count = _literal_int(next(exprs))
+    return offset, count
+
+
+def _literal_int(expr: Expr) -> int:
+    if isinstance(expr, Node) and expr.name == "literal":
+        literal = ExpressionMessage.FromString(expr.template).literal
+        if literal.WhichOneof("literal_type") in ("i64", "i32"):
+            return int(literal.i64 or literal.i32)
+    raise PlanError("a LIMIT or OFFSET that is not a number")
+
+
+def literal(expr: Expr) -> object:
+    """The Python value of a text, boolean or whole-number literal; None for anything else."""
+    if isinstance(expr, Node) and expr.name == "literal":
+        message = ExpressionMessage.FromString(expr.template).literal
+        kind = message.WhichOneof("literal_type")
+        if kind in ("string", "boolean", "i8", "i16", "i32", "i64"):
+            return getattr(message, kind)  # type: ignore[no-any-return]
+    return None
+
+
+_JOIN_NAMES = {
+    number: name.removeprefix("JOIN_TYPE_").lower()
+    for name, number in JoinRelMessage.JoinType.items()
+}
+
+
+def join_type(rel: Rel) -> str:
+    """inner, left, right, outer, left_semi, left_anti, left_mark, right_semi, … (Substrait's words)."""
+    if rel.kind == "cross":
+        return "inner"
+    return _JOIN_NAMES.get(RelMessage.FromString(rel.template).join.type, "other")
+
+
+def joined(left: Plan, right: Plan, terms: tuple[Expr, ...]) -> Plan:
+    """The inner join of two plans on every term; a cross join for none."""
+    message = RelMessage()
+    if not terms:
+        message.cross.left.SetInParent()
+        message.cross.right.SetInParent()
+        return Rel("cross", _bytes(message), (left, right), (), left.width + right.width)
+    message.join.left.SetInParent()
+    message.join.right.SetInParent()
+    message.join.expression.SetInParent()
+    message.join.type = JoinRelMessage.JOIN_TYPE_INNER
+    width = left.width + right.width
+    return Rel("join", _bytes(message), (left, right), (conjunction(terms),), width)
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One aggregate of an aggregate relation. ``exprs``: sort keys, then arguments, then filter."""
+
+    name: str
+    template: bytes
+    exprs: tuple[Expr, ...]
+    n_sorts: int
+    n_args: int
+
+    @property
+    def args(self) -> tuple[Expr, ...]:
+        return self.exprs[self.n_sorts : self.n_sorts + self.n_args]
+
+    @property
+    def call(self) -> Call | None:
+        """The call that this aggregate stands for; None for DataFusion's own."""
+        return CALLS.get(self.name)
+
+    def over(self, name: str, arg: Expr) -> Measure:
+        """The same aggregate (order, filter) of another function with one argument."""
+        holder = RelMessage.FromString(self.template)
+        arguments = holder.aggregate.measures[0].measure.arguments
+        del arguments[1:]
+        before, after = self.exprs[: self.n_sorts], self.exprs[self.n_sorts + self.n_args :]
+        return Measure(name, _bytes(holder), (*before, arg, *after), self.n_sorts, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """An aggregate relation taken apart: group keys and measures; ``template`` holds the rest.
+
+    Its output is the keys, the measures, and, with several grouping sets, the set's number.
+    """
+
+    template: bytes
+    keys: tuple[Expr, ...]
+    measures: tuple[Measure, ...]
+
+
+def aggregation(rel: Rel) -> Aggregation:
+    """Take an aggregate relation apart; ``aggregated`` puts it together again."""
+    message = RelMessage.FromString(rel.template)
+    names = [_measure_name(i, rel) for i in range(len(message.aggregate.measures))]
+    exprs = iter(rel.exprs)
+    measures = []
+    for name, measure in zip(names, message.aggregate.measures, strict=True):
+        holder = RelMessage()
+        holder.aggregate.measures.add().CopyFrom(measure)
+        own = tuple(next(exprs) for _ in _holes(holder))
+        inner = measure.measure
+        counts = len(inner.sorts), len(inner.arguments)
+        measures.append(Measure(name, _bytes(holder), own, *counts))
+    del message.aggregate.measures[:]
+    del message.aggregate.grouping_expressions[:]
+    return Aggregation(_bytes(message), tuple(exprs), tuple(measures))
+
+
+def _measure_name(position: int, rel: Rel) -> str:
+    # The name stands in the type URL-free field "hint" of the template: see _Reader.rel.
+    message = RelMessage.FromString(rel.template)
+    return message.aggregate.common.hint.output_names[position]
+
+
+def aggregated(source: Plan, agg: Aggregation) -> Rel:
+    """The aggregate relation of ``agg`` over ``source``."""
+    message = RelMessage.FromString(agg.template)
+    message.aggregate.input.SetInParent()
+    del message.aggregate.common.hint.output_names[:]
+    for measure in agg.measures:
+        holder = RelMessage.FromString(measure.template)
+        message.aggregate.measures.add().CopyFrom(holder.aggregate.measures[0])
+        message.aggregate.common.hint.output_names.append(measure.name)
+    for _ in agg.keys:
+        message.aggregate.grouping_expressions.add().SetInParent()
+    exprs = tuple(e for m in agg.measures for e in m.exprs) + agg.keys
+    width = len(agg.keys) + len(agg.measures) + (len(message.aggregate.groupings) > 1)
+    return Rel("aggregate", _bytes(message), (source,), exprs, width)
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Root:
+    """A whole plan: the tree and the names of its output columns (nested ones included)."""
+
+    plan: Plan
+    names: tuple[str, ...]
+
+
+def read(data: bytes) -> Root:
+    """The tree of a Substrait plan; functions that stand for calls become ``Ask``.
+
+    Raises PlanError for what rules cannot move: correlated references, nested fields.
+    """
+    message = PlanMessage.FromString(data)
+    functions = {
+        e.extension_function.function_anchor: e.extension_function.name for e in message.extensions
+    }
+    root = message.relations[0].root
+    return Root(_Reader(functions).rel(root.input), tuple(root.names))
+
+
+class _Reader:
+    def __init__(self, functions: Mapping[int, str]) -> None:
+        self.functions = functions
+
+    def rel(self, source: RelMessage) -> Plan:
+        message = RelMessage()
+        message.CopyFrom(source)
+        kind = message.WhichOneof("rel_type")
+        if kind is None:
+            raise PlanError("an empty relation")
+        body = getattr(message, kind)
+        inputs, exprs = self._cut(body)
+        emit = self._take_emit(body)
+        if kind == "aggregate":
+            for grouping in body.groupings:
+                # DataFusion writes the keys here too, in a field that Substrait has retired.
+                grouping.DiscardUnknownFields()
+            # Function names ride along in the (otherwise unused) hint, so that a template
+            # does not depend on the numbering of one plan.
+            body.common.hint.output_names.extend(
+                self.functions[m.measure.function_reference] for m in body.measures
+            )
+            for measure in body.measures:
+                measure.measure.function_reference = 0
+        if kind == "project":
+            assert len(inputs) == 1
+            columns = (*all_fields(inputs[0].width), *exprs)
+            if emit is not None:
+                columns = tuple(columns[i] for i in emit)
+            return Rel("project", b"", inputs, columns, len(columns))
+        rel = Rel(kind, _bytes(message), inputs, exprs, _width(kind, body, inputs))
+        if emit is None:
+            return rel
+        return projected(rel, tuple(Field(i) for i in emit))
+
+    def _take_emit(self, body: Message) -> list[int] | None:
+        common = getattr(body, "common", None)
+        if common is None or common.WhichOneof("emit_kind") != "emit":
+            return None
+        mapping = list(common.emit.output_mapping)
+        common.ClearField("emit")
+        return mapping
+
+    def _cut(self, body: Message) -> tuple[tuple[Plan, ...], tuple[Expr, ...]]:
+        rels: list[Plan] = []
+        exprs: list[Expr] = []
+        for hole in _holes(body):
+            if isinstance(hole, RelMessage):
+                rels.append(self.rel(hole))
+            else:
+                exprs.append(self.expr(hole))
+            hole.Clear()
+            hole.SetInParent()  # type: ignore[attr-defined]
+        return tuple(rels), tuple(exprs)
+
+    def expr(self, source: ExpressionMessage) -> Expr:
+        kind = source.WhichOneof("rex_type")
+        if kind == "selection":
+            return self._field(source)
+        message = ExpressionMessage()
+        message.CopyFrom(source)
+        rels, children = self._cut(message)
+        name = str(kind)
+        if kind == "scalar_function":
+            name = self.functions[message.scalar_function.function_reference]
+            if name in CALLS:
+                return Ask(CALLS[name], children)
+            message.scalar_function.function_reference = 0
+        elif kind == "window_function":
+            function = message.window_function
+            name = "window:" + self.functions[function.function_reference]
+            function.function_reference = 0
+        return Node(name, _bytes(message), children, rels)
+
+    def _field(self, message: ExpressionMessage) -> Field:
+        selection = message.selection
+        segment = selection.direct_reference
+        if selection.WhichOneof("root_type") != "root_reference" or (
+            segment.WhichOneof("reference_type") != "struct_field"
+            or segment.struct_field.HasField("child")
+        ):
+            raise PlanError("a correlated or nested column reference")
+        return Field(segment.struct_field.field)
+
+
+def _holes(message: Message) -> list[Message]:
+    """The relations and expressions right inside ``message``, in the order of its fields."""
+    found: list[Message] = []
+    for descriptor, value in message.ListFields():
+        if descriptor.message_type is None:
+            continue
+        for item in value if _repeated(value) else (value,):
+            if isinstance(item, RelMessage | ExpressionMessage):
+                found.append(item)
+            elif isinstance(item, Message):
+                found.extend(_holes(item))
+    return found
+
+
+def _repeated(value: object) -> bool:
+    return not isinstance(value, Message)
+
+
+def _width(kind: str, body: Message, inputs: tuple[Plan, ...]) -> int:
+    if kind == "read":
+        if body.HasField("projection"):  # type: ignore[attr-defined]
+            return len(body.projection.select.struct_items)  # type: ignore[attr-defined]
+        return len(body.base_schema.struct.types)  # type: ignore[attr-defined]
+    if kind in ("filter", "sort", "fetch", "set", "exchange"):
+        return inputs[0].width
+    if kind == "cross":
+        return inputs[0].width + inputs[1].width
+    if kind == "join":
+        name = _JOIN_NAMES.get(body.type, "other")  # type: ignore[attr-defined]
+        if name in ("left_semi", "left_anti"):
+            return inputs[0].width
+        if name in ("right_semi", "right_anti"):
+            return inputs[1].width
+        if name in ("inner", "outer", "left", "right"):
+            return inputs[0].width + inputs[1].width
+        if name == "left_mark":
+            return inputs[0].width + 1
+        raise PlanError(f"a join of type {name}")
+    if kind == "aggregate":
+        n_sets = len(body.groupings)  # type: ignore[attr-defined]
+        n_keys = len(body.grouping_expressions)  # type: ignore[attr-defined]
+        return n_keys + len(body.measures) + (n_sets > 1)  # type: ignore[attr-defined]
+    raise PlanError(f"a relation of kind '{kind}'")
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+def write(plan: Plan, stored: Mapping[int, bytes]) -> bytes:
+    """The Substrait bytes of a plan without blocks and calls; its columns keep their places.
+
+    ``stored`` gives, for each ``Stored`` leaf, the bytes of the relation that reads its table.
+    """
+    writer = _Writer(stored)
+    message = PlanMessage()
+    relation = PlanRelMessage()
+    relation.rel.CopyFrom(writer.rel(plan))
+    message.relations.append(relation)
+    for name, anchor in writer.anchors.items():
+        declaration = SimpleExtensionDeclaration()
+        declaration.extension_function.function_anchor = anchor
+        declaration.extension_function.name = name
+        declaration.extension_function.extension_urn_reference = 2**32 - 1
+        message.extensions.append(declaration)
+    message.version.minor_number = 85
+    message.version.producer = "blendfusion"
+    return message.SerializeToString()
+
+
+class _Writer:
+    def __init__(self, stored: Mapping[int, bytes]) -> None:
+        self.stored = stored
+        self.anchors: dict[str, int] = {}
+
+    def anchor(self, name: str) -> int:
+        return self.anchors.setdefault(name, len(self.anchors))
+
+    def rel(self, plan: Plan) -> RelMessage:
+        if isinstance(plan, Stored):
+            return RelMessage.FromString(self.stored[plan.stage])
+        if isinstance(plan, Block):
+            raise PlanError("a block inside a DataFusion plan")
+        if plan.kind == "project":
+            return self._project(plan)
+        message = RelMessage.FromString(plan.template)
+        body = getattr(message, plan.kind)
+        self._fill(body, plan.inputs, plan.exprs)
+        if plan.kind == "aggregate":
+            for measure, name in zip(
+                body.measures, list(body.common.hint.output_names), strict=True
+            ):
+                measure.measure.function_reference = self.anchor(name)
+            body.common.ClearField("hint")
+        return message
+
+    def _project(self, plan: Rel) -> RelMessage:
+        message = RelMessage()
+        body = message.project
+        body.input.CopyFrom(self.rel(plan.inputs[0]))
+        start = plan.inputs[0].width
+        body.common.emit.output_mapping.extend(range(start, start + len(plan.exprs)))
+        for expr in plan.exprs:
+            body.expressions.add().CopyFrom(self.expr(expr))
+        return message
+
+    def _fill(self, body: Message, rels: tuple[Plan, ...], exprs: tuple[Expr, ...]) -> None:
+        rest_rels, rest_exprs = iter(rels), iter(exprs)
+        for hole in _holes(body):
+            if isinstance(hole, RelMessage):
+                hole.CopyFrom(self.rel(next(rest_rels)))
+            else:
+                hole.CopyFrom(self.expr(next(rest_exprs)))
+
+    def expr(self, expr: Expr) -> ExpressionMessage:
+        message = ExpressionMessage()
+        if isinstance(expr, Field):
+            selection = message.selection
+            selection.direct_reference.struct_field.field = expr.index
+            selection.direct_reference.struct_field.SetInParent()
+            selection.root_reference.SetInParent()
+            return message
+        if isinstance(expr, Ask):
+            raise PlanError("a call inside a DataFusion plan")
+        message = ExpressionMessage.FromString(expr.template)
+        self._fill(message, expr.rels, expr.children)
+        if message.WhichOneof("rex_type") == "scalar_function":
+            message.scalar_function.function_reference = self.anchor(expr.name)
+        elif message.WhichOneof("rex_type") == "window_function":
+            name = expr.name.removeprefix("window:")
+            message.window_function.function_reference = self.anchor(name)
+        return message
+
+
+def read_relation(data: bytes) -> bytes:
+    """The bytes of the relation of a plan that only reads one table."""
+    return PlanMessage.FromString(data).relations[0].root.input.SerializeToString()
+
+
+def _bytes(message: Message) -> bytes:
+    return message.SerializeToString(deterministic=True)

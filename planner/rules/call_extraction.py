@@ -1,0 +1,190 @@
+"""A relation that calls an ingredient hands its calls to a block.
+
+before: ``filter p AND llm(x)`` / ``project a, llm(x)`` / ``sort by llm(x)`` / ``join on llm(l.x) = r.y``
+after:  a block that does the filter or projection; or, where a relation needs whole columns
+        (sort, aggregate, join keys, windows), the relation over a block that appends them
+safe:   filters and projections work row by row and keep order; the others see the same columns.
+        Equal calls in one block are one column: used in several places, evaluated once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from blendfusion.errors import PlanError
+from blendfusion.planner.plan import (
+    Aggregation,
+    Block,
+    Expr,
+    Field,
+    Plan,
+    Rel,
+    aggregated,
+    aggregation,
+    all_fields,
+    conjunction,
+    conjuncts,
+    fields,
+    has_window,
+    join_type,
+    joined,
+    literal_like,
+    needs_model,
+    projected,
+    shift,
+    substitute,
+    windows,
+)
+
+
+def call_extraction(plan: Plan) -> Plan:
+    if not isinstance(plan, Rel) or not any(map(needs_model, plan.exprs)):
+        return plan
+    if plan.kind == "filter":
+        source = plan.inputs[0]
+        return Block(source, tuple(conjuncts(plan.exprs[0])), all_fields(source.width))
+    if plan.kind == "project":
+        return _project(plan)
+    if plan.kind == "aggregate":
+        return _aggregate(plan)
+    if plan.kind in ("join", "cross"):
+        return _join(plan)
+    if plan.kind == "sort":
+        return _sort(plan)
+    raise PlanError(f"a call inside a relation of kind '{plan.kind}'")
+
+
+def _project(plan: Rel) -> Plan:
+    source = plan.inputs[0]
+    if not any(map(has_window, plan.exprs)):
+        return Block(source, (), plan.exprs)
+    inside = tuple(dict.fromkeys(w for e in plan.exprs for w in windows(e)))
+    if any(map(needs_model, inside)):
+        columns, changed = _appended(source, inside)
+        below: Plan = Block(source, (), columns)
+        renamed = dict(zip(inside, changed, strict=True))
+        exprs = tuple(substitute(e, renamed.get) for e in plan.exprs)
+        return projected(below, exprs)
+    # The windows are computed first, by DataFusion; the calls beside them row by row, above.
+    below = projected(source, (*all_fields(source.width), *inside))
+    columns_of = {w: Field(source.width + i) for i, w in enumerate(inside)}
+    return Block(below, (), tuple(substitute(e, columns_of.get) for e in plan.exprs))
+
+
+def _appended(source: Plan, exprs: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+    """(all columns of the source and every call in ``exprs``, ``exprs`` over those columns)."""
+    calls: dict[Expr, Field] = {}
+
+    def column(expr: Expr) -> Expr | None:
+        if not needs_model(expr) or has_window(expr):
+            return None
+        return calls.setdefault(expr, Field(source.width + len(calls)))
+
+    changed = tuple(substitute(e, column) for e in exprs)
+    return (*all_fields(source.width), *calls), changed
+
+
+def _aggregate(plan: Rel) -> Plan:
+    """Keys and arguments become the block's only columns: nothing else is carried along."""
+    agg = aggregation(plan)
+    columns: dict[Expr, Field] = {}
+
+    def column(expr: Expr) -> Expr:
+        if literal_like(expr):
+            return expr
+        return columns.setdefault(expr, Field(len(columns)))
+
+    changed = Aggregation(
+        agg.template,
+        tuple(column(k) for k in agg.keys),
+        tuple(replace(m, exprs=tuple(column(e) for e in m.exprs)) for m in agg.measures),
+    )
+    return aggregated(Block(plan.inputs[0], (), tuple(columns)), changed)
+
+
+def _sort(plan: Rel) -> Plan:
+    source = plan.inputs[0]
+    columns, keys = _appended(source, plan.exprs)
+    below = Block(source, (), columns)
+    ordered = replace(plan, inputs=(below,), exprs=keys, width=below.width)
+    return projected(ordered, all_fields(source.width))
+
+
+def _join(plan: Rel) -> Plan:
+    left, right = plan.inputs
+    inner = join_type(plan) == "inner"
+    terms = [t for e in plan.exprs for t in conjuncts(e)]
+    above = tuple(t for t in terms if needs_model(t) and inner and not _is_key(t, left.width))
+    if above:
+        below = joined(left, right, tuple(t for t in terms if t not in above))
+        return Block(below, above, all_fields(below.width))
+    return _with_side_columns(plan, tuple(terms))
+
+
+def _with_side_columns(plan: Rel, terms: tuple[Expr, ...]) -> Plan:
+    """The join over inputs that bring, as columns, what its condition asks of one side alone."""
+    left, right = plan.inputs
+    extra: dict[str, dict[Expr, Expr]] = {"left": {}, "right": {}}
+
+    def column(expr: Expr) -> Expr | None:
+        if not needs_model(expr):
+            return None
+        side = _side(expr, left.width)
+        if side is None:
+            return None
+        moved = expr if side == "left" else shift(expr, -left.width)
+        extra[side].setdefault(expr, moved)
+        return expr
+
+    for term in terms:
+        substitute(term, column)
+    lefts, rights = list(extra["left"]), list(extra["right"])
+    n_left = left.width + len(lefts)
+
+    def position(expr: Expr) -> Expr | None:
+        if expr in extra["left"]:
+            return Field(left.width + lefts.index(expr))
+        if expr in extra["right"]:
+            return Field(n_left + right.width + rights.index(expr))
+        if isinstance(expr, Field) and expr.index >= left.width:
+            return Field(expr.index - left.width + n_left)
+        return None
+
+    condition = conjunction(tuple(substitute(t, position) for t in terms))
+    if needs_model(condition):
+        raise PlanError(f"a call on both sides of a {join_type(plan)} join")
+    new_left, new_right = left, right
+    if lefts:
+        new_left = Block(left, (), (*all_fields(left.width), *extra["left"].values()))
+    if rights:
+        new_right = Block(right, (), (*all_fields(right.width), *extra["right"].values()))
+    width = plan.width + len(lefts) + len(rights)
+    kept = [*range(left.width), *(n_left + i for i in range(right.width))]
+    kind = join_type(plan)
+    if kind in ("left_semi", "left_anti"):
+        width, kept = n_left, list(range(left.width))
+    elif kind == "left_mark":
+        width, kept = n_left + 1, [*range(left.width), n_left]
+    elif kind in ("right_semi", "right_anti"):
+        width, kept = new_right.width, list(range(right.width))
+    join = replace(plan, inputs=(new_left, new_right), exprs=(condition,), width=width)
+    return projected(join, tuple(Field(i) for i in kept))
+
+
+def _side(expr: Expr, n_left: int) -> str | None:
+    """The side of a join that ``expr`` reads; None if both (or neither)."""
+    read = fields(expr)
+    if read and all(i < n_left for i in read):
+        return "left"
+    if read and all(i >= n_left for i in read):
+        return "right"
+    return None
+
+
+def _is_key(term: Expr, n_left: int) -> bool:
+    """True for an equality of one side with the other: a hash join can use it."""
+    from blendfusion.planner.plan import Node
+
+    if not isinstance(term, Node) or term.name not in ("equal", "is_not_distinct_from"):
+        return False
+    return {_side(child, n_left) for child in term.children} == {"left", "right"}

@@ -1,0 +1,72 @@
+"""A block on a side of a join that keeps its rows moves above the join.
+
+before: ``block(l)`` inner/cross join r; semi, anti, mark or left join with the block on the left;
+        right joins with it on the right
+after:  a block with the same predicates and columns over the join of the sources
+safe:   such a join only repeats or drops rows of that side, so filtering and mapping them row by
+        row before or after is the same; what a model sees after are values of fewer rows. The
+        block must have no limit, and the join condition may not need a model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from blendfusion.planner.plan import (
+    Block,
+    Expr,
+    Field,
+    Plan,
+    Rel,
+    all_fields,
+    inline,
+    is_volatile,
+    join_type,
+    needs_model,
+    shift,
+)
+
+_LEFT = ("inner", "left", "left_semi", "left_anti", "left_mark")
+_RIGHT = ("inner", "right", "right_semi", "right_anti")
+
+
+def pull_up(plan: Plan) -> Plan:
+    if not isinstance(plan, Rel) or plan.kind not in ("join", "cross"):
+        return plan
+    left, right = plan.inputs
+    kind = join_type(plan)
+    if kind in _LEFT and isinstance(left, Block) and _movable(left):
+        return _above(plan, left, right, kind) or plan
+    if kind in _RIGHT and isinstance(right, Block) and _movable(right):
+        return _above_right(plan, left, right, kind) or plan
+    return plan
+
+
+def _movable(block: Block) -> bool:
+    return not block.limited and not any(map(is_volatile, (*block.where, *block.select)))
+
+
+def _above(plan: Rel, left: Block, right: Plan, kind: str) -> Plan | None:
+    n_source, n_out = left.source.width, left.width
+    rights = tuple(Field(n_source + i) for i in range(right.width))
+    condition = tuple(inline(e, (*left.select, *rights)) for e in plan.exprs)
+    if any(map(needs_model, condition)):
+        return None
+    width = n_source + (plan.width - n_out)
+    join = replace(plan, inputs=(left.source, right), exprs=condition, width=width)
+    kept: tuple[Expr, ...] = tuple(Field(n_source + i) for i in range(plan.width - n_out))
+    return Block(join, left.where, (*left.select, *kept))
+
+
+def _above_right(plan: Rel, left: Plan, right: Block, kind: str) -> Plan | None:
+    moved = tuple(shift(e, left.width) for e in right.select)
+    condition = tuple(inline(e, (*all_fields(left.width), *moved)) for e in plan.exprs)
+    if any(map(needs_model, condition)):
+        return None
+    if kind in ("right_semi", "right_anti"):
+        join = replace(plan, inputs=(left, right.source), exprs=condition, width=right.source.width)
+        return Block(join, right.where, right.select)
+    width = left.width + right.source.width
+    join = replace(plan, inputs=(left, right.source), exprs=condition, width=width)
+    where = tuple(shift(t, left.width) for t in right.where)
+    return Block(join, where, (*all_fields(left.width), *moved))

@@ -1,0 +1,202 @@
+"""Plans and expressions as text, for EXPLAIN and for golden pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from substrait.proto import Expression as ExpressionMessage
+from substrait.proto import Rel as RelMessage
+
+from blendfusion.planner.plan import (
+    Ask,
+    Block,
+    Expr,
+    Field,
+    Node,
+    Plan,
+    Rel,
+    Stored,
+    aggregation,
+    fetch_bounds,
+    join_type,
+)
+
+_INFIX = {
+    "and": "AND",
+    "or": "OR",
+    "equal": "=",
+    "not_equal": "<>",
+    "lt": "<",
+    "lte": "<=",
+    "gt": ">",
+    "gte": ">=",
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "modulus": "%",
+    "like": "LIKE",
+    "ilike": "ILIKE",
+    "is_not_distinct_from": "IS NOT DISTINCT FROM",
+    "is_distinct_from": "IS DISTINCT FROM",
+    "concat_operator": "||",
+}
+_POSTFIX = {
+    "is_null": "IS NULL",
+    "is_not_null": "IS NOT NULL",
+    "is_true": "IS TRUE",
+    "is_false": "IS FALSE",
+    "is_not_true": "IS NOT TRUE",
+    "is_not_false": "IS NOT FALSE",
+}
+
+Stages = Mapping[int, Sequence[str]]
+"""The column names of stored stages."""
+
+
+def shown(expr: Expr, names: Sequence[str]) -> str:
+    """``expr`` as SQL-like text over columns with ``names``; a call as the user wrote it."""
+    if isinstance(expr, Field):
+        return names[expr.index] if expr.index < len(names) else f"#{expr.index}"
+    if isinstance(expr, Ask):
+        return expr.call.text or f"{expr.call.ingredient.name}(…)"
+    parts = [shown(child, names) for child in expr.children]
+    if expr.name == "literal":
+        return _literal(expr)
+    if expr.name == "cast":
+        kind = ExpressionMessage.FromString(expr.template).cast.type.WhichOneof("kind")
+        return f"CAST({parts[0]} AS {kind})"
+    if expr.name in ("like", "ilike"):
+        return f"{parts[0]} {_INFIX[expr.name]} {parts[1]}"
+    if expr.name in _INFIX and len(parts) > 1:
+        return f" {_INFIX[expr.name]} ".join(
+            f"({p})" if _is_connective(c) else p for p, c in zip(parts, expr.children, strict=True)
+        )
+    if expr.name in _POSTFIX:
+        return f"{parts[0]} {_POSTFIX[expr.name]}"
+    if expr.name == "not":
+        return f"NOT {parts[0]}"
+    if expr.name == "if_then":
+        return _case(parts)
+    if expr.name == "singular_or_list":
+        return f"{parts[0]} IN ({', '.join(parts[1:])})"
+    if expr.name == "subquery":
+        return "(subquery)"
+    return f"{expr.name.removeprefix('window:')}({', '.join(parts)})"
+
+
+def _is_connective(expr: Expr) -> bool:
+    return isinstance(expr, Node) and expr.name in ("and", "or")
+
+
+def _case(parts: Sequence[str]) -> str:
+    pairs = zip(parts[0::2], parts[1::2], strict=False)
+    text = " ".join(f"WHEN {condition} THEN {result}" for condition, result in pairs)
+    otherwise = f" ELSE {parts[-1]}" if len(parts) % 2 else ""
+    return f"CASE {text}{otherwise} END"
+
+
+def _literal(expr: Node) -> str:
+    literal = ExpressionMessage.FromString(expr.template).literal
+    kind = literal.WhichOneof("literal_type")
+    if kind is None or kind == "null":
+        return "NULL"
+    value = getattr(literal, kind)
+    if isinstance(value, str):
+        escaped = value.replace("'", "''")
+        return f"'{escaped}'"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    return str(value) if isinstance(value, int | float) else f"{kind} literal"
+
+
+def names_of(plan: Plan, stages: Stages) -> list[str]:
+    """A readable name for each column of a plan."""
+    if isinstance(plan, Stored):
+        known = list(stages.get(plan.stage, ()))
+        return known or [f"stage {plan.stage + 1} #{i}" for i in range(plan.width)]
+    if isinstance(plan, Block):
+        below = names_of(plan.source, stages)
+        return [shown(e, below) for e in plan.select]
+    inputs = [names_of(below, stages) for below in plan.inputs]
+    if plan.kind == "read":
+        return _read_names(plan)
+    if plan.kind == "project":
+        return [shown(e, inputs[0]) for e in plan.exprs]
+    if plan.kind in ("join", "cross"):
+        both = [*inputs[0], *inputs[1]]
+        kind = join_type(plan)
+        if kind in ("left_semi", "left_anti"):
+            both = inputs[0]
+        elif kind in ("right_semi", "right_anti"):
+            both = inputs[1]
+        elif kind == "left_mark":
+            both = [*inputs[0], "mark"]
+        return both
+    if plan.kind == "aggregate":
+        agg = aggregation(plan)
+        keys = [shown(k, inputs[0]) for k in agg.keys]
+        names = keys + [_measure(m.name, m.args, inputs[0]) for m in agg.measures]
+        return names + ["grouping set"] * (plan.width - len(names))
+    return inputs[0] if inputs else [f"#{i}" for i in range(plan.width)]
+
+
+def _measure(name: str, args: Sequence[Expr], names: Sequence[str]) -> str:
+    return f"{name}({', '.join(shown(a, names) for a in args)})"
+
+
+def _read_names(plan: Rel) -> list[str]:
+    body = RelMessage.FromString(plan.template).read
+    names = list(body.base_schema.names)
+    if len(names) != len(body.base_schema.struct.types):  # nested names: count top levels only
+        return [f"#{i}" for i in range(plan.width)]
+    if body.HasField("projection"):
+        return [names[item.field] for item in body.projection.select.struct_items]
+    return names
+
+
+def lines(plan: Plan, stages: Stages) -> Iterator[str]:
+    """The plan as an indented tree, a relation a line."""
+    yield _line(plan, stages)
+    for below in plan.inputs:
+        for line in lines(below, stages):
+            yield "  " + line
+
+
+def _line(plan: Plan, stages: Stages) -> str:
+    if isinstance(plan, Stored):
+        return f"stage {plan.stage + 1}"
+    if isinstance(plan, Block):
+        return "block"
+    names = [n for below in plan.inputs for n in names_of(below, stages)]
+    if plan.kind == "read":
+        body = RelMessage.FromString(plan.template).read
+        table = ".".join(body.named_table.names) or "values"
+        return f"scan {table} [{', '.join(_read_names(plan))}]"
+    if plan.kind == "aggregate":
+        agg = aggregation(plan)
+        measures = ", ".join(_measure(m.name, m.args, names) for m in agg.measures)
+        keys = ", ".join(shown(k, names) for k in agg.keys)
+        return f"aggregate [{measures}]" + (f" by [{keys}]" if keys else "")
+    if plan.kind == "fetch":
+        offset, count = fetch_bounds(plan)
+        return _limit(offset, count)
+    if plan.kind == "project":
+        return f"project [{', '.join(shown(e, names) for e in plan.exprs)}]"
+    if plan.kind == "join":
+        on = ", ".join(shown(e, names) for e in plan.exprs)
+        return f"{join_type(plan).replace('_', ' ')} join on {on}"
+    if plan.kind == "sort":
+        return f"sort by {', '.join(shown(e, names) for e in plan.exprs)}"
+    text = ", ".join(shown(e, names) for e in plan.exprs)
+    return f"{plan.kind} {text}".rstrip()
+
+
+def _limit(offset: int, count: int | None) -> str:
+    text = "" if count is None else f"limit {count}"
+    return f"{text} offset {offset}".strip() if offset else text
+
+
+def limit_text(block: Block) -> str:
+    """The limit of a block; '' where it has none."""
+    return _limit(block.offset, block.count)

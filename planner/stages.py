@@ -1,0 +1,49 @@
+"""A rewritten plan as stages: DataFusion plans linked by pipelines, in the order in which they run.
+
+Every block becomes a stage: a plan of DataFusion's that is its source, and the row-wise work above
+it. No plan waits inside another: a stage that reads another's output finds it stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from blendfusion.planner.plan import Block, Plan, Root, Stored, all_fields
+from blendfusion.planner.tree import transform
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A block whose source is a plan of DataFusion's over tables and stored stages."""
+
+    number: int
+    block: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """Stages in order; the last one's output is the query's, under ``names``."""
+
+    stages: tuple[Stage, ...]
+    names: tuple[str, ...]
+
+    @property
+    def last(self) -> Stage:
+        return self.stages[-1]
+
+
+def staged(root: Root) -> Staged:
+    """Cut a rewritten plan into stages. Equal blocks are one stage, run once."""
+    numbers: dict[Block, int] = {}
+
+    def cut(plan: Plan) -> Plan:
+        if not isinstance(plan, Block):
+            return plan
+        number = numbers.setdefault(plan, len(numbers))
+        return Stored(number, plan.width)
+
+    plan = transform(root.plan, cut)
+    if not isinstance(plan, Stored):  # DataFusion has the last word: its plan is the last source
+        numbers[Block(plan, (), all_fields(plan.width))] = len(numbers)
+    stages = [Stage(number, block) for block, number in numbers.items()]
+    return Staged(tuple(stages), root.names)

@@ -1,0 +1,69 @@
+"""Walking a plan: its relations, including those of subqueries inside expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from blendfusion.planner.plan import Ask, Block, Expr, Node, Plan, Rel, Stored, walk
+
+Change = Callable[[Plan], Plan]
+
+
+def expressions(plan: Plan) -> tuple[Expr, ...]:
+    """The expressions of one relation."""
+    if isinstance(plan, Rel):
+        return plan.exprs
+    if isinstance(plan, Block):
+        return (*plan.where, *plan.select)
+    return ()
+
+
+def subplans(plan: Plan) -> Iterator[Plan]:
+    """``plan`` and every relation below it, those of subqueries too, each before its parent."""
+    for below in plan.inputs:
+        yield from subplans(below)
+    for expr in expressions(plan):
+        for part in walk(expr):
+            if isinstance(part, Node):
+                for rel in part.rels:
+                    yield from subplans(rel)
+    yield plan
+
+
+def transform(plan: Plan, change: Change) -> Plan:
+    """``plan`` with ``change`` applied to every relation, inputs before parents.
+
+    Comes back as the same object if nothing changed.
+    """
+    if isinstance(plan, Stored):
+        return change(plan)
+    inputs = tuple(transform(below, change) for below in plan.inputs)
+    new: Plan = plan
+    if any(a is not b for a, b in zip(inputs, plan.inputs, strict=True)):
+        new = new.with_inputs(*inputs)
+    if isinstance(new, Rel):
+        exprs = tuple(_in_expr(e, change) for e in new.exprs)
+        if any(a is not b for a, b in zip(exprs, new.exprs, strict=True)):
+            new = replace(new, exprs=exprs)
+    elif isinstance(new, Block):
+        where = tuple(_in_expr(e, change) for e in new.where)
+        select = tuple(_in_expr(e, change) for e in new.select)
+        if (where, select) != (new.where, new.select):
+            new = replace(new, where=where, select=select)
+    return change(new)
+
+
+def _in_expr(expr: Expr, change: Change) -> Expr:
+    if isinstance(expr, Ask):
+        args = tuple(_in_expr(a, change) for a in expr.args)
+        same = all(a is b for a, b in zip(args, expr.args, strict=True))
+        return expr if same else replace(expr, args=args)
+    if not isinstance(expr, Node) or not (expr.children or expr.rels):
+        return expr
+    children = tuple(_in_expr(c, change) for c in expr.children)
+    rels = tuple(transform(r, change) for r in expr.rels)
+    same = all(
+        a is b for a, b in zip((*children, *rels), (*expr.children, *expr.rels), strict=True)
+    )
+    return expr if same else replace(expr, children=children, rels=rels)

@@ -1,0 +1,102 @@
+"""What stands between ingredients and a model: batches, interruption, errors, observation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from blendfusion.errors import AnswerError
+from blendfusion.models.cached import CachedModel
+from blendfusion.models.model import Model, Values
+from blendfusion.options import OnError
+from blendfusion.types import Answer, ModelInfo, Task
+from blendfusion.udfs.call import Call
+
+
+class Observer(Protocol):
+    """Sees what is asked and answered, batch by batch. Called on the asking thread."""
+
+    def expect(self, n: int) -> None:
+        """``n`` more requests are about to be made."""
+        ...
+
+    def batch(self, task: Task, values: Sequence[Values], answers: Sequence[Answer]) -> None:
+        """A batch was answered: one answer a tuple of values, in order."""
+        ...
+
+
+class Asker:
+    """Puts the requests of one run to one model.
+
+    Requests go in batches of the model's size, so that a run can be interrupted between them
+    (KeyboardInterrupt, a closed stream) and what was answered stays in the cache.
+    """
+
+    def __init__(self, model: CachedModel, observer: Observer, on_error: OnError = "null") -> None:
+        self.model = model
+        self.observer = observer
+        self.on_error = on_error
+        self.error: Exception | None = None
+        """What a call raised inside DataFusion, which passes on only its text."""
+        self._answered: dict[Task, dict[Values, Answer]] = {}
+
+    @property
+    def info(self) -> ModelInfo:
+        return self.model.info
+
+    def ask(self, task: Task, values: Sequence[Values]) -> list[Answer]:
+        """One answer a tuple of values, in order; equal tuples are asked once a run."""
+        answered = self._answered.setdefault(task, {})
+        new = list(dict.fromkeys(v for v in values if v not in answered))
+        if new:
+            known = self.model.known(task, new)
+            hits = [v for v, a in zip(new, known, strict=True) if a is not None]
+            missing = [v for v, a in zip(new, known, strict=True) if a is None]
+            self.observer.expect(len(missing))
+            if hits:
+                self._batch(task, hits, answered)
+            size = max(1, self.model.batch_size)
+            for start in range(0, len(missing), size):
+                self._batch(task, missing[start : start + size], answered)
+        return [answered[v] for v in values]
+
+    def _batch(self, task: Task, values: list[Values], into: dict[Values, Answer]) -> None:
+        answers = self.model.answer(task, values)
+        self.observer.batch(task, values, answers)
+        into.update(zip(values, answers, strict=True))
+
+    def texts(
+        self, call: Call, answers: Sequence[Answer], values: Sequence[Values]
+    ) -> list[str | None]:
+        """The canonical texts; a failed answer is NULL, or raises if the call or session says so."""
+        if (call.on_error or self.on_error) == "raise":
+            for answer, asked in zip(answers, values, strict=True):
+                if answer.error is not None:
+                    raise failure(call, answer, asked)
+        return [a.text for a in answers]
+
+
+def failure(call: Call, answer: Answer, asked: Values) -> AnswerError:
+    """The error of a value that got no valid answer."""
+    shown = ", ".join(repr(v if v is None or len(v) <= 80 else v[:77] + "…") for v in asked[:4])
+    return AnswerError(
+        f"{call.text or call.ingredient.name}: no valid answer for {shown}: {answer.error}",
+        hint="on_error => 'null' gives NULL for such values and goes on.",
+    )
+
+
+class NullObserver:
+    """Sees nothing: for plain functions outside a session."""
+
+    def expect(self, n: int) -> None:
+        pass
+
+    def batch(self, task: Task, values: Sequence[Values], answers: Sequence[Answer]) -> None:
+        pass
+
+
+def wrap(model: Model) -> CachedModel:
+    """The model behind a cache of its own, unless it has one."""
+    from blendfusion.models.store import MemoryStore
+
+    return model if isinstance(model, CachedModel) else CachedModel(model, MemoryStore())

@@ -1,0 +1,99 @@
+"""A call: one use of an ingredient in a query, with everything about it but its columns."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from blendfusion.options import OnError
+from blendfusion.types import Task
+
+if TYPE_CHECKING:
+    from blendfusion.udfs.ingredient import Ingredient
+
+
+@dataclass(frozen=True)
+class Call:
+    """An ingredient with its literals bound: what is left are the value columns.
+
+    Two calls are equal if they must give equal answers for equal values. ``name`` is the
+    name of the function that stands for the call in a DataFusion plan; it is a digest of all
+    the rest, so equal calls share it, in any session.
+    """
+
+    ingredient: Ingredient
+    task: Task
+    type: pa.DataType
+    n_values: int
+    on_error: OnError | None = None
+    """None: as the session says."""
+    ordered: bool = False
+    """For an aggregate: the rows of a context come in an order that the query asked for."""
+    text: str = field(default="", compare=False)
+    """The call as the user wrote it, for EXPLAIN, errors and column names."""
+
+    @cached_property
+    def name(self) -> str:
+        digest = hashlib.blake2s(
+            repr(
+                (
+                    self.ingredient.serial,
+                    self.task,
+                    str(self.type),
+                    self.n_values,
+                    self.on_error,
+                    self.ordered,
+                )
+            ).encode(),
+            digest_size=6,
+        )
+        return f"{self.ingredient.name}_{digest.hexdigest()}"
+
+    @property
+    def aggregate(self) -> bool:
+        return self.ingredient.aggregate
+
+
+CALLS: dict[str, Call] = {}
+"""Every call by its name. Names are digests, so this is a dictionary of constants, not a setting:
+an entry never changes, and the sessions of a process can share it."""
+
+_NAME = re.compile(r"\b[A-Za-z_]\w*_[0-9a-f]{12}\b")
+
+
+def remember(call: Call) -> Call:
+    """Make ``call`` known by its name; returns the one known already, if equal."""
+    return CALLS.setdefault(call.name, call)
+
+
+def calls_in(text: str) -> list[Call]:
+    """The known calls whose names occur in ``text`` (of a plan, or an error), each once."""
+    names = dict.fromkeys(_NAME.findall(text))
+    return [CALLS[name] for name in names if name in CALLS]
+
+
+def readable(text: str) -> str:
+    """``text`` with the names of calls, and the arguments after them, as the user wrote them."""
+    for call in calls_in(text):
+        start = 0
+        while (at := text.find(call.name, start)) >= 0:
+            end = _closing(text, at + len(call.name))
+            text = text[:at] + call.text + text[end:]
+            start = at + len(call.text)
+    return text
+
+
+def _closing(text: str, start: int) -> int:
+    if start >= len(text) or text[start] != "(":
+        return start
+    depth = 0
+    for i in range(start, len(text)):
+        depth += (text[i] == "(") - (text[i] == ")")
+        if depth == 0:
+            return i + 1
+    return start

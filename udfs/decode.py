@@ -1,0 +1,43 @@
+"""Canonical answers to Arrow arrays of the declared type."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+
+def decode(answers: Sequence[str | None], to: pa.DataType) -> pa.Array:
+    """One value an answer, in order; None stays NULL.
+
+    Answers are canonical text (see ``blendfusion.types.Constraint``): a boolean is ``true``, a date
+    ISO 8601, a list a JSON array.
+
+    >>> decode(["3", None], pa.int64()).to_pylist()
+    [3, None]
+    """
+    return pa.array([None if a is None else _value(a, to) for a in answers], to)
+
+
+def _value(text: str, to: pa.DataType) -> object:
+    if pa.types.is_boolean(to):
+        return text == "true"
+    if pa.types.is_integer(to):
+        return int(text)
+    if pa.types.is_floating(to):
+        return float(text)
+    if pa.types.is_date(to):
+        return datetime.date.fromisoformat(text)
+    if pa.types.is_timestamp(to):
+        return datetime.datetime.fromisoformat(text)
+    if pa.types.is_list(to):
+        return [_element(e, to.value_type) for e in json.loads(text)]
+    return text
+
+
+def _element(element: object, to: pa.DataType) -> object:
+    if isinstance(element, str):
+        return _value(element, to)
+    return str(element) if pa.types.is_string(to) else element

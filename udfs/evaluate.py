@@ -1,0 +1,171 @@
+"""An ingredient on arrays: find the distinct values, ask, scatter the answers back.
+
+The loop is over distinct values only; rows are touched by Arrow kernels alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from blendfusion.errors import ArgumentError
+from blendfusion.models.model import Values
+from blendfusion.udfs.asker import Asker
+from blendfusion.udfs.call import Call
+from blendfusion.udfs.decode import decode
+from blendfusion.udfs.fold import fold
+from blendfusion.udfs.user import UserModel
+
+Column: TypeAlias = "pa.Array | pa.ChunkedArray"
+
+
+def evaluate(call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
+    """The answers to ``call``, one a row, of the call's type.
+
+    ``columns`` holds the value columns, all of one length; for an aggregate call each is a list
+    column, one list a group. A row whose values are all NULL, empty or blank gives NULL without
+    a call, as does a group without rows. Raises AnswerError if a value fails and the
+    call's ``on_error`` is 'raise'.
+    """
+    if call.aggregate:
+        return _aggregate(call, columns, asker)
+    if call.ingredient.run is not None:
+        return _user(call, columns, asker)
+    distinct = _distinct([_text(c) for c in columns])
+    asked = [v for v in distinct.tuples if not _blank(v)]
+    answers = asker.ask(call.task, asked)
+    texts = dict(zip(asked, asker.texts(call, answers, asked), strict=True))
+    return _scatter(decode([texts.get(v) for v in distinct.tuples], call.type), distinct)
+
+
+@dataclass(frozen=True, slots=True)
+class _Distinct:
+    """The distinct tuples of some columns, and the position of each row's tuple among them."""
+
+    tuples: list[Values]
+    positions: pa.Array
+
+
+def _scatter(answers: pa.Array, distinct: _Distinct) -> pa.Array:
+    return answers.take(distinct.positions)
+
+
+def _blank(values: Values) -> bool:
+    return all(v is None or not v.strip() for v in values)
+
+
+def _text(column: Column) -> Column:
+    if pa.types.is_string(column.type):
+        return column
+    if pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type):
+        return column.cast(pa.string())
+    raise ArgumentError(f"a column of type {column.type} where text is expected")
+
+
+def _distinct(columns: Sequence[Column]) -> _Distinct:
+    encoded = [_encode(c) for c in columns]
+    if len(encoded) == 1:
+        dictionary, codes = encoded[0]
+        return _Distinct([(v,) for v in dictionary], pa.array(codes))
+    # Mixed radix: one number a row. Codes are renumbered after each column, so it stays small.
+    rows = np.zeros(len(columns[0]), dtype=np.int64)
+    tuples: list[Values] = [()]
+    for dictionary, codes in encoded:
+        mixed, rows = np.unique(rows * len(dictionary) + codes, return_inverse=True)
+        tuples = [(*tuples[m // len(dictionary)], dictionary[m % len(dictionary)]) for m in mixed]
+    return _Distinct(tuples, pa.array(rows))
+
+
+def _encode(column: Column) -> tuple[list[str | None], np.ndarray]:
+    """(distinct values, code of each row); NULL is a value like any other."""
+    encoded = pc.dictionary_encode(column, null_encoding="encode")
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.unify_dictionaries()
+        if encoded.num_chunks == 0:
+            return [], np.zeros(0, dtype=np.int32)
+        dictionary = encoded.chunk(0).dictionary
+        codes = np.concatenate([c.indices.to_numpy(zero_copy_only=False) for c in encoded.chunks])
+    else:
+        dictionary, codes = encoded.dictionary, encoded.indices.to_numpy(zero_copy_only=False)
+    return dictionary.to_pylist(), codes
+
+
+def _user(call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
+    """A user's ingredient: its body sees each distinct row of values once, and never NULL rows."""
+    run = call.ingredient.run
+    assert run is not None
+    arrays = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns]
+    table = pa.table(arrays, names=[str(i) for i in range(len(arrays))])
+    order = table.append_column("row", pa.array(range(len(table)), pa.int64()))
+    distinct = order.group_by([str(i) for i in range(len(arrays))]).aggregate([("row", "min")])
+    distinct = distinct.sort_by("row_min")
+    keys = [distinct.column(str(i)).combine_chunks() for i in range(len(arrays))]
+    present = pc.invert(_all_null(keys))
+    inputs = [k.filter(present) for k in keys]
+    answers = run(UserModel(asker, call), *inputs) if len(inputs[0]) else pa.array([], call.type)
+    answers = _checked(call, answers, len(inputs[0]))
+    codes = np.full(len(keys[0]), -1, dtype=np.int64)
+    codes[present.to_numpy(zero_copy_only=False)] = np.arange(len(answers))
+    per_tuple = answers.take(pa.array(codes, mask=codes < 0))
+    positions = {t: i for i, t in enumerate(zip(*(k.to_pylist() for k in keys), strict=True))}
+    rows = zip(*(a.to_pylist() for a in arrays), strict=True)
+    return per_tuple.take(pa.array([positions[r] for r in rows], pa.int64()))
+
+
+def _all_null(keys: Sequence[pa.Array]) -> pa.Array:
+    result = keys[0].is_null()
+    for key in keys[1:]:
+        result = pc.and_(result, key.is_null())
+    return result
+
+
+def _checked(call: Call, answers: object, length: int) -> pa.Array:
+    name = call.ingredient.name
+    if isinstance(answers, pa.ChunkedArray):
+        answers = answers.combine_chunks()
+    if not isinstance(answers, pa.Array):
+        answers = pa.array(answers)
+    if len(answers) != length:
+        raise ArgumentError(f"{name} returned {len(answers)} values for {length} rows")
+    return answers if answers.type == call.type else answers.cast(call.type)
+
+
+def _aggregate(call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
+    contexts = _contexts(call, [c.to_pylist() for c in columns])
+    present = list(dict.fromkeys(c for c in contexts if c))
+    folded = dict(zip(present, fold(call, present, asker), strict=True))
+    asked = list(dict.fromkeys(f for f in folded.values() if f))
+    answers = asker.ask(call.task, asked)
+    texts = dict(zip(asked, asker.texts(call, answers, asked), strict=True))
+    return decode([texts.get(folded.get(c) or ()) for c in contexts], call.type)
+
+
+def _contexts(call: Call, columns: Sequence[list[list[object] | None]]) -> list[tuple[str, ...]]:
+    """One tuple of rows a group. Without an order of the query's, rows are put in one of ours,
+    so that the same multiset of rows is the same context whatever the plan."""
+    contexts = []
+    for group in zip(*columns, strict=True):
+        lists = [g or [] for g in group]
+        rows = [r for r in map(call_row(call), zip(*lists, strict=True)) if r]
+        contexts.append(tuple(rows if call.ordered else sorted(rows)))
+    return contexts
+
+
+class call_row:  # noqa: N801 - used as a function
+    """One row of a context as text: the value itself, or ``name: value`` pairs for several."""
+
+    def __init__(self, call: Call) -> None:
+        names = call.task.columns
+        self.labels = [name or f"value {i + 1}" for i, name in enumerate(names)]
+
+    def __call__(self, row: tuple[object, ...]) -> str:
+        present = [(n, str(v)) for n, v in zip(self.labels, row, strict=True) if v is not None]
+        present = [(n, v) for n, v in present if v.strip()]
+        if len(self.labels) == 1:
+            return present[0][1] if present else ""
+        return "; ".join(f"{name}: {value}" for name, value in present)

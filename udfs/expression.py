@@ -1,0 +1,119 @@
+"""Ingredients as DataFusion expressions: ``bf.llm_filter("Is this a complaint?", col("text"))``."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TypeAlias
+
+from datafusion import Expr, col
+
+from blendfusion.errors import QueryError
+from blendfusion.udfs.asker import Asker
+from blendfusion.udfs.call import Call, remember
+from blendfusion.udfs.functions import aggregate_function, scalar_function
+from blendfusion.udfs.ingredient import Argument, Constant, Ingredient, Literal, Value, bind
+
+ColumnLike: TypeAlias = "Expr | str"
+"""An expression, or the name of a column."""
+
+
+def expression(
+    ingredient: Ingredient,
+    positional: Sequence[object],
+    *,
+    order_by: ColumnLike | None = None,
+    where: Expr | None = None,
+    **named: object,
+) -> Expr:
+    """The expression of a call: in a Frame it is planned, elsewhere it needs a bound model.
+
+    Literal parameters come where the ingredient has them; every other positional argument is a
+    column. Raises ArgumentError as ``bind`` does.
+    """
+    exprs: list[Expr] = []
+    arguments: list[Argument] = []
+    n_leading = len([p for p in ingredient.leading if named.get(p) is None])
+    for i, given in enumerate(positional):
+        if isinstance(given, Expr):
+            exprs.append(given)
+            arguments.append(Value(_column_name(given)))
+        elif isinstance(given, str) and i >= n_leading:
+            exprs.append(col(given))
+            arguments.append(Value(given.strip('"').split(".")[-1]))
+        else:
+            arguments.append(Constant(_literal(given)))
+    literals = {k: _literal(v) for k, v in named.items() if v is not None}
+    call = remember(bind(ingredient, arguments, literals, ordered=order_by is not None))
+    object.__setattr__(call, "text", call.text or _text(call))
+    if not ingredient.aggregate:
+        return scalar_function(call, lambda: bound(call))(*exprs)
+    built = aggregate_function(call, lambda: bound(call))(*exprs)
+    if order_by is None and where is None:
+        return built
+    if where is not None:
+        built = built.filter(where)
+        if order_by is None:
+            return built.build()
+    key = col(order_by) if isinstance(order_by, str) else order_by
+    assert key is not None
+    return built.order_by(key.sort()).build()
+
+
+def _column_name(expr: Expr) -> str:
+    if expr.variant_name() == "Column":
+        return str(expr.to_variant().name())
+    return ""
+
+
+def _literal(value: object) -> Literal:
+    if isinstance(value, list | tuple):
+        return [_literal(v) for v in value]
+    if value is None or isinstance(value, str | bool | int | float | dict):
+        return value
+    raise QueryError(f"{value!r} is neither a column nor a literal")
+
+
+def _text(call: Call) -> str:
+    task = call.task
+    names = ", ".join(name or "…" for name in task.columns)
+    if task.question:
+        return f"{call.ingredient.name}({task.question!r}, {names})"
+    return f"{call.ingredient.name}({names})"
+
+
+_bound: dict[str, Asker] = {}
+_locks: dict[str, threading.Lock] = {}
+_guard = threading.Lock()
+
+
+def bound(call: Call) -> Asker:
+    """The asker that answers ``call`` where DataFusion evaluates an expression itself."""
+    asker = _bound.get(call.name)
+    if asker is None:
+        raise QueryError(
+            f"{call.text} has no model here",
+            hint="Expressions work on frames of a session: bf.connect(). In a plain SessionContext "
+            "use SQL after bf.register(ctx, model=…).",
+        )
+    return asker
+
+
+@contextmanager
+def binding(calls: Iterable[Call], asker: Asker) -> Iterator[None]:
+    """Answer the expressions of ``calls`` by ``asker`` meanwhile; one run at a time per call.
+
+    Only plans that cannot be rewritten need this: their expressions were built before any
+    session was known, and DataFusion evaluates them on threads of its own.
+    """
+    names = sorted({call.name for call in calls})
+    with _guard:
+        locks = [_locks.setdefault(name, threading.Lock()) for name in names]
+    with ExitStack() as stack:
+        for lock in locks:
+            stack.enter_context(lock)
+        for name in names:
+            _bound[name] = asker
+            stack.callback(_bound.pop, name, None)
+        yield

@@ -1,0 +1,338 @@
+"""What an ingredient is: its parameters, its answers, and how a call of it is bound."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+import pyarrow as pa
+
+from blendfusion.errors import ArgumentError, close_matches
+from blendfusion.options import OnError
+from blendfusion.types import Constraint, Example, Task
+from blendfusion.udfs.call import Call
+
+if TYPE_CHECKING:
+    from blendfusion.models.model import Model
+
+Literal: TypeAlias = "str | int | float | bool | list[Literal] | dict[str, Literal] | None"
+"""A literal argument of a call, as Python."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value argument: a column or expression; ``name`` is the column's, '' for an expression."""
+
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A literal argument."""
+
+    value: Literal
+
+
+Argument: TypeAlias = "Value | Constant"
+
+Run: TypeAlias = "Callable[[Model, Sequence[pa.Array]], pa.Array]"
+"""The body of a user's ingredient: a model and one array a value column give one array."""
+
+
+@dataclass(frozen=True)
+class Ingredient:
+    """A function that asks a model.
+
+    ``leading`` and ``trailing`` name the literal parameters that stand before and after the value
+    columns; ``question`` is the default for an ingredient without such a parameter. ``returns``
+    is what every answer looks like; None: what the context of the call says, else text.
+    """
+
+    name: str
+    summary: str
+    leading: tuple[str, ...] = ("question",)
+    trailing: tuple[str, ...] = ()
+    question: str = ""
+    returns: Constraint | None = None
+    aggregate: bool = False
+    max_values: int | None = None
+    run: Run | None = field(default=None, compare=False)
+    serial: int = 0
+    """Tells two users' ingredients of one name apart; 0 for ours."""
+    type: pa.DataType | None = None
+    """The Arrow type of a user's ingredient; None: given by the constraint."""
+    value_types: tuple[pa.DataType, ...] | None = None
+    """The Arrow types of a user's ingredient's columns; None: any number of texts."""
+
+    @property
+    def signature(self) -> str:
+        values = "values…" if self.max_values != 1 else "value"
+        return f"{self.name}({', '.join((*self.leading, values, *self.trailing))})"
+
+
+NAMED = ("question", "labels", "options", "returns", "regex", "examples", "on_error")
+"""The options that a call may name: ``llm_map('…', x, options => ['a', 'b'])``."""
+
+RETURNS: Mapping[str, Constraint] = {
+    "bool": Constraint("boolean"),
+    "boolean": Constraint("boolean"),
+    "int": Constraint("integer"),
+    "integer": Constraint("integer"),
+    "bigint": Constraint("integer"),
+    "float": Constraint("number"),
+    "double": Constraint("number"),
+    "number": Constraint("number"),
+    "date": Constraint("date"),
+    "timestamp": Constraint("timestamp"),
+    "str": Constraint("text"),
+    "text": Constraint("text"),
+    "varchar": Constraint("text"),
+    "string": Constraint("text"),
+    "list": Constraint("list", item=Constraint("text")),
+    "list[str]": Constraint("list", item=Constraint("text")),
+    "list[int]": Constraint("list", item=Constraint("integer")),
+    "list[float]": Constraint("list", item=Constraint("number")),
+    "list[date]": Constraint("list", item=Constraint("date")),
+}
+"""The names that ``returns =>`` accepts."""
+
+
+def arrow_type(constraint: Constraint) -> pa.DataType:
+    """The Arrow type of answers under a constraint."""
+    if constraint.kind == "list":
+        return pa.list_(arrow_type(constraint.item or Constraint()))
+    return {
+        "boolean": pa.bool_(),
+        "integer": pa.int64(),
+        "number": pa.float64(),
+        "date": pa.date32(),
+        "timestamp": pa.timestamp("us"),
+    }.get(constraint.kind, pa.string())
+
+
+def bind(
+    ingredient: Ingredient,
+    positional: Sequence[Argument],
+    named: Mapping[str, Literal],
+    *,
+    context: Constraint | None = None,
+    ordered: bool = False,
+    text: str = "",
+) -> Call:
+    """Bind a call's literals; the order of precedence is options, regex, returns, context.
+
+    ``context`` is what the place of the call in the query says about its answer. Raises
+    ArgumentError, naming the ingredient and what it takes.
+    """
+    return _Binder(ingredient, positional, dict(named), context, ordered, text).call()
+
+
+class _Binder:
+    def __init__(
+        self,
+        ingredient: Ingredient,
+        positional: Sequence[Argument],
+        named: dict[str, Literal],
+        context: Constraint | None,
+        ordered: bool,
+        text: str,
+    ) -> None:
+        self.ingredient = ingredient
+        self.positional = list(positional)
+        self.named = named
+        self.context = context
+        self.ordered = ordered
+        self.text = text
+
+    def call(self) -> Call:
+        allowed = {*NAMED, *self.ingredient.leading, *self.ingredient.trailing}
+        for name in self.named:
+            if name not in allowed:
+                raise self.error(f"no option '{name}'", close_matches(name, allowed))
+        self._take_positional()
+        values = [a for a in self.positional if isinstance(a, Value)]
+        columns = tuple(v.name for v in values)
+        self._check_values(values)
+        constraint = self._constraint()
+        task = Task(
+            ingredient=self.ingredient.name,
+            question=self._question(columns),
+            constraint=constraint,
+            columns=columns,
+            examples=self._examples(len(values)),
+            aggregate=self.ingredient.aggregate,
+        )
+        return Call(
+            self.ingredient,
+            task,
+            self.ingredient.type or arrow_type(constraint),
+            len(values),
+            self._on_error(),
+            self.ordered,
+            self.text,
+        )
+
+    def error(self, problem: str, hint: str | None = None) -> ArgumentError:
+        return ArgumentError(
+            f"{self.ingredient.name}: {problem}", hint=hint or f"Write {self.ingredient.signature}."
+        )
+
+    def _take_positional(self) -> None:
+        for name in self.ingredient.leading:
+            if name in self.named:
+                continue
+            if not self.positional:
+                raise self.error(f"the {name} is missing")
+            first = self.positional.pop(0)
+            if not isinstance(first, Constant):
+                raise self.error(
+                    f"the {name} must be a literal, not a column",
+                    f"Write {self.ingredient.signature}; use {{}} or {{column}} in the {name} "
+                    "to refer to values.",
+                )
+            self.named[name] = first.value
+        for name in reversed(self.ingredient.trailing):
+            if name in self.named:
+                continue
+            if not self.positional or not isinstance(self.positional[-1], Constant):
+                raise self.error(f"the {name} must be given as a literal after the value")
+            last = self.positional.pop()
+            assert isinstance(last, Constant)
+            self.named[name] = last.value
+
+    def _check_values(self, values: Sequence[Value]) -> None:
+        if len(values) != len(self.positional):
+            stray = next(a for a in self.positional if isinstance(a, Constant))
+            raise self.error(
+                f"{stray.value!r} is a literal where a column is expected",
+                f"Write {self.ingredient.signature}; a literal can be given by name, "
+                "as in options => ['a', 'b'].",
+            )
+        if not values:
+            raise self.error("there is no value to ask about")
+        limit = self.ingredient.max_values
+        types = self.ingredient.value_types
+        if types is not None and len(values) != len(types):
+            raise self.error(f"takes {len(types)} value(s), {len(values)} given")
+        if limit is not None and len(values) > limit:
+            raise self.error(f"takes {limit} value(s), {len(values)} given")
+
+    def _question(self, columns: tuple[str, ...]) -> str:
+        question = self.named.get("question", self.ingredient.question)
+        if "claim" in self.named:
+            question = self.named["claim"]
+        if not isinstance(question, str):
+            raise self.error(f"the question must be text, not {question!r}")
+        if "question" in self.ingredient.leading and not question.strip():
+            raise self.error("the question is empty")
+        positions = len(re.findall(r"\{\}", question))
+        if positions > len(columns):
+            raise self.error(
+                f"the question has {positions} placeholders {{}} for {len(columns)} value(s)"
+            )
+        for name in re.findall(r"\{([A-Za-z_][^{}]*)\}", question):
+            if name.lower() not in {c.lower() for c in columns}:
+                raise self.error(
+                    f"the question refers to {{{name}}}, which is not among its values",
+                    close_matches(name, [c for c in columns if c])
+                    or f"Write {self.ingredient.signature}.",
+                )
+        return question
+
+    def _constraint(self) -> Constraint:
+        options = self.named.get("labels", self.named.get("options"))
+        regex = self.named.get("regex")
+        returns = self.named.get("returns")
+        fixed = self.ingredient.returns
+        if options is not None:
+            word = "labels" if "labels" in self.named else "options"
+            if regex is not None:
+                raise self.error(f"{word} and regex exclude each other")
+            choice = Constraint("choice", options=self._options(options, word))
+            if fixed is not None and fixed.kind == "list":
+                return Constraint("list", item=choice)
+            return choice
+        if regex is not None:
+            return Constraint("regex", pattern=self._regex(regex))
+        if returns is not None:
+            return self._returns(returns)
+        if fixed is not None:
+            return fixed
+        return self.context or Constraint()
+
+    def _options(self, options: Literal, word: str) -> tuple[str, ...]:
+        if isinstance(options, dict):
+            raise self.error(f"{word} must be a list of texts")
+        if not isinstance(options, list):
+            raise self.error(
+                f"{word} must be a list of texts, not {options!r}", "Write ['a', 'b']."
+            )
+        if not options:
+            raise self.error(f"{word} are empty", "Give at least two, as in ['a', 'b'].")
+        texts = []
+        for option in options:
+            if isinstance(option, bool) or not isinstance(option, str | int | float):
+                raise self.error(f"{word} must be texts, not {option!r}")
+            text = str(option)
+            if not text.strip():
+                raise self.error(f"{word} hold an empty text")
+            texts.append(text)
+        repeated = next((t for t in texts if texts.count(t) > 1), None)
+        if repeated is not None:
+            raise self.error(f"{word} hold {repeated!r} twice")
+        return tuple(texts)
+
+    def _regex(self, regex: Literal) -> str:
+        if not isinstance(regex, str):
+            raise self.error(f"regex must be text, not {regex!r}")
+        try:
+            re.compile(regex)
+        except re.error as problem:
+            where = f" at position {problem.pos}" if problem.pos is not None else ""
+            raise self.error(
+                f"the regex {regex!r} is invalid: {problem.msg}{where}",
+                "The whole answer must match; escape special characters with a backslash.",
+            ) from None
+        if re.search(r"\(\?[=!<]|\\[1-9]", regex):
+            raise self.error(
+                f"the regex {regex!r} uses look-around or back-references",
+                "Only regular languages can constrain decoding: rewrite it without them.",
+            )
+        return regex
+
+    def _returns(self, returns: Literal) -> Constraint:
+        if isinstance(returns, str) and returns.lower() in RETURNS:
+            return RETURNS[returns.lower()]
+        raise self.error(
+            f"returns => {returns!r} is not a type", close_matches(str(returns), RETURNS)
+        )
+
+    def _examples(self, n_values: int) -> tuple[Example, ...]:
+        given = self.named.get("examples")
+        if given is None:
+            return ()
+        hint = "Write examples => [['a value', 'its answer'], …], one value a value column."
+        if not isinstance(given, list):
+            raise self.error("examples must be a list", hint)
+        width = 1 if self.ingredient.aggregate else n_values
+        examples = []
+        for item in given:
+            if not isinstance(item, list) or len(item) != width + 1:
+                raise self.error(f"the example {item!r} does not have {width + 1} parts", hint)
+            *inputs, answer = (_text(part) for part in item)
+            examples.append(Example(tuple(inputs), answer))
+        return tuple(examples)
+
+    def _on_error(self) -> OnError | None:
+        given = self.named.get("on_error")
+        if given == "null" or given == "raise" or given is None:
+            return given
+        raise self.error(f"on_error => {given!r} is not possible", "Write 'null' or 'raise'.")
+
+
+def _text(value: Literal) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

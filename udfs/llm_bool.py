@@ -1,0 +1,33 @@
+"""``llm_bool``: a yes/no question about a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from datafusion import Expr
+
+from blendfusion.options import OnError
+from blendfusion.types import Constraint
+from blendfusion.udfs.expression import ColumnLike, expression
+from blendfusion.udfs.ingredient import Ingredient
+
+LLM_BOOL = Ingredient(
+    name="llm_bool",
+    summary="a yes/no question about a row",
+    returns=Constraint("boolean"),
+)
+
+
+def llm_bool(
+    question: str,
+    *values: ColumnLike,
+    examples: Sequence[Sequence[str]] | None = None,
+    on_error: OnError | None = None,
+) -> Expr:
+    """The answer to ``question`` for each row, as BOOLEAN.
+
+    ``values`` are columns (or names of columns); ``{}`` or ``{column}`` in the question refers to
+    them. Rows whose values are all NULL or blank give NULL without a call. ``examples`` are
+    worked ones, ``[["a value", "its answer"], …]``.
+    """
+    return expression(LLM_BOOL, (question, *values), examples=examples, on_error=on_error)

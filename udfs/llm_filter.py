@@ -1,0 +1,33 @@
+"""``llm_filter``: does the answer to a yes/no question hold for a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from datafusion import Expr
+
+from blendfusion.options import OnError
+from blendfusion.types import Constraint
+from blendfusion.udfs.expression import ColumnLike, expression
+from blendfusion.udfs.ingredient import Ingredient
+
+LLM_FILTER = Ingredient(
+    name="llm_filter",
+    summary="does the answer to a yes/no question hold for a row",
+    returns=Constraint("boolean"),
+)
+
+
+def llm_filter(
+    question: str,
+    *values: ColumnLike,
+    examples: Sequence[Sequence[str]] | None = None,
+    on_error: OnError | None = None,
+) -> Expr:
+    """True where the answer to ``question`` is yes, as BOOLEAN.
+
+    ``values`` are columns (or names of columns); ``{}`` or ``{column}`` in the question refers to
+    them. Rows whose values are all NULL or blank give NULL without a call. ``examples`` are
+    worked ones, ``[["a value", "its answer"], …]``.
+    """
+    return expression(LLM_FILTER, (question, *values), examples=examples, on_error=on_error)

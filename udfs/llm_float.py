@@ -1,0 +1,33 @@
+"""``llm_float``: a number from a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from datafusion import Expr
+
+from blendfusion.options import OnError
+from blendfusion.types import Constraint
+from blendfusion.udfs.expression import ColumnLike, expression
+from blendfusion.udfs.ingredient import Ingredient
+
+LLM_FLOAT = Ingredient(
+    name="llm_float",
+    summary="a number from a row",
+    returns=Constraint("number"),
+)
+
+
+def llm_float(
+    question: str,
+    *values: ColumnLike,
+    examples: Sequence[Sequence[str]] | None = None,
+    on_error: OnError | None = None,
+) -> Expr:
+    """The answer to ``question`` for each row, as DOUBLE.
+
+    ``values`` are columns (or names of columns); ``{}`` or ``{column}`` in the question refers to
+    them. Rows whose values are all NULL or blank give NULL without a call. ``examples`` are
+    worked ones, ``[["a value", "its answer"], …]``.
+    """
+    return expression(LLM_FLOAT, (question, *values), examples=examples, on_error=on_error)

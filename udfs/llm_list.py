@@ -1,0 +1,37 @@
+"""``llm_list``: a list of texts from a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from datafusion import Expr
+
+from blendfusion.options import OnError
+from blendfusion.types import Constraint
+from blendfusion.udfs.expression import ColumnLike, expression
+from blendfusion.udfs.ingredient import Ingredient
+
+LLM_LIST = Ingredient(
+    name="llm_list",
+    summary="a list of texts from a row",
+    returns=Constraint("list", item=Constraint("text")),
+)
+
+
+def llm_list(
+    question: str,
+    *values: ColumnLike,
+    options: Sequence[str] | None = None,
+    examples: Sequence[Sequence[str]] | None = None,
+    on_error: OnError | None = None,
+) -> Expr:
+    """The answer to ``question`` for each row, as LIST of TEXT.
+
+    ``values`` are columns (or names of columns); ``{}`` or ``{column}`` in the question refers to
+    them. Rows whose values are all NULL or blank give NULL without a call. ``examples`` are
+    worked ones, ``[["a value", "its answer"], …]``.
+    ``options`` is the closed set of possible elements.
+    """
+    return expression(
+        LLM_LIST, (question, *values), options=options, examples=examples, on_error=on_error
+    )

@@ -1,0 +1,44 @@
+"""``llm_map``: the answer to a question about a row, of the type that the query needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from datafusion import Expr
+
+from blendfusion.options import OnError
+from blendfusion.udfs.expression import ColumnLike, expression
+from blendfusion.udfs.ingredient import Ingredient
+
+LLM_MAP = Ingredient(
+    name="llm_map",
+    summary="the answer to a question about a row, of the type that the query needs",
+)
+
+
+def llm_map(
+    question: str,
+    *values: ColumnLike,
+    options: Sequence[str] | None = None,
+    returns: str | None = None,
+    regex: str | None = None,
+    examples: Sequence[Sequence[str]] | None = None,
+    on_error: OnError | None = None,
+) -> Expr:
+    """The answer to ``question`` for each row: TEXT, or what ``returns`` names.
+
+    ``values`` are columns (or names of columns); ``{}`` or ``{column}`` in the question refers to
+    them. Rows whose values are all NULL or blank give NULL without a call. ``examples`` are
+    worked ones, ``[["a value", "its answer"], …]``. ``options`` is a closed set of answers, ``regex`` a pattern for the whole answer, ``returns``
+    one of bool, int, float, date, timestamp, text, list. In SQL the type also follows from
+    the context: ``WHERE llm_map(…) > 3`` asks for whole numbers.
+    """
+    return expression(
+        LLM_MAP,
+        (question, *values),
+        options=options,
+        returns=returns,
+        regex=regex,
+        examples=examples,
+        on_error=on_error,
+    )

@@ -1,0 +1,48 @@
+"""``llm_qa``: the answer to a question about all rows of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from datafusion import Expr
+
+from blendfusion.options import OnError
+from blendfusion.udfs.expression import ColumnLike, expression
+from blendfusion.udfs.ingredient import Ingredient
+
+LLM_QA = Ingredient(
+    name="llm_qa",
+    summary="the answer to a question about all rows of a group",
+    aggregate=True,
+)
+
+
+def llm_qa(
+    question: str,
+    *values: ColumnLike,
+    options: Sequence[str] | None = None,
+    returns: str | None = None,
+    regex: str | None = None,
+    examples: Sequence[Sequence[str]] | None = None,
+    on_error: OnError | None = None,
+    order_by: ColumnLike | None = None,
+    where: Expr | None = None,
+) -> Expr:
+    """The answer to ``question`` about the rows of a group: TEXT, or what ``returns`` names.
+
+    NULL and blank rows are left out; a group without others gives NULL without a call. Without
+    ``order_by`` the rows are put in an order of ours, so that the answer does not depend on the
+    plan. A context longer than the model's window is folded in several passes. ``where`` is the
+    FILTER clause.
+    """
+    return expression(
+        LLM_QA,
+        (question, *values),
+        options=options,
+        returns=returns,
+        regex=regex,
+        examples=examples,
+        on_error=on_error,
+        order_by=order_by,
+        where=where,
+    )

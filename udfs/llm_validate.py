@@ -1,0 +1,45 @@
+"""``llm_validate``: does a claim hold, judged by all rows of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from datafusion import Expr
+
+from blendfusion.options import OnError
+from blendfusion.types import Constraint
+from blendfusion.udfs.expression import ColumnLike, expression
+from blendfusion.udfs.ingredient import Ingredient
+
+LLM_VALIDATE = Ingredient(
+    name="llm_validate",
+    summary="does a claim hold, judged by all rows of a group",
+    leading=("claim",),
+    returns=Constraint("boolean"),
+    aggregate=True,
+)
+
+
+def llm_validate(
+    claim: str,
+    *values: ColumnLike,
+    examples: Sequence[Sequence[str]] | None = None,
+    on_error: OnError | None = None,
+    order_by: ColumnLike | None = None,
+    where: Expr | None = None,
+) -> Expr:
+    """True where the rows of a group support ``claim``, as BOOLEAN.
+
+    NULL and blank rows are left out; a group without others gives NULL without a call. Without
+    ``order_by`` the rows are put in an order of ours, so that the answer does not depend on the
+    plan. A context longer than the model's window is folded in several passes. ``where`` is the
+    FILTER clause.
+    """
+    return expression(
+        LLM_VALIDATE,
+        (claim, *values),
+        examples=examples,
+        on_error=on_error,
+        order_by=order_by,
+        where=where,
+    )

@@ -1,0 +1,61 @@
+"""What the body of a user's ingredient gets as its model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from blendfusion.errors import ArgumentError, close_matches
+from blendfusion.types import Constraint, ModelInfo, Task
+from blendfusion.udfs.asker import Asker
+from blendfusion.udfs.call import Call
+from blendfusion.udfs.decode import decode
+from blendfusion.udfs.ingredient import RETURNS, arrow_type
+
+
+class UserModel:
+    """The session's model: asks one question of arrays, batched, cached, and traced."""
+
+    def __init__(self, asker: Asker, call: Call) -> None:
+        self._asker = asker
+        self._call = call
+
+    @property
+    def info(self) -> ModelInfo:
+        return self._asker.info
+
+    def ask(
+        self,
+        question: str,
+        *values: pa.Array,
+        returns: str = "text",
+        options: Sequence[str] | None = None,
+        regex: str | None = None,
+    ) -> pa.Array:
+        """One answer a row, as an Arrow array of the type that ``returns`` names.
+
+        ``values`` are text arrays of one length (others are cast to text). A row whose values
+        are all NULL or blank gives NULL without a call. ``options`` is a closed set of
+        answers, ``regex`` a pattern for the whole answer.
+        """
+        if options is not None:
+            constraint = Constraint("choice", options=tuple(options))
+        elif regex is not None:
+            constraint = Constraint("regex", pattern=regex)
+        elif returns in RETURNS:
+            constraint = RETURNS[returns]
+        else:
+            raise ArgumentError(
+                f"returns={returns!r} is not a type", hint=close_matches(returns, RETURNS)
+            )
+        name = self._call.ingredient.name
+        task = Task(name, question, constraint, tuple("" for _ in values))
+        columns = [v.cast(pa.string()).to_pylist() for v in values]
+        rows: list[tuple[str | None, ...]] = list(zip(*columns, strict=True))
+        asked = [r for r in rows if any(v is not None and v.strip() for v in r)]
+        answers = dict(zip(asked, self._asker.ask(task, asked), strict=True))
+        self._asker.texts(self._call, list(answers.values()), list(answers))
+        return decode(
+            [answers[r].text if r in answers else None for r in rows], arrow_type(constraint)
+        )
