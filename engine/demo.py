@@ -62,7 +62,7 @@ ORDER BY tickets DESC, topic""",
         """
 SELECT p.category, count(*) AS reviews, llm_qa('What do the customers like?', r.text) AS liked
 FROM reviews r JOIN products p ON r.product_id = p.product_id
-WHERE r.stars = 5 AND p.category IN ('audio', 'bags', 'lighting')
+WHERE r.stars = 5 AND p.category IN ('bags', 'lighting')
 GROUP BY p.category
 ORDER BY p.category""",
     ),
