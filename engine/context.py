@@ -37,7 +37,7 @@ def contexts(skeleton: str, names: Iterable[str]) -> dict[str, Constraint | None
     return {name: combined(said) for name, said in found.items()}
 
 
-def _parse(skeleton: str) -> list[exp.Expression]:
+def _parse(skeleton: str) -> list[exp.Expr]:
     try:
         return [parse_one(skeleton)]
     except (SqlglotError, RecursionError):
@@ -49,7 +49,7 @@ def combined(said: Iterable[Constraint]) -> Constraint | None:
 
     None if they contradict each other, or say nothing.
     """
-    kinds = {}
+    kinds: dict[str, list[Constraint]] = {}
     for constraint in said:
         kinds.setdefault(constraint.kind, []).append(constraint)
     if set(kinds) == {"integer", "number"}:
@@ -60,7 +60,7 @@ def combined(said: Iterable[Constraint]) -> Constraint | None:
     return next(iter(kinds.values()))[0] if len(kinds) == 1 else None
 
 
-def _references(node: exp.Expression, tree: exp.Expression) -> list[exp.Expression]:
+def _references(node: exp.Expr, tree: exp.Expr) -> list[exp.Expr]:
     """Columns elsewhere in the query that carry the alias of this call."""
     alias = node.parent
     if not isinstance(alias, exp.Alias) or not isinstance(alias.parent, exp.Select):
@@ -68,7 +68,7 @@ def _references(node: exp.Expression, tree: exp.Expression) -> list[exp.Expressi
     return [c for c in tree.find_all(exp.Column) if c.name.lower() == alias.alias.lower()]
 
 
-def _said(node: exp.Expression) -> Constraint | None:
+def _said(node: exp.Expr) -> Constraint | None:
     child, parent = node, node.parent
     while isinstance(parent, exp.Paren):
         child, parent = parent, parent.parent
@@ -106,7 +106,7 @@ def _said(node: exp.Expression) -> Constraint | None:
     return None
 
 
-def _is_predicate_place(child: exp.Expression, parent: exp.Expression) -> bool:
+def _is_predicate_place(child: exp.Expr, parent: exp.Expr) -> bool:
     if isinstance(parent, exp.Where | exp.Having | exp.And | exp.Or | exp.Not | exp.Qualify):
         return True
     if isinstance(parent, exp.If):
@@ -131,7 +131,7 @@ def _of_type(kind: exp.DataType) -> Constraint | None:
     return None
 
 
-def _like(others: list[exp.Expression]) -> Constraint | None:
+def _like(others: list[exp.Expr]) -> Constraint | None:
     """The constraint of answers that are compared with these expressions."""
     said = [_of_value(other) for other in others]
     if not said or any(s is None for s in said):
@@ -139,7 +139,7 @@ def _like(others: list[exp.Expression]) -> Constraint | None:
     return combined([s for s in said if s is not None])
 
 
-def _of_value(value: exp.Expression) -> Constraint | None:
+def _of_value(value: exp.Expr) -> Constraint | None:
     if isinstance(value, exp.Paren | exp.Neg):
         return _of_value(value.this)
     if isinstance(value, exp.Boolean):

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, update_wrapper
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import pyarrow as pa
 from datafusion import DataFrame, lit
 from datafusion import functions as f
-from datafusion.dataframe import DataFrameInternal
 from datafusion.record_batch import RecordBatch
 from datafusion.substrait import Producer
 
@@ -44,6 +43,33 @@ class Prepared:
     reason: str | None = None
 
 
+_SHOWN_ROWS = 20
+
+P = ParamSpec("P")
+
+
+def _verb(
+    inherited: Callable[Concatenate[DataFrame, P], DataFrame],
+) -> Callable[Concatenate[Frame, P], Frame]:
+    """A method of DataFrame that builds another, building a Frame."""
+
+    def verb(self: Frame, /, *args: P.args, **kwargs: P.kwargs) -> Frame:
+        return Frame(inherited(self, *args, **kwargs).df, self._session)
+
+    return update_wrapper(verb, inherited)
+
+
+def _writer(
+    inherited: Callable[Concatenate[DataFrame, P], None],
+) -> Callable[Concatenate[Frame, P], None]:
+    """A method of DataFrame that writes its rows, writing a Frame's result."""
+
+    def write(self: Frame, /, *args: P.args, **kwargs: P.kwargs) -> None:
+        inherited(self._result(), *args, **kwargs)
+
+    return update_wrapper(write, inherited)
+
+
 class Frame(DataFrame):
     """A DataFusion DataFrame in a session of BlendFusion's.
 
@@ -51,11 +77,48 @@ class Frame(DataFrame):
     afterwards ``trace`` tells what was asked and spent.
     """
 
-    def __init__(self, df: DataFrameInternal, session: Session) -> None:
+    def __init__(self, df: Any, session: Session) -> None:
         super().__init__(df)
         self._session = session
         self._trace: Trace | None = None
         self._last: Execution | None = None
+
+    # --- verbs -----------------------------------------------------------------------------------
+
+    alias = _verb(DataFrame.alias)
+    select = _verb(DataFrame.select)
+    select_exprs = _verb(DataFrame.select_exprs)
+    drop = _verb(DataFrame.drop)
+    window = _verb(DataFrame.window)
+    filter = _verb(DataFrame.filter)
+    with_column = _verb(DataFrame.with_column)
+    with_columns = _verb(DataFrame.with_columns)  # type: ignore[arg-type]
+    with_column_renamed = _verb(DataFrame.with_column_renamed)
+    aggregate = _verb(DataFrame.aggregate)
+    sort = _verb(DataFrame.sort)
+    sort_by = _verb(DataFrame.sort_by)
+    cast = _verb(DataFrame.cast)
+    limit = _verb(DataFrame.limit)
+    head = _verb(DataFrame.head)
+    distinct = _verb(DataFrame.distinct)
+    distinct_on = _verb(DataFrame.distinct_on)
+    join = _verb(DataFrame.join)  # type: ignore[assignment]
+    join_on = _verb(DataFrame.join_on)
+    repartition = _verb(DataFrame.repartition)
+    repartition_by_hash = _verb(DataFrame.repartition_by_hash)
+    union = _verb(DataFrame.union)
+    union_distinct = _verb(DataFrame.union_distinct)
+    union_by_name = _verb(DataFrame.union_by_name)
+    intersect = _verb(DataFrame.intersect)
+    except_all = _verb(DataFrame.except_all)
+    unnest_columns = _verb(DataFrame.unnest_columns)
+    fill_null = _verb(DataFrame.fill_null)
+    fill_nan = _verb(DataFrame.fill_nan)
+    __getitem__ = _verb(DataFrame.__getitem__)
+
+    def tail(self, n: int = 5) -> Frame:
+        """The last ``n`` rows."""
+        return self.limit(n, offset=max(0, self.count() - n))
 
     # --- planning --------------------------------------------------------------------------------
 
@@ -142,15 +205,15 @@ class Frame(DataFrame):
         """A plain DataFrame over the result."""
         if not self.prepared.calls:
             return DataFrame(self.df)
-        table = self._table()
-        return self._session.plain_frame(table)
+        return self._session.plain_frame(self._table())
 
     # --- results ---------------------------------------------------------------------------------
 
     def collect(self) -> list[pa.RecordBatch]:
         if not self.prepared.calls:
             return super().collect()
-        return self._table().to_batches()
+        batches: list[pa.RecordBatch] = self._table().to_batches()
+        return batches
 
     def collect_partitioned(self) -> list[list[pa.RecordBatch]]:
         return super().collect_partitioned() if not self.prepared.calls else [self.collect()]
@@ -162,7 +225,8 @@ class Frame(DataFrame):
         return super().to_arrow_table() if not self.prepared.calls else self._table()
 
     def to_pandas(self) -> pd.DataFrame:
-        return self.to_arrow_table().to_pandas()
+        frame: pd.DataFrame = self.to_arrow_table().to_pandas()
+        return frame
 
     def to_polars(self) -> pl.DataFrame:
         import polars as pl
@@ -172,10 +236,12 @@ class Frame(DataFrame):
         return frame
 
     def to_pylist(self) -> list[dict[str, Any]]:
-        return self.to_arrow_table().to_pylist()
+        rows: list[dict[str, Any]] = self.to_arrow_table().to_pylist()
+        return rows
 
     def to_pydict(self) -> dict[str, list[Any]]:
-        return self.to_arrow_table().to_pydict()
+        columns: dict[str, list[Any]] = self.to_arrow_table().to_pydict()
+        return columns
 
     def count(self) -> int:
         counted = self.aggregate([], [f.count(lit(1)).alias("rows")])
@@ -198,7 +264,8 @@ class Frame(DataFrame):
         return iter(self.execute_stream())
 
     def __aiter__(self) -> AsyncIterator[RecordBatch]:
-        return self.execute_stream().__aiter__()
+        stream: AsyncIterator[RecordBatch] = self.execute_stream().__aiter__()
+        return stream
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         if not self.prepared.calls:
@@ -236,10 +303,15 @@ class Frame(DataFrame):
 
     # --- explaining ------------------------------------------------------------------------------
 
-    def explain(self, verbose: bool = False, analyze: bool = False, format: Any = None) -> None:  # noqa: A002
-        """Print the staged plan; with ``analyze``, run it and print what was counted beside it."""
+    def explain(
+        self, verbose: bool = False, analyze: bool = False, *args: Any, **kwargs: Any
+    ) -> None:
+        """Print the staged plan; with ``analyze``, run it and print what was counted beside it.
+
+        Further arguments are DataFusion's, for frames without calls.
+        """
         if not self.prepared.calls:
-            super().explain(verbose, analyze, format)
+            super().explain(verbose, analyze, *args, **kwargs)
             return
         print(self.explain_text(analyze=analyze, verbose=verbose))
 
@@ -251,82 +323,10 @@ class Frame(DataFrame):
             self._table()
         return explained(self, analyze=analyze, verbose=verbose)
 
+    # --- writing ---------------------------------------------------------------------------------
 
-_SHOWN_ROWS = 20
-
-_VERBS = (
-    "alias",
-    "select",
-    "select_exprs",
-    "drop",
-    "window",
-    "filter",
-    "with_column",
-    "with_columns",
-    "with_column_renamed",
-    "aggregate",
-    "sort",
-    "sort_by",
-    "cast",
-    "limit",
-    "head",
-    "distinct",
-    "distinct_on",
-    "join",
-    "join_on",
-    "repartition",
-    "repartition_by_hash",
-    "union",
-    "union_distinct",
-    "union_by_name",
-    "intersect",
-    "except_all",
-    "unnest_columns",
-    "fill_null",
-    "fill_nan",
-    "__getitem__",
-)
-"""The methods of DataFrame that build another; a test compares the list with DataFusion's."""
-
-
-def _verb(name: str) -> Callable[..., Frame]:
-    inherited = getattr(DataFrame, name)
-
-    def verb(self: Frame, *args: Any, **kwargs: Any) -> Frame:
-        return Frame(inherited(self, *args, **kwargs).df, self._session)
-
-    verb.__name__ = name
-    verb.__qualname__ = f"Frame.{name}"
-    verb.__doc__ = inherited.__doc__
-    return verb
-
-
-for _name in _VERBS:
-    setattr(Frame, _name, _verb(_name))
-
-
-def _tail(self: Frame, n: int = 5) -> Frame:
-    """The last ``n`` rows."""
-    return self.limit(n, offset=max(0, self.count() - n))
-
-
-def _writer(name: str) -> Callable[..., None]:
-    inherited = getattr(DataFrame, name)
-
-    def write(self: Frame, *args: Any, **kwargs: Any) -> None:
-        inherited(self._result(), *args, **kwargs)
-
-    write.__name__ = name
-    write.__doc__ = inherited.__doc__
-    return write
-
-
-Frame.tail = _tail  # type: ignore[method-assign]
-for _name in (
-    "write_csv",
-    "write_json",
-    "write_parquet",
-    "write_parquet_with_options",
-    "write_table",
-):
-    setattr(Frame, _name, _writer(_name))
+    write_csv = _writer(DataFrame.write_csv)
+    write_json = _writer(DataFrame.write_json)
+    write_parquet = _writer(DataFrame.write_parquet)  # type: ignore[assignment]
+    write_parquet_with_options = _writer(DataFrame.write_parquet_with_options)
+    write_table = _writer(DataFrame.write_table)

@@ -153,7 +153,7 @@ class RowWise:
         open_rows = np.arange(len(rows))
         for part in expr.children:
             value = _whole(self.column(part, rows.take(open_rows)))
-            found = value.is_valid().to_numpy(zero_copy_only=False)
+            found = _numpy(value.is_valid())
             place[open_rows[found]] = sum(map(len, pieces)) + np.flatnonzero(found)
             pieces.append(value)
             open_rows = open_rows[~found]
@@ -165,13 +165,18 @@ def _whole(column: Column) -> pa.Array:
 
 
 def _true(mask: Column) -> np.ndarray:
-    return _whole(pc.fill_null(mask, False)).to_numpy(zero_copy_only=False)
+    return _numpy(_whole(pc.fill_null(mask, False)))
+
+
+def _numpy(column: pa.Array) -> np.ndarray:
+    values: np.ndarray = column.to_numpy(zero_copy_only=False)
+    return values
 
 
 def _not_equal(values: pa.Array, decisive: bool) -> np.ndarray:
     """True where a three-valued result is not decided yet."""
     decided = pc.fill_null(values if decisive else pc.invert(values), False)
-    return ~decided.to_numpy(zero_copy_only=False)
+    return ~_numpy(decided)
 
 
 def _spread(values: pa.Array, positions: np.ndarray, length: int) -> pa.Array:

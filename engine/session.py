@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import update_wrapper
 from types import TracebackType
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 import pyarrow as pa
 from datafusion import (
@@ -34,6 +35,20 @@ from blendfusion.udfs.call import Call
 from blendfusion.udfs.define import known_ingredients
 from blendfusion.udfs.functions import aggregate_function, scalar_function
 from blendfusion.workbench import Workbench
+
+P = ParamSpec("P")
+
+
+def _source(
+    inherited: Callable[Concatenate[SessionContext, P], DataFrame],
+) -> Callable[Concatenate[Session, P], Frame]:
+    """A method of SessionContext that builds a DataFrame, building a Frame."""
+
+    def source(self: Session, /, *args: P.args, **kwargs: P.kwargs) -> Frame:
+        made = inherited(self, *args, **kwargs)
+        return made if isinstance(made, Frame) else Frame(made.df, self)
+
+    return update_wrapper(source, inherited)
 
 
 class Session(SessionContext):
@@ -226,41 +241,21 @@ class Session(SessionContext):
         except Exception as problem:
             raise understood(problem, self, name) from problem
 
-
-_SOURCES = (
-    "sql_with_options",
-    "create_dataframe",
-    "create_dataframe_from_logical_plan",
-    "from_pylist",
-    "from_pydict",
-    "from_arrow",
-    "from_pandas",
-    "from_polars",
-    "read_batch",
-    "read_batches",
-    "read_json",
-    "read_csv",
-    "read_parquet",
-    "read_avro",
-    "read_arrow",
-    "read_empty",
-    "read_table",
-    "empty_table",
-)
-"""The methods of SessionContext that build a DataFrame; a test compares the list with DataFusion's."""
-
-
-def _source(name: str) -> Callable[..., Frame]:
-    inherited = getattr(SessionContext, name)
-
-    def source(self: Session, *args: Any, **kwargs: Any) -> Frame:
-        made = inherited(self, *args, **kwargs)
-        return made if isinstance(made, Frame) else Frame(made.df, self)
-
-    source.__name__ = name
-    source.__doc__ = inherited.__doc__
-    return source
-
-
-for _name in _SOURCES:
-    setattr(Session, _name, _source(_name))
+    sql_with_options = _source(SessionContext.sql_with_options)  # type: ignore[arg-type]
+    create_dataframe = _source(SessionContext.create_dataframe)
+    create_dataframe_from_logical_plan = _source(SessionContext.create_dataframe_from_logical_plan)
+    from_pylist = _source(SessionContext.from_pylist)
+    from_pydict = _source(SessionContext.from_pydict)
+    from_arrow = _source(SessionContext.from_arrow)
+    from_pandas = _source(SessionContext.from_pandas)
+    from_polars = _source(SessionContext.from_polars)
+    read_batch = _source(SessionContext.read_batch)
+    read_batches = _source(SessionContext.read_batches)
+    read_json = _source(SessionContext.read_json)
+    read_csv = _source(SessionContext.read_csv)
+    read_parquet = _source(SessionContext.read_parquet)
+    read_avro = _source(SessionContext.read_avro)
+    read_arrow = _source(SessionContext.read_arrow)
+    read_empty = _source(SessionContext.read_empty)
+    read_table = _source(SessionContext.read_table)
+    empty_table = _source(SessionContext.empty_table)

@@ -68,4 +68,4 @@ class _Batch:
 
 
 def _wrapped(batch: pa.RecordBatch) -> RecordBatch:
-    return RecordBatch(_Batch(batch))  # type: ignore[arg-type]
+    return RecordBatch(_Batch(batch))

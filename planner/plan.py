@@ -330,7 +330,7 @@ def literal(expr: Expr) -> object:
         message = ExpressionMessage.FromString(expr.template).literal
         kind = message.WhichOneof("literal_type")
         if kind in ("string", "boolean", "i8", "i16", "i32", "i64"):
-            return getattr(message, kind)  # type: ignore[no-any-return]
+            return getattr(message, kind)
     return None
 
 
@@ -344,7 +344,7 @@ def join_type(rel: Rel) -> str:
     """inner, left, right, outer, left_semi, left_anti, left_mark, right_semi, … (Substrait's words)."""
     if rel.kind == "cross":
         return "inner"
-    return _JOIN_NAMES.get(RelMessage.FromString(rel.template).join.type, "other")
+    return str(_JOIN_NAMES.get(RelMessage.FromString(rel.template).join.type, "other"))
 
 
 def joined(left: Plan, right: Plan, terms: tuple[Expr, ...]) -> Plan:
@@ -423,7 +423,7 @@ def aggregation(rel: Rel) -> Aggregation:
 def _measure_name(position: int, rel: Rel) -> str:
     # The name stands in the type URL-free field "hint" of the template: see _Reader.rel.
     message = RelMessage.FromString(rel.template)
-    return message.aggregate.common.hint.output_names[position]
+    return str(message.aggregate.common.hint.output_names[position])
 
 
 def aggregated(source: Plan, agg: Aggregation) -> Rel:
@@ -518,7 +518,7 @@ class _Reader:
             else:
                 exprs.append(self.expr(hole))
             hole.Clear()
-            hole.SetInParent()  # type: ignore[attr-defined]
+            hole.SetInParent()
         return tuple(rels), tuple(exprs)
 
     def expr(self, source: ExpressionMessage) -> Expr:
@@ -571,15 +571,15 @@ def _repeated(value: object) -> bool:
 
 def _width(kind: str, body: Message, inputs: tuple[Plan, ...]) -> int:
     if kind == "read":
-        if body.HasField("projection"):  # type: ignore[attr-defined]
-            return len(body.projection.select.struct_items)  # type: ignore[attr-defined]
-        return len(body.base_schema.struct.types)  # type: ignore[attr-defined]
+        if body.HasField("projection"):
+            return len(body.projection.select.struct_items)
+        return len(body.base_schema.struct.types)
     if kind in ("filter", "sort", "fetch", "set", "exchange"):
         return inputs[0].width
     if kind == "cross":
         return inputs[0].width + inputs[1].width
     if kind == "join":
-        name = _JOIN_NAMES.get(body.type, "other")  # type: ignore[attr-defined]
+        name = _JOIN_NAMES.get(body.type, "other")
         if name in ("left_semi", "left_anti"):
             return inputs[0].width
         if name in ("right_semi", "right_anti"):
@@ -590,9 +590,9 @@ def _width(kind: str, body: Message, inputs: tuple[Plan, ...]) -> int:
             return inputs[0].width + 1
         raise PlanError(f"a join of type {name}")
     if kind == "aggregate":
-        n_sets = len(body.groupings)  # type: ignore[attr-defined]
-        n_keys = len(body.grouping_expressions)  # type: ignore[attr-defined]
-        return n_keys + len(body.measures) + (n_sets > 1)  # type: ignore[attr-defined]
+        n_sets = len(body.groupings)
+        n_keys = len(body.grouping_expressions)
+        return n_keys + len(body.measures) + (n_sets > 1)
     raise PlanError(f"a relation of kind '{kind}'")
 
 
@@ -617,7 +617,7 @@ def write(plan: Plan, stored: Mapping[int, bytes]) -> bytes:
         message.extensions.append(declaration)
     message.version.minor_number = 85
     message.version.producer = "blendfusion"
-    return message.SerializeToString()
+    return bytes(message.SerializeToString())
 
 
 class _Writer:
@@ -686,8 +686,8 @@ class _Writer:
 
 def read_relation(data: bytes) -> bytes:
     """The bytes of the relation of a plan that only reads one table."""
-    return PlanMessage.FromString(data).relations[0].root.input.SerializeToString()
+    return bytes(PlanMessage.FromString(data).relations[0].root.input.SerializeToString())
 
 
 def _bytes(message: Message) -> bytes:
-    return message.SerializeToString(deterministic=True)
+    return bytes(message.SerializeToString(deterministic=True))

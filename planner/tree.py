@@ -39,7 +39,7 @@ def transform(plan: Plan, change: Change) -> Plan:
     if isinstance(plan, Stored):
         return change(plan)
     inputs = tuple(transform(below, change) for below in plan.inputs)
-    new: Plan = plan
+    new: Rel | Block = plan
     if any(a is not b for a, b in zip(inputs, plan.inputs, strict=True)):
         new = new.with_inputs(*inputs)
     if isinstance(new, Rel):

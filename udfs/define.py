@@ -76,7 +76,7 @@ def ingredient(
 
 
 def _made(function: Run, name: str | None, returns: pa.DataType | None) -> Ingredient:
-    own = (name or getattr(function, "__name__", "")).lower()
+    own = str(name or getattr(function, "__name__", "")).lower()
     if not own.isidentifier():
         raise ArgumentError(f"'{own}' cannot be the name of an ingredient", hint="Pass name=….")
     if own in {i.name for i in INGREDIENTS}:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -124,7 +124,7 @@ def _all_null(keys: Sequence[pa.Array]) -> pa.Array:
     return result
 
 
-def _checked(call: Call, answers: object, length: int) -> pa.Array:
+def _checked(call: Call, answers: Any, length: int) -> pa.Array:
     name = call.ingredient.name
     if isinstance(answers, pa.ChunkedArray):
         answers = answers.combine_chunks()

@@ -50,15 +50,12 @@ def expression(
     if not ingredient.aggregate:
         return scalar_function(call, lambda: bound(call))(*exprs)
     built = aggregate_function(call, lambda: bound(call))(*exprs)
-    if order_by is None and where is None:
-        return built
     if where is not None:
-        built = built.filter(where)
-        if order_by is None:
-            return built.build()
-    key = col(order_by) if isinstance(order_by, str) else order_by
-    assert key is not None
-    return built.order_by(key.sort()).build()
+        built = built.filter(where).build()
+    if order_by is not None:
+        key = col(order_by) if isinstance(order_by, str) else order_by
+        built = built.order_by(key.sort()).build()
+    return built
 
 
 def _column_name(expr: Expr) -> str:

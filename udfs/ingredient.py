@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Concatenate, TypeAlias, cast, get_args
 
 import pyarrow as pa
 
@@ -15,7 +15,7 @@ from blendfusion.types import Constraint, Example, Task
 from blendfusion.udfs.call import Call
 
 if TYPE_CHECKING:
-    from blendfusion.models.model import Model
+    from blendfusion.udfs.user import UserModel
 
 Literal: TypeAlias = "str | int | float | bool | list[Literal] | dict[str, Literal] | None"
 """A literal argument of a call, as Python."""
@@ -37,7 +37,7 @@ class Constant:
 
 Argument: TypeAlias = "Value | Constant"
 
-Run: TypeAlias = "Callable[[Model, Sequence[pa.Array]], pa.Array]"
+Run: TypeAlias = "Callable[Concatenate[UserModel, ...], pa.Array]"
 """The body of a user's ingredient: a model and one array a value column give one array."""
 
 
@@ -327,8 +327,11 @@ class _Binder:
 
     def _on_error(self) -> OnError | None:
         given = self.named.get("on_error")
-        if given == "null" or given == "raise" or given is None:
-            return given
+        if given is None:
+            return None
+        for possible in get_args(OnError):
+            if given == possible:
+                return cast(OnError, given)
         raise self.error(f"on_error => {given!r} is not possible", "Write 'null' or 'raise'.")
 
 

@@ -15,6 +15,7 @@ from blendfusion.planner.plan import (
     Block,
     Expr,
     Field,
+    Measure,
     Plan,
     Rel,
     aggregated,
@@ -29,7 +30,7 @@ def aggregate_calls(plan: Plan) -> Plan:
     if not any(m.call is not None for m in agg.measures):
         return plan
     n_keys = len(agg.keys)
-    lists = []
+    lists: list[Measure] = []
     outputs: list[Expr] = [Field(i) for i in range(n_keys)]
     for measure in agg.measures:
         start = n_keys + len(lists)
