@@ -1,0 +1,115 @@
+"""Scripted models whose answers are a pure function of what is asked, and sessions around them."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+
+import pyarrow as pa
+
+import blendfusion as bf
+from blendfusion.models.canonical import Value
+from blendfusion.types import Constraint
+
+
+def hashed(call: bf.Request) -> Value:
+    """An answer inside any constraint, from a digest of everything that the call says."""
+    said = repr((call.ingredient, call.question, call.values, str(call.constraint)))
+    number = int.from_bytes(hashlib.blake2s(said.encode(), digest_size=4).digest(), "big")
+    return _within(call.constraint, number)
+
+
+def _within(constraint: Constraint, number: int) -> Value:
+    kind = constraint.kind
+    if kind == "boolean":
+        return number % 2 == 0
+    if kind == "integer":
+        return number % 7
+    if kind == "number":
+        return (number % 70) / 4
+    if kind == "date":
+        return datetime.date(2024, 1, 1) + datetime.timedelta(days=number % 50)
+    if kind == "timestamp":
+        return datetime.datetime(2024, 1, 1) + datetime.timedelta(hours=number % 50)
+    if kind == "choice":
+        return constraint.options[number % len(constraint.options)]
+    if kind == "list":
+        item = constraint.item or Constraint()
+        return [_within(item, number // 3 + i) for i in range(number % 3)]
+    if constraint.literals:
+        return constraint.literals[number % len(constraint.literals)]
+    return "abcdefg"[number % 7]
+
+
+def spoken(call: bf.Request) -> Value:
+    """Answers that SQL can give too, said by the question: what tests compare with plain SQL.
+
+    "starts with X", "holds X", "length", "upper" ask about the first value; "first" (the
+    smallest option, or row), "size" and "join" about all rows of a context.
+    """
+    word, _, rest = call.question.partition(" ")
+    first = call.values[0] or ""
+    if word == "starts":
+        return first.startswith(rest.removeprefix("with "))
+    if word == "holds":
+        return rest in first
+    if word == "length":
+        return len(first)
+    if word == "upper":
+        return first.upper()
+    if word == "first":
+        return min(call.constraint.options or [v or "" for v in call.values])
+    if word == "size":
+        return len(call.values)
+    if word == "join":
+        return "|".join(v or "" for v in call.values)
+    raise AssertionError(f"no such question: {call.question}")
+
+
+class Counted:
+    """A session with a scripted model, and how many values it was asked."""
+
+    def __init__(self, script: object = hashed, **options: object) -> None:
+        self.model = bf.ScriptedModel(script)  # type: ignore[arg-type]
+        self.session = bf.connect(self.model, progress="off", **options)
+
+    def add(self, name: str, table: pa.Table | dict[str, list[object]]) -> Counted:
+        table = table if isinstance(table, pa.Table) else pa.table(table)
+        self.session.from_arrow(table, name=name)
+        return self
+
+    def rows(self, sql: str) -> list[tuple[object, ...]]:
+        """The rows of a query, in order, as tuples."""
+        return tuples(self.session.sql(sql).to_arrow_table())
+
+    def asked(self, sql: str) -> int:
+        """The number of values that a query puts to a model that has not answered anything yet."""
+        self.session.clear_cache()
+        self.model.calls.clear()
+        self.session.sql(sql).collect()
+        return len(self.model.calls)
+
+    def number(self, sql: str) -> int:
+        """The number that a query without calls gives."""
+        return int(self.rows(sql)[0][0])  # type: ignore[call-overload]
+
+
+def tuples(table: pa.Table) -> list[tuple[object, ...]]:
+    """The rows of a table; columns by position, so that two may share a name."""
+    columns = [table.column(i).to_pylist() for i in range(table.num_columns)]
+    if not columns:
+        return [()] * table.num_rows
+    return [tuple(map(_comparable, row)) for row in zip(*columns, strict=True)]
+
+
+def _comparable(value: object) -> object:
+    if isinstance(value, list):
+        return tuple(map(_comparable, value))
+    if isinstance(value, float):
+        return "NaN" if value != value else round(value, 9)
+    return value
+
+
+def unordered(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
+    """The rows in an order of their own, to compare results whose order nothing fixes."""
+    return sorted(rows, key=repr)
