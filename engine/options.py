@@ -40,7 +40,7 @@ class Options:
     """
 
     planner: bool = True
-    chunk_rows: int = 65_536
+    chunk_rows: int = 262_144
     first_chunk_rows: int = 16
     on_error: OnError = "null"
     progress: Progress = "auto"

@@ -121,11 +121,12 @@ def _next_size(size: int, skip: int, need: int | None, counts: Counts, options: 
 
 
 def _survivors(block: Block, rows: Rows, rowwise: RowWise, counts: Counts) -> Rows:
-    for term, seen in zip(block.where, counts.predicates, strict=True):
+    for i, (term, seen) in enumerate(zip(block.where, counts.predicates, strict=True)):
         if len(rows) == 0:
             break
         seen[0] += len(rows)
-        rows = rows.filter(rowwise.column(term, rows))
+        later = (*block.where[i + 1 :], *block.select)
+        rows = rows.filter(rowwise.column(term, rows), later)
         seen[1] += len(rows)
     return rows
 

@@ -15,7 +15,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from blendfusion.planner.plan import Ask, Expr, Field, Node, cast_to_text, needs_model
+from blendfusion.planner.plan import (
+    Ask,
+    Expr,
+    Field,
+    Node,
+    cast_to_text,
+    fields,
+    needs_model,
+    walk,
+)
 from blendfusion.udfs.asker import Asker
 from blendfusion.udfs.evaluate import evaluate
 from blendfusion.workbench import Workbench
@@ -33,9 +42,20 @@ class Rows:
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
-    def filter(self, mask: Column) -> Rows:
-        """The rows where ``mask`` is true (not NULL)."""
-        return Rows(self.table.filter(mask), {e: c.filter(mask) for e, c in self.known.items()})
+    def filter(self, mask: Column, later: Sequence[Expr]) -> Rows:
+        """The rows where ``mask`` is true (not NULL), for the sake of ``later`` expressions.
+
+        What those do not read becomes a column of NULLs, which costs nothing.
+        """
+        needed = set().union(*(fields(e) for e in later))
+        n = pc.sum(mask, min_count=0).as_py()
+        columns = [
+            column.filter(mask) if i in needed else pa.chunked_array([pa.nulls(n)])
+            for i, column in enumerate(self.table.columns)
+        ]
+        reused = {part for e in later for part in walk(e)}
+        known = {e: c.filter(mask) for e, c in self.known.items() if e in reused}
+        return Rows(pa.table(columns, names=[str(i) for i in range(len(columns))]), known)
 
     def take(self, positions: np.ndarray) -> Rows:
         return Rows(

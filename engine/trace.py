@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -57,9 +58,10 @@ class Trace:
     def expect(self, n: int) -> None:
         self._known += n
 
-    def batch(self, task: Task, values: Sequence[Values], answers: Sequence[Answer]) -> None:
-        spent = Usage.total(a.usage for a in answers)
-        spent += Usage(failed=sum(a.error is not None for a in answers))
+    def batch(
+        self, task: Task, values: Sequence[Values], answers: Sequence[Answer], seconds: float
+    ) -> None:
+        spent = replace(Usage.total(a.usage for a in answers), seconds=seconds)
         with self._lock:
             self.by_task[task] = self.by_task.get(task, Usage()) + spent
             self._batches.append((task, list(values), list(answers)))

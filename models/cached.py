@@ -21,6 +21,7 @@ class CachedModel:
     def __init__(self, inner: Model, store: AnswerStore) -> None:
         self.inner = inner
         self.store = store
+        self._checked = False
 
     @property
     def info(self) -> ModelInfo:
@@ -32,6 +33,14 @@ class CachedModel:
 
     def count_tokens(self, text: str) -> int:
         return self.inner.count_tokens(text)
+
+    def check(self) -> None:
+        """Let the model say, once and before any value is sent, if it cannot be reached."""
+        if not self._checked:
+            check = getattr(self.inner, "check", None)
+            if check is not None:
+                check()
+            self._checked = True
 
     def known(self, task: Task, values: Sequence[Values]) -> list[Answer | None]:
         """The stored answers, one a tuple, in order; None for what must be asked."""
@@ -46,6 +55,8 @@ class CachedModel:
             return [a.with_usage(_FROM_CACHE) for a in found if a is not None]
         new = dict(zip(missing, self.inner.answer(task, missing), strict=True))
         shelf.update({v: a for v, a in new.items() if a.error is None})
+        if len(missing) == len(values):
+            return list(new.values())
         answers = []
         for v, stored in zip(values, found, strict=True):
             if stored is not None:

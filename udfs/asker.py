@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from time import perf_counter
 from typing import Protocol
 
 from blendfusion.errors import AnswerError
@@ -20,8 +21,10 @@ class Observer(Protocol):
         """``n`` more requests are about to be made."""
         ...
 
-    def batch(self, task: Task, values: Sequence[Values], answers: Sequence[Answer]) -> None:
-        """A batch was answered: one answer a tuple of values, in order."""
+    def batch(
+        self, task: Task, values: Sequence[Values], answers: Sequence[Answer], seconds: float
+    ) -> None:
+        """A batch was answered in ``seconds``: one answer a tuple of values, in order."""
         ...
 
 
@@ -38,6 +41,7 @@ class Asker:
         self.on_error = on_error
         self.error: Exception | None = None
         """What a call raised inside DataFusion, which passes on only its text."""
+        self._texts: dict[Call, dict[Values, str | None]] = {}
         self._answered: dict[Task, dict[Values, Answer]] = {}
 
     @property
@@ -49,6 +53,7 @@ class Asker:
         answered = self._answered.setdefault(task, {})
         new = list(dict.fromkeys(v for v in values if v not in answered))
         if new:
+            self.model.check()
             known = self.model.known(task, new)
             hits = [v for v, a in zip(new, known, strict=True) if a is not None]
             missing = [v for v, a in zip(new, known, strict=True) if a is None]
@@ -60,9 +65,14 @@ class Asker:
                 self._batch(task, missing[start : start + size], answered)
         return [answered[v] for v in values]
 
+    def texts_of(self, call: Call) -> dict[Values, str | None]:
+        """What this run knows already: the text for each tuple of values that ``call`` has met."""
+        return self._texts.setdefault(call, {})
+
     def _batch(self, task: Task, values: list[Values], into: dict[Values, Answer]) -> None:
+        start = perf_counter()
         answers = self.model.answer(task, values)
-        self.observer.batch(task, values, answers)
+        self.observer.batch(task, values, answers, perf_counter() - start)
         into.update(zip(values, answers, strict=True))
 
     def texts(
@@ -91,7 +101,9 @@ class NullObserver:
     def expect(self, n: int) -> None:
         pass
 
-    def batch(self, task: Task, values: Sequence[Values], answers: Sequence[Answer]) -> None:
+    def batch(
+        self, task: Task, values: Sequence[Values], answers: Sequence[Answer], seconds: float
+    ) -> None:
         pass
 
 

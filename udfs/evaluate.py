@@ -6,7 +6,6 @@ The loop is over distinct values only; rows are touched by Arrow kernels alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 
 from blendfusion.errors import ArgumentError
 from blendfusion.models.model import Values
+from blendfusion.native import encode_text
 from blendfusion.udfs.asker import Asker
 from blendfusion.udfs.call import Call
 from blendfusion.udfs.decode import decode
@@ -36,23 +36,15 @@ def evaluate(call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
         return _aggregate(call, columns, asker)
     if call.ingredient.run is not None:
         return _user(call, columns, asker)
-    distinct = _distinct([_text(c) for c in columns])
-    asked = [v for v in distinct.tuples if not _blank(v)]
-    answers = asker.ask(call.task, asked)
-    texts = dict(zip(asked, asker.texts(call, answers, asked), strict=True))
-    return _scatter(decode([texts.get(v) for v in distinct.tuples], call.type), distinct)
-
-
-@dataclass(frozen=True, slots=True)
-class _Distinct:
-    """The distinct tuples of some columns, and the position of each row's tuple among them."""
-
-    tuples: list[Values]
-    positions: pa.Array
-
-
-def _scatter(answers: pa.Array, distinct: _Distinct) -> pa.Array:
-    return answers.take(distinct.positions)
+    distinct, rows = _distinct([_text(c) for c in columns])
+    seen = asker.texts_of(call)
+    new = [v for v in distinct if v not in seen]
+    if new:
+        seen.update((v, None) for v in new if _blank(v))
+        asked = [v for v in new if v not in seen]
+        answers = asker.ask(call.task, asked)
+        seen.update(zip(asked, asker.texts(call, answers, asked), strict=True))
+    return decode([seen[v] for v in distinct], call.type).take(rows)
 
 
 def _blank(values: Values) -> bool:
@@ -67,31 +59,25 @@ def _text(column: Column) -> Column:
     raise ArgumentError(f"a column of type {column.type} where text is expected")
 
 
-def _distinct(columns: Sequence[Column]) -> _Distinct:
+def _distinct(columns: Sequence[Column]) -> tuple[list[Values], pa.Array]:
+    """(the distinct tuples of the columns, the position of each row's tuple among them)."""
     encoded = [_encode(c) for c in columns]
     if len(encoded) == 1:
         dictionary, codes = encoded[0]
-        return _Distinct([(v,) for v in dictionary], pa.array(codes))
+        return [(v,) for v in dictionary], pa.array(codes)
     # Mixed radix: one number a row. Codes are renumbered after each column, so it stays small.
     rows = np.zeros(len(columns[0]), dtype=np.int64)
     tuples: list[Values] = [()]
     for dictionary, codes in encoded:
         mixed, rows = np.unique(rows * len(dictionary) + codes, return_inverse=True)
         tuples = [(*tuples[m // len(dictionary)], dictionary[m % len(dictionary)]) for m in mixed]
-    return _Distinct(tuples, pa.array(rows))
+    return tuples, pa.array(rows)
 
 
 def _encode(column: Column) -> tuple[list[str | None], np.ndarray]:
     """(distinct values, code of each row); NULL is a value like any other."""
-    encoded = pc.dictionary_encode(column, null_encoding="encode")
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.unify_dictionaries()
-        if encoded.num_chunks == 0:
-            return [], np.zeros(0, dtype=np.int32)
-        dictionary = encoded.chunk(0).dictionary
-        codes = np.concatenate([c.indices.to_numpy(zero_copy_only=False) for c in encoded.chunks])
-    else:
-        dictionary, codes = encoded.dictionary, encoded.indices.to_numpy(zero_copy_only=False)
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    dictionary, codes = encode_text(chunks)
     return dictionary.to_pylist(), codes
 
 

@@ -1,0 +1,3 @@
+def encode(
+    chunks: list[tuple[int, int, int, int, int]], rows: int, codes: int
+) -> tuple[bytes, bytes, int]: ...
