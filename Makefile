@@ -1,0 +1,72 @@
+# make demo    a few queries over the tables in examples/, with the packaged model
+# make test    style, types and tests, of the package as it is installed
+# make bench   the benchmarks that finish in minutes
+# make clean   remove what these targets made
+#
+# The first run makes .venv and compiles llama.cpp (C++ compiler and CMake; about 14 minutes of one
+# core); later runs install again only if a source has changed. For a GPU build set CMAKE_ARGS
+# yourself: see docs/install.md. VENV=folder uses another virtual environment.
+
+VENV = .venv
+BIN = $(VENV)/bin
+
+# The first of these that runs and is new enough.
+PYTHONS = python3.13 python3.12 python3.11 python3
+IS_NEW_ENOUGH = import sys; sys.exit(sys.version_info < (3, 11))
+
+# What llama-cpp-python builds and BlendFusion does not use. A user's own setting wins.
+CMAKE_ARGS ?= -DGGML_NATIVE=ON -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_TESTS=OFF \
+	-DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_SERVER=OFF -DLLAVA_BUILD=OFF -DMTMD_BUILD=OFF \
+	-DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF
+CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+export CMAKE_ARGS CMAKE_BUILD_PARALLEL_LEVEL
+
+PACKAGE = engine planner udfs models native
+SOURCES = pyproject.toml $(wildcard setup.py) \
+	$(shell find $(PACKAGE) -name '*.py' -o -name '*.pyi' -o -name '*.cpp' -o -name '*.h')
+
+.PHONY: demo test install style types bench clean
+
+demo: $(VENV)/installed
+	$(BIN)/blendfusion demo
+
+test: style types
+	$(BIN)/pytest
+
+install: $(VENV)/installed-dev
+
+style: install
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: install
+	$(BIN)/mypy --strict -p blendfusion
+
+bench: install
+	$(BIN)/pytest --benchmark-only -o python_files='bench_*.py' benchmarks
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# pip reuses what it finds in build/, so a module that is gone from the sources would come back.
+$(VENV)/installed: $(SOURCES) | $(BIN)/python
+	rm -rf build
+	$(BIN)/python -m pip install '.[local]'
+	touch $@
+
+$(VENV)/installed-dev: $(SOURCES) | $(BIN)/python
+	rm -rf build
+	$(BIN)/python -m pip install '.[local,dev]'
+	touch $(VENV)/installed $@
+
+$(BIN)/python:
+	@for python in $(PYTHONS); do \
+		if $$python -c '$(IS_NEW_ENOUGH)' 2>/dev/null; then \
+			echo "$$python -m venv $(VENV)"; \
+			exec $$python -m venv $(VENV); \
+		fi; \
+	done; \
+	echo "BlendFusion needs Python 3.11 or newer; none of $(PYTHONS) is." >&2; \
+	echo "Install one, or name it: make PYTHONS=/path/to/python3" >&2; \
+	exit 1
