@@ -1,0 +1,38 @@
+"""Docstrings: every public name has one, and the examples in them run."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+from types import ModuleType
+
+import pytest
+
+import blendfusion as bf
+
+
+def modules() -> list[str]:
+    found = pkgutil.walk_packages(bf.__path__, prefix="blendfusion.")
+    return ["blendfusion", *sorted(module.name for module in found)]
+
+
+@pytest.mark.parametrize("name", bf.__all__)
+def test_a_public_name_says_what_it_is(name: str) -> None:
+    assert (inspect.getdoc(getattr(bf, name)) or "").strip(), f"{name} has no docstring"
+
+
+@pytest.mark.parametrize("name", modules())
+def test_a_module_says_what_it_owns(name: str) -> None:
+    assert (importlib.import_module(name).__doc__ or "").strip(), f"{name} has no docstring"
+
+
+@pytest.mark.parametrize("name", modules())
+def test_examples_run(name: str) -> None:
+    module: ModuleType = importlib.import_module(name)
+    known = {"bf": bf} | {n: getattr(bf, n) for n in bf.__all__}
+    failed, _ = doctest.testmod(
+        module, extraglobs=known, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    )
+    assert failed == 0
