@@ -54,11 +54,11 @@ def _stage(
     out = []
     asked: list[Ask] = []
 
-    def calls(of: list[Ask], where: str) -> list[str]:
+    def calls(of: list[Ask]) -> list[str]:
         new = [a for a in of if a not in asked]
         asked.extend(new)
         return [
-            f"  ask {a.call.text} → {a.call.task.constraint}{where}{_spent(a.call.task, trace)}"
+            f"  ask {shown(a, below)} → {a.call.task.constraint}{_spent(a.call.task, trace)}"
             for a in new
         ]
 
@@ -69,14 +69,17 @@ def _stage(
             got, passed = counts.predicates[i] if counts.predicates else (0, 0)
             rows = f"  [rows {got:,} → {passed:,}]"
         predicates.append(f"filter {i + 1}: {shown(term, below)}{rows}")
-        predicates += calls(asks(term), "")
+        predicates += calls(asks(term))
     computed = [e for e in block.select if asks(e)]
     selected = []
     if computed:
         selected.append(f"compute {', '.join(shown(e, below) for e in computed)}")
-        selected += calls([a for e in computed for a in asks(e)], "")
+        selected += calls([a for e in computed for a in asks(e)])
     if counts is not None:
-        out.append(f"rows in {counts.rows_in:,}, out {counts.rows_out:,}, chunks {counts.chunks:,}")
+        out.append(
+            f"rows in {counts.rows_in:,}, out {counts.rows_out:,}, "
+            f"chunks {counts.chunks:,}, {counts.seconds:.2f} s"
+        )
     out += selected
     if block.limited:
         out.append(f"{limit_text(block)} (stops early)")

@@ -7,7 +7,7 @@ so every call site becomes a function of its own before DataFusion sees the text
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from blendfusion.callsites import Site, find_sites, replaced, tokenize
 from blendfusion.context import combined, contexts
@@ -18,10 +18,12 @@ from blendfusion.udfs.ingredient import Ingredient, bind
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A query whose calls are functions; ``calls`` are what the functions stand for."""
+    """A query whose calls are functions; ``calls`` are what the functions stand for, and
+    ``written`` tells, by their names, how the user wrote them."""
 
     sql: str
-    calls: tuple[Call, ...]
+    calls: tuple[Call, ...] = ()
+    written: Mapping[str, str] = field(default_factory=dict)
 
 
 def typed(sql: str, ingredients: Mapping[str, Ingredient]) -> Typed:
@@ -31,7 +33,7 @@ def typed(sql: str, ingredients: Mapping[str, Ingredient]) -> Typed:
     """
     tokens = tokenize(sql)
     if not any(t.text.lower() in ingredients for t in tokens):
-        return Typed(sql, ())
+        return Typed(sql)
     sites = find_sites(sql, tokens, ingredients)
     names = [f"bf_site_{i}_" for i in range(len(sites))]
     said = contexts(replaced(sql, sites, names.__getitem__), names)
@@ -43,12 +45,15 @@ def typed(sql: str, ingredients: Mapping[str, Ingredient]) -> Typed:
                 site.named,
                 context=context,
                 ordered=site.ordered,
-                text=site.text,
             )
         )
         for site, context in zip(sites, _shared(sql, sites, [said[n] for n in names]), strict=True)
     ]
-    return Typed(replaced(sql, sites, lambda i: calls[i].name), tuple(dict.fromkeys(calls)))
+    written: dict[str, str] = {}
+    for call, site in zip(calls, sites, strict=True):
+        written.setdefault(call.name, site.text)
+    text = replaced(sql, sites, lambda i: calls[i].name)
+    return Typed(text, tuple(dict.fromkeys(calls)), written)
 
 
 def _shared(

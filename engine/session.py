@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import update_wrapper
 from types import TracebackType
@@ -31,7 +31,7 @@ from blendfusion.problems import understood
 from blendfusion.statements import Explain, Setting, statement
 from blendfusion.trace import Trace
 from blendfusion.udfs.asker import Asker
-from blendfusion.udfs.call import Call
+from blendfusion.udfs.call import Call, readable
 from blendfusion.udfs.define import known_ingredients
 from blendfusion.udfs.functions import aggregate_function, scalar_function
 from blendfusion.workbench import Workbench
@@ -158,14 +158,12 @@ class Session(SessionContext):
             planned = super().sql(ready.sql, options, param_values, **named_params)
         except Exception as problem:
             raise understood(problem, self, query) from problem
-        return self._named(Frame(planned.df, self))
+        return self._named(Frame(planned.df, self), ready.written)
 
-    def _named(self, frame: Frame) -> Frame:
+    def _named(self, frame: Frame, written: Mapping[str, str]) -> Frame:
         """The frame with the columns of unnamed calls called as the user wrote them."""
-        from blendfusion.udfs.call import readable
-
         names = frame.schema().names
-        new = [readable(name) for name in names]
+        new = [readable(name, written) for name in names]
         if new == names:
             return frame
         columns = [frame.column(old).alias(n) for old, n in zip(names, new, strict=True)]

@@ -17,6 +17,7 @@ from blendfusion.planner.plan import (
     Rel,
     Stored,
     aggregation,
+    cast_to_text,
     fetch_bounds,
     join_type,
 )
@@ -59,7 +60,7 @@ def shown(expr: Expr, names: Sequence[str]) -> str:
     if isinstance(expr, Field):
         return names[expr.index] if expr.index < len(names) else f"#{expr.index}"
     if isinstance(expr, Ask):
-        return expr.call.text or f"{expr.call.ingredient.name}(…)"
+        return expr.call.written([_value(arg, names) for arg in expr.args])
     parts = [shown(child, names) for child in expr.children]
     if expr.name == "literal":
         return _literal(expr)
@@ -83,6 +84,14 @@ def shown(expr: Expr, names: Sequence[str]) -> str:
     if expr.name == "subquery":
         return "(subquery)"
     return f"{expr.name.removeprefix('window:')}({', '.join(parts)})"
+
+
+def _value(arg: Expr, names: Sequence[str]) -> str:
+    """A call's argument, without the cast to text or the list that the plan puts around it."""
+    text = shown(cast_to_text(arg) or arg, names)
+    return (
+        text.removeprefix("array_agg(").removesuffix(")") if text.startswith("array_agg(") else text
+    )
 
 
 def _is_connective(expr: Expr) -> bool:
@@ -120,7 +129,8 @@ def names_of(plan: Plan, stages: Stages) -> list[str]:
         return [shown(e, below) for e in plan.select]
     inputs = [names_of(below, stages) for below in plan.inputs]
     if plan.kind == "read":
-        return _read_names(plan)
+        table = _table(plan)
+        return [f"{table}.{name}" if table else name for name in _read_names(plan)]
     if plan.kind == "project":
         return [shown(e, inputs[0]) for e in plan.exprs]
     if plan.kind in ("join", "cross"):
@@ -143,6 +153,11 @@ def names_of(plan: Plan, stages: Stages) -> list[str]:
 
 def _measure(name: str, args: Sequence[Expr], names: Sequence[str]) -> str:
     return f"{name}({', '.join(shown(a, names) for a in args)})"
+
+
+def _table(plan: Rel) -> str:
+    names = RelMessage.FromString(plan.template).read.named_table.names
+    return ".".join(names)
 
 
 def _read_names(plan: Rel) -> list[str]:
@@ -170,9 +185,7 @@ def _line(plan: Plan, stages: Stages) -> str:
         return "block"
     names = [n for below in plan.inputs for n in names_of(below, stages)]
     if plan.kind == "read":
-        body = RelMessage.FromString(plan.template).read
-        table = ".".join(body.named_table.names) or "values"
-        return f"scan {table} [{', '.join(_read_names(plan))}]"
+        return f"scan {_table(plan) or 'values'} [{', '.join(_read_names(plan))}]"
     if plan.kind == "aggregate":
         agg = aggregation(plan)
         measures = ", ".join(_measure(m.name, m.args, names) for m in agg.measures)

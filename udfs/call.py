@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -34,8 +35,6 @@ class Call:
     """None: as the session says."""
     ordered: bool = False
     """For an aggregate: the rows of a context come in an order that the query asked for."""
-    text: str = field(default="", compare=False)
-    """The call as the user wrote it, for EXPLAIN, errors and column names."""
 
     @cached_property
     def name(self) -> str:
@@ -58,10 +57,31 @@ class Call:
     def aggregate(self) -> bool:
         return self.ingredient.aggregate
 
+    @property
+    def text(self) -> str:
+        """The call as SQL, its values by their column names (``…`` for an expression)."""
+        return self.written([name or "…" for name in self.task.columns])
+
+    def written(self, values: Sequence[str]) -> str:
+        """The call as SQL, with these texts for its values."""
+        ingredient, task = self.ingredient, self.task
+        parts = [_literal(task.question) for _ in ingredient.leading]
+        parts += values
+        options = task.constraint.options or (task.constraint.item or task.constraint).options
+        if options:
+            shown = f"[{', '.join(map(_literal, options))}]"
+            parts.append(shown if ingredient.trailing else f"options => {shown}")
+        if not ingredient.leading and task.question != ingredient.question:
+            parts.append(f"question => {_literal(task.question)}")
+        return f"{ingredient.name}({', '.join(parts)})"
+
 
 CALLS: dict[str, Call] = {}
 """Every call by its name. Names are digests, so this is a dictionary of constants, not a setting:
 an entry never changes, and the sessions of a process can share it."""
+
+_ORDER = re.compile(r" ORDER BY \[[^\]]*\]")
+"""How DataFusion shows the order inside an aggregate: behind it."""
 
 _NAME = re.compile(r"\b[A-Za-z_]\w*_[0-9a-f]{12}\b")
 
@@ -77,15 +97,25 @@ def calls_in(text: str) -> list[Call]:
     return [CALLS[name] for name in names if name in CALLS]
 
 
-def readable(text: str) -> str:
-    """``text`` with the names of calls, and the arguments after them, as the user wrote them."""
+def readable(text: str, written: Mapping[str, str] | None = None) -> str:
+    """``text`` with the names of calls, and the arguments after them, as SQL.
+
+    ``written`` says, by name, how the user wrote a call.
+    """
     for call in calls_in(text):
+        shown = (written or {}).get(call.name, call.text)
         start = 0
         while (at := text.find(call.name, start)) >= 0:
             end = _closing(text, at + len(call.name))
-            text = text[:at] + call.text + text[end:]
-            start = at + len(call.text)
+            rest = _ORDER.sub("", text[end:], count=1) if call.ordered else text[end:]
+            text = text[:at] + shown + rest
+            start = at + len(shown)
     return text
+
+
+def _literal(text: str) -> str:
+    escaped = text.replace("'", "''")
+    return f"'{escaped}'"
 
 
 def _closing(text: str, start: int) -> int:

@@ -46,7 +46,6 @@ def expression(
             arguments.append(Constant(_literal(given)))
     literals = {k: _literal(v) for k, v in named.items() if v is not None}
     call = remember(bind(ingredient, arguments, literals, ordered=order_by is not None))
-    object.__setattr__(call, "text", call.text or _text(call))
     if not ingredient.aggregate:
         return scalar_function(call, lambda: bound(call))(*exprs)
     built = aggregate_function(call, lambda: bound(call))(*exprs)
@@ -70,14 +69,6 @@ def _literal(value: object) -> Literal:
     if value is None or isinstance(value, str | bool | int | float | dict):
         return value
     raise QueryError(f"{value!r} is neither a column nor a literal")
-
-
-def _text(call: Call) -> str:
-    task = call.task
-    names = ", ".join(name or "…" for name in task.columns)
-    if task.question:
-        return f"{call.ingredient.name}({task.question!r}, {names})"
-    return f"{call.ingredient.name}({names})"
 
 
 _bound: dict[str, Asker] = {}

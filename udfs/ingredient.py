@@ -119,14 +119,13 @@ def bind(
     *,
     context: Constraint | None = None,
     ordered: bool = False,
-    text: str = "",
 ) -> Call:
     """Bind a call's literals; the order of precedence is options, regex, returns, context.
 
     ``context`` is what the place of the call in the query says about its answer. Raises
     ArgumentError, naming the ingredient and what it takes.
     """
-    return _Binder(ingredient, positional, dict(named), context, ordered, text).call()
+    return _Binder(ingredient, positional, dict(named), context, ordered).call()
 
 
 class _Binder:
@@ -137,14 +136,12 @@ class _Binder:
         named: dict[str, Literal],
         context: Constraint | None,
         ordered: bool,
-        text: str,
     ) -> None:
         self.ingredient = ingredient
         self.positional = list(positional)
         self.named = named
         self.context = context
         self.ordered = ordered
-        self.text = text
 
     def call(self) -> Call:
         allowed = {*NAMED, *self.ingredient.leading, *self.ingredient.trailing}
@@ -171,7 +168,6 @@ class _Binder:
             len(values),
             self._on_error(),
             self.ordered,
-            self.text,
         )
 
     def error(self, problem: str, hint: str | None = None) -> ArgumentError:

@@ -54,7 +54,7 @@ def _bound(ingredient: Ingredient, literals: Sequence[Literal]) -> Any:
     values: list[Argument] = [Value() for _ in ingredient.value_types or (None,)]
     arguments: list[Argument] = [Constant(v) for v in literals[:n]]
     arguments += values + [Constant(v) for v in literals[n:]]
-    return bind(ingredient, arguments, {}, text=f"{ingredient.name}(…)")
+    return bind(ingredient, arguments, {})
 
 
 def _scalar(ingredient: Ingredient, asker: Asker) -> ScalarUDF:

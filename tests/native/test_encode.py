@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -26,7 +28,7 @@ def test_compiled_encoding_equals_the_specification(
     array = pa.array([*(["before"] if offset else []), *values], pa.string())
     array = array.slice(1) if offset else array
     bounds = [0, *sorted(min(c, len(array)) for c in cuts), len(array)]
-    chunks = [array.slice(a, b - a) for a, b in zip(bounds, bounds[1:], strict=False)]
+    chunks = [array.slice(a, b - a) for a, b in itertools.pairwise(bounds)]
 
     expected_texts, expected_codes = fallback.encode_text(chunks)
     found_texts, found_codes = compiled.encode_text(chunks)

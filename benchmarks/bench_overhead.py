@@ -1,0 +1,145 @@
+"""What does the engine itself cost, with a model that costs nothing?
+
+Run with ``python -m pytest benchmarks/bench_overhead.py`` (pytest-benchmark prints the table and the
+ratios between the rows of a group), and ``python benchmarks/bench_overhead.py`` for the ratios
+in one interleaved run and for the memory of 5,000,000 rows.
+
+1,000,000 rows, 1,000 distinct texts of about 55 characters. The stock functions do what one writes
+without an engine: a Python function of DataFusion's that goes through its rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import resource
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from datafusion import SessionContext, udf
+
+import blendfusion as bf
+
+ROWS = 1_000_000
+DISTINCT = 1_000
+LIKE = "SELECT count(*) FROM t WHERE x LIKE '%7 of%'"
+OURS = "SELECT count(*) FROM t WHERE llm_filter('Is there a seven?', x)"
+LOOP = "SELECT count(*) FROM t WHERE loop(x)"
+PER_ROW = "SELECT count(*) FROM t WHERE per_row(x)"
+
+
+def holds(text: str) -> bool:
+    return "7 of" in text
+
+
+def table(rows: int) -> pa.Table:
+    rng = random.Random(1)
+    texts = [f"Customer note number {i} of the set, received by mail." for i in range(DISTINCT)]
+    picks = pa.array([rng.randrange(DISTINCT) for _ in range(rows)], pa.int32())
+    return pa.table({"id": pa.array(range(rows)), "x": pa.array(texts).take(picks)})
+
+
+def session(data: pa.Table) -> bf.Session:
+    made = bf.connect(bf.ScriptedModel(lambda call: holds(str(call.values[0]))), progress="off")
+    made.register_record_batches("t", [data.to_batches(max_chunksize=65_536)])
+    _stock(made, data)
+    return made
+
+
+def _stock(context: SessionContext, data: pa.Table) -> None:
+    model = bf.ScriptedModel(lambda call: holds(str(call.values[0])))
+    task = bf.Task("llm_filter", "Is there a seven?", bf.Constraint("boolean"), ("x",))
+
+    def loop(column: pa.Array) -> pa.Array:
+        return pa.array([holds(value.as_py()) for value in column])
+
+    def per_row(column: pa.Array) -> pa.Array:
+        return pa.array([model.answer(task, [(v.as_py(),)])[0].text == "true" for v in column])
+
+    for name, function in (("loop", loop), ("per_row", per_row)):
+        context.register_udf(udf(function, [pa.string()], pa.bool_(), "stable", name))
+
+
+def count(context: Any, sql: str) -> int:
+    if isinstance(context, bf.Session):
+        context.clear_cache()  # every run asks all 1,000 values
+    return int(context.sql(sql).to_arrow_table().column(0)[0].as_py())
+
+
+@pytest.fixture(scope="module")
+def context() -> bf.Session:
+    return session(table(ROWS))
+
+
+@pytest.mark.benchmark(group="one predicate over 1,000,000 rows")
+@pytest.mark.parametrize(
+    "sql", [LIKE, OURS, LOOP], ids=["built-in LIKE", "llm_filter", "stock loop"]
+)
+def test_overhead(benchmark: Any, context: bf.Session, sql: str) -> None:
+    expected = count(context, LIKE)
+    assert benchmark(count, context, sql) == expected
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--memory", action="store_true", help="only: peak memory of 5,000,000 rows")
+    arguments = parser.parse_args()
+    if arguments.memory:
+        _memory()
+        return
+    context = session(table(ROWS))
+    times: dict[str, list[float]] = {LIKE: [], OURS: [], LOOP: []}
+    for _ in range(arguments.rounds):  # interleaved, so that a noisy neighbour disturbs all alike
+        for sql, taken in times.items():
+            taken.append(_seconds(lambda sql=sql: count(context, sql)))
+    per_row = _seconds(lambda: count(context, PER_ROW))
+    ours = statistics.median(times[OURS])
+    ratio = statistics.median(o / k for o, k in zip(times[OURS], times[LIKE], strict=True))
+    print(f"{'query over 1,000,000 rows, 1,000 distinct':44} {'median ms':>10} {'min ms':>8}")
+    for name, sql in (
+        ("built-in LIKE", LIKE),
+        ("llm_filter", OURS),
+        ("stock function, bare loop", LOOP),
+    ):
+        taken = times[sql]
+        print(f"{name:44} {statistics.median(taken) * 1e3:10.1f} {min(taken) * 1e3:8.1f}")
+    print(f"{'stock function, model asked per row':44} {per_row * 1e3:10.1f}")
+    print(
+        f"llm_filter / LIKE: {ratio:.2f} (median of pairs), {min(times[OURS]) / min(times[LIKE]):.2f} (minima)"
+    )
+    print(f"bare loop / llm_filter: {statistics.median(times[LOOP]) / ours:.1f}")
+    print(f"model asked per row / llm_filter: {per_row / ours:.0f}")
+    subprocess.run([sys.executable, __file__, "--memory"], check=True)
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    start = perf_counter()
+    run()
+    return perf_counter() - start
+
+
+def _memory() -> None:
+    data = table(5_000_000)
+    context = session(data)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    counted = count(context, OURS)
+    streamed = sum(
+        batch.to_pyarrow().num_rows
+        for batch in context.sql("SELECT id, x FROM t WHERE llm_filter('Is there a seven?', x)")
+    )
+    assert counted == streamed
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(
+        f"5,000,000 rows: peak {after / 1e6:.2f} GB, of which the table itself {before / 1e6:.2f} GB"
+    )
+
+
+if __name__ == "__main__":
+    main()
