@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from blendfusion.callsites import Site, find_sites, replaced, tokenize
 from blendfusion.context import combined, contexts
+from blendfusion.nulls import nulls_last
 from blendfusion.types import Constraint
 from blendfusion.udfs.call import Call, remember
 from blendfusion.udfs.ingredient import Ingredient, bind
@@ -35,6 +36,10 @@ def typed(sql: str, ingredients: Mapping[str, Ingredient]) -> Typed:
     if not any(t.text.lower() in ingredients for t in tokens):
         return Typed(sql)
     sites = find_sites(sql, tokens, ingredients)
+    ordered = nulls_last(sql, tokens, sites)
+    if ordered != sql:
+        sql, tokens = ordered, tokenize(ordered)
+        sites = find_sites(sql, tokens, ingredients)
     names = [f"bf_site_{i}_" for i in range(len(sites))]
     said = contexts(replaced(sql, sites, names.__getitem__), names)
     calls = [

@@ -1,0 +1,68 @@
+"""Answers sort NULLS LAST in both directions: the rows without one are the least wanted.
+
+DataFusion puts NULLs first where an order descends; where it descends by an answer, and the query
+does not say otherwise, we say it for the user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from blendfusion.callsites import Site
+
+_OPEN = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
+_CLOSE = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
+
+
+def nulls_last(sql: str, tokens: Sequence[Token], sites: Sequence[Site]) -> str:
+    """``sql`` with NULLS LAST after every DESC of an answer that says nothing of NULLs.
+
+    An answer is a call, anything that contains one, or the alias of a call.
+    """
+    aliases = _aliases(tokens, sites)
+    inserts = [
+        token.end + 1
+        for i, token in enumerate(tokens)
+        if token.token_type == TokenType.DESC
+        and not (i + 1 < len(tokens) and tokens[i + 1].text.upper() == "NULLS")
+        and _by_answer(_item(tokens, i), sites, aliases)
+    ]
+    for at in reversed(inserts):
+        sql = f"{sql[:at]} NULLS LAST{sql[at:]}"
+    return sql
+
+
+def _aliases(tokens: Sequence[Token], sites: Sequence[Site]) -> set[str]:
+    ends = {site.end for site in sites}
+    found = set()
+    for i, token in enumerate(tokens[:-1]):
+        if token.end + 1 in ends and token.token_type == TokenType.R_PAREN:
+            following = tokens[i + 1]
+            if following.token_type == TokenType.ALIAS and i + 2 < len(tokens):
+                following = tokens[i + 2]
+            if following.token_type in (TokenType.VAR, TokenType.IDENTIFIER):
+                found.add(following.text.lower())
+    return found
+
+
+def _item(tokens: Sequence[Token], desc: int) -> Sequence[Token]:
+    """The tokens of the sort key that ends before the DESC at position ``desc``."""
+    depth = 0
+    for i in range(desc - 1, -1, -1):
+        kind = tokens[i].token_type
+        depth += (kind in _CLOSE) - (kind in _OPEN)
+        if depth < 0 or (depth == 0 and kind in (TokenType.COMMA, TokenType.ORDER_BY)):
+            return tokens[i + 1 : desc]
+    return tokens[:desc]
+
+
+def _by_answer(item: Sequence[Token], sites: Sequence[Site], aliases: set[str]) -> bool:
+    if not item:
+        return False
+    start, end = item[0].start, item[-1].end + 1
+    if any(start <= site.start and site.end <= end for site in sites):
+        return True
+    names = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.DOT)
+    return all(t.token_type in names for t in item) and item[-1].text.lower() in aliases
