@@ -4,8 +4,9 @@
   part (``options_tree``), corrected by a prior (``calibrate``): nothing is generated.
 - An open pattern is written token by token under an automaton (``guided``).
 - Values are tokenised alone and as plain text: data can never become control tokens.
-- Batching changes a model's scores a little. Where that could change an answer (a near-tie), the
-  row is asked again alone, so answers do not depend on their neighbours.
+- Answers do not depend on their neighbours. Batching rows changes their scores a little; where
+  that could change an answer (a near-tie), the row is asked again alone. With quantised weights
+  on a CPU near-ties are so many, and one row fills the machine so well, that rows go alone at once.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from blendfusion.errors import ModelError
 from blendfusion.models import calibrate
 from blendfusion.models.constraint import closed_set, holds, regex_of
 from blendfusion.models.guided import Guide, Writer
-from blendfusion.models.llama_context import LlamaContext, check_gguf
+from blendfusion.models.llama_context import SEQUENCES, LlamaContext, check_gguf
 from blendfusion.models.model import Values
 from blendfusion.models.options_tree import Fork, Scores, build, forks, log_softmax
 from blendfusion.models.prompt import PROMPT_VERSION, render
@@ -34,8 +35,10 @@ from blendfusion.models.template import Layout, Piece, chat, plain
 from blendfusion.options import Options
 from blendfusion.types import Answer, ModelInfo, Task, Usage
 
-NOISE = 0.25
-"""Scores closer than this (natural logarithm) may swap when rows are batched: see docs/answers.md."""
+NOISE = 0.03
+"""Scores closer than this (natural logarithm) may swap when rows are batched: docs/answers.md."""
+NOISE_QUANTISED = 0.3
+"""The same for quantised weights, whose activations are rounded to eight bits."""
 SHORT_ANSWER_TOKENS = 48
 """Enough for every number, date and time."""
 BATCH_ROWS = 64
@@ -105,14 +108,15 @@ class LlamaModel:
 
     def _ready(self) -> _Open:
         if self._open is None:
-            self._open = _Open(
-                LlamaContext(
-                    self.path,
-                    n_ctx=self._options.n_ctx,
-                    n_gpu_layers=self._options.n_gpu_layers,
-                    threads=self._options.threads,
-                )
+            context = LlamaContext(
+                self.path,
+                n_ctx=self._options.n_ctx,
+                n_gpu_layers=self._options.n_gpu_layers,
+                threads=self._options.threads,
             )
+            alone = context.quantised and self._options.n_gpu_layers == 0
+            noise = NOISE_QUANTISED if context.quantised else NOISE
+            self._open = _Open(context, alone=alone, noise=0.0 if alone else noise)
         return self._open
 
 
@@ -129,7 +133,7 @@ def fingerprint(path: Path, options: Options) -> str:
         state.st_size,
         state.st_mtime_ns,
         PROMPT_VERSION,
-        NOISE,
+        (NOISE, NOISE_QUANTISED),
         options.shots,
         options.calibration,
         options.max_tokens,
@@ -145,6 +149,10 @@ class _Open:
     """An open context and what is worth keeping between calls."""
 
     context: LlamaContext
+    alone: bool
+    """Every row goes alone: its scores depend on nothing else."""
+    noise: float
+    """What batching may change a score by."""
     prefix: tuple[int, ...] = ()
     """What the context holds now as the beginning of every sequence; () if that is unsure."""
     priors: dict[Task, list[Scores]] = field(default_factory=dict)
@@ -241,7 +249,8 @@ class _Asking:
         return tuple(tokens)
 
     def _run(self, rows: Sequence[tuple[int, ...]], step: Any, reserve: int) -> None:
-        spent = run(self._context, len(self._prefix), rows, step, reserve=reserve)
+        slots = 1 if self._opened.alone else SEQUENCES - 1
+        spent = run(self._context, len(self._prefix), rows, step, reserve=reserve, slots=slots)
         self._spent.calls += spent.calls
         self._spent.tokens += spent.tokens
 
@@ -275,7 +284,7 @@ class _Asking:
             fork = at[row]
             scores = log_softmax(fork.scores(logits) - priors[fork])
             order = np.argsort(-scores, kind="stable")
-            if scores[order[0]] - scores[order[1]] < NOISE:
+            if scores[order[0]] - scores[order[1]] < self._opened.noise:
                 ties.add(row)
             logprobs[row] += float(scores[order[0]])
             below = fork.next[int(order[0])]
@@ -335,7 +344,7 @@ class _Asking:
         lead, stop = self._layout.lead, self._layout.stop
         pattern = f"{lead}({regex_of(self._task.constraint)})" + (f"({stop})?" if stop else "")
         guide = self._opened.guide(pattern)
-        writers = self._written(guide, rows, reserve, NOISE)
+        writers = self._written(guide, rows, reserve, self._opened.noise)
         for place, writer in enumerate(writers):
             if writer.tied:
                 writers[place] = self._written(guide, [rows[place]], reserve, 0)[0]

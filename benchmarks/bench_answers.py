@@ -1,0 +1,334 @@
+"""How right and how fast is the packaged model, against the same model asked naively, row by row?
+
+    python benchmarks/bench_answers.py [--data FOLDER] [--rows 200] [--model smollm2|gemma|FILE]
+    python benchmarks/bench_answers.py --ablate
+
+The data are open slices of public sets (review_sentences, sms_spam, ag_news, trec_questions,
+restaurant8k), the first rows of each in file order; label columns are never shown to the model.
+"Naive" is what a first script would do: one chat completion a row, free text, read leniently.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from blendfusion.models.constraint import closed_set, holds
+from blendfusion.models.llama import LlamaModel
+from blendfusion.models.model import Model
+from blendfusion.models.packaged import gemma_weights, packaged_weights
+from blendfusion.options import Options
+from blendfusion.types import Constraint, Task
+
+DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+NEWS = ("World", "Sports", "Business", "Sci/Tech")
+TREC = {
+    "abbreviation": "abbreviation",
+    "description": "description",
+    "entity": "thing",
+    "human": "person",
+    "location": "place",
+    "numeric": "number",
+}
+TIME = r"[0-9]{1,2}(:[0-9]{2})?( ?[ap]\.?m\.?)?"
+NUMBERS = dict(
+    zip(
+        [
+            "one",
+            "two",
+            "three",
+            "four",
+            "five",
+            "six",
+            "seven",
+            "eight",
+            "nine",
+            "ten",
+            "eleven",
+            "twelve",
+        ],
+        range(1, 13),
+        strict=True,
+    )
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One question over one column. ``metric``: accuracy, or the F1 of the answer ``true``."""
+
+    name: str
+    task: Task
+    texts: tuple[str, ...]
+    gold: tuple[str, ...]
+    metric: str = "accuracy"
+
+    def score(self, answers: Sequence[str | None]) -> float:
+        pairs = list(zip(answers, self.gold, strict=True))
+        if self.metric == "F1":
+            hits = sum(answer == gold == "true" for answer, gold in pairs)
+            marked = sum((a == "true") + (g == "true") for a, g in pairs)
+            return 2 * hits / max(1, marked)
+        return sum(_same(answer) == _same(gold) for answer, gold in pairs) / len(pairs)
+
+    def majority(self) -> float:
+        """The score of the best answer that is always the same."""
+        candidates = {"true"} if self.metric == "F1" else set(self.gold)
+        return max(self.score([answer] * len(self.gold)) for answer in candidates)
+
+
+def cases(data: Path, rows: int) -> Iterator[Case]:
+    """The cases, each with at most ``rows`` rows in file order."""
+
+    def read(name: str) -> list[dict[str, str]]:
+        table: list[dict[str, str]] = pq.read_table(data / name).to_pylist()
+        return table
+
+    def case(
+        name: str,
+        task: Task,
+        pairs: Sequence[tuple[str, str]],
+        metric: str = "accuracy",
+    ) -> Case:
+        texts, gold = zip(*pairs[:rows], strict=True)
+        return Case(name, task, texts, gold, metric)
+
+    boolean, text = Constraint("boolean"), ("text",)
+    yield case(
+        "review_sentences",
+        Task("llm_filter", "Is this review positive?", boolean, text),
+        [
+            (row["text"], str(row["label"] == "positive").lower())
+            for row in read("review_sentences/sentences.parquet")
+        ],
+    )
+    yield case(
+        "sms_spam",
+        Task("llm_filter", "Is this message spam?", boolean, text),
+        [
+            (row["text"], str(row["label"] == "spam").lower())
+            for row in read("sms_spam/messages.parquet")
+        ],
+        "F1",
+    )
+    yield case(
+        "ag_news",
+        Task(
+            "llm_classify",
+            "What is the topic of this article?",
+            Constraint("choice", options=NEWS),
+            text,
+        ),
+        [
+            (f"{row['title']}. {row['description']}", row["label"])
+            for row in read("ag_news/articles.parquet")
+        ],
+    )
+    yield case(
+        "trec_questions",
+        Task(
+            "llm_classify",
+            "What does the question ask for?",
+            Constraint("choice", options=tuple(TREC.values())),
+            text,
+        ),
+        [
+            (row["text"], TREC.get(row["label"], row["label"]))
+            for row in read("trec_questions/questions.parquet")
+        ],
+    )
+    bookings = read("restaurant8k/utterances.parquet")
+    yield case(
+        "restaurant8k people",
+        Task("llm_int", "For how many people?", Constraint("integer"), text),
+        [
+            (row["text"], people)
+            for row in bookings
+            if (people := _people(row["people"])) is not None
+        ],
+    )
+    yield case(
+        "restaurant8k time",
+        Task("llm_map", "At what time?", Constraint("regex", pattern=TIME), text),
+        [
+            (row["text"], row["time"])
+            for row in bookings
+            if row["time"] and re.fullmatch(TIME, row["time"].lower())
+        ],
+    )
+
+
+def _people(said: str | None) -> str | None:
+    """The number in a gold answer that is no more than a number of people."""
+    words = (said or "").lower().split()
+    if not words or words[1:] not in ([], ["people"], ["person"], ["persons"], ["guests"]):
+        return None
+    number = NUMBERS.get(words[0], words[0])
+    return str(number) if str(number).isdigit() else None
+
+
+def _same(answer: str | None) -> str | None:
+    return None if answer is None else re.sub(r"[\s.]", "", answer).lower()
+
+
+# -- the two ways to ask -------------------------------------------------------------------------
+
+Ask = Callable[[Case], list[str | None]]
+
+
+def through_model(model: Model) -> Ask:
+    """Ask in batches through the model's own method."""
+
+    def ask(case: Case) -> list[str | None]:
+        found: list[str | None] = []
+        size = model.batch_size
+        for start in range(0, len(case.texts), size):
+            values = [(text,) for text in case.texts[start : start + size]]
+            found += [answer.text for answer in model.answer(case.task, values)]
+        return found
+
+    return ask
+
+
+def naively(path: Path) -> Ask:
+    """One chat completion a row."""
+    import llama_cpp
+
+    llama = llama_cpp.Llama(str(path), n_ctx=4096, n_threads=os.cpu_count(), verbose=False)
+
+    def ask(case: Case) -> list[str | None]:
+        return [_read(case, _complete(llama, f"{_wording(case)}\n\n{text}")) for text in case.texts]
+
+    return ask
+
+
+def _complete(llama: object, content: str) -> str:
+    reply = llama.create_chat_completion(  # type: ignore[attr-defined]
+        messages=[{"role": "user", "content": content}], max_tokens=16, temperature=0.0
+    )
+    return str(reply["choices"][0]["message"]["content"] or "")
+
+
+def _wording(case: Case) -> str:
+    constraint = case.task.constraint
+    if constraint.kind == "boolean":
+        return f"{case.task.question} Answer yes or no."
+    if constraint.kind == "choice":
+        return f"{case.task.question} Answer with one of: {', '.join(constraint.options)}."
+    return f"{case.task.question} Answer with the {'number' if constraint.kind == 'integer' else 'time'} only."
+
+
+def _read(case: Case, reply: str) -> str | None:
+    """What a lenient reader makes of a free reply; None if nothing."""
+    constraint = case.task.constraint
+    lowered = reply.lower()
+    if constraint.kind == "boolean":
+        found = re.search(r"\b(yes|no)\b", lowered)
+        return None if found is None else str(found[1] == "yes").lower()
+    if constraint.kind == "choice":
+        places = [(lowered.find(option.lower()), option) for option in constraint.options]
+        return min((pair for pair in places if pair[0] >= 0), default=(0, None))[1]
+    found = re.search(r"[0-9]+" if constraint.kind == "integer" else TIME, lowered)
+    return found[0] if found else None
+
+
+# -- the tables ----------------------------------------------------------------------------------
+
+
+def compare(path: Path, data: Path, rows: int, options: Options, naive: bool) -> None:
+    model = LlamaModel(path, options)
+    print(f"{path.name}, {rows} rows of each set at most, options: {_shown(options)}")
+    print(
+        f"{'data set':20} {'metric':8} {'rows':>4} {'majority':>8} {'ours':>6} {'naive':>6} "
+        f"{'inside':>6} {'rows/s':>7} {'naive':>7} {'ratio':>6}"
+    )
+    by_row = naively(path) if naive else None
+    for case in cases(data, rows):
+        answers, rate = _timed(through_model(model), case)
+        inside = sum(
+            answer is not None and holds(case.task.constraint, answer) for answer in answers
+        ) / len(answers)
+        line = (
+            f"{case.name:20} {case.metric:8} {len(case.texts):4} {case.majority():8.3f} "
+            f"{case.score(answers):6.3f} "
+        )
+        if by_row is None:
+            print(f"{line}{'-':>6} {inside:6.3f} {rate:7.2f}", flush=True)
+            continue
+        naive_answers, naive_rate = _timed(by_row, case)
+        print(
+            f"{line}{case.score(naive_answers):6.3f} {inside:6.3f} {rate:7.2f} {naive_rate:7.2f} "
+            f"{rate / naive_rate:6.1f}",
+            flush=True,
+        )
+        print(f"{'':20} answers: {Counter(answers).most_common(4)}", flush=True)
+    model.close()
+
+
+def ablate(path: Path, data: Path, rows: int, options: Options) -> None:
+    settings = [(shots, way) for shots in (True, False) for way in ("prior", "column", "none")]
+    print(f"{path.name}, {rows} rows of each set at most")
+    heads = [f"{'shots' if shots else 'none'}/{way}" for shots, way in settings]
+    print(f"{'data set':20} {'metric':8} {'majority':>8} " + " ".join(f"{h:>12}" for h in heads))
+    found: dict[str, list[float]] = {}
+    known = [case for case in cases(data, rows) if closed_set(case.task.constraint)]
+    for shots, way in settings:
+        model = LlamaModel(path, options.with_(shots=shots, calibration=way))
+        for case in known:
+            # All rows at once: "column" takes its mean over the values asked together.
+            values = [(text,) for text in case.texts]
+            answers = [answer.text for answer in model.answer(case.task, values)]
+            found.setdefault(case.name, []).append(case.score(answers))
+        model.close()
+    for case in known:
+        scores = " ".join(f"{score:12.3f}" for score in found[case.name])
+        print(f"{case.name:20} {case.metric:8} {case.majority():8.3f} {scores}", flush=True)
+
+
+def _timed(ask: Ask, case: Case) -> tuple[list[str | None], float]:
+    """The answers and the rows per second; one row first, so that loading is not counted."""
+    ask(replace(case, texts=case.texts[:1], gold=case.gold[:1]))
+    started = time.perf_counter()
+    answers = ask(case)
+    return answers, len(answers) / (time.perf_counter() - started)
+
+
+def _shown(options: Options) -> str:
+    return f"shots={options.shots}, calibration={options.calibration!r}"
+
+
+def _weights(name: str) -> Path:
+    known = {"smollm2": packaged_weights, "gemma": gemma_weights}
+    path = known[name]() if name in known else Path(name)
+    if path is None:
+        raise SystemExit(f"the weights of '{name}' are not installed")
+    return path
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--data", type=Path, default=Path(os.environ.get("BLENDFUSION_DATA", DEFAULT_DATA))
+    )
+    parser.add_argument("--rows", type=int, default=200)
+    parser.add_argument("--model", default="smollm2", help="smollm2, gemma or a GGUF file")
+    parser.add_argument("--no-naive", action="store_true", help="leave the naive run out")
+    parser.add_argument("--ablate", action="store_true", help="shots and calibration, on and off")
+    given = parser.parse_args()
+    path = _weights(given.model)
+    if given.ablate:
+        ablate(path, given.data, given.rows, Options())
+    else:
+        compare(path, given.data, given.rows, Options(), not given.no_naive)
+
+
+if __name__ == "__main__":
+    main()
