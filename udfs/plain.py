@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
-from datafusion import Accumulator, ScalarUDF, SessionContext, udaf, udf
+from datafusion import Accumulator, AggregateUDF, ScalarUDF, SessionContext, udaf, udf
 
 from blendfusion.models.cached import CachedModel
 from blendfusion.options import OnError
 from blendfusion.types import Constraint
 from blendfusion.udfs.asker import Asker, NullObserver
+from blendfusion.udfs.call import Call
 from blendfusion.udfs.define import known_ingredients
 from blendfusion.udfs.evaluate import evaluate
 from blendfusion.udfs.ingredient import (
@@ -24,11 +26,14 @@ from blendfusion.udfs.ingredient import (
     bind,
 )
 
+Literals: TypeAlias = tuple[Literal, ...]
+
 
 def register_plain(context: SessionContext, model: CachedModel, on_error: OnError) -> None:
     """Register every known ingredient in ``context``: literals and one value column as arguments.
 
-    A literal argument may be a column too: rows are then asked by its distinct values.
+    Literals may come from a column too (``llm_map(questions.text, x)``): each of them is then
+    a call of its own. A NULL literal gives NULL.
     """
     asker = Asker(model, NullObserver(), on_error)
     for ingredient in known_ingredients().values():
@@ -38,92 +43,89 @@ def register_plain(context: SessionContext, model: CachedModel, on_error: OnErro
             context.register_udf(_scalar(ingredient, asker))
 
 
-def _type(ingredient: Ingredient) -> pa.DataType:
+def _result_type(ingredient: Ingredient) -> pa.DataType:
     return ingredient.type or arrow_type(ingredient.returns or Constraint())
 
 
-def _literal_types(ingredient: Ingredient) -> list[pa.DataType]:
-    return [
-        pa.list_(pa.string()) if n == "labels" else pa.string()
-        for n in (*ingredient.leading, *ingredient.trailing)
-    ]
+def _value_types(ingredient: Ingredient) -> list[pa.DataType]:
+    return list(ingredient.value_types or (pa.string(),))
 
 
-def _bound(ingredient: Ingredient, literals: Sequence[Literal]) -> Any:
+def _call(ingredient: Ingredient, literals: Literals) -> Call:
     n = len(ingredient.leading)
-    values: list[Argument] = [Value() for _ in ingredient.value_types or (None,)]
-    arguments: list[Argument] = [Constant(v) for v in literals[:n]]
-    arguments += values + [Constant(v) for v in literals[n:]]
-    return bind(ingredient, arguments, {})
+    values: list[Argument] = [Value() for _ in _value_types(ingredient)]
+    before = [Constant(v) for v in literals[:n]]
+    return bind(ingredient, [*before, *values, *(Constant(v) for v in literals[n:])], {})
 
 
 def _scalar(ingredient: Ingredient, asker: Asker) -> ScalarUDF:
-    n = len(ingredient.leading)
-    literal_types = _literal_types(ingredient)
-    columns = list(ingredient.value_types or (pa.string(),))
+    values = _value_types(ingredient)
+    first, last = len(ingredient.leading), len(ingredient.leading) + len(values)
+    result = _result_type(ingredient)
 
     def run(*arrays: pa.Array) -> pa.Array:
-        given = [*arrays[:n], *arrays[n + len(columns) :]]
-        values = arrays[n : n + len(columns)]
-        groups: dict[tuple[object, ...], list[int]] = {}
-        rows = zip(*(map(_hashable, a.to_pylist()) for a in given), strict=True) if given else ()
-        for i, literals in enumerate(rows or ()):
-            groups.setdefault(literals, []).append(i)
-        if not given:
-            return evaluate(_bound(ingredient, ()), values, asker)
-        pieces, order = [pa.array([], _type(ingredient))], []
-        for literals, positions in groups.items():
-            order += positions
+        pieces, places = [pa.array([], result)], [np.zeros(0, dtype=np.int64)]
+        for literals, rows in _groups([*arrays[:first], *arrays[last:]], len(arrays[first])):
+            places.append(rows)
             if None in literals:
-                pieces.append(pa.nulls(len(positions), _type(ingredient)))
+                pieces.append(pa.nulls(len(rows), result))
                 continue
-            call = _bound(ingredient, [list(v) if isinstance(v, tuple) else v for v in literals])  # type: ignore[misc]
-            pieces.append(evaluate(call, [v.take(pa.array(positions)) for v in values], asker))
-        back = [0] * len(order)
-        for place, row in enumerate(order):
-            back[row] = place
-        return pa.concat_arrays(pieces).take(pa.array(back, pa.int64()))
+            own = [array.take(pa.array(rows)) for array in arrays[first:last]]
+            pieces.append(evaluate(_call(ingredient, literals), own, asker))
+        return pa.concat_arrays(pieces).take(pa.array(np.argsort(np.concatenate(places))))
 
-    types = [*literal_types[:n], *columns, *literal_types[n:]]
-    return udf(run, types, _type(ingredient), "stable", ingredient.name)
-
-
-def _hashable(value: object) -> object:
-    return tuple(value) if isinstance(value, list) else value
+    literal_types = {"labels": pa.list_(pa.string())}
+    before = [literal_types.get(name, pa.string()) for name in ingredient.leading]
+    after = [literal_types.get(name, pa.string()) for name in ingredient.trailing]
+    return udf(run, [*before, *values, *after], result, "stable", ingredient.name)
 
 
-def _aggregate(ingredient: Ingredient, asker: Asker) -> Any:
+def _groups(columns: Sequence[pa.Array], length: int) -> Iterator[tuple[Literals, np.ndarray]]:
+    """(literals, the rows that have them), for every combination in the columns."""
+    if not columns:
+        yield (), np.arange(length)
+        return
+    groups: dict[str, tuple[Literals, list[int]]] = {}
+    for i, literals in enumerate(zip(*(c.to_pylist() for c in columns), strict=True)):
+        groups.setdefault(repr(literals), (literals, []))[1].append(i)
+    for literals, rows in groups.values():
+        yield literals, np.array(rows, dtype=np.int64)
+
+
+def _aggregate(ingredient: Ingredient, asker: Asker) -> AggregateUDF:
     n = len(ingredient.leading)
-    types = [*(pa.string() for _ in range(n)), pa.string()]
-    states = [*(pa.string() for _ in range(n)), pa.list_(pa.string())]
+    rows_type = pa.list_(pa.string())
+    states = [*[pa.string()] * n, rows_type]
+    result = _result_type(ingredient)
 
     class Rows(Accumulator):
         def __init__(self) -> None:
-            self.literals: list[str | None] = [None] * n
+            self.literals: list[Literal] = [None] * n
             self.rows: list[str | None] = []
 
-        def update(self, *arrays: pa.Array) -> None:
-            for i, array in enumerate(arrays[:n]):
-                self._keep(i, array.to_pylist())
-            self.rows.extend(arrays[n].to_pylist())
+        def update(self, *values: pa.Array) -> None:
+            self._keep_literals(values)
+            self.rows.extend(values[n].to_pylist())
 
-        def merge(self, arrays: list[pa.Array]) -> None:
-            for i, array in enumerate(arrays[:n]):
-                self._keep(i, array.to_pylist())
-            for part in arrays[n].to_pylist():
+        def merge(self, states: list[pa.Array]) -> None:
+            self._keep_literals(states)
+            for part in states[n].to_pylist():
                 self.rows.extend(part or [])
 
-        def _keep(self, i: int, values: list[str | None]) -> None:
-            self.literals[i] = next((v for v in values if v is not None), self.literals[i])
+        def _keep_literals(self, arrays: Sequence[pa.Array]) -> None:
+            for i, array in enumerate(arrays[:n]):
+                present = array.drop_null()
+                if len(present):
+                    self.literals[i] = present[0].as_py()
 
         def state(self) -> list[pa.Scalar]:
             kept = [*self.literals, self.rows]
             return [pa.scalar(v, t) for v, t in zip(kept, states, strict=True)]
 
         def evaluate(self) -> pa.Scalar:
-            if n and None in self.literals:
-                return pa.scalar(None, _type(ingredient))
-            call = _bound(ingredient, self.literals)
-            return evaluate(call, [pa.array([self.rows], pa.list_(pa.string()))], asker)[0]
+            if None in self.literals:
+                return pa.scalar(None, result)
+            call = _call(ingredient, tuple(self.literals))
+            return evaluate(call, [pa.array([self.rows], rows_type)], asker)[0]
 
-    return udaf(Rows, types, _type(ingredient), states, "stable", ingredient.name)
+    return udaf(Rows, [*[pa.string()] * (n + 1)], result, states, "stable", ingredient.name)
