@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import typing
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -19,17 +18,18 @@ from blendfusion.udfs.ingredient import Ingredient, Run
 _serials = itertools.count(1)
 _defined: dict[str, Ingredient] = {}
 
-_ARROW_TYPES: dict[type, pa.DataType] = {
-    pa.StringArray: pa.string(),
-    pa.BooleanArray: pa.bool_(),
-    pa.Int64Array: pa.int64(),
-    pa.Int32Array: pa.int32(),
-    pa.DoubleArray: pa.float64(),
-    pa.FloatArray: pa.float32(),
-    pa.Date32Array: pa.date32(),
-    pa.TimestampArray: pa.timestamp("us"),
-    pa.BinaryArray: pa.binary(),
+_ARROW_TYPES: dict[str, pa.DataType] = {
+    "StringArray": pa.string(),
+    "BooleanArray": pa.bool_(),
+    "Int64Array": pa.int64(),
+    "Int32Array": pa.int32(),
+    "DoubleArray": pa.float64(),
+    "FloatArray": pa.float32(),
+    "Date32Array": pa.date32(),
+    "TimestampArray": pa.timestamp("us"),
+    "BinaryArray": pa.binary(),
 }
+"""By the names of pyarrow's classes: an annotation may be text that cannot be evaluated here."""
 
 
 def known_ingredients() -> dict[str, Ingredient]:
@@ -81,12 +81,11 @@ def _made(function: Run, name: str | None, returns: pa.DataType | None) -> Ingre
         raise ArgumentError(f"'{own}' cannot be the name of an ingredient", hint="Pass name=….")
     if own in {i.name for i in INGREDIENTS}:
         raise ArgumentError(f"'{own}' is an ingredient of BlendFusion", hint="Choose another name.")
-    hints = typing.get_type_hints(function)
     parameters = list(inspect.signature(function).parameters)[1:]
     if not parameters:
         raise ArgumentError(f"'{own}' takes no value columns", hint="def f(model, values): …")
-    types = tuple(_ARROW_TYPES.get(hints.get(p, pa.StringArray), pa.string()) for p in parameters)
-    result = returns or _ARROW_TYPES.get(hints.get("return", pa.StringArray), pa.string())
+    types = tuple(_annotated(function, p) for p in parameters)
+    result = returns or _annotated(function, "return")
     return Ingredient(
         name=own,
         summary=(inspect.getdoc(function) or "").split("\n")[0],
@@ -97,3 +96,9 @@ def _made(function: Run, name: str | None, returns: pa.DataType | None) -> Ingre
         type=result,
         value_types=types,
     )
+
+
+def _annotated(function: Run, name: str) -> pa.DataType:
+    annotation = inspect.get_annotations(function).get(name)
+    written = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    return _ARROW_TYPES.get(written.split(".")[-1], pa.string())
