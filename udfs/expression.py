@@ -47,14 +47,14 @@ def expression(
     literals = {k: _literal(v) for k, v in named.items() if v is not None}
     call = remember(bind(ingredient, arguments, literals, ordered=order_by is not None))
     if not ingredient.aggregate:
-        return scalar_function(call, lambda: bound(call))(*exprs)
+        return scalar_function(call, lambda: bound(call))(*exprs).alias(call.text)
     built = aggregate_function(call, lambda: bound(call))(*exprs)
     if where is not None:
         built = built.filter(where).build()
     if order_by is not None:
         key = col(order_by) if isinstance(order_by, str) else order_by
         built = built.order_by(key.sort()).build()
-    return built
+    return built.alias(call.text)
 
 
 def _column_name(expr: Expr) -> str:
