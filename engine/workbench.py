@@ -8,7 +8,16 @@ import pyarrow as pa
 from datafusion import ScalarUDF, SessionConfig, SessionContext
 from datafusion.substrait import Consumer, Producer, Serde
 
-from blendfusion.planner.plan import Expr, Stored, projected, read_relation, write
+from blendfusion.planner.plan import (
+    Expr,
+    Field,
+    Stored,
+    fields,
+    projected,
+    read_relation,
+    substitute,
+    write,
+)
 
 _TABLE = "rows"
 _SLOT = 0
@@ -29,8 +38,7 @@ class Workbench:
 
     def columns(self, exprs: Sequence[Expr], table: pa.Table) -> list[pa.ChunkedArray]:
         """One array an expression, over the columns of ``table`` by position."""
-        # Names do not matter to expressions; a join's output may hold one twice.
-        table = table.rename_columns([str(i) for i in range(table.num_columns)])
+        table, exprs = _narrowed(table, exprs)
         batches = table.to_batches() or [_empty(table.schema)]
         self._context.register_record_batches(_TABLE, [batches])
         try:
@@ -50,6 +58,19 @@ class Workbench:
             pa.chunked_array([b.column(i) for b in found], type=schema.field(i).type)
             for i in range(len(exprs))
         ]
+
+
+def _narrowed(table: pa.Table, exprs: Sequence[Expr]) -> tuple[pa.Table, list[Expr]]:
+    """The table with only the columns that are read, called by their places, and the expressions
+    over it. A table always has a column, so that it has its number of rows."""
+    used = sorted(set().union(*(fields(e) for e in exprs)))
+    place = {old: Field(new) for new, old in enumerate(used)}
+    columns = [table.column(i) for i in used] or [pa.nulls(len(table), pa.bool_())]
+    moved = [
+        substitute(e, lambda part: place[part.index] if isinstance(part, Field) else None)
+        for e in exprs
+    ]
+    return pa.table(columns, names=[str(i) for i in range(len(columns))]), moved
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:
