@@ -1,6 +1,6 @@
-"""The sessions in README.md are real: run again, they print what it shows.
+"""The sessions in README.md and docs/ are real: run again, they print what is shown.
 
-``--update-golden`` writes what came out into README.md.
+``--update-golden`` writes what came out into the page.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from blendfusion.cli import main
 from blendfusion.models.packaged import packaged_weights
 
 ROOT = Path(__file__).parents[1]
-README = ROOT / "README.md"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 Run = Callable[[str], str]
 """Carries out one input of a session; what it printed."""
@@ -58,40 +58,55 @@ def completed(block: str, prompt: str, goes_on: Callable[[str, str], bool], run:
 
 
 def steady(text: str) -> str:
-    """``text`` without what differs from run to run: seconds."""
-    return re.sub(r"(?<=seconds=)\d+\.\d\d|\b\d+\.\d\d(?= s\b)", "0.00", text)
+    """``text`` without what differs from run to run: times."""
+    return re.sub(r"(?<=seconds=)\d+\.\d\d|\b\d+\.\d+(?= m?s\b)", "0.0", text)
 
 
 def check(
-    language: str, prompt: str, goes_on: Callable[[str, str], bool], run: Run, *, update: bool
+    page: Path,
+    language: str,
+    prompt: str,
+    goes_on: Callable[[str, str], bool],
+    run: Run,
+    *,
+    update: bool,
 ) -> None:
     """Carry out every block of a language, in order, and compare (or write) what it prints."""
-    text = README.read_text(encoding="utf-8")
-    shown = blocks(text, language)
-    assert shown, f"README.md has no {language} block"
-    for block in shown:
+    text = page.read_text(encoding="utf-8")
+    for block in blocks(text, language):
         new = completed(block, prompt, goes_on, run)
         if update and steady(new) != steady(block):
             text = text.replace(f"```{language}\n{block}```", f"```{language}\n{new}```")
         elif not update:
             assert steady(new) == steady(block)
     if update:
-        README.write_text(text, encoding="utf-8")
+        page.write_text(text, encoding="utf-8")
 
 
-def test_python_sessions_print_what_the_readme_shows(update_golden: bool) -> None:
-    names: dict[str, Any] = {"__name__": "__readme__"}
+def pages_with(language: str) -> list[Path]:
+    return [page for page in PAGES if blocks(page.read_text(encoding="utf-8"), language)]
+
+
+def python_of(given: str) -> str:
+    return "\n".join(line[4:] for line in given.split("\n")) + "\n"
+
+
+@pytest.mark.parametrize("page", pages_with("python"), ids=lambda page: page.name)
+def test_python_sessions_print_what_is_shown(page: Path, update_golden: bool) -> None:
+    names: dict[str, Any] = {"__name__": "__session__"}
 
     def run(given: str) -> str:
-        source = "\n".join(line[4:] for line in given.split("\n"))
         with contextlib.redirect_stdout(io.StringIO()) as out:
             try:
-                exec(compile(source + "\n", "README.md", "single", dont_inherit=True), names)
+                exec(compile(python_of(given), page.name, "single", dont_inherit=True), names)
             except Exception as error:
                 print(f"{type(error).__name__}: {error}")
         return out.getvalue()
 
-    check("python", ">>> ", lambda line, after: after.startswith("..."), run, update=update_golden)
+    def goes_on(line: str, after: str) -> bool:
+        return after.startswith("...")
+
+    check(page, "python", ">>> ", goes_on, run, update=update_golden)
 
 
 @pytest.mark.local
@@ -99,8 +114,9 @@ def test_python_sessions_print_what_the_readme_shows(update_golden: bool) -> Non
     packaged_weights() is None or importlib.util.find_spec("llama_cpp") is None,
     reason="the packaged model is not installed",
 )
-def test_commands_print_what_the_readme_shows(
-    update_golden: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("page", pages_with("console"), ids=lambda page: page.name)
+def test_commands_print_what_is_shown(
+    page: Path, update_golden: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
     monkeypatch.delenv("BLENDFUSION_MODEL", raising=False)
@@ -112,4 +128,16 @@ def test_commands_print_what_the_readme_shows(
             assert main(arguments) == 0
         return out.getvalue()
 
-    check("console", "$ ", lambda line, after: line.endswith("\\"), run, update=update_golden)
+    def goes_on(line: str, after: str) -> bool:
+        return line.endswith("\\")
+
+    check(page, "console", "$ ", goes_on, run, update=update_golden)
+
+
+def test_every_link_within_the_repository_leads_somewhere() -> None:
+    dead = []
+    for page in [*ROOT.glob("*.md"), *PAGES]:
+        for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
+            if "://" not in target and not (page.parent / target).exists():
+                dead.append(f"{page.name}: {target}")
+    assert dead == []
