@@ -12,6 +12,7 @@ from time import perf_counter
 
 import pyarrow as pa
 
+from blendfusion.layouts import plain_batch, plain_schema
 from blendfusion.options import Options
 from blendfusion.planner.plan import Block
 from blendfusion.rowwise import Rows, RowWise
@@ -29,11 +30,14 @@ class Counts:
 
 
 class Chunks:
-    """Batches of one schema, regrouped into tables of the number of rows that is asked for."""
+    """Batches of one schema, regrouped into tables of the number of rows that is asked for.
+
+    Text comes out in a layout that Arrow's kernels can filter: see ``layouts``.
+    """
 
     def __init__(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
-        self._batches = iter(batches)
-        self._schema = schema
+        self._schema = plain_schema(schema)
+        self._batches = (plain_batch(batch, self._schema) for batch in batches)
         self._rest: pa.RecordBatch | None = None
 
     def take(self, n: int) -> pa.Table | None:

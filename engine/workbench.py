@@ -8,6 +8,7 @@ import pyarrow as pa
 from datafusion import ScalarUDF, SessionConfig, SessionContext
 from datafusion.substrait import Consumer, Producer, Serde
 
+from blendfusion.layouts import plain_batch, plain_schema
 from blendfusion.planner.plan import (
     Expr,
     Field,
@@ -50,8 +51,8 @@ class Workbench:
             data = write(projected(source, tuple(exprs)), {_SLOT: self._relations[table.schema]})
             plan = Consumer.from_substrait_plan(self._context, Serde.deserialize_bytes(data))
             frame = self._context.create_dataframe_from_logical_plan(plan)
-            schema = frame.schema()
-            found = frame.collect()
+            schema = plain_schema(frame.schema())
+            found = [plain_batch(batch, schema) for batch in frame.collect()]
         finally:
             self._context.deregister_table(_TABLE)
         return [
