@@ -394,12 +394,17 @@ class Measure:
 class Aggregation:
     """An aggregate relation taken apart: group keys and measures; ``template`` holds the rest.
 
-    Its output is the keys, the measures, and, with several grouping sets, the set's number.
+    Its output is the keys, then, with several grouping sets, the set's number, then the measures.
     """
 
     template: bytes
     keys: tuple[Expr, ...]
     measures: tuple[Measure, ...]
+
+    @property
+    def n_before_measures(self) -> int:
+        """The columns of the output before the first measure."""
+        return len(self.keys) + (len(RelMessage.FromString(self.template).aggregate.groupings) > 1)
 
 
 def aggregation(rel: Rel) -> Aggregation:
@@ -480,9 +485,7 @@ class _Reader:
         inputs, exprs = self._cut(body)
         emit = self._take_emit(body)
         if kind == "aggregate":
-            for grouping in body.groupings:
-                # DataFusion writes the keys here too, in a field that Substrait has retired.
-                grouping.DiscardUnknownFields()
+            exprs = _keys_once(body, exprs)
             # Function names ride along in the (otherwise unused) hint, so that a template
             # does not depend on the numbering of one plan.
             body.common.hint.output_names.extend(
@@ -549,6 +552,23 @@ class _Reader:
         ):
             raise PlanError("a correlated or nested column reference")
         return Field(segment.struct_field.field)
+
+
+def _keys_once(body: Message, exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """The expressions of an aggregate with each group key once, as DataFusion has them in its output.
+
+    Its Substrait repeats a key for every grouping set in which it stands.
+    """
+    n = len(body.grouping_expressions)  # type: ignore[attr-defined]
+    keys = exprs[len(exprs) - n :]
+    distinct = tuple(dict.fromkeys(keys))
+    for grouping in body.groupings:  # type: ignore[attr-defined]
+        # DataFusion writes the keys here too, in a field that Substrait has retired.
+        grouping.DiscardUnknownFields()
+        references = [distinct.index(keys[i]) for i in grouping.expression_references]
+        grouping.expression_references[:] = references
+    del body.grouping_expressions[len(distinct) :]  # type: ignore[attr-defined]
+    return (*exprs[: len(exprs) - n], *distinct)
 
 
 def _holes(message: Message) -> list[Message]:

@@ -146,8 +146,8 @@ def names_of(plan: Plan, stages: Stages) -> list[str]:
     if plan.kind == "aggregate":
         agg = aggregation(plan)
         keys = [shown(k, inputs[0]) for k in agg.keys]
-        names = keys + [_measure(m.name, m.args, inputs[0]) for m in agg.measures]
-        return names + ["grouping set"] * (plan.width - len(names))
+        sets = ["grouping set"] * (agg.n_before_measures - len(keys))
+        return keys + sets + [_measure(m.name, m.args, inputs[0]) for m in agg.measures]
     return inputs[0] if inputs else [f"#{i}" for i in range(plan.width)]
 
 

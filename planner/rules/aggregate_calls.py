@@ -29,11 +29,11 @@ def aggregate_calls(plan: Plan) -> Plan:
     agg = aggregation(plan)
     if not any(m.call is not None for m in agg.measures):
         return plan
-    n_keys = len(agg.keys)
+    n_before = agg.n_before_measures
     lists: list[Measure] = []
-    outputs: list[Expr] = [Field(i) for i in range(n_keys)]
+    outputs: list[Expr] = [Field(i) for i in range(n_before)]
     for measure in agg.measures:
-        start = n_keys + len(lists)
+        start = n_before + len(lists)
         if measure.call is None:
             lists.append(measure)
             outputs.append(Field(start))
@@ -42,7 +42,5 @@ def aggregate_calls(plan: Plan) -> Plan:
         places = [Field(start + own.index(measure.over("array_agg", arg))) for arg in measure.args]
         lists.extend(own)
         outputs.append(Ask(measure.call, tuple(places)))
-    if plan.width > n_keys + len(agg.measures):  # the number of the grouping set
-        outputs.append(Field(n_keys + len(lists)))
     below = aggregated(plan.inputs[0], replace(agg, measures=tuple(lists)))
     return Block(below, (), tuple(outputs))
