@@ -20,6 +20,7 @@ from blendfusion.planner.rules.merge_blocks import merge_blocks
 from blendfusion.planner.rules.prune_columns import prune_columns
 from blendfusion.planner.rules.pull_up import pull_up
 from blendfusion.planner.rules.scan_filters import scan_filters
+from blendfusion.planner.rules.subquery_columns import subquery_columns
 
 
 class Rule(NamedTuple):
@@ -33,6 +34,7 @@ RULES: tuple[Rule, ...] = (
     Rule("scan_filters", scan_filters, True),  # first: a copy of a call in a scan hides there
     Rule("aggregate_calls", aggregate_calls, True),  # before extraction: its calls are no scalars
     Rule("call_extraction", call_extraction, True),  # makes the blocks that the others move
+    Rule("subquery_columns", subquery_columns, True),  # a chunk cannot see the subquery's tables
     Rule("merge_blocks", merge_blocks),  # before the rest, so that they meet one block, not two
     Rule("cheap_first", cheap_first),  # before pull-up: a cheap predicate should sink at once
     Rule("pull_up", pull_up),

@@ -1,0 +1,45 @@
+"""A subquery beside a call becomes a column below the block.
+
+before: ``block where llm(x) > (SELECT max(y) FROM u)`` over ``source``
+after:  ``block where llm(x) > c`` over ``project *, (SELECT max(y) FROM u) AS c`` over ``source``
+safe:   the subquery does not depend on the row (a correlated one is refused when the plan is read);
+        chunks are evaluated apart from the tables of the query, which a subquery must see.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from blendfusion.errors import PlanError
+from blendfusion.planner.plan import (
+    Block,
+    Expr,
+    Field,
+    Node,
+    Plan,
+    all_fields,
+    needs_model,
+    projected,
+    substitute,
+)
+
+
+def subquery_columns(plan: Plan) -> Plan:
+    if not isinstance(plan, Block):
+        return plan
+    source = plan.source
+    columns: dict[Expr, Field] = {}
+
+    def column(expr: Expr) -> Expr | None:
+        if not isinstance(expr, Node) or not expr.rels:
+            return None
+        if needs_model(expr):
+            raise PlanError("a call that is compared inside a subquery expression")
+        return columns.setdefault(expr, Field(source.width + len(columns)))
+
+    where = tuple(substitute(t, column) for t in plan.where)
+    select = tuple(substitute(e, column) for e in plan.select)
+    if not columns:
+        return plan
+    below = projected(source, (*all_fields(source.width), *columns))
+    return replace(plan, source=below, where=where, select=select)
