@@ -166,8 +166,11 @@ class Session(SessionContext):
         new = [readable(name, written) for name in names]
         if new == names:
             return frame
-        columns = [frame.column(old).alias(n) for old, n in zip(names, new, strict=True)]
-        return frame.select(*columns)
+        # A rename leaves the others as they are: two columns may share a name.
+        for old, n in zip(names, new, strict=True):
+            if old != n:
+                frame = frame.with_column_renamed(f'"{old}"', n)
+        return frame
 
     def _set(self, setting: Setting) -> Frame:
         if setting.name == "rules_off":

@@ -46,7 +46,8 @@ def aggregate_function(call: Call, asker: AskerSource) -> AggregateUDF:
             self.columns: list[list[Any]] = [[] for _ in states]
 
         def update(self, *values: pa.Array) -> None:
-            for column, array in zip(self.columns, values, strict=True):
+            # The keys of an ORDER BY come along behind the values, which are sorted already.
+            for column, array in zip(self.columns, values, strict=False):
                 column.extend(array.to_pylist())
 
         def merge(self, states: list[pa.Array]) -> None:
