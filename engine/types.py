@@ -7,7 +7,7 @@ requests are one question to the model and one entry of the cache.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 ConstraintKind = Literal[
@@ -154,7 +154,7 @@ class Answer:
         return Answer(None, finish="error", error=reason, usage=usage or Usage())
 
     def with_usage(self, usage: Usage) -> Answer:
-        return replace(self, usage=usage)
+        return Answer(self.text, self.finish, self.logprob, usage, self.error)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ class Asker:
         self.on_error = on_error
         self.error: Exception | None = None
         """What a call raised inside DataFusion, which passes on only its text."""
-        self._texts: dict[Call, dict[Values, str | None]] = {}
+        self._values: dict[Call, dict[Values, object]] = {}
         self._answered: dict[Task, dict[Values, Answer]] = {}
 
     @property
@@ -65,9 +65,9 @@ class Asker:
                 self._batch(task, missing[start : start + size], answered)
         return [answered[v] for v in values]
 
-    def texts_of(self, call: Call) -> dict[Values, str | None]:
-        """What this run knows already: the text for each tuple of values that ``call`` has met."""
-        return self._texts.setdefault(call, {})
+    def values_of(self, call: Call) -> dict[Values, object]:
+        """What this run knows already: the decoded answer for each tuple that ``call`` has met."""
+        return self._values.setdefault(call, {})
 
     def _batch(self, task: Task, values: list[Values], into: dict[Values, Answer]) -> None:
         start = perf_counter()

@@ -18,10 +18,13 @@ def decode(answers: Sequence[str | None], to: pa.DataType) -> pa.Array:
     >>> decode(["3", None], pa.int64()).to_pylist()
     [3, None]
     """
-    return pa.array([None if a is None else _value(a, to) for a in answers], to)
+    return pa.array([value(a, to) for a in answers], to)
 
 
-def _value(text: str, to: pa.DataType) -> object:
+def value(text: str | None, to: pa.DataType) -> object:
+    """One answer as the Python value that Arrow takes for the type; None stays None."""
+    if text is None:
+        return None
     if pa.types.is_boolean(to):
         return text == "true"
     if pa.types.is_integer(to):
@@ -39,5 +42,5 @@ def _value(text: str, to: pa.DataType) -> object:
 
 def _element(element: object, to: pa.DataType) -> object:
     if isinstance(element, str):
-        return _value(element, to)
+        return value(element, to)
     return str(element) if pa.types.is_string(to) else element

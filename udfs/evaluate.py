@@ -17,7 +17,7 @@ from blendfusion.models.model import Values
 from blendfusion.native import encode_text
 from blendfusion.udfs.asker import Asker
 from blendfusion.udfs.call import Call
-from blendfusion.udfs.decode import decode
+from blendfusion.udfs.decode import decode, value
 from blendfusion.udfs.fold import fold
 from blendfusion.udfs.user import UserModel
 
@@ -37,14 +37,15 @@ def evaluate(call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
     if call.ingredient.run is not None:
         return _user(call, columns, asker)
     distinct, rows = _distinct([_text(c) for c in columns])
-    seen = asker.texts_of(call)
+    seen = asker.values_of(call)
     new = [v for v in distinct if v not in seen]
     if new:
         seen.update((v, None) for v in new if _blank(v))
         asked = [v for v in new if v not in seen]
         answers = asker.ask(call.task, asked)
-        seen.update(zip(asked, asker.texts(call, answers, asked), strict=True))
-    return decode([seen[v] for v in distinct], call.type).take(rows)
+        texts = asker.texts(call, answers, asked)
+        seen.update((v, value(t, call.type)) for v, t in zip(asked, texts, strict=True))
+    return pa.array([seen[v] for v in distinct], call.type).take(rows)
 
 
 def _blank(values: Values) -> bool:
