@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 from types import ModuleType
@@ -14,8 +15,14 @@ import blendfusion as bf
 
 
 def modules() -> list[str]:
-    found = pkgutil.walk_packages(bf.__path__, prefix="blendfusion.")
-    return ["blendfusion", *sorted(module.name for module in found)]
+    """The names of our Python modules; compiled ones describe themselves in their ``.pyi``."""
+    found = [module.name for module in pkgutil.walk_packages(bf.__path__, prefix="blendfusion.")]
+    return [name for name in ("blendfusion", *sorted(found)) if _is_python(name)]
+
+
+def _is_python(name: str) -> bool:
+    spec = importlib.util.find_spec(name)
+    return spec is not None and (spec.origin or "").endswith(".py")
 
 
 @pytest.mark.parametrize("name", bf.__all__)
