@@ -36,11 +36,14 @@ class Execution:
         asker: Asker,
         workbench: Callable[[], Workbench],
         options: Options,
+        *,
+        adaptive: bool = True,
     ) -> None:
         self._context = context
         self._plan = plan
         self._rowwise = RowWise(asker, workbench)
         self._options = options
+        self._adaptive = adaptive
         self._serial = next(_serials)
         self._relations: dict[int, bytes] = {}
         self.counts: dict[int, Counts] = {stage.number: Counts() for stage in plan.stages}
@@ -66,7 +69,13 @@ class Execution:
         batches = (batch.to_pyarrow() for batch in frame.execute_stream())
         counts = self.counts[stage.number]
         return run(
-            stage.block, Chunks(batches, schema), self._rowwise, self._options, counts, eager=eager
+            stage.block,
+            Chunks(batches, schema),
+            self._rowwise,
+            self._options,
+            counts,
+            eager=eager,
+            adaptive=self._adaptive,
         )
 
     def source(self, stage: Stage) -> DataFrame:

@@ -8,6 +8,7 @@ from blendfusion.pipeline import Counts
 from blendfusion.planner.plan import Ask, asks
 from blendfusion.planner.show import limit_text, lines, names_of, shown
 from blendfusion.planner.stages import Stage
+from blendfusion.predicates import Seen
 from blendfusion.types import Usage
 
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 def explained(frame: Frame, *, analyze: bool, verbose: bool) -> str:
     """EXPLAIN's text: stages in the order in which they run, each from its output down to its scan.
 
-    Predicates stand in the order in which they are tried. With ``analyze`` the rows, values, tokens
+    Predicates stand in the order in which they are tried: as written, or after a run as learned, by
+    rank, the share of rows dropped per token. With ``analyze`` the rows, values, tokens
     and seconds of the frame's latest run stand beside the operators.
     """
     prepared = frame.prepared
@@ -62,12 +64,11 @@ def _stage(
             for a in new
         ]
 
+    order = counts.order if counts is not None and counts.order.seen else None
     predicates = []
-    for i, term in enumerate(block.where):
-        rows = ""
-        if counts is not None:
-            got, passed = counts.predicates[i] if counts.predicates else (0, 0)
-            rows = f"  [rows {got:,} → {passed:,}]"
+    for i in order.places if order is not None else range(len(block.where)):
+        term = block.where[i]
+        rows = "" if order is None else f"  {_seen(order.seen[i], ranked=len(block.where) > 1)}"
         predicates.append(f"filter {i + 1}: {shown(term, below)}{rows}")
         predicates += calls(asks(term))
     computed = [e for e in block.select if asks(e)]
@@ -87,6 +88,13 @@ def _stage(
     out.append("from DataFusion:")
     out += ["  " + line for line in lines(block.source, names)]
     return out
+
+
+def _seen(seen: Seen, *, ranked: bool) -> str:
+    text = f"rows {seen.rows_in:,} → {seen.rows_out:,}"
+    if ranked:
+        text += f", {seen.tokens_per_row:.1f} tokens a row, rank {seen.rank:.4f}"
+    return f"[{text}]"
 
 
 def _spent(task: object, trace: Trace | None) -> str:

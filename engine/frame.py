@@ -19,6 +19,8 @@ from blendfusion.execution import Execution, as_schema
 from blendfusion.explain import explained
 from blendfusion.pipeline import Counts
 from blendfusion.planner.driver import Rewrite, reason, rewrite
+from blendfusion.planner.not_in import is_null_aware
+from blendfusion.planner.rules import PREDICATE_ORDER
 from blendfusion.planner.stages import Staged, staged
 from blendfusion.progress import progress
 from blendfusion.stream import Stream
@@ -144,7 +146,8 @@ class Frame(DataFrame):
         except Exception as problem:  # DataFusion raises plain Exceptions here
             return Prepared(calls, reason=reason(problem))
         try:
-            rewritten = rewrite(data, off=self._session.rules_off)
+            null_aware = is_null_aware(text)
+            rewritten = rewrite(data, off=self._session.rules_off, null_aware=null_aware)
         except PlanError as problem:
             return Prepared(calls, reason=reason(problem))
         return Prepared(calls, staged(rewritten.root), rewritten.rewrites)
@@ -176,6 +179,7 @@ class Frame(DataFrame):
                     asker,
                     self._session.workbench_source(),
                     self._session.options,
+                    adaptive=PREDICATE_ORDER not in self._session.rules_off,
                 )
                 with closing(self._last.tables(eager=eager)) as tables:
                     for table in tables:

@@ -15,18 +15,21 @@ import pyarrow as pa
 from blendfusion.layouts import plain_batch, plain_schema
 from blendfusion.options import Options
 from blendfusion.planner.plan import Block
+from blendfusion.predicates import Order
 from blendfusion.rowwise import Rows, RowWise
 
 
 @dataclass(slots=True)
 class Counts:
-    """What a pipeline saw: rows in, rows out, and the rows that each predicate got and passed."""
+    """What a pipeline saw: rows in, rows out, and what became of its predicates."""
 
     rows_in: int = 0
+    passed: int = 0
+    """Rows that passed every predicate; a limit may keep fewer."""
     rows_out: int = 0
     chunks: int = 0
     seconds: float = 0.0
-    predicates: list[list[int]] = field(default_factory=list)
+    order: Order = field(default_factory=lambda: Order(0, adaptive=False))
 
 
 class Chunks:
@@ -71,28 +74,32 @@ def run(
     counts: Counts,
     *,
     eager: bool,
+    adaptive: bool = True,
 ) -> Generator[pa.Table, None, None]:
     """The block's output, chunk by chunk, in the order of its source; at least one chunk.
 
-    Chunks grow from small where the caller or a limit may end the work early; ``eager`` says that
-    the caller wants everything.
+    Chunks grow from small where the caller or a limit may end the work early, and where there is an
+    order of predicates to be learned (``adaptive``); ``eager`` says that the caller wants everything.
     """
-    counts.predicates = [[0, 0] for _ in block.where]
+    order = counts.order = Order(len(block.where), adaptive=adaptive)
+    learning = adaptive and len(block.where) > 1
     skip, need = block.offset, block.count
-    size = _first_size(block, options, eager)
+    size = _first_size(block, options, eager and not learning)
     empty = True
     while need is None or need > 0:
         table = source.take(size)
         if table is None:
             break
         start = perf_counter()
-        rows = _survivors(block, Rows(table), rowwise, counts)
+        rows = _survivors(block, Rows(table), rowwise, order)
+        order.revise()
         survivors = len(rows)
         rows = rows.slice(skip, len(rows) if need is None else need)
         skip -= min(skip, survivors)
         if need is not None:
             need -= len(rows)
         counts.rows_in += table.num_rows
+        counts.passed += survivors
         counts.rows_out += len(rows)
         counts.chunks += 1
         if len(rows):
@@ -117,21 +124,23 @@ def _first_size(block: Block, options: Options, eager: bool) -> int:
 def _next_size(size: int, skip: int, need: int | None, counts: Counts, options: Options) -> int:
     """Twice the last chunk; less if the pass rate so far says that less will do."""
     doubled = min(2 * size, options.chunk_rows)
-    passed = counts.predicates[-1][1] if counts.predicates else 0
+    passed = counts.passed
     if need is None or not passed:
         return doubled
     expected = -(-(skip + need) * counts.rows_in // passed)
     return max(1, min(doubled, expected))
 
 
-def _survivors(block: Block, rows: Rows, rowwise: RowWise, counts: Counts) -> Rows:
-    for i, (term, seen) in enumerate(zip(block.where, counts.predicates, strict=True)):
+def _survivors(block: Block, rows: Rows, rowwise: RowWise, order: Order) -> Rows:
+    for done, i in enumerate(order.places, start=1):
         if len(rows) == 0:
             break
-        seen[0] += len(rows)
-        later = (*block.where[i + 1 :], *block.select)
-        rows = rows.filter(rowwise.column(term, rows), later)
-        seen[1] += len(rows)
+        seen, before = order.seen[i], rowwise.asker.tokens
+        seen.rows_in += len(rows)
+        later = (*(block.where[j] for j in order.places[done:]), *block.select)
+        rows = rows.filter(rowwise.column(block.where[i], rows), later)
+        seen.rows_out += len(rows)
+        seen.tokens += rowwise.asker.tokens - before
     return rows
 
 

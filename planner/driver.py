@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from blendfusion.errors import PlanError
+from blendfusion.planner.not_in import with_nulls
 from blendfusion.planner.plan import Plan, Root, needs_model, read
 from blendfusion.planner.rules import RULES, Rule
 from blendfusion.planner.tree import expressions, subplans, transform
@@ -33,12 +34,15 @@ class Rewritten:
     rewrites: tuple[Rewrite, ...]
 
 
-def rewrite(data: bytes, *, off: Collection[str] = ()) -> Rewritten:
+def rewrite(data: bytes, *, off: Collection[str] = (), null_aware: bool = False) -> Rewritten:
     """Rewrite the Substrait plan ``data``; ``off`` names rules to leave out (required ones stay).
 
-    Raises PlanError for a plan that cannot be rewritten.
+    ``null_aware``: its anti joins come from NOT IN. Raises PlanError for a plan that cannot be
+    rewritten.
     """
     root = read(data)
+    if null_aware:
+        root = Root(with_nulls(root.plan), root.names)
     rules = [rule for rule in RULES if rule.required or rule.name not in off]
     fired = {rule.name: 0 for rule in rules}
     seconds = {rule.name: 0.0 for rule in rules}

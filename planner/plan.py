@@ -559,15 +559,15 @@ def _keys_once(body: Message, exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
 
     Its Substrait repeats a key for every grouping set in which it stands.
     """
-    n = len(body.grouping_expressions)  # type: ignore[attr-defined]
+    n = len(body.grouping_expressions)
     keys = exprs[len(exprs) - n :]
     distinct = tuple(dict.fromkeys(keys))
-    for grouping in body.groupings:  # type: ignore[attr-defined]
+    for grouping in body.groupings:
         # DataFusion writes the keys here too, in a field that Substrait has retired.
         grouping.DiscardUnknownFields()
         references = [distinct.index(keys[i]) for i in grouping.expression_references]
         grouping.expression_references[:] = references
-    del body.grouping_expressions[len(distinct) :]  # type: ignore[attr-defined]
+    del body.grouping_expressions[len(distinct) :]
     return (*exprs[: len(exprs) - n], *distinct)
 
 

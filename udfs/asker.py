@@ -39,6 +39,8 @@ class Asker:
         self.model = model
         self.observer = observer
         self.on_error = on_error
+        self.tokens = 0
+        """Tokens evaluated and generated so far."""
         self.error: Exception | None = None
         """What a call raised inside DataFusion, which passes on only its text."""
         self._values: dict[Call, dict[Values, object]] = {}
@@ -73,6 +75,7 @@ class Asker:
         start = perf_counter()
         answers = self.model.answer(task, values)
         self.observer.batch(task, values, answers, perf_counter() - start)
+        self.tokens += sum(a.usage.evaluated_tokens + a.usage.completion_tokens for a in answers)
         into.update(zip(values, answers, strict=True))
 
     def texts(

@@ -43,12 +43,16 @@ RULES: tuple[Rule, ...] = (
     Rule("prune_columns", prune_columns),  # last: only then is it clear what a block must carry
 )
 
+PREDICATE_ORDER = "predicate_order"
+"""Not a rule of plans: the order in which a block tries its predicates is learned while it runs.
+It has a name here so that it can be switched off like the rules."""
+
 
 def checked_names(text: str) -> tuple[str, ...]:
     """The rules named in ``text``, separated by commas. Raises OptionError for a name that is none
     or that cannot be switched off."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
-    free = [rule.name for rule in RULES if not rule.required]
+    free = [*(rule.name for rule in RULES if not rule.required), PREDICATE_ORDER]
     for name in names:
         if name not in free:
             raise OptionError(f"no rule '{name}' to switch off", hint=close_matches(name, free))

@@ -96,7 +96,8 @@ def test_no_more_values_than_the_ideal_are_asked(
     title: str, planned: Counted, plain: Counted
 ) -> None:
     sql, ideal = PROBES[title]
-    assert planned.asked(sql) == ideal
+    # Fewer can do: predicates are reordered as their pass rates show.
+    assert 0 < planned.asked(sql) <= ideal
     if "bare limit" not in title:
         assert unordered(planned.rows(sql)) == unordered(plain.rows(sql))
 
