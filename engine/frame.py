@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from blendfusion.session import Session
+    from blendfusion.udfs.asker import Asker
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,33 +167,44 @@ class Frame(DataFrame):
 
     def _tables(self, *, eager: bool) -> Generator[pa.Table, None, None]:
         """The result as tables of this frame's schema; at least one."""
-        prepared = self.prepared
         schema = self.schema()
         reporter = progress(self._session.options.progress)
         self._trace = trace = Trace(reporter)
         asker = self._session.asker(trace)
         with reporter:
-            if prepared.staged is not None:
-                self._last = Execution(
-                    self._session,
-                    prepared.staged,
-                    asker,
-                    self._session.workbench_source(),
-                    self._session.options,
-                    adaptive=PREDICATE_ORDER not in self._session.rules_off,
-                )
-                with closing(self._last.tables(eager=eager)) as tables:
-                    for table in tables:
-                        yield as_schema(table, schema)
-            else:
-                self._last = None
-                with self._session.answering(asker), binding(prepared.calls, asker):
-                    yield schema.empty_table()
-                    for batch in self._plain_batches(asker):
-                        yield as_schema(pa.Table.from_batches([batch]), schema)
+            try:
+                yield from self._staged_tables(asker, schema, eager=eager)
+            except PlanError as problem:
+                # DataFusion refused a stage: nothing is lost, what was answered is in the cache.
+                self.prepared = replace(self.prepared, staged=None, reason=reason(problem))
+            if self.prepared.staged is None:
+                yield from self._plain_tables(asker, schema)
         trace.warn()
 
-    def _plain_batches(self, asker: Any) -> Iterator[pa.RecordBatch]:
+    def _staged_tables(self, asker: Asker, schema: pa.Schema, *, eager: bool) -> Iterator[pa.Table]:
+        """The result by the staged plan; nothing without one. PlanError comes before any table."""
+        self._last = None
+        if self.prepared.staged is None:
+            return
+        self._last = Execution(
+            self._session,
+            self.prepared.staged,
+            asker,
+            self._session.workbench_source(),
+            self._session.options,
+            adaptive=PREDICATE_ORDER not in self._session.rules_off,
+        )
+        with closing(self._last.tables(eager=eager)) as tables:
+            for table in tables:
+                yield as_schema(table, schema)
+
+    def _plain_tables(self, asker: Asker, schema: pa.Schema) -> Iterator[pa.Table]:
+        with self._session.answering(asker), binding(self.prepared.calls, asker):
+            yield schema.empty_table()
+            for batch in self._plain_batches(asker):
+                yield as_schema(pa.Table.from_batches([batch]), schema)
+
+    def _plain_batches(self, asker: Asker) -> Iterator[pa.RecordBatch]:
         try:
             for batch in DataFrame.execute_stream(self):
                 yield batch.to_pyarrow()
