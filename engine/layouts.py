@@ -37,6 +37,8 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 
 def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """``batch`` in the layouts of ``schema``, by position."""
+    if batch.schema.equals(schema):
+        return batch
     columns = [
         column if column.type == field.type else column.cast(field.type)
         for column, field in zip(batch.columns, schema, strict=True)

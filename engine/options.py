@@ -18,7 +18,7 @@ class Options:
 
     Planning and execution
         planner: False runs every query with the plain functions (same answers, not minimal).
-        chunk_rows: most rows of one chunk of a pipeline.
+        chunk_rows: most rows of one chunk of a pipeline (a chunk is bounded in bytes, too).
         first_chunk_rows: rows of the first chunk where a LIMIT may end the work early;
             chunks double from there.
         on_error: what a value without a valid answer becomes: NULL, or an error.
@@ -40,7 +40,7 @@ class Options:
     """
 
     planner: bool = True
-    chunk_rows: int = 262_144
+    chunk_rows: int = 1_048_576
     first_chunk_rows: int = 16
     on_error: OnError = "null"
     progress: Progress = "auto"

@@ -18,6 +18,9 @@ from blendfusion.planner.plan import Block
 from blendfusion.predicates import Order
 from blendfusion.rowwise import Rows, RowWise
 
+CHUNK_BYTES = 128 * 1024 * 1024
+"""A chunk is held in memory as a whole, and some of its columns once more."""
+
 
 @dataclass(slots=True)
 class Counts:
@@ -44,10 +47,13 @@ class Chunks:
         self._rest: pa.RecordBatch | None = None
 
     def take(self, n: int) -> pa.Table | None:
-        """The next ``n`` rows (fewer at the end), without copying; None if there are none left."""
+        """The next ``n`` rows, without copying; None if there are none left.
+
+        Fewer at the end, and where they hold more than ``CHUNK_BYTES``.
+        """
         parts: list[pa.RecordBatch] = []
-        missing = n
-        while missing > 0:
+        missing, room = n, CHUNK_BYTES
+        while missing > 0 and room > 0:
             batch = self._rest if self._rest is not None else next(self._batches, None)
             self._rest = None
             if batch is None:
@@ -57,6 +63,7 @@ class Chunks:
                 batch = batch.slice(0, missing)
             parts.append(batch)
             missing -= batch.num_rows
+            room -= batch.nbytes
         if missing == n:
             return None
         return pa.Table.from_batches(parts, self._schema)
@@ -81,6 +88,7 @@ def run(
     Chunks grow from small where the caller or a limit may end the work early, and where there is an
     order of predicates to be learned (``adaptive``); ``eager`` says that the caller wants everything.
     """
+    rowwise.rehearse((*block.where, *block.select), source.empty())
     order = counts.order = Order(len(block.where), adaptive=adaptive)
     learning = adaptive and len(block.where) > 1
     skip, need = block.offset, block.count

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.planner.plan import (
     Ask,
     Expr,
@@ -28,6 +29,9 @@ from blendfusion.planner.plan import (
 from blendfusion.udfs.asker import Asker
 from blendfusion.udfs.evaluate import evaluate
 from blendfusion.workbench import Workbench
+
+_GATES = ("and", "or", "if_then", "coalesce")
+"""Expressions whose parts are evaluated only where they matter."""
 
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 
@@ -106,6 +110,27 @@ class RowWise:
             values = self.workbench().columns(cheap, rows.table)
             rows.known.update(zip(cheap, values, strict=True))
         return [self.column(e, rows) for e in exprs]
+
+    def rehearse(self, exprs: Sequence[Expr], empty: pa.Table) -> None:
+        """Evaluate every part of the expressions on no rows: what DataFusion cannot do with a chunk
+        shows before a model is asked. Raises PlanError."""
+        rows = Rows(empty)
+        try:
+            for expr in exprs:
+                self._rehearse(expr, rows)
+        except BlendFusionError:
+            raise
+        except Exception as problem:  # DataFusion raises plain Exceptions
+            raise PlanError(
+                f"DataFusion cannot evaluate an expression alone: {problem}"
+            ) from problem
+
+    def _rehearse(self, expr: Expr, rows: Rows) -> None:
+        if isinstance(expr, Node) and needs_model(expr) and expr.name in _GATES:
+            for child in expr.children:
+                self._rehearse(child, rows)
+        else:
+            self.column(expr, rows)
 
     def _argument(self, expr: Expr, rows: Rows) -> Column:
         # DataFusion casts arguments to plain text; a text column of another layout needs no plan.

@@ -76,6 +76,15 @@ struct Text {
     uint64_t hash;
 };
 
+constexpr uint64_t kNullHash = 0x5851F42D4C957F2Dull;
+
+Text text_at(const Chunk& chunk, int64_t at) {
+    if (chunk.validity && !(chunk.validity[at >> 3] >> (at & 7) & 1)) return {nullptr, -1, kNullHash};
+    const char* data = chunk.data + chunk.offsets[at];
+    int64_t size = chunk.offsets[at + 1] - chunk.offsets[at];
+    return {data, size, hash_text(data, static_cast<size_t>(size))};
+}
+
 class Table {
 public:
     Table() : slots_(1024, -1) {}
@@ -118,24 +127,20 @@ private:
     std::vector<Text> texts_;
 };
 
-constexpr uint64_t kNullHash = 0x5851F42D4C957F2Dull;
+// Rows whose hashes are computed before any is looked up, so that the look-ups overlap in memory.
+constexpr int64_t kBlock = 256;
 
 // Numbers rows [begin, end) of the column into codes[begin, end).
 void number_rows(const std::vector<Chunk>& chunks, int64_t begin, int64_t end, int32_t* codes,
                  Table& table) {
+    Text block[kBlock];
     int64_t row = 0;
     for (const Chunk& chunk : chunks) {
-        int64_t from = std::max(begin - row, int64_t{0});
         int64_t to = std::min(end - row, chunk.length);
-        for (int64_t i = from; i < to; ++i) {
-            int64_t at = chunk.offset + i;
-            Text text{nullptr, -1, kNullHash};
-            if (!chunk.validity || (chunk.validity[at >> 3] >> (at & 7) & 1)) {
-                text.data = chunk.data + chunk.offsets[at];
-                text.size = chunk.offsets[at + 1] - chunk.offsets[at];
-                text.hash = hash_text(text.data, static_cast<size_t>(text.size));
-            }
-            codes[row + i] = table.number(text);
+        for (int64_t i = std::max(begin - row, int64_t{0}); i < to; i += kBlock) {
+            int64_t n = std::min(kBlock, to - i);
+            for (int64_t k = 0; k < n; ++k) block[k] = text_at(chunk, chunk.offset + i + k);
+            for (int64_t k = 0; k < n; ++k) codes[row + i + k] = table.number(block[k]);
         }
         row += chunk.length;
     }
