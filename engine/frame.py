@@ -57,7 +57,9 @@ def _verb(
     """A method of DataFrame that builds another, building a Frame."""
 
     def verb(self: Frame, /, *args: P.args, **kwargs: P.kwargs) -> Frame:
-        return Frame(inherited(self, *args, **kwargs).df, self._session)
+        made = inherited(self, *args, **kwargs)
+        # select_exprs gives DataFusion's inner frame, whatever its annotation says.
+        return Frame(getattr(made, "df", made), self._session)
 
     return update_wrapper(verb, inherited)
 

@@ -243,6 +243,7 @@ class Session(SessionContext):
             raise understood(problem, self, name) from problem
 
     sql_with_options = _source(SessionContext.sql_with_options)  # type: ignore[arg-type]
+    execute_logical_plan = _source(SessionContext.execute_logical_plan)
     create_dataframe = _source(SessionContext.create_dataframe)
     create_dataframe_from_logical_plan = _source(SessionContext.create_dataframe_from_logical_plan)
     from_pylist = _source(SessionContext.from_pylist)
