@@ -66,6 +66,6 @@ def prior(scores: Sequence[Scores]) -> Scores:
     return np.asarray((content_free + bank) / 2, dtype=np.float64)
 
 
-def column_prior(scores: Sequence[Scores]) -> Scores:
-    """The prior of one fork from the log probabilities of the values asked together."""
+def mean(scores: Sequence[Scores]) -> Scores:
+    """The mean log probabilities: of the values asked together, or of content-free inputs."""
     return np.asarray(np.stack(scores).mean(axis=0), dtype=np.float64)

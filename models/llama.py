@@ -30,7 +30,7 @@ from blendfusion.models.llama_context import SEQUENCES, LlamaContext, check_gguf
 from blendfusion.models.model import Values
 from blendfusion.models.options_tree import Fork, Scores, build, forks, log_softmax
 from blendfusion.models.prompt import PROMPT_VERSION, render
-from blendfusion.models.slots import Spent, run
+from blendfusion.models.slots import Spent, Step, run
 from blendfusion.models.template import Layout, Piece, chat, plain
 from blendfusion.options import Options
 from blendfusion.types import Answer, ModelInfo, Task, Usage
@@ -248,8 +248,11 @@ class _Asking:
             tokens += self._context.tokenize(piece.text, special=piece.special, start=begins)
         return tuple(tokens)
 
-    def _run(self, rows: Sequence[tuple[int, ...]], step: Any, reserve: int) -> None:
-        slots = 1 if self._opened.alone else SEQUENCES - 1
+    def _run(
+        self, rows: Sequence[tuple[int, ...]], step: Step, reserve: int, slots: int | None = None
+    ) -> None:
+        if slots is None:
+            slots = 1 if self._opened.alone else SEQUENCES - 1
         spent = run(self._context, len(self._prefix), rows, step, reserve=reserve, slots=slots)
         self._spent.calls += spent.calls
         self._spent.tokens += spent.tokens
@@ -306,31 +309,42 @@ class _Asking:
         """The prior of every fork, in the order of ``forks``."""
         if self._options.calibration == "none":
             return [np.zeros(len(fork.tokens)) for fork in forks(self._root)]
-        if self._options.calibration == "column":
-            return self._mean_scores(rows, calibrate.column_prior)
         remembered = self._opened.priors
         if self._task not in remembered:
             if len(remembered) >= _REMEMBERED_TASKS:
                 remembered.pop(next(iter(remembered)))
-            probes = [self._row(values) for values in calibrate.probes(self._task)]
-            remembered[self._task] = self._mean_scores(probes, calibrate.prior)
-        return remembered[self._task]
-
-    def _mean_scores(self, rows: Sequence[tuple[int, ...]], mean: Any) -> list[Scores]:
-        """``mean`` of the rows' scores at every fork, each fork asked behind its own path."""
-        found: list[Scores] = []
-        for fork in forks(self._root):
-            scores: list[Scores] = [np.empty(0)] * len(rows)
-
-            def step(
-                row: int, logits: Any, fork: Fork = fork, scores: list[Scores] = scores
-            ) -> Sequence[int]:
-                scores[row] = fork.scores(logits)
-                return ()
-
-            self._run([(*row, *fork.path) for row in rows], step, 0)
-            found.append(mean(scores))
+            remembered[self._task] = self._task_priors()
+        found = remembered[self._task]
+        if self._options.calibration == "column":
+            scores = self._scores([(row, self._root) for row in rows])
+            return [calibrate.mean(scores), *found[1:]]
         return found
+
+    def _task_priors(self) -> list[Scores]:
+        """The full prior where all options part; content-free inputs alone further down."""
+        root, *below = forks(self._root)
+        probes = [self._row(values) for values in calibrate.probes(self._task)]
+        few = probes[: len(calibrate.CONTENT_FREE)]
+        scores = self._scores(
+            [(row, root) for row in probes] + [(row, fork) for fork in below for row in few]
+        )
+        found = [calibrate.prior(scores[: len(probes)])]
+        for start in range(len(probes), len(scores), len(few)):
+            found.append(calibrate.mean(scores[start : start + len(few)]))
+        return found
+
+    def _scores(self, asked: Sequence[tuple[tuple[int, ...], Fork]]) -> list[Scores]:
+        """The scores of rows at forks. Batched always: what is batched here is fixed."""
+        order = sorted(range(len(asked)), key=lambda place: asked[place][0] + asked[place][1].path)
+        scores: list[Scores] = [np.empty(0)] * len(asked)
+
+        def step(row: int, logits: Any) -> Sequence[int]:
+            scores[order[row]] = asked[order[row]][1].scores(logits)
+            return ()
+
+        rows = [(*asked[place][0], *asked[place][1].path) for place in order]
+        self._run(rows, step, 0, slots=SEQUENCES - 1)
+        return scores
 
     # -- open patterns -----------------------------------------------------------------------
 

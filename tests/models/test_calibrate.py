@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from blendfusion.models.calibrate import BANK, CONTENT_FREE, column_prior, prior, probes
+from blendfusion.models.calibrate import BANK, CONTENT_FREE, mean, prior, probes
 from blendfusion.types import Constraint, Task
 
 
@@ -29,7 +29,7 @@ def test_content_free_inputs_and_the_bank_weigh_the_same():
 
 
 def test_the_prior_of_a_column_is_the_mean_over_its_values():
-    assert column_prior([np.array([-1.0, -3.0]), np.array([-3.0, -1.0])]).tolist() == [-2.0, -2.0]
+    assert mean([np.array([-1.0, -3.0]), np.array([-3.0, -1.0])]).tolist() == [-2.0, -2.0]
 
 
 def test_the_bank_is_varied():
