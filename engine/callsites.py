@@ -122,7 +122,9 @@ def _argument(sql: str, tokens: Sequence[Token], site: Site) -> None:
     if len(tokens) > 1 and tokens[1].token_type == TokenType.FARROW:
         name = tokens[0].text.lower()
         if name in site.named:
-            raise ArgumentError(f"{site.ingredient.name}: '{name}' is given twice")
+            raise ArgumentError(
+                f"{site.ingredient.name}: '{name}' is given twice", hint="Give it once."
+            )
         found = _Literals(tokens[2:]).whole()
         if found is None:
             raise ArgumentError(

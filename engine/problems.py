@@ -54,21 +54,26 @@ def _table(text: str, context: SessionContext, query: str) -> QueryError | None:
 
 
 def _column(text: str, context: SessionContext, query: str) -> QueryError | None:
-    found = re.search(r"No field named (.+?)\.(?: Valid fields are (.+?)\.)?(?:\s|$)", text)
+    found = re.search(r"No field named (.+?)\.(?:\s|$)", text)
     if not found:
         return None
     name = found[1].strip("'\"")
-    valid = [f.strip().strip("'\"") for f in (found[2] or "").split(", ") if f.strip()]
-    short = {v.split(".")[-1]: v for v in valid}
-    hint = close_matches(name.split(".")[-1], short) or None
+    listed = re.search(r"Valid fields are (.+?)\.(?:\s|$)", text)
+    valid = [f.strip().strip("'\"") for f in (listed[1] if listed else "").split(", ")]
+    columns = [v.split(".")[-1] for v in valid if v and readable(v) == v]
+    hint = close_matches(name.split(".")[-1], columns) or "No column can be named here."
     return QueryError(f"unknown column '{name}'", hint=hint)
 
 
 def _syntax(text: str, context: SessionContext, query: str) -> QueryError | None:
-    found = re.search(r"sql parser error: (.+?) at Line: (\d+), Column: (\d+)", text, re.DOTALL)
+    found = re.search(
+        r'SQL error: \w+\("(.+?)(?: at Line: (\d+), Column: \d+)?"\)', text, re.DOTALL
+    )
     if not found:
         return None
-    message, line, column = readable(found[1]), int(found[2]), int(found[3])
-    lines = query.splitlines()
-    hint = f"See {lines[line - 1].strip()!r}." if 0 < line <= len(lines) else None
-    return QueryError(f"SQL syntax: {message} (line {line}, near column {column})", hint=hint)
+    # The column is that of the text with calls replaced, so only the line is worth telling.
+    message, lines = readable(found[1]), query.strip().splitlines()
+    number = int(found[2]) if found[2] else len(lines)
+    place = lines[number - 1].strip() if 0 < number <= len(lines) else ""
+    message = message[:1].lower() + message[1:].replace("found: EOF", "found the end of the query")
+    return QueryError(f"SQL syntax on line {number}: {message}", hint=f"See {place!r}.")
