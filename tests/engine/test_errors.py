@@ -1,0 +1,67 @@
+"""Every error of a user's, as a page: raised before any model call, names the place and a remedy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from golden import FOLDER, check
+
+import blendfusion as bf
+
+REVIEWS = pa.table({"id": [1, 2], "text": ["fine", "poor"], "stars": [5, 1]})
+
+
+def _said(error: bf.BlendFusionError) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+@pytest.mark.parametrize("page", ["queries", "arguments"])
+def test_a_wrong_query_is_explained_before_any_model_call(page: str, update_golden: bool) -> None:
+    model = bf.ScriptedModel(lambda call: True)
+
+    def comes_out(sql: str) -> str:
+        session = bf.connect(model, progress="off")
+        session.from_arrow(REVIEWS, name="reviews")
+        try:
+            session.sql(sql)
+        except bf.BlendFusionError as error:
+            return _said(error)
+        return "no error"
+
+    check(FOLDER / "errors" / f"{page}.txt", comes_out, update=update_golden)
+    assert model.calls == []
+
+
+def test_a_model_that_cannot_be_had_is_explained(
+    update_golden: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken.gguf").write_bytes(b"not a model")
+    monkeypatch.chdir(tmp_path)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "BLENDFUSION_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+
+    def ask(spec: str) -> None:
+        session = bf.connect(spec, progress="off", timeout_seconds=2.0, on_error="raise")
+        session.from_arrow(REVIEWS, name="reviews")
+        session.sql("SELECT id FROM reviews WHERE llm_filter('Is it good?', text)").collect()
+
+    def comes_out(spec: str) -> str:
+        with pytest.raises(bf.BlendFusionError) as raised:
+            ask(spec)
+        return _said(raised.value).replace(str(tmp_path), "<folder>")
+
+    check(FOLDER / "errors" / "models.txt", comes_out, update=update_golden)
+
+
+def test_an_unknown_option_is_explained() -> None:
+    with pytest.raises(bf.OptionError, match=r"unknown option 'chunk_row'\nHint: Did you mean"):
+        bf.connect("auto", chunk_row=3)
+
+
+def test_the_table_method_explains_too() -> None:
+    session = bf.connect(bf.ScriptedModel(lambda call: True), progress="off")
+    session.from_arrow(REVIEWS, name="reviews")
+    with pytest.raises(bf.QueryError, match="Did you mean 'reviews'"):
+        session.table("review")
