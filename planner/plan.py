@@ -499,6 +499,10 @@ class _Reader:
             if emit is not None:
                 columns = tuple(columns[i] for i in emit)
             return Rel("project", b"", inputs, columns, len(columns))
+        if kind == "join" and not body.HasField("expression"):
+            # An uncorrelated EXISTS: DataFusion writes no condition, and refuses to read none.
+            body.expression.SetInParent()
+            exprs = (boolean_literal(True),)
         rel = Rel(kind, _bytes(message), inputs, exprs, _width(kind, body, inputs))
         if emit is None:
             return rel
