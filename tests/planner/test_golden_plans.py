@@ -1,0 +1,52 @@
+"""A page a rule: what plans look like, and how many values they ask."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from golden import FOLDER, check, pages
+from scripts import Counted, hashed, tuples, unordered
+
+from blendfusion.planner.rules import RULES
+
+N = 40
+T = pa.table(
+    {"id": range(N), "k": [i % 4 for i in range(N)], "x": [f"v{i % 20}" for i in range(N)]}
+)
+U = pa.table({"uid": range(6), "y": ["a", "c", "b", "c", None, "a"]})
+
+
+@pytest.fixture
+def sessions(tmp_path: Path) -> list[Counted]:
+    pq.write_table(T, tmp_path / "files.parquet")
+    made = [Counted(hashed), Counted(hashed, planner=False)]
+    for db in made:
+        db.add("t", T).add("u", U)
+        db.session.register_parquet("files", str(tmp_path / "files.parquet"))
+    return made
+
+
+@pytest.mark.parametrize("page", pages("plans"), ids=lambda page: page.stem)
+def test_plans_look_like_their_page(
+    page: Path, sessions: list[Counted], update_golden: bool
+) -> None:
+    planned, plain = sessions
+
+    def comes_out(sql: str) -> str:
+        frame = planned.session.sql(sql)
+        text = frame.explain_text()
+        rows = unordered(tuples(frame.to_arrow_table()))
+        if "LIMIT" not in sql or "ORDER BY" in sql:
+            assert rows == unordered(plain.rows(sql))
+        return f"{text}\nvalues asked: {planned.asked(sql)}"
+
+    check(page, comes_out, update=update_golden)
+
+
+def test_every_rule_has_a_page() -> None:
+    named = {rule.name for rule in RULES if rule.name != "predicate_order"}
+    assert named <= {page.stem for page in pages("plans")}
+    assert (FOLDER / "plans").is_dir()
