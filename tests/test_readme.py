@@ -18,6 +18,7 @@ import pytest
 
 from blendfusion.cli import main
 from blendfusion.models.packaged import packaged_weights
+from blendfusion.udfs import define
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -92,7 +93,11 @@ def python_of(given: str) -> str:
 
 
 @pytest.mark.parametrize("page", pages_with("python"), ids=lambda page: page.name)
-def test_python_sessions_print_what_is_shown(page: Path, update_golden: bool) -> None:
+def test_python_sessions_print_what_is_shown(
+    page: Path, update_golden: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # An ingredient that a page defines is known to the process: other tests shall not meet it.
+    monkeypatch.setattr(define, "_defined", dict(define._defined))
     names: dict[str, Any] = {"__name__": "__session__"}
 
     def run(given: str) -> str:
