@@ -1,0 +1,117 @@
+"""Binding a call: its literals are checked where it stands, and equal calls are equal."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import blendfusion as bf
+from blendfusion.types import Constraint
+from blendfusion.udfs import INGREDIENTS
+from blendfusion.udfs.call import Call
+from blendfusion.udfs.ingredient import RETURNS, Constant, Ingredient, Value, arrow_type, bind
+from blendfusion.udfs.llm_classify import LLM_CLASSIFY
+from blendfusion.udfs.llm_map import LLM_MAP
+
+X = Value("x")
+
+
+def mapped(*values: Value, **named: object) -> Call:
+    return bind(LLM_MAP, [Constant("What?"), *(values or (X,))], dict(named))  # type: ignore[arg-type]
+
+
+def test_equal_calls_are_equal_and_share_a_name() -> None:
+    assert mapped() == mapped()
+    assert mapped().name == mapped().name
+    assert hash(mapped()) == hash(mapped())
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        mapped(Value("y")),
+        mapped(X, X),
+        mapped(returns="int"),
+        mapped(regex="[a-z]"),
+        mapped(options=["a", "b"]),
+        mapped(options=["b", "a"]),
+        mapped(on_error="raise"),
+        mapped(examples=[["a", "b"]]),
+        bind(LLM_MAP, [Constant("Which?"), X], {}),
+        bind(LLM_MAP, [Constant("What?"), X], {}, context=Constraint("integer")),
+    ],
+)
+def test_what_changes_answers_changes_the_name(other: Call) -> None:
+    assert other != mapped()
+    assert other.name != mapped().name
+
+
+@pytest.mark.parametrize("name", RETURNS)
+def test_every_name_of_a_type_gives_its_arrow_type(name: str) -> None:
+    assert mapped(returns=name).type == arrow_type(RETURNS[name])
+    assert mapped(returns=name.upper()).type == arrow_type(RETURNS[name])
+
+
+def test_labels_may_be_named_or_stand_last() -> None:
+    last = bind(LLM_CLASSIFY, [X, Constant(["a", "b"])], {})
+    named = bind(LLM_CLASSIFY, [X], {"labels": ["a", "b"]})
+    assert last == named
+    assert last.task.constraint == Constraint("choice", options=("a", "b"))
+
+
+def test_numbers_as_options_are_texts() -> None:
+    assert mapped(options=[1, 2.5]).task.constraint.options == ("1", "2.5")
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"options": []},
+        {"options": "a"},
+        {"options": ["a", True]},
+        {"options": ["a", "a"]},
+        {"options": ["a", ""]},
+        {"options": ["a"], "regex": "a"},
+        {"regex": "("},
+        {"regex": 3},
+        {"regex": r"(a)\1"},
+        {"returns": "integr"},
+        {"returns": 3},
+        {"examples": "a"},
+        {"examples": [["a"]]},
+        {"examples": [["a", "b", "c"]]},
+        {"on_error": "ignore"},
+        {"labells": ["a"]},
+    ],
+)
+def test_a_wrong_option_is_an_error_with_a_hint(named: dict[str, object]) -> None:
+    with pytest.raises(bf.ArgumentError, match=r"^llm_map: .*\nHint: "):
+        mapped(**named)
+
+
+@pytest.mark.parametrize("ingredient", INGREDIENTS, ids=lambda i: i.name)
+def test_every_ingredient_refuses_a_call_without_arguments(ingredient: Ingredient) -> None:
+    with pytest.raises(bf.ArgumentError, match=f"^{ingredient.name}: "):
+        bind(ingredient, [], {})
+
+
+@pytest.mark.parametrize("ingredient", INGREDIENTS, ids=lambda i: i.name)
+def test_every_ingredient_says_what_it_is(ingredient: Ingredient) -> None:
+    assert ingredient.summary
+    assert ingredient.signature.startswith(ingredient.name + "(")
+    assert callable(getattr(bf, ingredient.name))
+
+
+def test_a_users_ingredient_may_not_take_a_name_of_ours() -> None:
+    with pytest.raises(bf.ArgumentError, match="is an ingredient of BlendFusion"):
+        bf.ingredient(lambda model, x: x, name="llm_map")
+
+
+def test_placeholders_may_name_values_in_any_case() -> None:
+    assert bind(LLM_MAP, [Constant("Is {X} good?"), X], {}).task.question == "Is {X} good?"
+    with pytest.raises(bf.ArgumentError, match=r"refers to \{y\}"):
+        bind(LLM_MAP, [Constant("Is {y} good?"), X], {})
+
+
+def test_types_are_arrow_types() -> None:
+    assert mapped(returns="list[date]").type == pa.list_(pa.date32())
