@@ -9,6 +9,7 @@ from blendfusion.planner.plan import Ask, asks
 from blendfusion.planner.show import limit_text, lines, names_of, shown
 from blendfusion.planner.stages import Stage
 from blendfusion.predicates import Seen
+from blendfusion.progress import counted
 from blendfusion.types import Usage
 
 if TYPE_CHECKING:
@@ -105,12 +106,12 @@ def _spent(task: object, trace: Trace | None) -> str:
 
 
 def _usage(usage: Usage) -> str:
-    parts = [f"{usage.values:,} value{'' if usage.values == 1 else 's'} asked"]
+    parts = [f"{counted(usage.values, 'value')} asked"]
     if usage.cached:
         parts.append(f"{usage.cached:,} cached")
     if usage.failed:
         parts.append(f"{usage.failed:,} failed")
     parts.append(f"{usage.evaluated_tokens:,} of {usage.prompt_tokens:,} prompt tokens evaluated")
-    parts.append(f"{usage.completion_tokens:,} completion tokens")
+    parts.append(counted(usage.completion_tokens, "completion token"))
     parts.append(f"{usage.seconds:.2f} s")
     return ", ".join(parts)

@@ -122,16 +122,21 @@ def spent(usage: Usage) -> str:
     """
     if not usage.values and not usage.cached:
         return "asked nothing"
-    asked = f"asked {_counted(usage.values, 'value')} in {_counted(usage.calls, 'call')}"
+    asked = f"asked {counted(usage.values, 'value')} in {counted(usage.calls, 'call')}"
     if usage.cached:
         asked += f", {usage.cached:,} more from the cache"
     if usage.failed:
         asked += f", {usage.failed:,} failed"
     tokens = usage.evaluated_tokens + usage.completion_tokens
-    return f"{asked} · {_counted(tokens, 'token')} · {usage.seconds:.1f} s"
+    return f"{asked} · {counted(tokens, 'token')} · {usage.seconds:.1f} s"
 
 
-def _counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "value"), counted(1200, "value")
+    ('1 value', '1,200 values')
+    """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 

@@ -10,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec
 
 import pyarrow as pa
 from datafusion import (
+    AggregateUDF,
     DataFrame,
     RuntimeEnvBuilder,
     ScalarUDF,
@@ -34,6 +35,7 @@ from blendfusion.udfs.asker import Asker
 from blendfusion.udfs.call import Call, readable
 from blendfusion.udfs.define import known_ingredients
 from blendfusion.udfs.functions import aggregate_function, scalar_function
+from blendfusion.udfs.ingredient import Ingredient
 from blendfusion.workbench import Workbench
 
 P = ParamSpec("P")
@@ -76,6 +78,7 @@ class Session(SessionContext):
         if model is not None and model != "auto":
             self._load()
         self._functions: list[ScalarUDF] = []
+        self._own_names: set[str] = set()
         self._registered: set[str] = set()
         self._answering: Asker | None = None
         hidden = Catalog.memory_catalog()
@@ -151,7 +154,7 @@ class Session(SessionContext):
         param_values: dict[str, Any] | None,
         named_params: dict[str, Any],
     ) -> Frame:
-        ready = typed(query, known_ingredients())
+        ready = typed(query, self._ingredients())
         for call in ready.calls:
             self._register(call)
         try:
@@ -159,6 +162,10 @@ class Session(SessionContext):
         except Exception as problem:
             raise understood(problem, self, query) from problem
         return self._named(Frame(planned.df, self), ready.written)
+
+    def _ingredients(self) -> dict[str, Ingredient]:
+        """The ingredients by name; a function that the user registered here goes before them."""
+        return {n: i for n, i in known_ingredients().items() if n not in self._own_names}
 
     def _named(self, frame: Frame, written: Mapping[str, str]) -> Frame:
         """The frame with the columns of unnamed calls called as the user wrote them."""
@@ -231,6 +238,11 @@ class Session(SessionContext):
     def register_udf(self, udf: ScalarUDF) -> None:
         super().register_udf(udf)
         self._functions.append(udf)
+        self._own_names.add(udf.name)
+
+    def register_udaf(self, udaf: AggregateUDF) -> None:
+        super().register_udaf(udaf)
+        self._own_names.add(udaf.name)
 
     def catalog_names(self) -> set[str]:
         return super().catalog_names() - {STAGE_CATALOG}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import warnings
 from collections.abc import Sequence
@@ -114,7 +115,7 @@ class Trace:
         warnings.warn(
             f"{len(failed)} value(s) got no valid answer and are NULL. First: {shown}",
             AnswerWarning,
-            stacklevel=4,
+            stacklevel=_level_of_caller(),
         )
 
     def __repr__(self) -> str:
@@ -124,3 +125,13 @@ class Trace:
             f"prompt_tokens={u.prompt_tokens}, evaluated_tokens={u.evaluated_tokens}, "
             f"completion_tokens={u.completion_tokens}, seconds={u.seconds:.2f})"
         )
+
+
+def _level_of_caller() -> int:
+    """How far up the stack, from the function that calls this one, code is not BlendFusion's."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
+        "blendfusion"
+    ):
+        level, frame = level + 1, frame.f_back
+    return level

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from blendfusion.types import Constraint
 
-Json: TypeAlias = "str | int | float | bool | None | list[Json] | dict[str, Json]"
+Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 
 BOOLEAN = ("true", "false")
 

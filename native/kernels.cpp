@@ -62,13 +62,7 @@ uint64_t hash_text(const char* p, size_t n) {
     return mix(h, other ^ kOdd1);
 }
 
-bool same_text(const char* a, const char* b, size_t n) {
-    if (n < 8) return load_short(a, n) == load_short(b, n);
-    uint64_t differs = load<uint64_t>(a + n - 8) ^ load<uint64_t>(b + n - 8);
-    for (size_t i = 0; i + 8 < n; i += 8)
-        differs |= load<uint64_t>(a + i) ^ load<uint64_t>(b + i);
-    return differs == 0;
-}
+bool same_text(const char* a, const char* b, size_t n) { return std::memcmp(a, b, n) == 0; }
 
 struct Text {
     const char* data;

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from substrait.proto import Expression as ExpressionMessage
 from substrait.proto import Rel as RelMessage
+from substrait.proto import SortField
 
 from blendfusion.planner.plan import (
     Ask,
@@ -200,7 +201,8 @@ def _line(plan: Plan, stages: Stages) -> str:
         on = ", ".join(shown(e, names) for e in plan.exprs)
         return f"{join_type(plan).replace('_', ' ')} join on {on}"
     if plan.kind == "sort":
-        return f"sort by {', '.join(shown(e, names) for e in plan.exprs)}"
+        pairs = zip(plan.exprs, _directions(plan), strict=True)
+        return f"sort by {', '.join(shown(e, names) + way for e, way in pairs)}"
     text = ", ".join(shown(e, names) for e in plan.exprs)
     return f"{plan.kind} {text}".rstrip()
 
@@ -208,6 +210,19 @@ def _line(plan: Plan, stages: Stages) -> str:
 def _limit(offset: int, count: int | None) -> str:
     text = "" if count is None else f"limit {count}"
     return f"{text} offset {offset}".strip() if offset else text
+
+
+_DIRECTIONS = {
+    "SORT_DIRECTION_ASC_NULLS_FIRST": " NULLS FIRST",
+    "SORT_DIRECTION_ASC_NULLS_LAST": "",
+    "SORT_DIRECTION_DESC_NULLS_FIRST": " DESC NULLS FIRST",
+    "SORT_DIRECTION_DESC_NULLS_LAST": " DESC NULLS LAST",
+}
+
+
+def _directions(plan: Rel) -> list[str]:
+    sorts = RelMessage.FromString(plan.template).sort.sorts
+    return [_DIRECTIONS.get(SortField.SortDirection.Name(s.direction), "") for s in sorts]
 
 
 def limit_text(block: Block) -> str:
