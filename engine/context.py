@@ -142,6 +142,9 @@ def _like(others: list[exp.Expr]) -> Constraint | None:
 def _of_value(value: exp.Expr) -> Constraint | None:
     if isinstance(value, exp.Paren | exp.Neg):
         return _of_value(value.this)
+    if isinstance(value, exp.Is) or (isinstance(value, exp.Not) and isinstance(value.this, exp.Is)):
+        # ``f > 2 IS TRUE`` is ``(f > 2) IS TRUE``; sqlglot reads ``f > (2 IS TRUE)``.
+        return _of_value(value.find(exp.Is).this)
     if isinstance(value, exp.Boolean):
         return Constraint("boolean")
     if isinstance(value, exp.Literal):

@@ -44,6 +44,8 @@ PLACES = {
     "SELECT 1 FROM t WHERE DATE '2024-02-29' < {}": "date",
     "SELECT 1 FROM t WHERE {} > TIMESTAMP '2024-02-29 12:00:00'": "timestamp",
     "SELECT 1 FROM t WHERE {} > CAST('2024-01-01' AS DATE)": "date",
+    "SELECT 1 FROM t WHERE {} > 2 IS TRUE": "integer",
+    "SELECT 1 FROM t WHERE {} > 2 IS NOT TRUE": "integer",
     "SELECT 1 FROM t WHERE {} BETWEEN 1 AND 5": "integer",
     "SELECT 1 FROM t WHERE {} BETWEEN 1 AND 5.5": "number",
     "SELECT 1 FROM t WHERE 3 BETWEEN {} AND 9": "integer",
