@@ -379,8 +379,6 @@ def _aggregate_call(draw: st.DrawFn) -> Query:
         st.sampled_from(
             [
                 "llm_qa('qa1', a)",
-                "llm_qa('qa2', a ORDER BY id)",
-                "llm_qa('qa2', a ORDER BY id DESC)",
                 "llm_validate('v1', a, n)",
                 "llm_summarize(b)",
                 "llm_qa('qa3', a, options => ['x', 'y'])",
