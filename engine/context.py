@@ -144,7 +144,8 @@ def _of_value(value: exp.Expr) -> Constraint | None:
         return _of_value(value.this)
     if isinstance(value, exp.Is) or (isinstance(value, exp.Not) and isinstance(value.this, exp.Is)):
         # ``f > 2 IS TRUE`` is ``(f > 2) IS TRUE``; sqlglot reads ``f > (2 IS TRUE)``.
-        return _of_value(value.find(exp.Is).this)
+        test = value.this if isinstance(value, exp.Not) else value
+        return _of_value(test.this)
     if isinstance(value, exp.Boolean):
         return Constraint("boolean")
     if isinstance(value, exp.Literal):
