@@ -126,7 +126,10 @@ class RowWise:
             ) from problem
 
     def _rehearse(self, expr: Expr, rows: Rows) -> None:
-        if isinstance(expr, Node) and needs_model(expr) and expr.name in _GATES:
+        if isinstance(expr, Ask):
+            for arg in expr.args:
+                self._rehearse(arg, rows)
+        elif isinstance(expr, Node) and needs_model(expr) and expr.name in _GATES:
             for child in expr.children:
                 self._rehearse(child, rows)
         else:

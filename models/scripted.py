@@ -58,7 +58,10 @@ class ScriptedModel:
             # Noted before the function runs, so that a raising one is seen too. The append of one
             # item is atomic: threads may share a model.
             self.calls.append(request)
-            tokens = question_tokens + sum(self.count_tokens(value) for value in row if value)
+            tokens = question_tokens
+            for value in row:
+                if value:
+                    tokens += self.count_tokens(value)
             answers.append(self._ask(request, tokens, calls=0 if number else 1))
         return answers
 

@@ -1,12 +1,13 @@
 // Numbers the distinct texts of an Arrow string column: see fallback.py, which specifies it.
 //
-// Each thread numbers a run of rows with a hash table of its own; then the tables are merged in row
-// order, so that numbers go by first occurrence whatever the number of threads.
+// Threads number parts of the rows, each part with a hash table of its own; then the tables are merged
+// in row order, so that numbers go by first occurrence whatever the number of threads.
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <new>
@@ -140,20 +141,23 @@ void number_rows(const std::vector<Chunk>& chunks, int64_t begin, int64_t end, i
     }
 }
 
-// Rows a thread, at least: below it, starting one costs more than it saves.
-constexpr int64_t kRowsPerThread = 65536;
+// Rows that a thread takes at a time: enough to be worth a table of their own, and so few that a
+// thread that starts late, or is held up, leaves the rest to the others.
+constexpr int64_t kPartRows = 65536;
 
 Table encode(const std::vector<Chunk>& chunks, int64_t rows, int32_t* codes) {
     int64_t cores = std::max(1u, std::thread::hardware_concurrency());
-    int64_t parts = std::max(int64_t{1}, std::min(cores, rows / kRowsPerThread));
+    int64_t parts = std::max(int64_t{1}, rows / kPartRows);
     std::vector<Table> tables(parts);
     auto start_of = [&](int64_t part) { return rows * part / parts; };
-    std::vector<std::thread> threads;
-    for (int64_t p = 1; p < parts; ++p)
-        threads.emplace_back([&, p] {
+    std::atomic<int64_t> next{0};
+    auto work = [&] {
+        for (int64_t p = next++; p < parts; p = next++)
             number_rows(chunks, start_of(p), start_of(p + 1), codes, tables[p]);
-        });
-    number_rows(chunks, 0, start_of(1), codes, tables[0]);
+    };
+    std::vector<std::thread> threads;
+    for (int64_t t = 1; t < std::min(cores, parts); ++t) threads.emplace_back(work);
+    work();
     for (std::thread& thread : threads) thread.join();
 
     Table& all = tables[0];
