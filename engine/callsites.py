@@ -32,12 +32,18 @@ class Site:
     named: dict[str, Literal] = field(default_factory=dict)
     values: list[tuple[int, int]] = field(default_factory=list)
     """Offsets of the value arguments, in order."""
-    suffix: str = ""
-    """What stands after the arguments inside the parentheses: ORDER BY of an aggregate."""
+    order: tuple[int, int] | None = None
+    """Offsets of the ORDER BY inside the parentheses of an aggregate."""
+    clauses: tuple[int, int] | None = None
+    """Offsets of what belongs to an aggregate behind its parentheses: FILTER (…), OVER (…)."""
+
+    aliased: bool = False
+    """The call is a whole select item with a name of the user's."""
 
     @property
-    def ordered(self) -> bool:
-        return bool(self.suffix)
+    def stop(self) -> int:
+        """One past the last character of the call with its clauses."""
+        return self.clauses[1] if self.clauses else self.end
 
 
 def tokenize(sql: str) -> list[Token]:
@@ -79,11 +85,41 @@ def _site(sql: str, tokens: Sequence[Token], at: int, ingredient: Ingredient) ->
     inside = tokens[at + 2 : close]
     order = _top_level(inside, TokenType.ORDER_BY)
     if order is not None:
-        site.suffix = sql[inside[order].start : end - 1]
+        site.order = (inside[order].start, end - 1)
         inside = inside[:order]
     for part in _split(inside):
         _argument(sql, part, site)
+    last = close
+    if ingredient.aggregate:
+        _check_distinct(sql, site)
+        last = _behind_clauses(tokens, close)
+        if last != close:
+            site.clauses = (tokens[close + 1].start, tokens[last].end + 1)
+        site.text = " ".join(sql[start : site.stop].split())
+    following = tokens[last + 1].token_type if last + 1 < len(tokens) else None
+    site.aliased = following in (TokenType.ALIAS, TokenType.VAR, TokenType.IDENTIFIER)
     return site
+
+
+def _check_distinct(sql: str, site: Site) -> None:
+    distinct = any(sql[a:b].split()[0].upper() == "DISTINCT" for a, b in site.values)
+    if distinct and len(site.values) > 1:
+        raise ArgumentError(
+            f"{site.ingredient.name}: DISTINCT of several values",
+            hint="Take the distinct rows in a subquery, and ask about those.",
+        )
+
+
+def _behind_clauses(tokens: Sequence[Token], close: int) -> int:
+    """The position of the last token of FILTER (…) and OVER (…) or OVER name, which may follow the
+    parenthesis at ``close``; ``close`` if none does."""
+    at = close
+    for word in ("FILTER", "OVER"):
+        if at + 2 < len(tokens) and tokens[at + 1].text.upper() == word:
+            opened = tokens[at + 2].token_type == TokenType.L_PAREN
+            end = _closing(tokens, at + 2) if opened else at + 2
+            at = at if end is None else end
+    return at
 
 
 def _top_level(tokens: Sequence[Token], kind: TokenType) -> int | None:
@@ -213,7 +249,11 @@ def _number(text: str) -> int | float:
 
 
 def replaced(sql: str, sites: Sequence[Site], name: Callable[[int], str]) -> str:
-    """``sql`` with site i written as a call of the function ``name(i)`` on its values."""
+    """``sql`` with site i written as a call of the function ``name(i)`` on its values.
+
+    An aggregate becomes a function of lists, ``name(array_agg(value))``, one list a value, and its
+    clauses (ORDER BY, FILTER, OVER) go to the lists: DataFusion orders, filters and groups.
+    """
 
     def write(start: int, end: int, among: Sequence[int]) -> str:
         out, at = [], start
@@ -221,15 +261,22 @@ def replaced(sql: str, sites: Sequence[Site], name: Callable[[int], str]) -> str
             site = sites[i]
             if site.start < at or site.end > end:
                 continue
-            inner = [j for j in among if site.start < sites[j].start < site.end]
-            values = ", ".join(write(a, b, inner) for a, b in site.values)
-            suffix = f" {_suffix(site, inner, write)}" if site.suffix else ""
-            out += [sql[at : site.start], f"{name(i)}({values}{suffix})"]
-            at = site.end
+            inner = [j for j in among if site.start < sites[j].start < site.stop]
+            values = [write(a, b, inner) for a, b in site.values]
+            if site.ingredient.aggregate:
+                order, clauses = (
+                    f" {write(*span, inner)}" if span else "" for span in (site.order, site.clauses)
+                )
+                values = [f"array_agg({_as_text(v)}{order}){clauses}" for v in values]
+            out += [sql[at : site.start], f"{name(i)}({', '.join(values)})"]
+            at = site.stop
         return "".join([*out, sql[at:end]])
 
-    def _suffix(site: Site, inner: Sequence[int], write: Callable[..., str]) -> str:
-        end = site.end - 1
-        return str(write(end - len(site.suffix), end, inner))
-
     return write(0, len(sql), range(len(sites)))
+
+
+def _as_text(value: str) -> str:
+    distinct, _, rest = value.partition(" ")
+    if distinct.upper() == "DISTINCT":
+        return f"DISTINCT arrow_cast({rest}, 'Utf8')"
+    return f"arrow_cast({value}, 'Utf8')"

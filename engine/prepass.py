@@ -20,11 +20,11 @@ from blendfusion.udfs.ingredient import Ingredient, bind
 @dataclass(frozen=True, slots=True)
 class Typed:
     """A query whose calls are functions; ``calls`` are what the functions stand for, and
-    ``written`` tells, by their names, how the user wrote them."""
+    ``written`` tells, by their names, the ways in which the user wrote them."""
 
     sql: str
     calls: tuple[Call, ...] = ()
-    written: Mapping[str, str] = field(default_factory=dict)
+    written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def typed(sql: str, ingredients: Mapping[str, Ingredient]) -> Typed:
@@ -49,14 +49,18 @@ def typed(sql: str, ingredients: Mapping[str, Ingredient]) -> Typed:
                 site.arguments,
                 site.named,
                 context=context,
-                ordered=site.ordered,
+                ordered=site.order is not None,
             )
         )
         for site, context in zip(sites, _shared(sql, sites, [said[n] for n in names]), strict=True)
     ]
-    written: dict[str, str] = {}
+    written: dict[str, tuple[str, ...]] = {}
     for call, site in zip(calls, sites, strict=True):
-        written.setdefault(call.name, site.text)
+        ways = written.get(call.name, ())
+        if site.text not in ways and not site.aliased:
+            written[call.name] = (*ways, site.text)
+    for call, site in zip(calls, sites, strict=True):
+        written.setdefault(call.name, (site.text,))
     text = replaced(sql, sites, lambda i: calls[i].name)
     return Typed(text, tuple(dict.fromkeys(calls)), written)
 

@@ -17,11 +17,15 @@ _PREFIXES = re.compile(
 )
 
 
+_LISTS = re.compile(r'array_agg\(arrow_cast\((.*?), ?Utf8\("Utf8"\)\)\)')
+"""The list of a group's values that an aggregate call is given: see ``callsites.replaced``."""
+
+
 def understood(problem: Exception, context: SessionContext, query: str) -> BlendFusionError:
     """What DataFusion says about ``query``, with call sites as the user wrote them, and a remedy."""
     if isinstance(problem, BlendFusionError):
         return problem
-    text = str(problem)
+    text = _LISTS.sub(r"\1", str(problem))
     for look in (_function, _table, _column, _syntax):
         found = look(text, context, query)
         if found is not None:

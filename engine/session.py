@@ -34,7 +34,7 @@ from blendfusion.trace import Trace
 from blendfusion.udfs.asker import Asker
 from blendfusion.udfs.call import Call, readable
 from blendfusion.udfs.define import known_ingredients
-from blendfusion.udfs.functions import aggregate_function, scalar_function
+from blendfusion.udfs.functions import scalar_function
 from blendfusion.udfs.ingredient import Ingredient
 from blendfusion.workbench import Workbench
 
@@ -167,16 +167,23 @@ class Session(SessionContext):
         """The ingredients by name; a function that the user registered here goes before them."""
         return {n: i for n, i in known_ingredients().items() if n not in self._own_names}
 
-    def _named(self, frame: Frame, written: Mapping[str, str]) -> Frame:
+    def _named(self, frame: Frame, written: Mapping[str, tuple[str, ...]]) -> Frame:
         """The frame with the columns of unnamed calls called as the user wrote them."""
         names = frame.schema().names
-        new = [readable(name, written) for name in names]
+        ways = {name: list(texts) for name, texts in written.items()}
+        new = []
+        for name in names:
+            new.append(readable(name, {call: texts[0] for call, texts in ways.items()}))
+            for call, texts in ways.items():
+                if call in name and len(texts) > 1:
+                    del texts[0]  # the same call with another FILTER or ORDER BY comes next
         if new == names:
             return frame
         # A rename leaves the others as they are: two columns may share a name.
         for old, n in zip(names, new, strict=True):
             if old != n:
-                frame = frame.with_column_renamed(f'"{old}"', n)
+                quoted = old.replace('"', '""')
+                frame = frame.with_column_renamed(f'"{quoted}"', n)
         return frame
 
     def _set(self, setting: Setting) -> Frame:
@@ -192,10 +199,7 @@ class Session(SessionContext):
         """Make the function that stands for ``call`` known to DataFusion."""
         if call.name in self._registered:
             return
-        if call.aggregate:
-            SessionContext.register_udaf(self, aggregate_function(call, self._plain_asker))
-        else:
-            SessionContext.register_udf(self, scalar_function(call, self._plain_asker))
+        SessionContext.register_udf(self, scalar_function(call, self._plain_asker))
         self._registered.add(call.name)
 
     # --- plain execution -------------------------------------------------------------------------

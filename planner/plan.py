@@ -376,19 +376,6 @@ class Measure:
     def args(self) -> tuple[Expr, ...]:
         return self.exprs[self.n_sorts : self.n_sorts + self.n_args]
 
-    @property
-    def call(self) -> Call | None:
-        """The call that this aggregate stands for; None for DataFusion's own."""
-        return CALLS.get(self.name)
-
-    def over(self, name: str, arg: Expr) -> Measure:
-        """The same aggregate (order, filter) of another function with one argument."""
-        holder = RelMessage.FromString(self.template)
-        arguments = holder.aggregate.measures[0].measure.arguments
-        del arguments[1:]
-        before, after = self.exprs[: self.n_sorts], self.exprs[self.n_sorts + self.n_args :]
-        return Measure(name, _bytes(holder), (*before, arg, *after), self.n_sorts, 1)
-
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:

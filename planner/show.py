@@ -153,7 +153,7 @@ def names_of(plan: Plan, stages: Stages) -> list[str]:
 
 
 def _measure(name: str, args: Sequence[Expr], names: Sequence[str]) -> str:
-    return f"{name}({', '.join(shown(a, names) for a in args)})"
+    return f"{name}({', '.join(shown(cast_to_text(a) or a, names) for a in args)})"
 
 
 def _table(plan: Rel) -> str:

@@ -80,9 +80,6 @@ CALLS: dict[str, Call] = {}
 """Every call by its name. Names are digests, so this is a dictionary of constants, not a setting:
 an entry never changes, and the sessions of a process can share it."""
 
-_ORDER = re.compile(r" ORDER BY \[[^\]]*\]")
-"""How DataFusion shows the order inside an aggregate: behind it."""
-
 _NAME = re.compile(r"\b[A-Za-z_]\w*_[0-9a-f]{12}\b")
 
 
@@ -107,8 +104,7 @@ def readable(text: str, written: Mapping[str, str] | None = None) -> str:
         start = 0
         while (at := text.find(call.name, start)) >= 0:
             end = _closing(text, at + len(call.name))
-            rest = _ORDER.sub("", text[end:], count=1) if call.ordered else text[end:]
-            text = text[:at] + shown + rest
+            text = text[:at] + shown + text[end:]
             start = at + len(shown)
     return text
 

@@ -7,12 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TypeAlias
 
+import pyarrow as pa
 from datafusion import Expr, col
+from datafusion import functions as f
+from datafusion.expr import SortExpr
 
 from blendfusion.errors import QueryError
 from blendfusion.udfs.asker import Asker
 from blendfusion.udfs.call import Call, remember
-from blendfusion.udfs.functions import aggregate_function, scalar_function
+from blendfusion.udfs.functions import scalar_function
 from blendfusion.udfs.ingredient import Argument, Constant, Ingredient, Literal, Value, bind
 
 ColumnLike: TypeAlias = "Expr | str"
@@ -46,15 +49,11 @@ def expression(
             arguments.append(Constant(_literal(given)))
     literals = {k: _literal(v) for k, v in named.items() if v is not None}
     call = remember(bind(ingredient, arguments, literals, ordered=order_by is not None))
-    if not ingredient.aggregate:
-        return scalar_function(call, lambda: bound(call))(*exprs).alias(call.text)
-    built = aggregate_function(call, lambda: bound(call))(*exprs)
-    if where is not None:
-        built = built.filter(where).build()
-    if order_by is not None:
+    if ingredient.aggregate:
         key = col(order_by) if isinstance(order_by, str) else order_by
-        built = built.order_by(key.sort()).build()
-    return built.alias(call.text)
+        order: list[Expr | SortExpr | str] | None = None if key is None else [key.sort()]
+        exprs = [f.array_agg(e.cast(pa.string()), filter=where, order_by=order) for e in exprs]
+    return scalar_function(call, lambda: bound(call))(*exprs).alias(call.text)
 
 
 def _column_name(expr: Expr) -> str:

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from blendfusion.errors import OptionError, close_matches
 from blendfusion.planner.plan import Plan
-from blendfusion.planner.rules.aggregate_calls import aggregate_calls
 from blendfusion.planner.rules.call_extraction import call_extraction
 from blendfusion.planner.rules.cheap_first import cheap_first
 from blendfusion.planner.rules.early_stop import early_stop
@@ -32,7 +31,6 @@ class Rule(NamedTuple):
 
 RULES: tuple[Rule, ...] = (
     Rule("scan_filters", scan_filters, True),  # first: a copy of a call in a scan hides there
-    Rule("aggregate_calls", aggregate_calls, True),  # before extraction: its calls are no scalars
     Rule("call_extraction", call_extraction, True),  # makes the blocks that the others move
     Rule("subquery_columns", subquery_columns, True),  # a chunk cannot see the subquery's tables
     Rule("merge_blocks", merge_blocks),  # before the rest, so that they meet one block, not two

@@ -251,12 +251,7 @@ def test_aggregate_expressions_equal_sql() -> None:
     assert (1, "bad tea|good milk", 2) in db.rows(sql)
 
 
-PLAIN_ORDER = pytest.mark.xfail(
-    strict=True, reason="DataFusion hands rows to Python aggregates unsorted, with the keys behind"
-)
-
-
-@pytest.mark.parametrize("planner", [True, pytest.param(False, marks=PLAIN_ORDER)])
+@pytest.mark.parametrize("planner", [True, False])
 def test_an_aggregate_sees_its_rows_in_the_order_that_the_query_says(planner: bool) -> None:
     db = Counted(spoken, planner=planner).add("t", TABLE)
     rows = db.rows("SELECT llm_qa('join', x ORDER BY id DESC) FROM t WHERE id IN (1, 2, 4)")
