@@ -9,7 +9,7 @@ from functools import cached_property, update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import pyarrow as pa
-from datafusion import DataFrame, lit
+from datafusion import DataFrame, Expr, SessionContext, lit
 from datafusion import functions as f
 from datafusion.record_batch import RecordBatch
 from datafusion.substrait import Producer
@@ -22,6 +22,7 @@ from blendfusion.planner.driver import Rewrite, reason, rewrite
 from blendfusion.planner.not_in import is_null_aware
 from blendfusion.planner.rules import PREDICATE_ORDER
 from blendfusion.planner.stages import Staged, staged
+from blendfusion.problems import understood
 from blendfusion.progress import progress
 from blendfusion.stream import Stream
 from blendfusion.trace import Trace
@@ -57,9 +58,7 @@ def _verb(
     """A method of DataFrame that builds another, building a Frame."""
 
     def verb(self: Frame, /, *args: P.args, **kwargs: P.kwargs) -> Frame:
-        made = inherited(self, *args, **kwargs)
-        # select_exprs gives DataFusion's inner frame, whatever its annotation says.
-        return Frame(getattr(made, "df", made), self._session)
+        return Frame(inherited(self, *args, **kwargs).df, self._session)
 
     return update_wrapper(verb, inherited)
 
@@ -92,10 +91,8 @@ class Frame(DataFrame):
 
     alias = _verb(DataFrame.alias)
     select = _verb(DataFrame.select)
-    select_exprs = _verb(DataFrame.select_exprs)
     drop = _verb(DataFrame.drop)
     window = _verb(DataFrame.window)
-    filter = _verb(DataFrame.filter)
     with_column = _verb(DataFrame.with_column)
     with_columns = _verb(DataFrame.with_columns)  # type: ignore[arg-type]
     with_column_renamed = _verb(DataFrame.with_column_renamed)
@@ -120,6 +117,39 @@ class Frame(DataFrame):
     fill_null = _verb(DataFrame.fill_null)
     fill_nan = _verb(DataFrame.fill_nan)
     __getitem__ = _verb(DataFrame.__getitem__)
+
+    def filter(self, *predicates: Expr | str) -> Frame:
+        """The rows where every predicate is true; text is SQL, in which calls may stand."""
+        parsed = (
+            self._parsed(p, "SELECT 1 WHERE ") if isinstance(p, str) else p for p in predicates
+        )
+        return Frame(DataFrame.filter(self, *parsed).df, self._session)
+
+    def parse_sql_expr(self, expr: str) -> Expr:
+        """The expression that ``expr`` says in SQL, in which calls may stand."""
+        return self._parsed(expr, "SELECT ")
+
+    def select_exprs(self, *args: str) -> Frame:
+        """One column an expression in SQL, in which calls may stand."""
+        ready = [self._session.typed(f"SELECT {text}") for text in args]
+        texts = [r.sql.removeprefix("SELECT ") for r in ready]
+        written = {name: ways for r in ready for name, ways in r.written.items()}
+        # DataFusion forgets to wrap what this method gives.
+        selected = self._up_to_date().df.select_exprs(*texts)
+        return self._session.named(Frame(selected, self._session), written)
+
+    def _up_to_date(self) -> DataFrame:
+        """This frame as the session is now: DataFusion's frames know only the functions that were
+        registered when they were made."""
+        return SessionContext.create_dataframe_from_logical_plan(self._session, self.logical_plan())
+
+    def _parsed(self, text: str, place: str) -> Expr:
+        """``text`` as an expression; ``place`` is the SQL before it, which tells its type."""
+        ready = self._session.typed(f"{place}{text}").sql.removeprefix(place)
+        try:
+            return DataFrame.parse_sql_expr(self._up_to_date(), ready)
+        except Exception as problem:
+            raise understood(problem, self._session, text) from problem
 
     def tail(self, n: int = 5) -> Frame:
         """The last ``n`` rows."""

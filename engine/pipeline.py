@@ -124,9 +124,11 @@ def run(
 
 
 def _first_size(block: Block, options: Options, eager: bool) -> int:
+    first = min(options.first_chunk_rows, options.chunk_rows)
     if block.count is not None and block.where:
-        return min(options.first_chunk_rows, options.chunk_rows)
-    return options.chunk_rows if eager else min(options.first_chunk_rows, options.chunk_rows)
+        # At best every row passes: more than that may be asked for nothing.
+        return min(first, block.offset + block.count)
+    return options.chunk_rows if eager else first
 
 
 def _next_size(size: int, skip: int, need: int | None, counts: Counts, options: Options) -> int:

@@ -27,7 +27,7 @@ from blendfusion.models.load import load
 from blendfusion.models.model import Model
 from blendfusion.models.store import MemoryStore
 from blendfusion.options import Options
-from blendfusion.prepass import typed
+from blendfusion.prepass import Typed, typed
 from blendfusion.problems import understood
 from blendfusion.statements import Explain, Setting, statement
 from blendfusion.trace import Trace
@@ -98,7 +98,7 @@ class Session(SessionContext):
 
     def asker(self, trace: Trace) -> Asker:
         """What puts the requests of one run to the model."""
-        return Asker(self.model, trace, self.options.on_error)
+        return Asker(lambda: self.model, trace, self.options.on_error)
 
     def clear_cache(self) -> None:
         """Forget every answer."""
@@ -154,20 +154,25 @@ class Session(SessionContext):
         param_values: dict[str, Any] | None,
         named_params: dict[str, Any],
     ) -> Frame:
-        ready = typed(query, self._ingredients())
-        for call in ready.calls:
-            self._register(call)
+        ready = self.typed(query)
         try:
             planned = super().sql(ready.sql, options, param_values, **named_params)
         except Exception as problem:
             raise understood(problem, self, query) from problem
-        return self._named(Frame(planned.df, self), ready.written)
+        return self.named(Frame(planned.df, self), ready.written)
+
+    def typed(self, query: str) -> Typed:
+        """The query with its calls as functions, which are known to DataFusion from here on."""
+        ready = typed(query, self._ingredients())
+        for call in ready.calls:
+            self._register(call)
+        return ready
 
     def _ingredients(self) -> dict[str, Ingredient]:
         """The ingredients by name; a function that the user registered here goes before them."""
         return {n: i for n, i in known_ingredients().items() if n not in self._own_names}
 
-    def _named(self, frame: Frame, written: Mapping[str, tuple[str, ...]]) -> Frame:
+    def named(self, frame: Frame, written: Mapping[str, tuple[str, ...]]) -> Frame:
         """The frame with the columns of unnamed calls called as the user wrote them."""
         names = frame.schema().names
         ways = {name: list(texts) for name, texts in written.items()}

@@ -110,6 +110,8 @@ def _gemma(argument: str, options: Options) -> Model:
 
 
 def _llama(argument: str, options: Options) -> Model:
+    if not argument:
+        raise ModelNotFound("'llama' names no weights", hint="Write 'llama:/path/weights.gguf'.")
     path = Path(argument).expanduser()
     if not path.is_file():
         near = ""

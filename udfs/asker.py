@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from time import perf_counter
 from typing import Protocol
 
 from blendfusion.errors import AnswerError
 from blendfusion.models.cached import CachedModel
-from blendfusion.models.model import Model, Values
+from blendfusion.models.model import Values
 from blendfusion.options import OnError
 from blendfusion.types import Answer, ModelInfo, Task
 from blendfusion.udfs.call import Call
@@ -32,11 +33,14 @@ class Asker:
     """Puts the requests of one run to one model.
 
     Requests go in batches of the model's size, so that a run can be interrupted between them
-    (KeyboardInterrupt, a closed stream) and what was answered stays in the cache.
+    (KeyboardInterrupt, a closed stream) and what was answered stays in the cache. The model is
+    looked up when the first request is made: a run without one needs none.
     """
 
-    def __init__(self, model: CachedModel, observer: Observer, on_error: OnError = "null") -> None:
-        self.model = model
+    def __init__(
+        self, model: Callable[[], CachedModel], observer: Observer, on_error: OnError = "null"
+    ) -> None:
+        self._source = model
         self.observer = observer
         self.on_error = on_error
         self.tokens = 0
@@ -45,6 +49,11 @@ class Asker:
         """What a call raised inside DataFusion, which passes on only its text."""
         self._values: dict[Call, dict[Values, object]] = {}
         self._answered: dict[Task, dict[Values, Answer]] = {}
+
+    @cached_property
+    def model(self) -> CachedModel:
+        """The model behind its cache. Raises ModelNotFound."""
+        return self._source()
 
     @property
     def info(self) -> ModelInfo:
@@ -108,10 +117,3 @@ class NullObserver:
         self, task: Task, values: Sequence[Values], answers: Sequence[Answer], seconds: float
     ) -> None:
         pass
-
-
-def wrap(model: Model) -> CachedModel:
-    """The model behind a cache of its own, unless it has one."""
-    from blendfusion.models.store import MemoryStore
-
-    return model if isinstance(model, CachedModel) else CachedModel(model, MemoryStore())

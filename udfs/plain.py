@@ -35,7 +35,7 @@ def register_plain(context: SessionContext, model: CachedModel, on_error: OnErro
     Literals may come from a column too (``llm_map(questions.text, x)``): each of them is then
     a call of its own. A NULL literal gives NULL.
     """
-    asker = Asker(model, NullObserver(), on_error)
+    asker = Asker(lambda: model, NullObserver(), on_error)
     for ingredient in known_ingredients().values():
         if ingredient.aggregate:
             context.register_udaf(_aggregate(ingredient, asker))

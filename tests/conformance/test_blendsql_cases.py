@@ -350,12 +350,7 @@ def test_13_30_a_column_equals_an_answer(db: Counted) -> None:
     assert db.asked(sql) == 1
 
 
-FIRST_CHUNK = pytest.mark.xfail(
-    strict=True, reason="the first chunk has 16 rows, and all of its values are asked together"
-)
-
-
-@pytest.mark.parametrize("k", [pytest.param(1, marks=FIRST_CHUNK), 3])
+@pytest.mark.parametrize("k", [1, 3])
 def test_45_a_limit_over_a_join_stops_at_its_rows(k: int, db: Counted) -> None:
     sql = f"SELECT shop, land FROM {JOINED} WHERE {length('land')} >= 2 LIMIT {k}"
     assert len(db.rows(sql)) == k
@@ -367,7 +362,6 @@ def test_46_a_limit_over_a_disjunction_gives_a_right_row(db: Counted) -> None:
     assert db.rows(sql)[0] in {(2,), (3,), (4,)}
 
 
-@FIRST_CHUNK
 def test_47_a_cascade_under_a_limit_asks_its_last_call_once(db: Counted) -> None:
     sql = f"SELECT oid FROM owner WHERE {starts('D', 'land')} AND {length('who')} > 1 LIMIT 1"
     assert db.rows(sql) == [(1,)]

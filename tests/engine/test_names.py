@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from datafusion import udf
 
 import blendfusion as bf
@@ -24,3 +25,21 @@ def test_a_function_of_the_session_goes_before_an_ingredient_of_the_process() ->
 
     assert with_function.sql("SELECT own_name(x) AS y FROM t").to_pylist() == [{"y": "A"}]
     assert without.sql("SELECT own_name(x) AS y FROM t").to_pylist() == [{"y": "asked"}]
+
+
+def test_text_in_verbs_may_call_ingredients() -> None:
+    model = bf.ScriptedModel(
+        lambda call: {"boolean": "a" in str(call.values[0]), "integer": 7}[call.constraint.kind]
+    )
+    frame = bf.connect(model).from_pydict({"x": ["a", "b"], "k": [1, 2]}, name="t")
+    assert frame.filter("llm_map('Is there an a?', x) AND k < 5").to_pydict() == {
+        "x": ["a"],
+        "k": [1],
+    }
+    assert frame.select_exprs("llm_int('How many?', x)", "k + 1 AS next").to_pydict() == {
+        "llm_int('How many?', x)": [7, 7],
+        "next": [2, 3],
+    }
+    assert frame.with_column("n", "llm_int('How many?', x)").to_pydict()["n"] == [7, 7]
+    with pytest.raises(bf.QueryError, match=r"Did you mean 'llm_filter'\?"):
+        frame.filter("llm_fliter('Is there an a?', x)")

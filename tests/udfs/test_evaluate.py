@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import blendfusion as bf
-from blendfusion.udfs.asker import Asker, NullObserver, wrap
+from blendfusion.models.cached import CachedModel
+from blendfusion.models.store import MemoryStore
+from blendfusion.udfs.asker import Asker, NullObserver
 from blendfusion.udfs.call import Call
 from blendfusion.udfs.evaluate import evaluate
 from blendfusion.udfs.ingredient import Constant, Value, bind
@@ -27,7 +29,7 @@ def scalar(n: int = 1) -> Call:
 
 
 def asker(model: bf.ScriptedModel, **options: object) -> Asker:
-    return Asker(wrap(model), NullObserver(), **options)  # type: ignore[arg-type]
+    return Asker(lambda: CachedModel(model, MemoryStore()), NullObserver(), **options)  # type: ignore[arg-type]
 
 
 def blank(*values: str | None) -> bool:

@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import blendfusion as bf
-from blendfusion.udfs.asker import Asker, NullObserver, wrap
+from blendfusion.models.cached import CachedModel
+from blendfusion.models.store import MemoryStore
+from blendfusion.udfs.asker import Asker, NullObserver
 from blendfusion.udfs.evaluate import evaluate
 from blendfusion.udfs.ingredient import Constant, Value, bind
 from blendfusion.udfs.llm_qa import LLM_QA
@@ -26,7 +28,9 @@ def first_words(call: bf.Request) -> str:
 def answer(rows: list[str], window: int = WINDOW) -> tuple[str | None, bf.ScriptedModel]:
     model = bf.ScriptedModel(first_words, window=window)
     columns = [pa.array([rows], pa.list_(pa.string()))]
-    return evaluate(CALL, columns, Asker(wrap(model), NullObserver())).to_pylist()[0], model
+    return evaluate(
+        CALL, columns, Asker(lambda: CachedModel(model, MemoryStore()), NullObserver())
+    ).to_pylist()[0], model
 
 
 def test_a_short_context_is_one_question() -> None:
@@ -62,7 +66,9 @@ def test_a_row_longer_than_the_window_is_split_at_words() -> None:
 def test_notes_that_do_not_get_shorter_give_null_instead_of_going_on_for_ever() -> None:
     model = bf.ScriptedModel(lambda call: "".join(v or "" for v in call.values), window=WINDOW)
     columns = [pa.array([["word " * 2000]], pa.list_(pa.string()))]
-    assert evaluate(CALL, columns, Asker(wrap(model), NullObserver())).to_pylist() == [None]
+    assert evaluate(
+        CALL, columns, Asker(lambda: CachedModel(model, MemoryStore()), NullObserver())
+    ).to_pylist() == [None]
 
 
 @settings(max_examples=25)
@@ -87,4 +93,6 @@ def test_a_constraint_holds_for_the_answer_and_not_for_notes(options: tuple[str,
     model = bf.ScriptedModel(script, window=WINDOW)
     call = bind(LLM_QA, [Constant("Is it?"), Value("x")], {"options": list(options)})
     columns = [pa.array([[f"n{i} " + "filler " * 30 for i in range(40)]], pa.list_(pa.string()))]
-    assert evaluate(call, columns, Asker(wrap(model), NullObserver())).to_pylist() == ["yes"]
+    assert evaluate(
+        call, columns, Asker(lambda: CachedModel(model, MemoryStore()), NullObserver())
+    ).to_pylist() == ["yes"]
