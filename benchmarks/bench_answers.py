@@ -18,16 +18,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
+import blendfusion as bf
+from blendfusion.models.canonical import canonical
 from blendfusion.models.constraint import closed_set, holds
 from blendfusion.models.llama import LlamaModel
-from blendfusion.models.model import Model
 from blendfusion.models.packaged import gemma_weights, packaged_weights
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 
-DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 NEWS = ("World", "Sports", "Business", "Sci/Tech")
 TREC = {
     "abbreviation": "abbreviation",
@@ -183,18 +184,37 @@ def _same(answer: str | None) -> str | None:
 Ask = Callable[[Case], list[str | None]]
 
 
-def through_model(model: Model) -> Ask:
-    """Ask in batches through the model's own method."""
+def in_sql(path: Path, options: Options) -> tuple[bf.Session, Ask]:
+    """A session with the model, and a way to ask a case as a user does: one SELECT over a table."""
+    session = bf.connect(LlamaModel(path, options), progress="off")
 
     def ask(case: Case) -> list[str | None]:
-        found: list[str | None] = []
-        size = model.batch_size
-        for start in range(0, len(case.texts), size):
-            values = [(text,) for text in case.texts[start : start + size]]
-            found += [answer.text for answer in model.answer(case.task, values)]
-        return found
+        table = pa.table({"row": range(len(case.texts)), "text": case.texts})
+        session.register_record_batches("data", [table.to_batches()])
+        try:
+            found = session.sql(f"SELECT {_call(case.task)} AS answer FROM data ORDER BY row")
+            answers = found.to_arrow_table().column("answer").to_pylist()
+        finally:
+            session.deregister_table("data")
+        constraint = case.task.constraint
+        return [None if a is None else canonical(a, constraint) for a in answers]
 
-    return ask
+    return session, ask
+
+
+def _call(task: Task) -> str:
+    question, constraint = _quoted(task.question), task.constraint
+    if constraint.kind == "choice":
+        labels = ", ".join(map(_quoted, constraint.options))
+        return f"llm_classify(text, [{labels}], question => {question})"
+    if constraint.kind == "regex":
+        return f"llm_map({question}, text, regex => {_quoted(constraint.pattern or '')})"
+    return f"{task.ingredient}({question}, text)"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("'", "''")
+    return f"'{escaped}'"
 
 
 def naively(path: Path) -> Ask:
@@ -243,7 +263,7 @@ def _read(case: Case, reply: str) -> str | None:
 
 
 def compare(path: Path, data: Path, rows: int, options: Options, naive_rows: int) -> None:
-    model = LlamaModel(path, options)
+    session, ask = in_sql(path, options)
     print(f"{path.name}, {rows} rows of each set at most, options: {_shown(options)}")
     print(f"naive: on the first {naive_rows} of them; 'same' is our score on these rows")
     print(
@@ -252,7 +272,7 @@ def compare(path: Path, data: Path, rows: int, options: Options, naive_rows: int
     )
     by_row = naively(path) if naive_rows else None
     for case in cases(data, rows):
-        answers, rate = _timed(through_model(model), case)
+        answers, rate = _timed(ask, case)
         inside = sum(
             answer is not None and holds(case.task.constraint, answer) for answer in answers
         ) / len(answers)
@@ -270,7 +290,7 @@ def compare(path: Path, data: Path, rows: int, options: Options, naive_rows: int
             f"{rate:7.2f} {naive_rate:7.2f} {rate / naive_rate:6.1f}",
             flush=True,
         )
-    model.close()
+    session.close()
 
 
 def ablate(path: Path, data: Path, rows: int, options: Options) -> None:
@@ -318,13 +338,18 @@ def _weights(name: str) -> Path:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--data", type=Path, default=Path(os.environ.get("BLENDFUSION_DATA", DEFAULT_DATA))
+        "--data",
+        type=Path,
+        default=os.environ.get("BLENDFUSION_DATA"),
+        help="the folder with the sets (default: the environment variable BLENDFUSION_DATA)",
     )
     parser.add_argument("--rows", type=int, default=200)
     parser.add_argument("--model", default="smollm2", help="smollm2, gemma or a GGUF file")
     parser.add_argument("--naive-rows", type=int, default=200, help="0: leave the naive run out")
     parser.add_argument("--ablate", action="store_true", help="shots and calibration, on and off")
     given = parser.parse_args()
+    if given.data is None:
+        parser.error("--data is missing: where the data sets are")
     path = _weights(given.model)
     if given.ablate:
         ablate(path, given.data, given.rows, Options())
