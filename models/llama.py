@@ -421,7 +421,7 @@ def _closed(text: str) -> str:
 
 
 def _shared(answers: list[Answer], spent: Spent) -> list[Answer]:
-    """The answers with the cost of the whole batch: calls on the first, tokens spread evenly."""
+    """The answers with the cost of the whole batch: one call, on the first; tokens spread evenly."""
     if not answers:
         return answers
     share, rest = divmod(spent.tokens, len(answers))
@@ -429,5 +429,5 @@ def _shared(answers: list[Answer], spent: Spent) -> list[Answer]:
         answer.with_usage(replace(answer.usage, evaluated_tokens=share + (place < rest)))
         for place, answer in enumerate(answers)
     ]
-    found[0] = found[0].with_usage(replace(found[0].usage, calls=spent.calls))
+    found[0] = found[0].with_usage(replace(found[0].usage, calls=min(1, spent.calls)))
     return found
