@@ -1,11 +1,14 @@
 """A block on a side of a join that keeps its rows moves above the join.
 
 before: ``block(l)`` inner/cross join r; semi, anti, mark or left join with the block on the left;
-        right joins with it on the right
+        right joins with it on the right; on the other side of an outer join, a block that only
+        computes answers
 after:  a block with the same predicates and columns over the join of the sources
 safe:   such a join only repeats or drops rows of that side, so filtering and mapping them row by
         row before or after is the same; what a model sees after are values of fewer rows. The
-        block must have no limit, and the join condition may not need a model.
+        other side of an outer join also gets rows of NULLs: columns and calls on columns are NULL
+        there, as they must be, without asking. The block must have no limit, and the join
+        condition may not need a model.
 """
 
 from __future__ import annotations
@@ -13,12 +16,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from blendfusion.planner.plan import (
+    Ask,
     Block,
     Expr,
     Field,
     Plan,
     Rel,
     all_fields,
+    cast_to_text,
     inline,
     is_volatile,
     join_type,
@@ -28,6 +33,8 @@ from blendfusion.planner.plan import (
 
 _LEFT = ("inner", "left", "left_semi", "left_anti", "left_mark")
 _RIGHT = ("inner", "right", "right_semi", "right_anti")
+_PADS_LEFT = ("right", "outer")
+_PADS_RIGHT = ("left", "outer")
 
 
 def pull_up(plan: Plan) -> Plan:
@@ -35,18 +42,32 @@ def pull_up(plan: Plan) -> Plan:
         return plan
     left, right = plan.inputs
     kind = join_type(plan)
-    if kind in _LEFT and isinstance(left, Block) and _movable(left):
-        return _above(plan, left, right, kind) or plan
-    if kind in _RIGHT and isinstance(right, Block) and _movable(right):
-        return _above_right(plan, left, right, kind) or plan
-    return plan
+    moved: Plan | None = None
+    if isinstance(left, Block) and (kind in _LEFT or (kind in _PADS_LEFT and _keeps_null(left))):
+        moved = _above(plan, left, right) if _movable(left) else None
+    if moved is None and isinstance(right, Block):
+        may = kind in _RIGHT or (kind in _PADS_RIGHT and _keeps_null(right))
+        moved = _above_right(plan, left, right, kind) if may and _movable(right) else None
+    return moved or plan
 
 
 def _movable(block: Block) -> bool:
     return not block.limited and not any(map(is_volatile, (*block.where, *block.select)))
 
 
-def _above(plan: Rel, left: Block, right: Plan, kind: str) -> Plan | None:
+def _keeps_null(block: Block) -> bool:
+    """True if a row of NULLs goes through the block as a row of NULLs."""
+    return not block.where and all(map(_null_for_nulls, block.select))
+
+
+def _null_for_nulls(expr: Expr) -> bool:
+    if isinstance(expr, Ask):
+        return all(map(_null_for_nulls, expr.args))
+    inner = cast_to_text(expr)
+    return isinstance(expr, Field) or (inner is not None and _null_for_nulls(inner))
+
+
+def _above(plan: Rel, left: Block, right: Plan) -> Plan | None:
     n_source, n_out = left.source.width, left.width
     rights = tuple(Field(n_source + i) for i in range(right.width))
     condition = tuple(inline(e, (*left.select, *rights)) for e in plan.exprs)
