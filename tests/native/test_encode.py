@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from blendfusion.native import fallback
 
 compiled = pytest.importorskip(
-    "blendfusion.native.compiled", reason="no compiler was at hand when blendfusion was installed"
+    "blendfusion.native.compiled",
+    reason="no compiler was at hand when blendfusion was installed",
+    exc_type=ImportError,
 )
 
 texts = st.one_of(
