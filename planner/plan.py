@@ -434,6 +434,13 @@ def aggregated(source: Plan, agg: Aggregation) -> Rel:
     return Rel("aggregate", _bytes(message), (source,), exprs, width)
 
 
+def distinct(source: Plan, key: Expr) -> Rel:
+    """The distinct values of ``key`` over ``source``, one column."""
+    message = RelMessage()
+    message.aggregate.groupings.add().expression_references.append(0)
+    return aggregated(source, Aggregation(_bytes(message), (key,), ()))
+
+
 # --- reading -------------------------------------------------------------------------------------
 
 
