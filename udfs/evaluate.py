@@ -138,24 +138,21 @@ def _aggregate(call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
 def _contexts(call: Call, columns: Sequence[list[list[object] | None]]) -> list[tuple[str, ...]]:
     """One tuple of rows a group. Without an order of the query's, rows are put in one of ours,
     so that the same multiset of rows is the same context whatever the plan."""
+    labels = [name or f"value {i + 1}" for i, name in enumerate(call.task.columns)]
     contexts = []
     for group in zip(*columns, strict=True):
         lists = [g or [] for g in group]
-        rows = [r for r in map(call_row(call), zip(*lists, strict=True)) if r]
+        rows = [r for r in (_row_text(labels, row) for row in zip(*lists, strict=True)) if r]
         contexts.append(tuple(rows if call.ordered else sorted(rows)))
     return contexts
 
 
-class call_row:  # noqa: N801 - used as a function
-    """One row of a context as text: the value itself, or ``name: value`` pairs for several."""
-
-    def __init__(self, call: Call) -> None:
-        names = call.task.columns
-        self.labels = [name or f"value {i + 1}" for i, name in enumerate(names)]
-
-    def __call__(self, row: tuple[object, ...]) -> str:
-        present = [(n, str(v)) for n, v in zip(self.labels, row, strict=True) if v is not None]
-        present = [(n, v) for n, v in present if v.strip()]
-        if len(self.labels) == 1:
-            return present[0][1] if present else ""
-        return "; ".join(f"{name}: {value}" for name, value in present)
+def _row_text(labels: Sequence[str], row: Sequence[object]) -> str:
+    """One row of a context: the value itself, or ``name: value`` pairs for several; '' if blank."""
+    texts = [
+        (name, str(value)) for name, value in zip(labels, row, strict=True) if value is not None
+    ]
+    present = [(name, text) for name, text in texts if text.strip()]
+    if len(labels) == 1:
+        return present[0][1] if present else ""
+    return "; ".join(f"{name}: {text}" for name, text in present)

@@ -17,6 +17,7 @@ from blendfusion.planner.plan import (
     Block,
     Expr,
     Field,
+    Node,
     Plan,
     Rel,
     aggregated,
@@ -183,8 +184,6 @@ def _side(expr: Expr, n_left: int) -> str | None:
 
 def _is_key(term: Expr, n_left: int) -> bool:
     """True for an equality of one side with the other: a hash join can use it."""
-    from blendfusion.planner.plan import Node
-
     if not isinstance(term, Node) or term.name not in ("equal", "is_not_distinct_from"):
         return False
     return {_side(child, n_left) for child in term.children} == {"left", "right"}
