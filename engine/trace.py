@@ -13,6 +13,7 @@ import pyarrow as pa
 from blendfusion.models.model import Values
 from blendfusion.progress import Reporter
 from blendfusion.types import Answer, Task, Usage
+from blendfusion.udfs.asker import shortened
 
 CALLS_SCHEMA = pa.schema(
     [
@@ -111,7 +112,7 @@ class Trace:
         ]
         if not failed:
             return
-        shown = "; ".join(f"{', '.join(map(repr, v))}: {a.error}" for v, a in failed[:3])
+        shown = "; ".join(f"{shortened(v)}: {a.error}" for v, a in failed[:3])
         warnings.warn(
             f"{len(failed)} value(s) got no valid answer and are NULL. First: {shown}",
             AnswerWarning,

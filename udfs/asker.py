@@ -100,11 +100,19 @@ class Asker:
 
 def failure(call: Call, answer: Answer, asked: Values) -> AnswerError:
     """The error of a value that got no valid answer."""
-    shown = ", ".join(repr(v if v is None or len(v) <= 80 else v[:77] + "…") for v in asked[:4])
     return AnswerError(
-        f"{call.text or call.ingredient.name}: no valid answer for {shown}: {answer.error}",
+        f"{call.text}: no valid answer for {shortened(asked)}: {answer.error}",
         hint="on_error => 'null' gives NULL for such values and goes on.",
     )
+
+
+def shortened(values: Values) -> str:
+    """The first values of a request for a message, long ones cut.
+
+    >>> shortened(("a", None, "b" * 100))[:20]
+    "'a', None, 'bbbbbbbb"
+    """
+    return ", ".join(repr(v if v is None or len(v) <= 80 else v[:79] + "…") for v in values[:4])
 
 
 class NullObserver:
