@@ -19,6 +19,11 @@ _OPEN = {TokenType.L_PAREN: ")", TokenType.L_BRACKET: "]", TokenType.L_BRACE: "}
 _CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
 
 
+def nesting(token: Token) -> int:
+    """By how much the depth of brackets changes at a token: 1, -1 or 0."""
+    return (token.token_type in _OPEN) - (token.token_type in _CLOSE)
+
+
 @dataclass(slots=True)
 class Site:
     """One call in a query's text: what is called, with what, and where it stands."""
@@ -36,7 +41,6 @@ class Site:
     """Offsets of the ORDER BY inside the parentheses of an aggregate."""
     clauses: tuple[int, int] | None = None
     """Offsets of what belongs to an aggregate behind its parentheses: FILTER (…), OVER (…)."""
-
     aliased: bool = False
     """The call is a whole select item with a name of the user's."""
 
@@ -126,7 +130,7 @@ def _top_level(tokens: Sequence[Token], kind: TokenType) -> int | None:
     """The position of the first token of a kind that stands in no bracket."""
     depth = 0
     for i, token in enumerate(tokens):
-        depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
+        depth += nesting(token)
         if depth == 0 and token.token_type == kind:
             return i
     return None
@@ -135,7 +139,7 @@ def _top_level(tokens: Sequence[Token], kind: TokenType) -> int | None:
 def _closing(tokens: Sequence[Token], at: int) -> int | None:
     depth = 0
     for i in range(at, len(tokens)):
-        depth += (tokens[i].token_type in _OPEN) - (tokens[i].token_type in _CLOSE)
+        depth += nesting(tokens[i])
         if depth == 0:
             return i
     return None
@@ -146,7 +150,7 @@ def _split(tokens: Sequence[Token]) -> list[Sequence[Token]]:
     parts: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:
-        depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
+        depth += nesting(token)
         if depth == 0 and token.token_type == TokenType.COMMA:
             parts.append([])
         else:
@@ -185,7 +189,7 @@ def _name(tokens: Sequence[Token]) -> str:
     """The column's name if the tokens are a column, else ''."""
     names = [t for t in tokens if t.token_type != TokenType.DISTINCT]
     dotted = all(t.token_type == TokenType.DOT for t in names[1::2]) and len(names) % 2 == 1
-    plain = all(t.token_type not in _OPEN and t.token_type not in _CLOSE for t in names)
+    plain = not any(map(nesting, names))
     return names[-1].text if dotted and plain else ""
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from datafusion import DataFrame, SessionContext
-from datafusion.substrait import Consumer, Producer, Serde
 
 from blendfusion.errors import PlanError
+from blendfusion.handover import batches_of, frame_of, relation_of
 from blendfusion.pipeline import Chunks, Counts, run
-from blendfusion.planner.plan import boolean_literal, projected, read_relation, write
+from blendfusion.planner.plan import boolean_literal, projected, write
 from blendfusion.planner.stages import Stage, Staged
 from blendfusion.rowwise import RowWise
 
@@ -85,24 +85,15 @@ class Execution:
             source = projected(source, (boolean_literal(True),))
         data = write(source, self._relations)
         try:
-            plan = Consumer.from_substrait_plan(self._context, Serde.deserialize_bytes(data))
+            return frame_of(self._context, data)
         except Exception as problem:
             raise PlanError(f"DataFusion does not read back its own plan: {problem}") from problem
-        return SessionContext.create_dataframe_from_logical_plan(self._context, plan)
 
     def _store(self, stage: Stage, tables: Iterator[pa.Table]) -> None:
-        parts = list(tables)
-        table = pa.concat_tables(parts)
         name = self._name(stage.number)
-        batches = table.to_batches() or [
-            pa.RecordBatch.from_arrays(
-                [pa.array([], f.type) for f in table.schema], schema=table.schema
-            )
-        ]
-        self._context.register_record_batches(name, [batches])
-        plan = SessionContext.table(self._context, name).logical_plan()
-        encoded = Producer.to_substrait_plan(plan, self._context).encode()
-        self._relations[stage.number] = read_relation(encoded)
+        table = pa.concat_tables(list(tables))
+        self._context.register_record_batches(name, [batches_of(table)])
+        self._relations[stage.number] = relation_of(self._context, name)
 
     def _name(self, number: int) -> str:
         return f"{STAGE_CATALOG}.{STAGE_SCHEMA}.run{self._serial}_{number}"

@@ -267,7 +267,7 @@ class Frame(DataFrame):
         return super().collect_partitioned() if not self.prepared.calls else [self.collect()]
 
     def collect_column(self, column_name: str) -> pa.Array | pa.ChunkedArray:
-        return Frame(self.select(column_name).df, self._session).to_arrow_table().column(0)
+        return self.select(column_name).to_arrow_table().column(0)
 
     def to_arrow_table(self) -> pa.Table:
         return super().to_arrow_table() if not self.prepared.calls else self._table()

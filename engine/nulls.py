@@ -10,10 +10,7 @@ from collections.abc import Sequence
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from blendfusion.callsites import Site
-
-_OPEN = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
-_CLOSE = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
+from blendfusion.callsites import Site, nesting
 
 
 def nulls_last(sql: str, tokens: Sequence[Token], sites: Sequence[Site]) -> str:
@@ -51,9 +48,9 @@ def _item(tokens: Sequence[Token], desc: int) -> Sequence[Token]:
     """The tokens of the sort key that ends before the DESC at position ``desc``."""
     depth = 0
     for i in range(desc - 1, -1, -1):
-        kind = tokens[i].token_type
-        depth += (kind in _CLOSE) - (kind in _OPEN)
-        if depth < 0 or (depth == 0 and kind in (TokenType.COMMA, TokenType.ORDER_BY)):
+        depth -= nesting(tokens[i])  # read backwards, a closing bracket opens
+        ends = tokens[i].token_type in (TokenType.COMMA, TokenType.ORDER_BY)
+        if depth < 0 or (depth == 0 and ends):
             return tokens[i + 1 : desc]
     return tokens[:desc]
 

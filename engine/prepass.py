@@ -52,7 +52,7 @@ def typed(sql: str, ingredients: Mapping[str, Ingredient]) -> Typed:
                 ordered=site.order is not None,
             )
         )
-        for site, context in zip(sites, _shared(sql, sites, [said[n] for n in names]), strict=True)
+        for site, context in zip(sites, _shared(sites, [said[n] for n in names]), strict=True)
     ]
     written: dict[str, tuple[str, ...]] = {}
     for call, site in zip(calls, sites, strict=True):
@@ -65,14 +65,12 @@ def typed(sql: str, ingredients: Mapping[str, Ingredient]) -> Typed:
     return Typed(text, tuple(dict.fromkeys(calls)), written)
 
 
-def _shared(
-    sql: str, sites: Sequence[Site], said: Sequence[Constraint | None]
-) -> list[Constraint | None]:
+def _shared(sites: Sequence[Site], said: Sequence[Constraint | None]) -> list[Constraint | None]:
     """What is said of each site, or else of an equal call elsewhere in the query, so that a call
     that is used in several places is one call, of one type, asked once."""
     groups: dict[str, list[int]] = {}
     for i, site in enumerate(sites):
-        groups.setdefault(" ".join(site.text.lower().split()), []).append(i)
+        groups.setdefault(site.text.lower(), []).append(i)
     result = list(said)
     for members in groups.values():
         together = combined([c for c in (said[i] for i in members) if c is not None])

@@ -22,11 +22,13 @@ from datafusion.catalog import Catalog, Schema
 
 from blendfusion.execution import STAGE_CATALOG, STAGE_SCHEMA
 from blendfusion.frame import Frame
+from blendfusion.handover import batches_of
 from blendfusion.models.cached import CachedModel
 from blendfusion.models.load import load
 from blendfusion.models.model import Model
 from blendfusion.models.store import MemoryStore
 from blendfusion.options import Options
+from blendfusion.planner.rules import checked_names
 from blendfusion.prepass import Typed, typed
 from blendfusion.problems import understood
 from blendfusion.statements import Explain, Setting, statement
@@ -193,8 +195,6 @@ class Session(SessionContext):
 
     def _set(self, setting: Setting) -> Frame:
         if setting.name == "rules_off":
-            from blendfusion.planner.rules import checked_names
-
             self.rules_off = checked_names(setting.value)
         else:
             self.options = self.options.with_text(setting.name, setting.value)
@@ -235,12 +235,7 @@ class Session(SessionContext):
 
     def plain_frame(self, table: pa.Table) -> DataFrame:
         """A DataFusion frame over ``table``."""
-        batches = table.to_batches() or [
-            pa.RecordBatch.from_arrays(
-                [pa.array([], f.type) for f in table.schema], schema=table.schema
-            )
-        ]
-        return SessionContext.read_batches(self, batches)
+        return SessionContext.read_batches(self, batches_of(table))
 
     # --- DataFusion's own ------------------------------------------------------------------------
 

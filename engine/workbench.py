@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 from datafusion import ScalarUDF, SessionConfig, SessionContext
-from datafusion.substrait import Consumer, Producer, Serde
 
+from blendfusion.handover import batches_of, frame_of, relation_of
 from blendfusion.layouts import plain_batch, plain_schema
 from blendfusion.planner.plan import (
     Expr,
@@ -15,7 +15,6 @@ from blendfusion.planner.plan import (
     Stored,
     fields,
     projected,
-    read_relation,
     substitute,
     write,
 )
@@ -40,17 +39,13 @@ class Workbench:
     def columns(self, exprs: Sequence[Expr], table: pa.Table) -> list[pa.ChunkedArray]:
         """One array an expression, over the columns of ``table`` by position."""
         table, exprs = _narrowed(table, exprs)
-        batches = table.to_batches() or [_empty(table.schema)]
-        self._context.register_record_batches(_TABLE, [batches])
+        self._context.register_record_batches(_TABLE, [batches_of(table)])
         try:
             if table.schema not in self._relations:
-                plan = self._context.table(_TABLE).logical_plan()
-                encoded = Producer.to_substrait_plan(plan, self._context).encode()
-                self._relations[table.schema] = read_relation(encoded)
+                self._relations[table.schema] = relation_of(self._context, _TABLE)
             source = Stored(_SLOT, table.num_columns)
             data = write(projected(source, tuple(exprs)), {_SLOT: self._relations[table.schema]})
-            plan = Consumer.from_substrait_plan(self._context, Serde.deserialize_bytes(data))
-            frame = self._context.create_dataframe_from_logical_plan(plan)
+            frame = frame_of(self._context, data)
             schema = plain_schema(frame.schema())
             found = [plain_batch(batch, schema) for batch in frame.collect()]
         finally:
@@ -72,7 +67,3 @@ def _narrowed(table: pa.Table, exprs: Sequence[Expr]) -> tuple[pa.Table, list[Ex
         for e in exprs
     ]
     return pa.table(columns, names=[str(i) for i in range(len(columns))]), moved
-
-
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)

@@ -9,9 +9,9 @@ from time import perf_counter
 
 from blendfusion.errors import PlanError
 from blendfusion.planner.not_in import with_nulls
-from blendfusion.planner.plan import Plan, Root, needs_model, read
+from blendfusion.planner.plan import Plan, Rel, Root, needs_model, read
 from blendfusion.planner.rules import RULES, Rule
-from blendfusion.planner.tree import expressions, subplans, transform
+from blendfusion.planner.tree import Change, expressions, subplans, transform
 
 _MOST_PASSES = 64
 """Far above what any plan needs: each pass moves every block one relation up."""
@@ -62,7 +62,7 @@ def rewrite(data: bytes, *, off: Collection[str] = (), null_aware: bool = False)
     return Rewritten(Root(plan, root.names), done)
 
 
-def _counting(rule: Rule, fired: dict[str, int]):  # type: ignore[no-untyped-def]
+def _counting(rule: Rule, fired: dict[str, int]) -> Change:
     def apply(plan: Plan) -> Plan:
         new = rule.apply(plan)
         if new is not plan:
@@ -78,7 +78,7 @@ def _check(before: Plan, after: Plan) -> None:
     if before.width != after.width:
         raise PlanError("the rules changed the columns of the result")
     for plan in subplans(after):
-        if hasattr(plan, "kind") and any(map(needs_model, expressions(plan))):
+        if isinstance(plan, Rel) and any(map(needs_model, expressions(plan))):
             raise PlanError(f"a call inside a relation of kind '{plan.kind}'")
 
 

@@ -22,6 +22,7 @@ from blendfusion.planner.plan import (
     fetch_bounds,
     join_type,
 )
+from blendfusion.udfs.call import quoted
 
 _INFIX = {
     "and": "AND",
@@ -113,8 +114,7 @@ def _literal(expr: Node) -> str:
         return "NULL"
     value = getattr(literal, kind)
     if isinstance(value, str):
-        escaped = value.replace("'", "''")
-        return f"'{escaped}'"
+        return quoted(value)
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     return str(value) if isinstance(value, int | float) else f"{kind} literal"

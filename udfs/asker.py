@@ -52,8 +52,13 @@ class Asker:
 
     @cached_property
     def model(self) -> CachedModel:
-        """The model behind its cache. Raises ModelNotFound."""
-        return self._source()
+        """The model behind its cache, once it is known to answer (a server tells its window then).
+
+        Raises ModelNotFound, or ModelFailed.
+        """
+        model = self._source()
+        model.check()
+        return model
 
     @property
     def info(self) -> ModelInfo:
@@ -64,7 +69,6 @@ class Asker:
         answered = self._answered.setdefault(task, {})
         new = list(dict.fromkeys(v for v in values if v not in answered))
         if new:
-            self.model.check()
             known = self.model.known(task, new)
             hits = [v for v, a in zip(new, known, strict=True) if a is not None]
             missing = [v for v, a in zip(new, known, strict=True) if a is None]

@@ -65,14 +65,14 @@ class Call:
     def written(self, values: Sequence[str]) -> str:
         """The call as SQL, with these texts for its values."""
         ingredient, task = self.ingredient, self.task
-        parts = [_literal(task.question) for _ in ingredient.leading]
+        parts = [quoted(task.question) for _ in ingredient.leading]
         parts += values
         options = task.constraint.options or (task.constraint.item or task.constraint).options
         if options:
-            shown = f"[{', '.join(map(_literal, options))}]"
+            shown = f"[{', '.join(map(quoted, options))}]"
             parts.append(shown if ingredient.trailing else f"options => {shown}")
         if not ingredient.leading and task.question != ingredient.question:
-            parts.append(f"question => {_literal(task.question)}")
+            parts.append(f"question => {quoted(task.question)}")
         return f"{ingredient.name}({', '.join(parts)})"
 
 
@@ -109,7 +109,12 @@ def readable(text: str, written: Mapping[str, str] | None = None) -> str:
     return text
 
 
-def _literal(text: str) -> str:
+def quoted(text: str) -> str:
+    """``text`` as a SQL literal.
+
+    >>> print(quoted("it's"))
+    'it''s'
+    """
     escaped = text.replace("'", "''")
     return f"'{escaped}'"
 
