@@ -42,29 +42,22 @@ class CachedModel:
                 check()
             self._checked = True
 
-    def known(self, task: Task, values: Sequence[Values]) -> list[Answer | None]:
-        """The stored answers, one a tuple, in order; None for what must be asked."""
+    def known(self, task: Task, values: Sequence[Values]) -> dict[Values, Answer]:
+        """The stored answers among these, in order, as cache hits; the others must be asked."""
         shelf = self.store.shelf(self.inner.info.fingerprint, task)
-        return [shelf.get(v) for v in values]
+        found = ((v, shelf.get(v)) for v in values)
+        return {v: a.with_usage(_FROM_CACHE) for v, a in found if a is not None}
 
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
+        known = self.known(task, values)
+        missing = list(dict.fromkeys(v for v in values if v not in known))
+        new = dict(zip(missing, self.inner.answer(task, missing), strict=True)) if missing else {}
         shelf = self.store.shelf(self.inner.info.fingerprint, task)
-        found = [shelf.get(v) for v in values]
-        missing = list(dict.fromkeys(v for v, a in zip(values, found, strict=True) if a is None))
-        if not missing:
-            return [a.with_usage(_FROM_CACHE) for a in found if a is not None]
-        new = dict(zip(missing, self.inner.answer(task, missing), strict=True))
         shelf.update({v: a for v, a in new.items() if a.error is None})
-        if len(missing) == len(values):
-            return list(new.values())
-        answers = []
-        for v, stored in zip(values, found, strict=True):
-            if stored is not None:
-                answers.append(stored.with_usage(_FROM_CACHE))
-            else:
-                answers.append(new[v])
-                new[v] = new[v].with_usage(_FROM_CACHE)  # the first of equal requests pays
-        return answers
+        unpaid: dict[Values, Answer | None] = {**new}  # the first of equal requests pays
+        return [
+            unpaid.pop(v, None) or known.get(v) or new[v].with_usage(_FROM_CACHE) for v in values
+        ]
 
     def close(self) -> None:
         self.inner.close()

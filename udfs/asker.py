@@ -69,12 +69,12 @@ class Asker:
         answered = self._answered.setdefault(task, {})
         new = list(dict.fromkeys(v for v in values if v not in answered))
         if new:
-            known = self.model.known(task, new)
-            hits = [v for v, a in zip(new, known, strict=True) if a is not None]
-            missing = [v for v, a in zip(new, known, strict=True) if a is None]
+            hits = self.model.known(task, new)
+            missing = [v for v in new if v not in hits]
             self.observer.expect(len(missing))
             if hits:
-                self._batch(task, hits, answered)
+                self.observer.batch(task, list(hits), list(hits.values()), 0.0)
+                answered.update(hits)
             size = max(1, self.model.batch_size)
             for start in range(0, len(missing), size):
                 self._batch(task, missing[start : start + size], answered)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -96,3 +98,21 @@ def test_a_constraint_holds_for_the_answer_and_not_for_notes(options: tuple[str,
     assert evaluate(
         call, columns, Asker(lambda: CachedModel(model, MemoryStore()), NullObserver())
     ).to_pylist() == ["yes"]
+
+
+def test_a_server_tells_its_window_before_contexts_are_folded() -> None:
+    class Server(bf.ScriptedModel):
+        window = 100_000
+
+        def check(self) -> None:
+            self.window = 400
+
+        @property
+        def info(self) -> bf.ModelInfo:
+            return replace(super().info, window=self.window)
+
+    model = Server(lambda call: "short")
+    asker = Asker(lambda: CachedModel(model, MemoryStore()), NullObserver())
+    rows = [f"row {i} of a context that is too long for the window" for i in range(200)]
+    assert evaluate(CALL, [pa.array([rows])], asker).to_pylist() == ["short"]
+    assert len(model.calls) > 2
