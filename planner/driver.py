@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 
 from blendfusion.errors import PlanError
 from blendfusion.planner.not_in import with_nulls
 from blendfusion.planner.plan import Plan, Rel, Root, needs_model, read
 from blendfusion.planner.rules import RULES, Rule
-from blendfusion.planner.tree import Change, expressions, subplans, transform
+from blendfusion.planner.tree import expressions, subplans, transform, with_subplans
 
-_MOST_PASSES = 64
-"""Far above what any plan needs: each pass moves every block one relation up."""
+_MOST_REWRITES = 200
+"""A relation, for each relation of the plan: far above what rules that come to an end need."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """One rule that fired: what EXPLAIN VERBOSE prints."""
+    """One rule that fired: what EXPLAIN VERBOSE prints. ``before`` and ``after``: where it did first."""
 
     rule: str
     times: int
     seconds: float
+    before: Plan
+    after: Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,35 +46,58 @@ def rewrite(data: bytes, *, off: Collection[str] = (), null_aware: bool = False)
     root = read(data)
     if null_aware:
         root = Root(with_nulls(root.plan), root.names)
-    rules = [rule for rule in RULES if rule.required or rule.name not in off]
-    fired = {rule.name: 0 for rule in rules}
-    seconds = {rule.name: 0.0 for rule in rules}
-    plan = root.plan
-    for _ in range(_MOST_PASSES):
-        before = plan
-        for rule in rules:
-            start = perf_counter()
-            plan = transform(plan, _counting(rule, fired))
-            seconds[rule.name] += perf_counter() - start
-        if plan is before:
-            break
-    else:
-        raise PlanError("the rules did not come to an end")
+    used = [rule for rule in RULES if rule.required or rule.name not in off]
+    driver = _Driver(sum(1 for _ in subplans(root.plan)) * _MOST_REWRITES)
+    plan = driver.settled(root.plan, [rule for rule in used if not rule.last], {})
+    for rule in used:
+        if rule.last:
+            plan = transform(plan, partial(driver.applied, rule))
     _check(root.plan, plan)
-    done = tuple(Rewrite(n, times, seconds[n]) for n, times in fired.items() if times)
-    return Rewritten(Root(plan, root.names), done)
+    return Rewritten(Root(plan, root.names), driver.rewrites())
 
 
-def _counting(rule: Rule, fired: dict[str, int]) -> Change:
-    def apply(plan: Plan) -> Plan:
+class _Driver:
+    """Applies rules, and keeps what they did."""
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+        self._fired: dict[str, list[tuple[Plan, Plan]]] = {}
+        self._seconds: dict[str, float] = {}
+
+    def settled(self, plan: Plan, rules: Sequence[Rule], done: dict[int, Plan]) -> Plan:
+        """``plan`` with no rule left that would fire, inputs first; the same object if none fired.
+
+        ``done`` holds, by identity, the relations on which none fires: a rule changes a relation and
+        perhaps those right below it, and what lies deeper is not looked at again.
+        """
+        while id(plan) not in done:
+            plan = with_subplans(plan, lambda below: self.settled(below, rules, done))
+            new = next((n for rule in rules if (n := self.applied(rule, plan)) is not plan), plan)
+            if new is plan:
+                done[id(plan)] = plan
+            plan = new
+        return plan
+
+    def applied(self, rule: Rule, plan: Plan) -> Plan:
+        start = perf_counter()
         new = rule.apply(plan)
-        if new is not plan:
-            if new.width != plan.width:
-                raise PlanError(f"rule {rule.name} changed the columns of a relation")
-            fired[rule.name] += 1
+        self._seconds[rule.name] = self._seconds.get(rule.name, 0.0) + perf_counter() - start
+        if new is plan:
+            return plan
+        if new.width != plan.width:
+            raise PlanError(f"rule {rule.name} changed the columns of a relation")
+        self._left -= 1
+        if self._left < 0:
+            raise PlanError("the rules did not come to an end")
+        self._fired.setdefault(rule.name, []).append((plan, new))
         return new
 
-    return apply
+    def rewrites(self) -> tuple[Rewrite, ...]:
+        return tuple(
+            Rewrite(rule.name, len(fired), self._seconds[rule.name], *fired[0])
+            for rule in RULES
+            if (fired := self._fired.get(rule.name))
+        )
 
 
 def _check(before: Plan, after: Plan) -> None:

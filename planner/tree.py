@@ -36,9 +36,17 @@ def transform(plan: Plan, change: Change) -> Plan:
 
     Comes back as the same object if nothing changed.
     """
+    return change(with_subplans(plan, lambda below: transform(below, change)))
+
+
+def with_subplans(plan: Plan, change: Change) -> Plan:
+    """``plan`` with ``change`` applied to the relations right below it, those of subqueries too.
+
+    Comes back as the same object if nothing changed.
+    """
     if isinstance(plan, Stored):
-        return change(plan)
-    inputs = tuple(transform(below, change) for below in plan.inputs)
+        return plan
+    inputs = tuple(change(below) for below in plan.inputs)
     new: Rel | Block = plan
     if any(a is not b for a, b in zip(inputs, plan.inputs, strict=True)):
         new = new.with_inputs(*inputs)
@@ -46,12 +54,11 @@ def transform(plan: Plan, change: Change) -> Plan:
         exprs = tuple(_in_expr(e, change) for e in new.exprs)
         if any(a is not b for a, b in zip(exprs, new.exprs, strict=True)):
             new = replace(new, exprs=exprs)
-    elif isinstance(new, Block):
-        where = tuple(_in_expr(e, change) for e in new.where)
-        select = tuple(_in_expr(e, change) for e in new.select)
-        if (where, select) != (new.where, new.select):
-            new = replace(new, where=where, select=select)
-    return change(new)
+        return new
+    where = tuple(_in_expr(e, change) for e in new.where)
+    select = tuple(_in_expr(e, change) for e in new.select)
+    same = zip((*where, *select), (*new.where, *new.select), strict=True)
+    return new if all(a is b for a, b in same) else replace(new, where=where, select=select)
 
 
 def _in_expr(expr: Expr, change: Change) -> Expr:
@@ -62,7 +69,7 @@ def _in_expr(expr: Expr, change: Change) -> Expr:
     if not isinstance(expr, Node) or not (expr.children or expr.rels):
         return expr
     children = tuple(_in_expr(c, change) for c in expr.children)
-    rels = tuple(transform(r, change) for r in expr.rels)
+    rels = tuple(change(r) for r in expr.rels)
     same = all(
         a is b for a, b in zip((*children, *rels), (*expr.children, *expr.rels), strict=True)
     )

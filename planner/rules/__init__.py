@@ -1,7 +1,8 @@
 """The rules, in order. Each is a function from a relation to a relation, in a file of its own.
 
-The driver applies each to every relation of a plan, inputs first, and starts over until none
-fires. A rule that does not fire returns the very object it got.
+The driver works upwards from the tables: to each relation it applies the first rule that fires, until
+none does, then to the relation above. Rules marked ``last`` come when that is done: they need to see
+what became of the whole plan, and go over it once. A rule that does not fire returns the very object it got.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ class Rule(NamedTuple):
     apply: Callable[[Plan], Plan]
     required: bool = False
     """True: the plan cannot run without it, so it cannot be switched off."""
+    last: bool = False
+    """True: applied once to every relation, when no other rule fires any more."""
 
 
 RULES: tuple[Rule, ...] = (
