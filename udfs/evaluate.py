@@ -50,9 +50,18 @@ def evaluate(call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
 
 def _blank(values: Values) -> bool:
     for v in values:  # noqa: SIM110 - a plain loop: this runs for every distinct value
-        if v is not None and v.strip():
+        if v is not None and not _empty(v):
             return False
     return True
+
+
+def _empty(text: str) -> bool:
+    """Nothing to ask about: no character that is not blank, or a list of such items.
+
+    A list column arrives as DataFusion writes it, ``[a, b]``; NULL items are nothing between commas.
+    """
+    text = text.strip()
+    return not text or (text[0] == "[" and text[-1] == "]" and not text[1:-1].strip(", \t\n\r"))
 
 
 def _text(column: Column) -> Column:
@@ -152,7 +161,7 @@ def _row_text(labels: Sequence[str], row: Sequence[object]) -> str:
     texts = [
         (name, str(value)) for name, value in zip(labels, row, strict=True) if value is not None
     ]
-    present = [(name, text) for name, text in texts if text.strip()]
+    present = [(name, text) for name, text in texts if not _empty(text)]
     if len(labels) == 1:
         return present[0][1] if present else ""
     return "; ".join(f"{name}: {text}" for name, text in present)
