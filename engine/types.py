@@ -7,14 +7,32 @@ requests are one question to the model and one entry of the cache.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 ConstraintKind = Literal[
     "text", "boolean", "integer", "number", "date", "timestamp", "choice", "regex", "list"
 ]
 
-FinishReason = Literal["complete", "length", "error"]
+FinishReason = Literal["complete", "decided", "length", "error"]
+
+ComparisonOperator = Literal["=", "<", "<=", ">", ">=", "between", "like"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Comparison:
+    """A comparison of an answer with literals. Its negation is the same comparison: what is known
+    of one is known of the other, so ``<>`` is ``=`` here, and NOT LIKE is LIKE."""
+
+    operator: ComparisonOperator
+    operands: tuple[str, ...]
+    """One literal, or the two bounds of ``between``: a number as it was written, else the text; a
+    date or a timestamp in the form that answers have."""
+
+    def text(self, *, quoted: bool) -> str:
+        """The comparison as SQL has it behind the answer; ``quoted``: the literals are texts."""
+        shown = [f"'{operand}'" if quoted else operand for operand in self.operands]
+        return f"{self.operator} {' and '.join(shown)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +53,17 @@ class Constraint:
     """What each element of a list may look like."""
     literals: tuple[str, ...] = ()
     """Literals that the query compares the answer with; shown to the model as examples."""
+    decides: tuple[Comparison, ...] = ()
+    """All that the query wants to know of the answer, if it is no more than the truth of these.
+    Then an answer may end where they are decided (finish ``decided``): it is a beginning of the
+    text, or a number or a date that begins alike, for which they have the same truth."""
 
     def __str__(self) -> str:
+        if self.decides:
+            quoted = self.kind not in ("integer", "number")
+            known = ", ".join(c.text(quoted=quoted) for c in self.decides[:4])
+            more = ", …" if len(self.decides) > 4 else ""
+            return f"{replace(self, decides=())}, until decided for {known}{more}"
         if self.kind == "choice":
             shown = ", ".join(self.options[:4]) + (", …" if len(self.options) > 4 else "")
             return f"one of {{{shown}}}"
@@ -70,6 +97,13 @@ class Task:
     aggregate: bool = False
     """True: a request's values are the rows of one context, any number of them.
     False: a request's values are the columns of one row, as many as ``columns``."""
+
+    @property
+    def in_full(self) -> Task:
+        """The same question, answered to the end whatever the query compares the answer with."""
+        if not self.constraint.decides:
+            return self
+        return replace(self, constraint=replace(self.constraint, decides=()))
 
 
 @dataclass(frozen=True, slots=True)
