@@ -43,6 +43,13 @@ def rewrite(data: bytes, *, off: Collection[str] = (), null_aware: bool = False)
     ``null_aware``: its anti joins come from NOT IN. Raises PlanError for a plan that cannot be
     rewritten.
     """
+    try:
+        return _rewritten(data, off, null_aware)
+    except RecursionError as problem:
+        raise PlanError("a plan that is nested too deeply") from problem
+
+
+def _rewritten(data: bytes, off: Collection[str], null_aware: bool) -> Rewritten:
     root = read(data)
     if null_aware:
         root = Root(with_nulls(root.plan), root.names)
@@ -70,12 +77,16 @@ class _Driver:
         ``done`` holds, by identity, the relations on which none fires: a rule changes a relation and
         perhaps those right below it, and what lies deeper is not looked at again.
         """
+        below = partial(self.settled, rules=rules, done=done)
         while id(plan) not in done:
-            plan = with_subplans(plan, lambda below: self.settled(below, rules, done))
-            new = next((n for rule in rules if (n := self.applied(rule, plan)) is not plan), plan)
-            if new is plan:
+            plan = with_subplans(plan, below)
+            for rule in rules:
+                new = self.applied(rule, plan)
+                if new is not plan:
+                    plan = new
+                    break
+            else:
                 done[id(plan)] = plan
-            plan = new
         return plan
 
     def applied(self, rule: Rule, plan: Plan) -> Plan:

@@ -12,15 +12,15 @@ columns of the left input come first. Every relation's output is exactly ``width
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 from substrait.proto import Expression as ExpressionMessage
 from substrait.proto import JoinRel as JoinRelMessage
 from substrait.proto import Plan as PlanMessage
-from substrait.proto import PlanRel as PlanRelMessage
 from substrait.proto import Rel as RelMessage
 from substrait.proto import SimpleExtensionDeclaration
 
@@ -457,7 +457,7 @@ def read(data: bytes) -> Root:
 
     Raises PlanError for what rules cannot move: correlated references, nested fields.
     """
-    message = PlanMessage.FromString(data)
+    message = _parsed(data)
     functions = {
         e.extension_function.function_anchor: e.extension_function.name for e in message.extensions
     }
@@ -465,13 +465,32 @@ def read(data: bytes) -> Root:
     return Root(_Reader(functions).rel(root.input), tuple(root.names))
 
 
+def _parsed(data: bytes) -> PlanMessage:
+    _allow_deep_nesting(True)
+    try:
+        return PlanMessage.FromString(data)
+    except DecodeError as problem:
+        raise PlanError("a plan that is nested too deeply for protobuf") from problem
+    finally:
+        _allow_deep_nesting(False)
+
+
+def _allow_deep_nesting(allow: bool) -> None:
+    # Protobuf stops at 100 nested messages, a chain of 25 joins, unless told otherwise. Its
+    # implementation in C has this switch; the one in Python needs none.
+    with suppress(ImportError):
+        from google._upb import _message  # type: ignore[import-untyped]
+
+        _message.SetAllowOversizeProtos(allow)
+
+
 class _Reader:
+    """Takes messages apart, from the inside out: what it has read it clears, and so copies nothing."""
+
     def __init__(self, functions: Mapping[int, str]) -> None:
         self.functions = functions
 
-    def rel(self, source: RelMessage) -> Plan:
-        message = RelMessage()
-        message.CopyFrom(source)
+    def rel(self, message: RelMessage) -> Plan:
         kind = message.WhichOneof("rel_type")
         if kind is None:
             raise PlanError("an empty relation")
@@ -522,23 +541,24 @@ class _Reader:
             hole.SetInParent()
         return tuple(rels), tuple(exprs)
 
-    def expr(self, source: ExpressionMessage) -> Expr:
-        kind = source.WhichOneof("rex_type")
+    def expr(self, message: ExpressionMessage) -> Expr:
+        kind = message.WhichOneof("rex_type")
         if kind == "selection":
-            return self._field(source)
-        message = ExpressionMessage()
-        message.CopyFrom(source)
+            return self._field(message)
         rels, children = self._cut(message)
         name = str(kind)
         if kind == "scalar_function":
             name = self.functions[message.scalar_function.function_reference]
             if name in CALLS:
                 return Ask(CALLS[name], children)
+            if name in ("and", "or"):
+                # DataFusion nests them two by two, and cannot read back more than thirty.
+                return function(name, tuple(_flattened(name, children)))
             message.scalar_function.function_reference = 0
         elif kind == "window_function":
-            function = message.window_function
-            name = "window:" + self.functions[function.function_reference]
-            function.function_reference = 0
+            window = message.window_function
+            name = "window:" + self.functions[window.function_reference]
+            window.function_reference = 0
         return Node(name, _bytes(message), children, rels)
 
     def _field(self, message: ExpressionMessage) -> Field:
@@ -550,6 +570,14 @@ class _Reader:
         ):
             raise PlanError("a correlated or nested column reference")
         return Field(segment.struct_field.field)
+
+
+def _flattened(name: str, children: tuple[Expr, ...]) -> Iterator[Expr]:
+    for child in children:
+        if isinstance(child, Node) and child.name == name:
+            yield from child.children
+        else:
+            yield child
 
 
 def _keys_once(body: Message, exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -624,9 +652,7 @@ def write(plan: Plan, stored: Mapping[int, bytes]) -> bytes:
     """
     writer = _Writer(stored)
     message = PlanMessage()
-    relation = PlanRelMessage()
-    relation.rel.CopyFrom(writer.rel(plan))
-    message.relations.append(relation)
+    writer.rel(plan, message.relations.add().rel)
     for name, anchor in writer.anchors.items():
         declaration = SimpleExtensionDeclaration()
         declaration.extension_function.function_anchor = anchor
@@ -646,15 +672,17 @@ class _Writer:
     def anchor(self, name: str) -> int:
         return self.anchors.setdefault(name, len(self.anchors))
 
-    def rel(self, plan: Plan) -> RelMessage:
+    def rel(self, plan: Plan, into: RelMessage) -> None:
         if isinstance(plan, Stored):
-            return RelMessage.FromString(self.stored[plan.stage])
+            into.MergeFromString(self.stored[plan.stage])
+            return
         if isinstance(plan, Block):
             raise PlanError("a block inside a DataFusion plan")
         if plan.kind == "project":
-            return self._project(plan)
-        message = RelMessage.FromString(plan.template)
-        body = getattr(message, plan.kind)
+            self._project(plan, into)
+            return
+        into.MergeFromString(plan.template)
+        body = getattr(into, plan.kind)
         self._fill(body, plan.inputs, plan.exprs)
         if plan.kind == "aggregate":
             for measure, name in zip(
@@ -662,44 +690,40 @@ class _Writer:
             ):
                 measure.measure.function_reference = self.anchor(name)
             body.common.ClearField("hint")
-        return message
 
-    def _project(self, plan: Rel) -> RelMessage:
-        message = RelMessage()
-        body = message.project
-        body.input.CopyFrom(self.rel(plan.inputs[0]))
+    def _project(self, plan: Rel, into: RelMessage) -> None:
+        body = into.project
+        self.rel(plan.inputs[0], body.input)
         start = plan.inputs[0].width
         body.common.emit.output_mapping.extend(range(start, start + len(plan.exprs)))
         for expr in plan.exprs:
-            body.expressions.add().CopyFrom(self.expr(expr))
-        return message
+            self.expr(expr, body.expressions.add())
 
     def _fill(self, body: Message, rels: tuple[Plan, ...], exprs: tuple[Expr, ...]) -> None:
         rest_rels, rest_exprs = iter(rels), iter(exprs)
         for hole in _holes(body):
             if isinstance(hole, RelMessage):
-                hole.CopyFrom(self.rel(next(rest_rels)))
+                self.rel(next(rest_rels), hole)
             else:
-                hole.CopyFrom(self.expr(next(rest_exprs)))
+                assert isinstance(hole, ExpressionMessage)
+                self.expr(next(rest_exprs), hole)
 
-    def expr(self, expr: Expr) -> ExpressionMessage:
-        message = ExpressionMessage()
+    def expr(self, expr: Expr, into: ExpressionMessage) -> None:
         if isinstance(expr, Field):
-            selection = message.selection
+            selection = into.selection
             selection.direct_reference.struct_field.field = expr.index
             selection.direct_reference.struct_field.SetInParent()
             selection.root_reference.SetInParent()
-            return message
+            return
         if isinstance(expr, Ask):
             raise PlanError("a call inside a DataFusion plan")
-        message = ExpressionMessage.FromString(expr.template)
-        self._fill(message, expr.rels, expr.children)
-        if message.WhichOneof("rex_type") == "scalar_function":
-            message.scalar_function.function_reference = self.anchor(expr.name)
-        elif message.WhichOneof("rex_type") == "window_function":
+        into.MergeFromString(expr.template)
+        self._fill(into, expr.rels, expr.children)
+        if into.WhichOneof("rex_type") == "scalar_function":
+            into.scalar_function.function_reference = self.anchor(expr.name)
+        elif into.WhichOneof("rex_type") == "window_function":
             name = expr.name.removeprefix("window:")
-            message.window_function.function_reference = self.anchor(name)
-        return message
+            into.window_function.function_reference = self.anchor(name)
 
 
 def read_relation(data: bytes) -> bytes:

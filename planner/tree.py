@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from blendfusion.planner.plan import Ask, Block, Expr, Node, Plan, Rel, Stored, walk
 
@@ -36,7 +37,7 @@ def transform(plan: Plan, change: Change) -> Plan:
 
     Comes back as the same object if nothing changed.
     """
-    return change(with_subplans(plan, lambda below: transform(below, change)))
+    return change(with_subplans(plan, partial(transform, change=change)))
 
 
 def with_subplans(plan: Plan, change: Change) -> Plan:
@@ -46,7 +47,7 @@ def with_subplans(plan: Plan, change: Change) -> Plan:
     """
     if isinstance(plan, Stored):
         return plan
-    inputs = tuple(change(below) for below in plan.inputs)
+    inputs = tuple(map(change, plan.inputs))  # map, not a generator: deep plans need the stack
     new: Rel | Block = plan
     if any(a is not b for a, b in zip(inputs, plan.inputs, strict=True)):
         new = new.with_inputs(*inputs)
