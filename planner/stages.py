@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from blendfusion.planner.plan import Block, Plan, Root, Stored, all_fields
+from blendfusion.planner.plan import Block, Plan, Root, Stored, all_fields, projected
 from blendfusion.planner.tree import transform
 
 
@@ -40,6 +40,8 @@ def staged(root: Root) -> Staged:
         if not isinstance(plan, Block):
             return plan
         number = numbers.setdefault(plan, len(numbers))
+        if plan.width == 0:  # stored with a column all the same, or its rows would be lost
+            return projected(Stored(number, 1), ())
         return Stored(number, plan.width)
 
     plan = transform(root.plan, cut)
