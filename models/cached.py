@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 
 from blendfusion.models.model import Model, Values
 from blendfusion.models.store import AnswerStore
@@ -16,6 +16,10 @@ class CachedModel:
 
     The key is all that can change an answer: the model's fingerprint, the task, the values. Errors
     are not stored. An answer from the store carries the usage of a cache hit, no tokens.
+
+    An answer that ended where a query's comparisons were decided belongs to these comparisons; one
+    that was given in full to every query. A model that does not end answers early is not told of
+    comparisons, so that its answers are of the second kind.
     """
 
     def __init__(self, inner: Model, store: AnswerStore) -> None:
@@ -44,20 +48,30 @@ class CachedModel:
 
     def known(self, task: Task, values: Sequence[Values]) -> dict[Values, Answer]:
         """The stored answers among these, in order, as cache hits; the others must be asked."""
-        shelf = self.store.shelf(self.inner.info.fingerprint, task)
-        found = ((v, shelf.get(v)) for v in values)
+        whole, begun = self._shelf(task.in_full), self._shelf(self._told(task))
+        found = ((v, whole.get(v) or begun.get(v)) for v in values)
         return {v: a.with_usage(_FROM_CACHE) for v, a in found if a is not None}
 
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
         known = self.known(task, values)
         missing = list(dict.fromkeys(v for v in values if v not in known))
+        task = self._told(task)
         new = dict(zip(missing, self.inner.answer(task, missing), strict=True)) if missing else {}
-        shelf = self.store.shelf(self.inner.info.fingerprint, task)
-        shelf.update({v: a for v, a in new.items() if a.error is None})
+        kept = {v: a for v, a in new.items() if a.error is None}
+        whole, begun = self._shelf(task.in_full), self._shelf(task)
+        whole.update({v: a for v, a in kept.items() if a.finish != "decided"})
+        begun.update({v: a for v, a in kept.items() if a.finish == "decided"})
         unpaid: dict[Values, Answer | None] = {**new}  # the first of equal requests pays
         return [
             unpaid.pop(v, None) or known.get(v) or new[v].with_usage(_FROM_CACHE) for v in values
         ]
+
+    def _told(self, task: Task) -> Task:
+        """What the model gets to know of a task."""
+        return task if getattr(self.inner, "stops_early", False) else task.in_full
+
+    def _shelf(self, task: Task) -> MutableMapping[Values, Answer]:
+        return self.store.shelf(self.inner.info.fingerprint, task)
 
     def close(self) -> None:
         self.inner.close()

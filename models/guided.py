@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from blendfusion.errors import ModelFailed
 from blendfusion.models.llama_context import LlamaContext, Logits
+
+Settled: TypeAlias = "Callable[[bytes], bool]"
+"""Whether what was written so far is as much of the answer as is wanted."""
+
+
+def never(_written: bytes) -> bool:
+    """For answers that are wanted to their end."""
+    return False
 
 
 class Guide:
@@ -24,6 +33,7 @@ class Guide:
                 f"the pattern {pattern!r} cannot be followed: {self._first.get_error()}",
                 hint="Patterns use the syntax of RE2: no look-around, no back-references.",
             )
+        self.piece = context.piece
         self.size = context.n_vocab
         self.ends = np.zeros(self.size, np.bool_)
         self.ends[list(context.end_tokens)] = True
@@ -31,22 +41,28 @@ class Guide:
         if len(newline) == 1:
             self.ends[newline[0]] = True
 
-    def writer(self, limit: int, noise: float) -> Writer:
-        return Writer(self, self._first.deep_copy(), limit, noise)
+    def writer(self, limit: int, noise: float, settled: Settled = never) -> Writer:
+        return Writer(self, self._first.deep_copy(), limit, noise, settled)
 
 
 class Writer:
-    """Writes one answer. ``tokens`` is what was written; ``tied``: at some token the best two
-    were closer than ``noise`` (0 accepts every token), and writing stopped there."""
+    """Writes one answer, as far as it is wanted. ``tokens`` and ``written`` are what was written;
+    ``complete``: to its end; ``enough``: it was ``settled`` before. ``tied``: at some token the best
+    two were closer than ``noise`` (0 accepts every token), and writing stopped there."""
 
-    def __init__(self, guide: Guide, matcher: Any, limit: int, noise: float) -> None:
+    def __init__(
+        self, guide: Guide, matcher: Any, limit: int, noise: float, settled: Settled
+    ) -> None:
         self._guide = guide
         self._matcher = matcher
         self._limit = limit
         self._noise = noise
+        self._settled = settled
         self.tokens: list[int] = []
+        self.written = b""
         self.tied = False
         self.complete = False
+        self.enough = False
         self._allowed = self._mask()
 
     def step(self, logits: Logits) -> list[int]:
@@ -68,8 +84,12 @@ class Writer:
         if forced and self._matcher.consume_tokens(forced):
             added += forced
         self.tokens += added
+        self.written += b"".join(map(self._guide.piece, added))
         if self._matcher.is_stopped():
             self.complete = True
+            return []
+        if self._settled(self.written):
+            self.enough = True
             return []
         if len(self.tokens) >= self._limit:
             self.complete = bool(self._matcher.is_accepting())

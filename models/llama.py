@@ -2,7 +2,8 @@
 
 - A closed set (boolean, choice) is decided by comparing the scores of its replies where they
   part (``options_tree``), corrected by a prior (``calibrate``): nothing is generated.
-- An open pattern is written token by token under an automaton (``guided``).
+- An open pattern is written token by token under an automaton (``guided``), and no further than
+  the comparisons of the query need (``decided``).
 - Values are tokenised alone and as plain text: data can never become control tokens.
 - Answers do not depend on their neighbours. Batching rows changes their scores a little; where
   that could change an answer (a near-tie), the row is asked again alone. With quantised weights
@@ -25,7 +26,8 @@ import numpy as np
 from blendfusion.errors import ModelError
 from blendfusion.models import calibrate
 from blendfusion.models.constraint import closed_set, holds, regex_of
-from blendfusion.models.guided import Guide, Writer
+from blendfusion.models.decided import decided
+from blendfusion.models.guided import Guide, Writer, never
 from blendfusion.models.llama_context import SEQUENCES, LlamaContext, check_gguf
 from blendfusion.models.model import Values
 from blendfusion.models.options_tree import Fork, Scores, build, forks, log_softmax
@@ -51,6 +53,8 @@ class LlamaModel:
     Raises ModelNotFound at once if the file is missing or no GGUF, and at the first use if
     llama.cpp cannot load it or llama-cpp-python is not installed.
     """
+
+    stops_early = True
 
     def __init__(self, path: Path | str, options: Options) -> None:
         self.path = Path(path).expanduser()
@@ -367,19 +371,36 @@ class _Asking:
     def _written(
         self, guide: Guide, rows: Sequence[tuple[int, ...]], reserve: int, noise: float
     ) -> list[Writer]:
-        writers = [guide.writer(self._limit(), noise) for _ in rows]
+        settled = self._settled if self._task.constraint.decides else never
+        writers = [guide.writer(self._limit(), noise, settled) for _ in rows]
         # Forced tokens may go a little past the limit.
         self._run(rows, lambda row, logits: writers[row].step(logits), reserve)
         return writers
 
+    def _settled(self, written: bytes) -> bool:
+        return decided(self._task.constraint, self._begun(written)) is not None
+
+    def _begun(self, written: bytes) -> str:
+        """What the answer is certain to begin with: no part of what may still be cut off."""
+        lead, stop = self._layout.lead, self._layout.stop
+        text = written.decode("utf-8", "ignore")
+        text = text.removeprefix(lead) if text.startswith(lead) else ""
+        for length in range(len(stop), 0, -1):
+            if text.endswith(stop[:length]):
+                text = text[:-length]
+                break
+        return text.strip() if self._task.constraint.kind == "text" else text
+
     def _read(self, writer: Writer) -> Answer:
         constraint = self._task.constraint
-        data = b"".join(map(self._context.piece, writer.tokens))
-        text = data.decode("utf-8", "ignore")
+        usage = Usage(completion_tokens=len(writer.tokens))
+        if writer.enough:
+            known = decided(constraint, self._begun(writer.written))
+            return Answer(known, finish="decided", usage=usage)
+        text = writer.written.decode("utf-8", "ignore")
         text = text.removeprefix(self._layout.lead).removesuffix(self._layout.stop)
         if constraint.kind == "text":
             text = text.strip()
-        usage = Usage(completion_tokens=len(writer.tokens))
         if not writer.complete and constraint.kind == "list":
             text = _closed(text)
         if not holds(constraint, text):

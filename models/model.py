@@ -37,6 +37,9 @@ class Model(Protocol):
 
         Returns one answer a tuple, in order. The text of an answer is canonical (see
         ``Constraint``) and inside the task's constraint, else it is an error for that tuple alone.
+        A model that may end answers where ``Constraint.decides`` is decided has an attribute
+        ``stops_early`` that is True, and gives those answers the finish ``decided``; to any other
+        model ``decides`` is always ().
         Raises ``ModelNotFound`` if the model cannot be had, ``ModelFailed`` if it broke as a
         whole; never for a single value.
         """

@@ -6,13 +6,14 @@ import re
 import threading
 
 import pytest
+from comparisons import Answers
 
 from blendfusion.errors import ModelNotFound
 from blendfusion.models.constraint import holds
 from blendfusion.models.llama import LlamaModel, fingerprint
 from blendfusion.models.packaged import packaged_weights
 from blendfusion.options import Options
-from blendfusion.types import Constraint, Task
+from blendfusion.types import Comparison, Constraint, Task
 
 TEXTS = (
     "I loved every minute of it.",
@@ -163,6 +164,36 @@ def test_open_answers_do_not_depend_on_the_batch(model, column):
     some = column[:12]
 
     assert _texts(model, task, some) == [_texts(model, task, [text])[0] for text in some]
+
+
+COMPARED = [
+    Constraint("text", decides=(Comparison("=", ("The ferry",)),)),
+    Constraint("text", decides=(Comparison("like", ("The r%",)), Comparison(">=", ("b",)))),
+    Constraint("regex", pattern="[a-z]{1,12}", decides=(Comparison("=", ("soup",)),)),
+    Constraint("integer", decides=(Comparison(">", ("3",)),)),
+    Constraint("number", decides=(Comparison("between", ("1", "9.5")),)),
+    Constraint("date", decides=(Comparison(">=", ("2020-01-01",)),)),
+]
+
+
+@pytest.mark.local
+@pytest.mark.parametrize("constraint", COMPARED, ids=str)
+def test_an_answer_that_ends_early_is_as_true_as_the_whole(model, column, constraint):
+    some, task = column[::5], _task(constraint, "For when is it?")
+
+    whole, early = _ask(model, task.in_full, some), _ask(model, task, some)
+
+    columns = [Answers(constraint.kind, [a.text for a in answers]) for answers in (whole, early)]
+    for comparison in constraint.decides:
+        assert columns[1].truths(comparison) == columns[0].truths(comparison)
+    for full, begun in zip(whole, early, strict=True):
+        if constraint.kind in ("text", "regex"):
+            assert full.text.startswith(begun.text)
+        assert begun.finish == "decided" or begun.text == full.text
+        assert begun.usage.completion_tokens <= full.usage.completion_tokens
+    assert "decided" in {begun.finish for begun in early}
+    assert _cost(early) < _cost(whole)
+    assert [a.text for a in early] == [_texts(model, task, [text])[0] for text in some]
 
 
 def _texts(model, task, texts):

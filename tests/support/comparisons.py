@@ -1,0 +1,43 @@
+"""What DataFusion says of comparisons of answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from datafusion import SessionContext
+
+from blendfusion.types import Comparison, Constraint, ConstraintKind
+from blendfusion.udfs.decode import decode
+from blendfusion.udfs.ingredient import arrow_type
+
+
+class Answers:
+    """Canonical answers of one kind as a column of DataFusion's."""
+
+    def __init__(self, kind: ConstraintKind, texts: Sequence[str | None]) -> None:
+        self._kind = kind
+        column = decode(texts, arrow_type(Constraint(kind)))
+        self._context = SessionContext()
+        self._context.from_arrow(pa.table({"i": range(len(texts)), "f": column}), name="t")
+
+    def truths(self, comparison: Comparison) -> list[tuple[bool | None, ...]]:
+        """For each answer, in order, what every way to write the comparison says of it."""
+        columns = [f"{c} AS r{i}" for i, c in enumerate(self._conditions(comparison))]
+        found = self._context.sql(f"SELECT {', '.join(columns)} FROM t ORDER BY i").to_pydict()
+        return list(zip(*found.values(), strict=True))
+
+    def _conditions(self, comparison: Comparison) -> list[str]:
+        quotes = {
+            "date": "DATE '{}'",
+            "timestamp": "TIMESTAMP '{}'",
+            "integer": "{}",
+            "number": "{}",
+        }
+        quote = quotes.get(self._kind, "'{}'")
+        shown = [quote.format(operand) for operand in comparison.operands]
+        conditions = [f"f {comparison.operator} {' AND '.join(shown)}"]
+        if comparison.operator == "=":
+            conditions.append(f"CASE f WHEN {shown[0]} THEN TRUE ELSE FALSE END")
+            conditions.append(f"f IN ({', '.join(shown * 5)})")
+        return conditions
