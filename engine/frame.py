@@ -199,19 +199,23 @@ class Frame(DataFrame):
 
     def _tables(self, *, eager: bool) -> Generator[pa.Table, None, None]:
         """The result as tables of this frame's schema; at least one."""
-        schema = self.schema()
         reporter = progress(self._session.options.progress)
         self._trace = trace = Trace(reporter)
-        asker = self._session.asker(trace)
         with reporter:
-            try:
-                yield from self._staged_tables(asker, schema, eager=eager)
-            except PlanError as problem:
-                # DataFusion refused a stage: nothing is lost, what was answered is in the cache.
-                self.prepared = replace(self.prepared, staged=None, reason=reason(problem))
-            if self.prepared.staged is None:
-                yield from self._plain_tables(asker, schema)
+            yield from self.answered(self._session.asker(trace), eager=eager)
         trace.warn()
+
+    def answered(self, asker: Asker, *, eager: bool) -> Generator[pa.Table, None, None]:
+        """The result as tables of this frame's schema, at least one, with answers by ``asker``."""
+        schema = self.schema()
+        self._session.settle(self.prepared.calls, asker)
+        try:
+            yield from self._staged_tables(asker, schema, eager=eager)
+        except PlanError as problem:
+            # DataFusion refused a stage: nothing is lost, what was answered is in the cache.
+            self.prepared = replace(self.prepared, staged=None, reason=reason(problem))
+        if self.prepared.staged is None:
+            yield from self._plain_tables(asker, schema)
 
     def _staged_tables(self, asker: Asker, schema: pa.Schema, *, eager: bool) -> Iterator[pa.Table]:
         """The result by the staged plan; nothing without one. PlanError comes before any table."""

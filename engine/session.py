@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import update_wrapper
 from types import TracebackType
@@ -27,11 +27,13 @@ from blendfusion.models.cached import CachedModel
 from blendfusion.models.load import load
 from blendfusion.models.model import Model
 from blendfusion.models.store import MemoryStore
+from blendfusion.option_values import option_frame, read_options
 from blendfusion.options import Options
+from blendfusion.parameters import spelled_parameters
 from blendfusion.planner.rules import checked_names
 from blendfusion.prepass import Typed, typed
 from blendfusion.problems import understood
-from blendfusion.statements import Explain, Setting, statement
+from blendfusion.statements import Explain, Setting, creates_table, statement
 from blendfusion.trace import Trace
 from blendfusion.udfs.asker import Asker
 from blendfusion.udfs.call import Call, readable
@@ -82,6 +84,7 @@ class Session(SessionContext):
         self._functions: list[ScalarUDF] = []
         self._own_names: set[str] = set()
         self._registered: set[str] = set()
+        self._option_frames: dict[str, Frame] = {}
         self._answering: Asker | None = None
         hidden = Catalog.memory_catalog()
         SessionContext.register_catalog_provider(self, STAGE_CATALOG, hidden)
@@ -156,19 +159,48 @@ class Session(SessionContext):
         param_values: dict[str, Any] | None,
         named_params: dict[str, Any],
     ) -> Frame:
-        ready = self.typed(query)
+        ready = self.typed(query, spelled_parameters(param_values, named_params))
         try:
-            planned = super().sql(ready.sql, options, param_values, **named_params)
+            with self._creating(query, ready.calls):
+                planned = super().sql(ready.sql, options, param_values, **named_params)
         except Exception as problem:
             raise understood(problem, self, query) from problem
         return self.named(Frame(planned.df, self), ready.written)
 
-    def typed(self, query: str) -> Typed:
+    @contextmanager
+    def _creating(self, query: str, calls: Sequence[Call]) -> Iterator[None]:
+        """CREATE TABLE … AS runs while DataFusion plans it: its calls are answered as in any run."""
+        if not calls or not creates_table(query):
+            yield
+            return
+        trace = Trace()
+        asker = self.asker(trace)
+        self.settle(calls, asker)
+        try:
+            with self.answering(asker):
+                yield
+        except Exception:
+            if asker.error is not None:
+                raise asker.error from None
+            raise
+        trace.warn()
+
+    def typed(self, query: str, parameters: Mapping[str, str] | None = None) -> Typed:
         """The query with its calls as functions, which are known to DataFusion from here on."""
-        ready = typed(query, self._ingredients())
+        ready = typed(query, self._ingredients(), parameters)
         for call in ready.calls:
             self._register(call)
+            if call.options_query is not None:
+                self._option_frames[call.options_query] = option_frame(self, call.options_query)
         return ready
+
+    def settle(self, calls: Iterable[Call], asker: Asker) -> None:
+        """Read the options that subqueries give to ``calls``; what those ask, ``asker`` answers."""
+        for call in calls:
+            query = call.options_query
+            if query is not None and not asker.is_settled(call.task):
+                frame = self._option_frames[query]
+                asker.settle(call.task, read_options(frame, query, asker))
 
     def _ingredients(self) -> dict[str, Ingredient]:
         """The ingredients by name; a function that the user registered here goes before them."""
