@@ -5,7 +5,7 @@ Works on tokens, not on a syntax tree, so that whatever DataFusion understands s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot.errors import TokenError
@@ -13,7 +13,15 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
 from blendfusion.errors import ArgumentError, QueryError
-from blendfusion.udfs.ingredient import Argument, Constant, Ingredient, Literal, Value
+from blendfusion.udfs.ingredient import (
+    Argument,
+    Constant,
+    Ingredient,
+    Literal,
+    Option,
+    Query,
+    Value,
+)
 
 _OPEN = {TokenType.L_PAREN: ")", TokenType.L_BRACKET: "]", TokenType.L_BRACE: "}"}
 _CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
@@ -34,9 +42,11 @@ class Site:
     """Offsets in the text: of the first character, and one past the last."""
     text: str
     arguments: list[Argument] = field(default_factory=list)
-    named: dict[str, Literal] = field(default_factory=dict)
+    named: dict[str, Option] = field(default_factory=dict)
     values: list[tuple[int, int]] = field(default_factory=list)
     """Offsets of the value arguments, in order."""
+    queries: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Offsets of the subqueries among ``named``, without their parentheses."""
     order: tuple[int, int] | None = None
     """Offsets of the ORDER BY inside the parentheses of an aggregate."""
     clauses: tuple[int, int] | None = None
@@ -61,23 +71,46 @@ def tokenize(sql: str) -> list[Token]:
 def find_sites(
     sql: str, tokens: Sequence[Token], ingredients: Mapping[str, Ingredient]
 ) -> list[Site]:
-    """The calls in ``sql``, in the order of their first characters; nested ones too.
+    """The calls in ``sql``, in the order of their first characters; nested ones too, but not those
+    in subqueries that give options, which are queries of their own.
 
     Raises ArgumentError for arguments that cannot be read.
     """
-    sites = []
+    sites: list[Site] = []
+    for i, ingredient in _called(sql, tokens, ingredients):
+        start = tokens[i].start
+        if not any(a <= start < b for site in sites for a, b in site.queries.values()):
+            sites.append(_site(sql, tokens, i, ingredient))
+    return sites
+
+
+def call_spans(
+    sql: str, tokens: Sequence[Token], ingredients: Mapping[str, Ingredient]
+) -> list[tuple[int, int]]:
+    """Offsets of the arguments of every call, which are not read."""
+    found = []
+    for i, _ in _called(sql, tokens, ingredients):
+        close = closing(tokens, i + 1)
+        if close is not None:
+            found.append((tokens[i].start, tokens[close].end + 1))
+    return found
+
+
+def _called(
+    sql: str, tokens: Sequence[Token], ingredients: Mapping[str, Ingredient]
+) -> Iterator[tuple[int, Ingredient]]:
+    """The positions of the names that are called, with what they name."""
     for i, token in enumerate(tokens[:-1]):
         named = ingredients.get(token.text.lower())
         called = tokens[i + 1].token_type == TokenType.L_PAREN
         qualified = i > 0 and tokens[i - 1].token_type == TokenType.DOT
         quoted = sql[token.start] in "'\""
         if named is not None and called and not qualified and not quoted:
-            sites.append(_site(sql, tokens, i, named))
-    return sites
+            yield i, named
 
 
 def _site(sql: str, tokens: Sequence[Token], at: int, ingredient: Ingredient) -> Site:
-    close = _closing(tokens, at + 1)
+    close = closing(tokens, at + 1)
     if close is None:
         line = tokens[at].line
         raise QueryError(
@@ -91,8 +124,14 @@ def _site(sql: str, tokens: Sequence[Token], at: int, ingredient: Ingredient) ->
     if order is not None:
         site.order = (inside[order].start, end - 1)
         inside = inside[:order]
-    for part in _split(inside):
-        _argument(sql, part, site)
+    parts = _split(inside)
+    for i, part in enumerate(parts):
+        last_ones = len(parts) - i <= len(ingredient.trailing)
+        if last_ones and _is_query(part):
+            name = ingredient.trailing[i - len(parts)]
+            _query(sql, name, part, site)
+        else:
+            _argument(sql, part, site)
     last = close
     if ingredient.aggregate:
         _check_distinct(sql, site)
@@ -121,7 +160,7 @@ def _behind_clauses(tokens: Sequence[Token], close: int) -> int:
     for word in ("FILTER", "OVER"):
         if at + 2 < len(tokens) and tokens[at + 1].text.upper() == word:
             opened = tokens[at + 2].token_type == TokenType.L_PAREN
-            end = _closing(tokens, at + 2) if opened else at + 2
+            end = closing(tokens, at + 2) if opened else at + 2
             at = at if end is None else end
     return at
 
@@ -136,7 +175,8 @@ def _top_level(tokens: Sequence[Token], kind: TokenType) -> int | None:
     return None
 
 
-def _closing(tokens: Sequence[Token], at: int) -> int | None:
+def closing(tokens: Sequence[Token], at: int) -> int | None:
+    """The position of the bracket that closes the one at position ``at``; None if none does."""
     depth = 0
     for i in range(at, len(tokens)):
         depth += nesting(tokens[i])
@@ -165,11 +205,15 @@ def _argument(sql: str, tokens: Sequence[Token], site: Site) -> None:
             raise ArgumentError(
                 f"{site.ingredient.name}: '{name}' is given twice", hint="Give it once."
             )
+        if _is_query(tokens[2:]):
+            _query(sql, name, tokens[2:], site)
+            return
         found = _Literals(tokens[2:]).whole()
         if found is None:
             raise ArgumentError(
                 f"{site.ingredient.name}: {name} => {_text(sql, tokens[2:])} is not a literal",
-                hint="Options are literals: 'text', 3, TRUE, ['a', 'b'].",
+                hint="Options are literals: 'text', 3, TRUE, ['a', 'b']. For the values of a column "
+                "write options => (SELECT column FROM table).",
             )
         site.named[name] = found.value
         return
@@ -177,8 +221,34 @@ def _argument(sql: str, tokens: Sequence[Token], site: Site) -> None:
     if literal is not None:
         site.arguments.append(literal)
         return
+    if len(tokens) == 1 and sql[tokens[0].start] == "$":
+        name = tokens[0].text[1:]
+        raise ArgumentError(
+            f"{site.ingredient.name}: the parameter ${name} has no value",
+            hint=f"Pass it: session.sql(query, param_values={{{name!r}: …}}).",
+        )
     site.arguments.append(Value(_name(tokens)))
     site.values.append((tokens[0].start, tokens[-1].end + 1))
+
+
+def _is_query(tokens: Sequence[Token]) -> bool:
+    """The tokens are a subquery in parentheses."""
+    return (
+        len(tokens) > 2
+        and tokens[0].token_type == TokenType.L_PAREN
+        and tokens[1].token_type in (TokenType.SELECT, TokenType.WITH, TokenType.VALUES)
+        and closing(tokens, 0) == len(tokens) - 1
+    )
+
+
+def _query(sql: str, name: str, tokens: Sequence[Token], site: Site) -> None:
+    if name in site.named:
+        raise ArgumentError(
+            f"{site.ingredient.name}: '{name}' is given twice", hint="Give it once."
+        )
+    start, end = tokens[1].start, tokens[-1].start
+    site.named[name] = Query(sql[start:end].strip())
+    site.queries[name] = (start, end)
 
 
 def _text(sql: str, tokens: Sequence[Token]) -> str:

@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from blendfusion.callsites import Site, find_sites, replaced, tokenize
+from sqlglot.tokenizer_core import Token
+
+from blendfusion.callsites import Site, call_spans, find_sites, replaced, tokenize
 from blendfusion.context import combined, contexts
 from blendfusion.nulls import nulls_last
+from blendfusion.parameters import filled
+from blendfusion.scopes import visible_tables
 from blendfusion.types import Constraint
 from blendfusion.udfs.call import Call, remember
-from blendfusion.udfs.ingredient import Ingredient, bind
+from blendfusion.udfs.ingredient import Ingredient, Option, Query, bind
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,27 +31,33 @@ class Typed:
     written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def typed(sql: str, ingredients: Mapping[str, Ingredient]) -> Typed:
+def typed(
+    sql: str, ingredients: Mapping[str, Ingredient], parameters: Mapping[str, str] | None = None
+) -> Typed:
     """Settle arity and type of every call in ``sql``; text outside of calls is not touched.
 
-    Raises ArgumentError or QueryError for a call that is wrong in itself.
+    ``parameters`` is SQL for ``$name``, by name: see ``parameters.spelled_parameters``. Raises ArgumentError or QueryError for a call that is wrong in itself.
     """
     tokens = tokenize(sql)
     if not any(t.text.lower() in ingredients for t in tokens):
         return Typed(sql)
+    if parameters:
+        sql = filled(sql, parameters, call_spans(sql, tokens, ingredients))
+        tokens = tokenize(sql)
     sites = find_sites(sql, tokens, ingredients)
     ordered = nulls_last(sql, tokens, sites)
     if ordered != sql:
         sql, tokens = ordered, tokenize(ordered)
         sites = find_sites(sql, tokens, ingredients)
     names = [f"bf_site_{i}_" for i in range(len(sites))]
-    said = contexts(replaced(sql, sites, names.__getitem__), names)
+    skeleton = filled(replaced(sql, sites, names.__getitem__), parameters or {})
+    said = contexts(skeleton, names)
     calls = [
         remember(
             bind(
                 site.ingredient,
                 site.arguments,
-                site.named,
+                _standing_alone(sql, tokens, site),
                 context=context,
                 ordered=site.order is not None,
             )
@@ -63,6 +73,17 @@ def typed(sql: str, ingredients: Mapping[str, Ingredient]) -> Typed:
         written.setdefault(call.name, (site.text,))
     text = replaced(sql, sites, lambda i: calls[i].name)
     return Typed(text, tuple(dict.fromkeys(calls)), written)
+
+
+def _standing_alone(sql: str, tokens: Sequence[Token], site: Site) -> dict[str, Option]:
+    """The named arguments; a subquery among them brings the tables that it can see along."""
+    named = dict(site.named)
+    for name, (start, _) in site.queries.items():
+        query = named[name]
+        assert isinstance(query, Query)
+        tables = visible_tables(sql, tokens, start)
+        named[name] = Query(f"{tables}SELECT * FROM ({query.text}\n)") if tables else query
+    return named
 
 
 def _shared(sites: Sequence[Site], said: Sequence[Constraint | None]) -> list[Constraint | None]:

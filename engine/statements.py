@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from sqlglot.tokenizer_core import Token, TokenType
@@ -33,6 +34,16 @@ def statement(sql: str) -> Explain | Setting | None:
     if head.startswith("explain"):
         return _explain(sql)
     return _setting(sql, tokenize(sql))
+
+
+_CREATES_TABLE = re.compile(
+    r"\s*create\s+(or\s+replace\s+)?(temp(orary)?\s+)?table\b", re.IGNORECASE
+)
+
+
+def creates_table(sql: str) -> bool:
+    """``sql`` is CREATE TABLE, which DataFusion carries out as soon as it sees it."""
+    return _CREATES_TABLE.match(sql) is not None
 
 
 def _explain(sql: str) -> Explain:

@@ -47,6 +47,9 @@ class Constraint:
     kind: ConstraintKind = "text"
     options: tuple[str, ...] = ()
     """The closed set of a choice, in the order in which the user wrote it."""
+    query: str | None = None
+    """SQL whose one column holds the options of a choice; read when the query runs, and no part of
+    what a model is asked: by then they are ``options``."""
     pattern: str | None = None
     """The regular expression (whole match, Rust/RE2 syntax) of kind ``regex``."""
     item: Constraint | None = None
@@ -64,6 +67,8 @@ class Constraint:
             known = ", ".join(c.text(quoted=quoted) for c in self.decides[:4])
             more = ", …" if len(self.decides) > 4 else ""
             return f"{replace(self, decides=())}, until decided for {known}{more}"
+        if self.query is not None:
+            return f"one of ({' '.join(self.query.split())})"
         if self.kind == "choice":
             shown = ", ".join(self.options[:4]) + (", …" if len(self.options) > 4 else "")
             return f"one of {{{shown}}}"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from time import perf_counter
 from typing import Protocol
 
-from blendfusion.errors import AnswerError
+from blendfusion.errors import AnswerError, QueryError
 from blendfusion.models.cached import CachedModel
 from blendfusion.models.model import Values
 from blendfusion.options import OnError
@@ -49,6 +50,7 @@ class Asker:
         """What a call raised inside DataFusion, which passes on only its text."""
         self._values: dict[Call, dict[Values, object]] = {}
         self._answered: dict[Task, dict[Values, Answer]] = {}
+        self._settled: dict[Task, Task] = {}
 
     @cached_property
     def model(self) -> CachedModel:
@@ -64,12 +66,39 @@ class Asker:
     def info(self) -> ModelInfo:
         return self.model.info
 
+    def settle(self, task: Task, options: Sequence[str]) -> None:
+        """From here on ``task``, whose options come from a subquery, is asked with ``options``."""
+        self._settled[task] = with_options(task, options)
+
+    def is_settled(self, task: Task) -> bool:
+        return task in self._settled
+
+    def certain(self, task: Task) -> Answer | None:
+        """The answer that no model is needed for: NULL from an empty set of options, or the only
+        option. None if a model must be asked. Raises QueryError for options that were not read."""
+        constraint = self._settled.get(task, task).constraint
+        choice = constraint.item or constraint
+        if choice.query is not None:
+            raise QueryError(
+                f"options => ({choice.query}) cannot be read here",
+                hint="Options come from a subquery in queries of a session: bf.connect().",
+            )
+        if choice.kind != "choice" or len(choice.options) > 1:
+            return None
+        if not choice.options:
+            return Answer(None)
+        return Answer(choice.options[0]) if constraint.item is None else None
+
     def ask(self, task: Task, values: Sequence[Values]) -> list[Answer]:
         """One answer a tuple of values, in order; equal tuples are asked once a run."""
-        answered = self._answered.setdefault(task, {})
+        certain = self.certain(task)
+        if certain is not None:
+            return [certain] * len(values)
+        put = self._settled.get(task, task)
+        answered = self._answered.setdefault(put, {})
         new = list(dict.fromkeys(v for v in values if v not in answered))
         if new:
-            hits = self.model.known(task, new)
+            hits = self.model.known(put, new)
             missing = [v for v in new if v not in hits]
             self.observer.expect(len(missing))
             if hits:
@@ -77,16 +106,18 @@ class Asker:
                 answered.update(hits)
             size = max(1, self.model.batch_size)
             for start in range(0, len(missing), size):
-                self._batch(task, missing[start : start + size], answered)
+                self._batch(task, put, missing[start : start + size], answered)
         return [answered[v] for v in values]
 
     def values_of(self, call: Call) -> dict[Values, object]:
         """What this run knows already: the decoded answer for each tuple that ``call`` has met."""
         return self._values.setdefault(call, {})
 
-    def _batch(self, task: Task, values: list[Values], into: dict[Values, Answer]) -> None:
+    def _batch(
+        self, task: Task, put: Task, values: list[Values], into: dict[Values, Answer]
+    ) -> None:
         start = perf_counter()
-        answers = self.model.answer(task, values)
+        answers = self.model.answer(put, values)
         self.observer.batch(task, values, answers, perf_counter() - start)
         self.tokens += sum(a.usage.evaluated_tokens + a.usage.completion_tokens for a in answers)
         into.update(zip(values, answers, strict=True))
@@ -100,6 +131,15 @@ class Asker:
                 if answer.error is not None:
                     raise failure(call, answer, asked)
         return [a.text for a in answers]
+
+
+def with_options(task: Task, options: Sequence[str]) -> Task:
+    """``task`` with these for the options that its subquery gave."""
+    constraint = task.constraint
+    choice = replace(constraint.item or constraint, query=None, options=tuple(options))
+    if constraint.item is not None:
+        choice = replace(constraint, item=choice)
+    return replace(task, constraint=choice)
 
 
 def failure(call: Call, answer: Answer, asked: Values) -> AnswerError:

@@ -62,6 +62,12 @@ class Call:
         """The call as SQL, its values by their column names (``…`` for an expression)."""
         return self.written([name or "…" for name in self.task.columns])
 
+    @property
+    def options_query(self) -> str | None:
+        """The subquery that gives the options of the call's answers, if one does."""
+        constraint = self.task.constraint
+        return (constraint.item or constraint).query
+
     def written(self, values: Sequence[str]) -> str:
         """The call as SQL, with these texts for its values."""
         ingredient, task = self.ingredient, self.task
@@ -70,6 +76,9 @@ class Call:
         options = task.constraint.options or (task.constraint.item or task.constraint).options
         if options:
             shown = f"[{', '.join(map(quoted, options))}]"
+            parts.append(shown if ingredient.trailing else f"options => {shown}")
+        if self.options_query is not None:
+            shown = f"({' '.join(self.options_query.split())})"
             parts.append(shown if ingredient.trailing else f"options => {shown}")
         if not ingredient.leading and task.question != ingredient.question:
             parts.append(f"question => {quoted(task.question)}")

@@ -137,7 +137,9 @@ def _checked(call: Call, answers: Any, length: int) -> pa.Array:
 def _aggregate(call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
     contexts = _contexts(call, [c.to_pylist() for c in columns])
     present = list(dict.fromkeys(c for c in contexts if c))
-    folded = dict(zip(present, fold(call, present, asker), strict=True))
+    must_read = asker.certain(call.task) is None
+    read = fold(call, present, asker) if must_read else present
+    folded = dict(zip(present, read, strict=True))
     asked = list(dict.fromkeys(f for f in folded.values() if f))
     answers = asker.ask(call.task, asked)
     texts = dict(zip(asked, asker.texts(call, answers, asked), strict=True))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Concatenate, TypeAlias, cast, get_args
 import pyarrow as pa
 
 from blendfusion.errors import ArgumentError, close_matches
+from blendfusion.models.constraint import holds
 from blendfusion.options import OnError
 from blendfusion.types import Constraint, Example, Task
 from blendfusion.udfs.call import Call
@@ -34,6 +35,16 @@ class Constant:
 
     value: Literal
 
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A subquery in the place of a literal: its one column holds the values, read at run time."""
+
+    text: str
+
+
+Option: TypeAlias = "Literal | Query"
+"""What a call may give by name."""
 
 Argument: TypeAlias = "Value | Constant"
 
@@ -71,6 +82,9 @@ class Ingredient:
         values = "values…" if self.max_values != 1 else "value"
         return f"{self.name}({', '.join((*self.leading, values, *self.trailing))})"
 
+
+_FROM_QUERIES = ("options", "labels")
+"""What a subquery may give."""
 
 NAMED = ("question", "labels", "options", "returns", "regex", "examples", "on_error")
 """The options that a call may name: ``llm_map('…', x, options => ['a', 'b'])``."""
@@ -115,7 +129,7 @@ def arrow_type(constraint: Constraint) -> pa.DataType:
 def bind(
     ingredient: Ingredient,
     positional: Sequence[Argument],
-    named: Mapping[str, Literal],
+    named: Mapping[str, Option],
     *,
     context: Constraint | None = None,
     ordered: bool = False,
@@ -133,21 +147,30 @@ class _Binder:
         self,
         ingredient: Ingredient,
         positional: Sequence[Argument],
-        named: dict[str, Literal],
+        named: dict[str, Option],
         context: Constraint | None,
         ordered: bool,
     ) -> None:
         self.ingredient = ingredient
         self.positional = list(positional)
-        self.named = named
+        self.named: dict[str, Literal] = {
+            n: given for n, given in named.items() if not isinstance(given, Query)
+        }
+        self.queries = {n: given for n, given in named.items() if isinstance(given, Query)}
         self.context = context
         self.ordered = ordered
 
     def call(self) -> Call:
         allowed = {*NAMED, *self.ingredient.leading, *self.ingredient.trailing}
-        for name in self.named:
+        for name in (*self.named, *self.queries):
             if name not in allowed:
                 raise self.error(f"no option '{name}'", close_matches(name, allowed))
+        for name in self.queries:
+            if name not in _FROM_QUERIES:
+                raise self.error(
+                    f"{name} => (SELECT …) is not a literal",
+                    f"Only {' and '.join(_FROM_QUERIES)} may come from a subquery.",
+                )
         self._take_positional()
         values = [a for a in self.positional if isinstance(a, Value)]
         columns = tuple(v.name for v in values)
@@ -164,7 +187,7 @@ class _Binder:
         return Call(
             self.ingredient,
             task,
-            self.ingredient.type or arrow_type(constraint),
+            self.ingredient.type or self._type(constraint),
             len(values),
             self._on_error(),
             self.ordered,
@@ -190,7 +213,7 @@ class _Binder:
                 )
             self.named[name] = first.value
         for name in reversed(self.ingredient.trailing):
-            if name in self.named:
+            if name in self.named or name in self.queries:
                 continue
             if not self.positional or not isinstance(self.positional[-1], Constant):
                 raise self.error(f"the {name} must be given as a literal after the value")
@@ -239,16 +262,21 @@ class _Binder:
 
     def _constraint(self) -> Constraint:
         options = self.named.get("labels", self.named.get("options"))
+        query = self.queries.get("labels", self.queries.get("options"))
         regex = self.named.get("regex")
         returns = self.named.get("returns")
         fixed = self.ingredient.returns
-        if options is not None:
-            word = "labels" if "labels" in self.named else "options"
+        if options is not None or query is not None:
+            word = "labels" if "labels" in {*self.named, *self.queries} else "options"
             if regex is not None:
                 raise self.error(f"{word} and regex exclude each other")
-            choice = Constraint("choice", options=self._options(options, word))
+            if query is not None:
+                choice = Constraint("choice", query=query.text)
+            else:
+                choice = Constraint("choice", options=self._options(options, word))
             if fixed is not None and fixed.kind == "list":
                 return Constraint("list", item=choice)
+            self._check_place(choice, word)
             return choice
         if regex is not None:
             return Constraint("regex", pattern=self._regex(regex))
@@ -257,6 +285,30 @@ class _Binder:
         if fixed is not None:
             return fixed
         return self.context or Constraint()
+
+    def _check_place(self, choice: Constraint, word: str) -> None:
+        """The place of a call may need booleans, numbers or dates: then each option must be one."""
+        needed = self._needed
+        hint = f"Compare the answer with one of the {word}, or leave them out."
+        if needed is not None and choice.query is not None and needed.kind == "boolean":
+            raise self.error(f"{word} of a subquery are texts where a boolean is needed", hint)
+        for option in choice.options:
+            if needed is not None and not holds(needed, option):
+                raise self.error(f"the option {option!r} where a {needed.kind} is needed", hint)
+
+    @property
+    def _needed(self) -> Constraint | None:
+        """The type that the place of the call needs, if it is not text."""
+        if self.context is None or self.context.kind in ("text", "regex", "choice", "list"):
+            return None
+        # Whole numbers and decimals compare.
+        return Constraint("number") if self.context.kind == "integer" else self.context
+
+    def _type(self, constraint: Constraint) -> pa.DataType:
+        needed = self._needed
+        if constraint.kind == "choice" and constraint.query is None and needed is not None:
+            return arrow_type(needed)
+        return arrow_type(constraint)
 
     def _options(self, options: Literal, word: str) -> tuple[str, ...]:
         if isinstance(options, dict):
