@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
+from blendfusion.comparisons import Compared, compared
 from blendfusion.types import Constraint
 
 _NUMERIC_AGGREGATES = (exp.Sum, exp.Avg, exp.Stddev, exp.StddevSamp, exp.Variance, exp.Median)
@@ -20,21 +22,29 @@ _NUMBERS = {"FLOAT", "DOUBLE", "DECIMAL"}
 _TIMESTAMPS = {"TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ", "DATETIME"}
 
 
-def contexts(skeleton: str, names: Iterable[str]) -> dict[str, Constraint | None]:
-    """The constraint that the query puts on each function in ``names``; None: it says nothing.
+class Context(NamedTuple):
+    """What the query says about a call."""
+
+    constraint: Constraint | None = None
+    """What its answers look like; None: nothing."""
+    compared: tuple[Compared, ...] | None = None
+    """The comparisons that are all it does with them; None: it does more."""
+
+
+def contexts(skeleton: str, names: Iterable[str]) -> dict[str, Context]:
+    """What the query says about each function in ``names``.
 
     ``skeleton`` is the query with its calls written as those functions. A query that sqlglot cannot
     parse says nothing about any. Where a call has an alias, what is said of the alias counts.
     """
-    found: dict[str, list[Constraint]] = {name: [] for name in names}
+    found = dict.fromkeys(names, Context())
     for tree in _parse(skeleton):
         for node in tree.find_all(exp.Anonymous):
             if node.name in found:
-                for place in (node, *_references(node, tree)):
-                    said = _said(place)
-                    if said is not None:
-                        found[node.name].append(said)
-    return {name: combined(said) for name, said in found.items()}
+                said = [_said(place) for place in (node, *_references(node, tree))]
+                constraint = combined([s for s in said if s is not None])
+                found[node.name] = Context(constraint, compared(node))
+    return found
 
 
 def _parse(skeleton: str) -> list[exp.Expr]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from sqlglot.tokenizer_core import Token
 
 from blendfusion.callsites import Site, call_spans, find_sites, replaced, tokenize
+from blendfusion.comparisons import until_decided
 from blendfusion.context import combined, contexts
 from blendfusion.nulls import nulls_last
 from blendfusion.parameters import filled
@@ -32,11 +33,18 @@ class Typed:
 
 
 def typed(
-    sql: str, ingredients: Mapping[str, Ingredient], parameters: Mapping[str, str] | None = None
+    sql: str,
+    ingredients: Mapping[str, Ingredient],
+    parameters: Mapping[str, str] | None = None,
+    *,
+    whole: bool = False,
 ) -> Typed:
     """Settle arity and type of every call in ``sql``; text outside of calls is not touched.
 
-    ``parameters`` is SQL for ``$name``, by name: see ``parameters.spelled_parameters``. Raises ArgumentError or QueryError for a call that is wrong in itself.
+    ``parameters`` is SQL for ``$name``, by name: see ``parameters.spelled_parameters``. ``whole``:
+    nothing else asks what these calls ask, so that an answer which is no more than compared may end
+    where the comparison is decided. Raises ArgumentError or QueryError for a call that is wrong in
+    itself.
     """
     tokens = tokenize(sql)
     if not any(t.text.lower() in ingredients for t in tokens):
@@ -53,17 +61,20 @@ def typed(
     skeleton = filled(replaced(sql, sites, names.__getitem__), parameters or {})
     said = contexts(skeleton, names)
     calls = [
-        remember(
-            bind(
-                site.ingredient,
-                site.arguments,
-                _standing_alone(sql, tokens, site),
-                context=context,
-                ordered=site.order is not None,
-            )
+        bind(
+            site.ingredient,
+            site.arguments,
+            _standing_alone(sql, tokens, site),
+            context=context,
+            ordered=site.order is not None,
         )
-        for site, context in zip(sites, _shared(sites, [said[n] for n in names]), strict=True)
+        for site, context in zip(
+            sites, _shared(sites, [said[n].constraint for n in names]), strict=True
+        )
     ]
+    if whole:
+        calls = until_decided(calls, [said[n].compared for n in names])
+    calls = [remember(call) for call in calls]
     written: dict[str, tuple[str, ...]] = {}
     for call, site in zip(calls, sites, strict=True):
         ways = written.get(call.name, ())

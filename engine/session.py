@@ -30,7 +30,7 @@ from blendfusion.models.store import MemoryStore
 from blendfusion.option_values import option_frame, read_options
 from blendfusion.options import Options
 from blendfusion.parameters import spelled_parameters
-from blendfusion.planner.rules import checked_names
+from blendfusion.planner.rules import COMPARISON_STOP, checked_names
 from blendfusion.prepass import Typed, typed
 from blendfusion.problems import understood
 from blendfusion.statements import Explain, Setting, creates_table, statement
@@ -159,7 +159,8 @@ class Session(SessionContext):
         param_values: dict[str, Any] | None,
         named_params: dict[str, Any],
     ) -> Frame:
-        ready = self.typed(query, spelled_parameters(param_values, named_params))
+        parameters = spelled_parameters(param_values, named_params)
+        ready = self.typed(query, parameters, whole=True)
         try:
             with self._creating(query, ready.calls):
                 planned = super().sql(ready.sql, options, param_values, **named_params)
@@ -185,9 +186,15 @@ class Session(SessionContext):
             raise
         trace.warn()
 
-    def typed(self, query: str, parameters: Mapping[str, str] | None = None) -> Typed:
-        """The query with its calls as functions, which are known to DataFusion from here on."""
-        ready = typed(query, self._ingredients(), parameters)
+    def typed(
+        self, query: str, parameters: Mapping[str, str] | None = None, *, whole: bool = False
+    ) -> Typed:
+        """The query with its calls as functions, which are known to DataFusion from here on.
+
+        ``whole``: it is no part of a larger one.
+        """
+        whole = whole and COMPARISON_STOP not in self.rules_off
+        ready = typed(query, self._ingredients(), parameters, whole=whole)
         for call in ready.calls:
             self._register(call)
             if call.options_query is not None:

@@ -48,12 +48,16 @@ PREDICATE_ORDER = "predicate_order"
 """Not a rule of plans: the order in which a block tries its predicates is learned while it runs.
 It has a name here so that it can be switched off like the rules."""
 
+COMPARISON_STOP = "comparison_stop"
+"""No rule of plans either: a call that is no more than compared with literals is answered only as far
+as these comparisons need (models/decided.py)."""
+
 
 def checked_names(text: str) -> tuple[str, ...]:
     """The rules named in ``text``, separated by commas. Raises OptionError for a name that is none
     or that cannot be switched off."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
-    free = [*(rule.name for rule in RULES if not rule.required), PREDICATE_ORDER]
+    free = [*(rule.name for rule in RULES if not rule.required), PREDICATE_ORDER, COMPARISON_STOP]
     for name in names:
         if name not in free:
             raise OptionError(f"no rule '{name}' to switch off", hint=close_matches(name, free))
