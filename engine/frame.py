@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 import pyarrow as pa
 from datafusion import DataFrame, Expr, SessionContext, lit
 from datafusion import functions as f
+from datafusion.plan import LogicalPlan
 from datafusion.record_batch import RecordBatch
-from datafusion.substrait import Producer
 
 from blendfusion.errors import PlanError
 from blendfusion.execution import Execution, as_schema
 from blendfusion.explain import explained
+from blendfusion.leaves import Leaf
+from blendfusion.opaque import Origin, Verb, encoded, twin
 from blendfusion.pipeline import Counts
 from blendfusion.planner.driver import Rewrite, reason, rewrite
 from blendfusion.planner.not_in import is_null_aware
@@ -45,6 +47,8 @@ class Prepared:
     staged: Staged | None = None
     rewrites: tuple[Rewrite, ...] = ()
     reason: str | None = None
+    leaves: tuple[Leaf, ...] = ()
+    """What the staged plan reads by names that are known as long as these are held."""
 
 
 _SHOWN_ROWS = 20
@@ -58,7 +62,7 @@ def _verb(
     """A method of DataFrame that builds another, building a Frame."""
 
     def verb(self: Frame, /, *args: P.args, **kwargs: P.kwargs) -> Frame:
-        return Frame(inherited(self, *args, **kwargs).df, self._session)
+        return self._next(inherited, *args, **kwargs)
 
     return update_wrapper(verb, inherited)
 
@@ -81,9 +85,10 @@ class Frame(DataFrame):
     afterwards ``trace`` tells what was asked and spent.
     """
 
-    def __init__(self, df: Any, session: Session) -> None:
+    def __init__(self, df: Any, session: Session, origin: Origin = None) -> None:
         super().__init__(df)
         self._session = session
+        self.origin = origin
         self._trace: Trace | None = None
         self._last: Execution | None = None
 
@@ -123,7 +128,7 @@ class Frame(DataFrame):
         parsed = (
             self._parsed(p, "SELECT 1 WHERE ") if isinstance(p, str) else p for p in predicates
         )
-        return Frame(DataFrame.filter(self, *parsed).df, self._session)
+        return self._next(DataFrame.filter, *parsed)
 
     def parse_sql_expr(self, expr: str) -> Expr:
         """The expression that ``expr`` says in SQL, in which calls may stand."""
@@ -134,20 +139,28 @@ class Frame(DataFrame):
         ready = [self._session.typed(f"SELECT {text}") for text in args]
         texts = [r.sql.removeprefix("SELECT ") for r in ready]
         written = {name: ways for r in ready for name, ways in r.written.items()}
-        # DataFusion forgets to wrap what this method gives.
-        selected = self._up_to_date().df.select_exprs(*texts)
-        return self._session.named(Frame(selected, self._session), written)
+        return self._session.named(self._next(self._selected, *texts), written)
 
-    def _up_to_date(self) -> DataFrame:
-        """This frame as the session is now: DataFusion's frames know only the functions that were
+    def _selected(self, below: DataFrame, *texts: str) -> DataFrame:
+        # DataFusion forgets to wrap what this method gives.
+        return DataFrame(self._up_to_date(below).df.select_exprs(*texts))
+
+    def _up_to_date(self, frame: DataFrame) -> DataFrame:
+        """A frame as the session is now: DataFusion's frames know only the functions that were
         registered when they were made."""
-        return SessionContext.create_dataframe_from_logical_plan(self._session, self.logical_plan())
+        plan = frame.logical_plan()
+        return SessionContext.create_dataframe_from_logical_plan(self._session, plan)
+
+    def _next(self, method: Callable[..., DataFrame], *args: Any, **kwargs: Any) -> Frame:
+        """The frame that a method of DataFrame makes of this one."""
+        made = method(self, *args, **kwargs)
+        return Frame(made.df, self._session, Verb(method, self, args, kwargs))
 
     def _parsed(self, text: str, place: str) -> Expr:
         """``text`` as an expression; ``place`` is the SQL before it, which tells its type."""
         ready = self._session.typed(f"{place}{text}").sql.removeprefix(place)
         try:
-            return DataFrame.parse_sql_expr(self._up_to_date(), ready)
+            return DataFrame.parse_sql_expr(self._up_to_date(self), ready)
         except Exception as problem:
             raise understood(problem, self._session, text) from problem
 
@@ -161,28 +174,31 @@ class Frame(DataFrame):
     def prepared(self) -> Prepared:
         """The plan of this frame, made once; it asks nothing and reads no data."""
         plan = DataFrame.optimized_logical_plan(self)
-        text = plan.display_indent()
-        calls = tuple(calls_in(text))
+        calls = tuple(calls_in(plan.display_indent()))
         if not calls:
             return Prepared()
         if not self._session.options.planner:
             return Prepared(calls, reason="the option planner is off")
-        if any(
-            call.name in line
-            for line in text.splitlines()
-            for call in calls
-            if "full_filters=" in line
-        ):
-            return Prepared(calls, reason="a table provider evaluates the predicate itself")
         try:
-            data = Producer.to_substrait_plan(plan, self._session).encode()
-        except Exception as problem:  # DataFusion raises plain Exceptions here
-            return Prepared(calls, reason=reason(problem))
-        try:
-            null_aware = is_null_aware(text)
-            rewritten = rewrite(data, off=self._session.rules_off, null_aware=null_aware)
+            return self._staged(calls, plan)
         except PlanError as problem:
-            return Prepared(calls, reason=reason(problem))
+            why = reason(problem)
+        try:
+            cut = twin(self)
+            prepared = self._staged(calls, DataFrame.optimized_logical_plan(cut.frame))
+        except PlanError:
+            return Prepared(calls, reason=why)
+        cut.open()
+        return replace(prepared, leaves=cut.leaves)
+
+    def _staged(self, calls: tuple[Call, ...], plan: LogicalPlan) -> Prepared:
+        """The staged plan of ``plan``. Raises PlanError where there is none."""
+        text = plan.display_indent()
+        for line in text.splitlines():
+            if "full_filters=" in line and calls_in(line):
+                raise PlanError("a table provider evaluates the predicate itself")
+        data = encoded(self._session, plan)
+        rewritten = rewrite(data, off=self._session.rules_off, null_aware=is_null_aware(text))
         return Prepared(calls, staged(rewritten.root), rewritten.rewrites)
 
     @property
@@ -354,6 +370,11 @@ class Frame(DataFrame):
         return text
 
     # --- explaining ------------------------------------------------------------------------------
+
+    @property
+    def session(self) -> Session:
+        """The session that this frame belongs to."""
+        return self._session
 
     def explain(
         self, verbose: bool = False, analyze: bool = False, *args: Any, **kwargs: Any

@@ -23,10 +23,13 @@ from datafusion.catalog import Catalog, Schema
 from blendfusion.execution import STAGE_CATALOG, STAGE_SCHEMA
 from blendfusion.frame import Frame
 from blendfusion.handover import batches_of
+from blendfusion.lateral import unnested
+from blendfusion.leaves import LeafMaker
 from blendfusion.models.cached import CachedModel
 from blendfusion.models.load import load
 from blendfusion.models.model import Model
 from blendfusion.models.store import MemoryStore
+from blendfusion.opaque import Text
 from blendfusion.option_values import option_frame, read_options
 from blendfusion.options import Options
 from blendfusion.parameters import spelled_parameters
@@ -89,6 +92,9 @@ class Session(SessionContext):
         hidden = Catalog.memory_catalog()
         SessionContext.register_catalog_provider(self, STAGE_CATALOG, hidden)
         hidden.register_schema(STAGE_SCHEMA, Schema.memory_schema())
+        self.leaf_maker = LeafMaker()
+        for name, schema in self.leaf_maker.schemas().items():
+            hidden.register_schema(name, schema)
 
     # --- the model -------------------------------------------------------------------------------
 
@@ -161,12 +167,22 @@ class Session(SessionContext):
     ) -> Frame:
         parameters = spelled_parameters(param_values, named_params)
         ready = self.typed(query, parameters, whole=True)
+        text = unnested(ready.sql, self._columns)
         try:
             with self._creating(query, ready.calls):
-                planned = super().sql(ready.sql, options, param_values, **named_params)
+                planned = super().sql(text, options, param_values, **named_params)
         except Exception as problem:
             raise understood(problem, self, query) from problem
-        return self.named(Frame(planned.df, self), ready.written)
+        origin = Text(text, options, param_values, named_params)
+        return self.named(Frame(planned.df, self, origin), ready.written)
+
+    def _columns(self, common: str, relation: str) -> list[str] | None:
+        """The columns of a relation of a query; None if DataFusion cannot tell by itself."""
+        try:
+            schema = super().sql(f"{common}SELECT * FROM {relation}").schema()
+        except Exception:  # whatever is wrong with it shows when the query is planned
+            return None
+        return list(schema.names)
 
     @contextmanager
     def _creating(self, query: str, calls: Sequence[Call]) -> Iterator[None]:

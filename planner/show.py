@@ -8,6 +8,7 @@ from substrait.proto import Expression as ExpressionMessage
 from substrait.proto import Rel as RelMessage
 from substrait.proto import SortField
 
+from blendfusion.planner.leaf import QUERIES, TABLES, leaf_text
 from blendfusion.planner.plan import (
     Ask,
     Block,
@@ -157,8 +158,15 @@ def _measure(name: str, args: Sequence[Expr], names: Sequence[str]) -> str:
 
 
 def _table(plan: Rel) -> str:
-    names = RelMessage.FromString(plan.template).read.named_table.names
-    return ".".join(names)
+    """The name of the table that is read; '' for literal rows and for a plan that has no name."""
+    names = _table_names(plan)
+    if leaf_text(names, QUERIES) is not None:
+        return ""
+    return leaf_text(names, TABLES) or ".".join(names)
+
+
+def _table_names(plan: Rel) -> Sequence[str]:
+    return tuple(RelMessage.FromString(plan.template).read.named_table.names)
 
 
 def _read_names(plan: Rel) -> list[str]:
@@ -186,6 +194,9 @@ def _line(plan: Plan, stages: Stages) -> str:
         return "block"
     names = [n for below in plan.inputs for n in names_of(below, stages)]
     if plan.kind == "read":
+        opaque = leaf_text(_table_names(plan), QUERIES)
+        if opaque is not None:
+            return f"run as it is: {opaque}"
         return f"scan {_table(plan) or 'values'} [{', '.join(_read_names(plan))}]"
     if plan.kind == "aggregate":
         agg = aggregation(plan)

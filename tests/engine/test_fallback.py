@@ -1,8 +1,10 @@
-"""A stage that DataFusion refuses at run time: the plain plan takes over, with a reason."""
+"""What cannot be staged runs plainly, with a reason: also a stage that DataFusion refuses."""
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
+from scripts import Counted, spoken
 
 import blendfusion as bf
 from blendfusion.errors import PlanError
@@ -29,3 +31,34 @@ def test_a_refused_stage_falls_back_to_the_plain_plan(monkeypatch: pytest.Monkey
     assert frame.to_pylist() == [{"n": 2}]
     assert len(model.calls) == 3  # what the first stage asked was not asked again
     assert frame.explain_text().startswith("Plain plan: DataFusion does not read back its own plan")
+
+
+FALLBACKS = {
+    "a call in a recursion": (
+        "WITH RECURSIVE r AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM r "
+        "WHERE i < 3 AND llm_filter('holds 1', i)) SELECT i FROM r ORDER BY i",
+        "a recursive query cannot be expressed in Substrait",
+        [(1,), (2,)],
+    ),
+    "a result that says the type of a vector": (
+        "SELECT arrow_typeof(v) FROM t WHERE llm_filter('holds a', x)",
+        "a vector column cannot be expressed in Substrait",
+        [("FixedSizeList(2 x Float32)",)],
+    ),
+    "a column of a type without a substitute": (
+        "SELECT h FROM u WHERE llm_filter('holds a', x)",
+        "a column of a type that cannot be expressed in Substrait",
+        [(0.5,)],
+    ),
+}
+
+
+@pytest.mark.parametrize("title", FALLBACKS)
+def test_what_cannot_be_staged_runs_plainly_and_says_why(title: str) -> None:
+    sql, why, rows = FALLBACKS[title]
+    vectors = pa.array([[1.0, 2.0], [3.0, 4.0]], pa.list_(pa.float32(), 2))
+    halves = pa.array([0.5, 1.5], pa.float32()).cast(pa.float16())
+    db = Counted(spoken).add("t", pa.table({"x": ["a", "b"], "v": vectors}))
+    db.add("u", pa.table({"x": ["a", "b"], "h": halves}))
+    assert db.session.sql(sql).explain_text().startswith(f"Plain plan: {why}")
+    assert db.rows(sql) == rows

@@ -451,31 +451,6 @@ def test_options_of_a_call_reach_the_model(db: Counted) -> None:
 
 # --- what cannot be rewritten, and what needs nothing --------------------------------------------
 
-FALLBACKS = {
-    "unnest": ("SELECT id, unnest([1, 2]) AS e FROM t WHERE llm_filter('holds good', x)", "UNNEST"),
-    "recursion": (
-        "WITH RECURSIVE r AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM r WHERE i < 3) "
-        "SELECT id, i FROM t JOIN r ON id = i WHERE llm_filter('holds good', x)",
-        "recursive",
-    ),
-    "vectors": (
-        "SELECT id FROM vectors WHERE llm_filter('holds good', x) AND v IS NOT NULL",
-        "vector",
-    ),
-}
-
-
-@pytest.mark.parametrize("title", FALLBACKS)
-def test_what_cannot_be_rewritten_runs_plainly_and_says_why(title: str, db: Counted) -> None:
-    sql, why = FALLBACKS[title]
-    vectors = pa.array([[1.0, 2.0]] * 6, pa.list_(pa.float32(), 2))
-    db.add("vectors", TABLE.append_column("v", vectors))
-    frame = db.session.sql(sql)
-    assert why.lower() in frame.explain_text().lower()
-    assert "Plain plan" in frame.explain_text()
-    assert {row[0] for row in db.rows(sql)} <= {1, 4, 5}
-    assert db.rows(sql)[0][:1] == (1,)
-
 
 def test_a_view_with_a_call_is_planned_where_it_is_used(db: Counted) -> None:
     db.session.sql("CREATE VIEW good AS SELECT id, x FROM t WHERE llm_filter('holds good', x)")
