@@ -4,33 +4,39 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from blendfusion.estimate import Estimate
 from blendfusion.pipeline import Counts
+from blendfusion.planner.driver import Rewrite
 from blendfusion.planner.plan import Ask, asks
-from blendfusion.planner.show import limit_text, lines, names_of, shown
+from blendfusion.planner.show import changed, limit_text, lines, names_of, shown
 from blendfusion.planner.stages import Stage
 from blendfusion.predicates import Seen
 from blendfusion.progress import counted
-from blendfusion.types import Usage
+from blendfusion.types import Task, Usage
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
     from blendfusion.trace import Trace
 
 
-def explained(frame: Frame, *, analyze: bool, verbose: bool) -> str:
+def explained(
+    frame: Frame, *, analyze: bool, verbose: bool, estimate: Estimate | None = None
+) -> str:
     """EXPLAIN's text: stages in the order in which they run, each from its output down to its scan.
 
     Predicates stand in the order in which they are tried: as written, or after a run as learned, by
-    rank, the share of rows dropped per token. With ``analyze`` the rows, values, tokens
-    and seconds of the frame's latest run stand beside the operators.
+    rank, the share of rows dropped per token. Beside the calls stands what ``estimate`` expects;
+    with ``analyze`` the rows, values, tokens and seconds of the frame's latest run. ``verbose``
+    adds what each rule did where it fired first.
     """
     prepared = frame.prepared
     trace = frame.trace if analyze else None
+    beside = _Beside(estimate, trace)
     out: list[str] = []
     if prepared.staged is None:
         out.append(f"Plain plan: {prepared.reason}. Every call sees what DataFusion passes to it.")
         out += [
-            f"  ask {call.text} → {call.task.constraint}{_spent(call.task, trace)}"
+            f"  ask {call.text} → {call.task.constraint}{beside.of(call.task, None)}"
             for call in prepared.calls
         ]
     else:
@@ -39,18 +45,64 @@ def explained(frame: Frame, *, analyze: bool, verbose: bool) -> str:
         for i, stage in enumerate(prepared.staged.stages):
             last = stage is prepared.staged.last
             out.append(f"Stage {i + 1}{' → result' if last else ''}")
-            out += ["  " + line for line in _stage(stage, names, counts.get(stage.number), trace)]
+            out += [
+                "  " + line
+                for line in _stage(stage, names, counts.get(stage.number), beside.at(i + 1))
+            ]
             names[stage.number] = names_of(stage.block, names)
-    if trace is not None:
-        out.append(f"Total: {_usage(trace.usage)}")
+    out += beside.total()
     if verbose and prepared.rewrites:
-        out.append("Rules that fired:")
-        out += [f"  {r.rule} ×{r.times} ({r.seconds * 1e3:.1f} ms)" for r in prepared.rewrites]
+        out.append("Rules that fired, and what they did first:")
+        for rewrite in prepared.rewrites:
+            out += ["  " + line for line in _rewrite(rewrite)]
     return "\n".join(out)
 
 
+class _Beside:
+    """What stands beside a call: what was counted, or else expected. ``place``: of the stage."""
+
+    def __init__(self, estimate: Estimate | None, trace: Trace | None, place: int = 0) -> None:
+        self._estimate = estimate
+        self._trace = trace
+        self._place = place
+
+    def at(self, place: int) -> _Beside:
+        return _Beside(self._estimate, self._trace, place)
+
+    def of(self, task: Task, ask: Ask | None) -> str:
+        expected = self._estimate
+        if self._trace is not None:
+            values = expected.values_of(task) if expected is not None else None
+            usage = self._trace.by_task.get(task, Usage())
+            return f"  [{_usage(usage, values)}]"
+        if expected is None or ask is None:
+            return ""
+        own = [op for op in expected.operators if op.stage == self._place and op.ask == ask]
+        return "".join(f"  [expected: {op}]" for op in own)
+
+    def total(self) -> list[str]:
+        """The lines at the end; none where nothing is known."""
+        expected = self._estimate
+        if self._trace is not None:
+            known = expected is not None and expected.complete
+            values = expected.total.values if expected is not None and known else None
+            return [f"Total: {_usage(self._trace.usage, values)}"]
+        return expected.lines() if expected is not None and expected.complete else []
+
+
+def _rewrite(rewrite: Rewrite) -> list[str]:
+    before, after = changed(rewrite.before, rewrite.after)
+    head = f"{rewrite.rule} ×{rewrite.times} ({rewrite.seconds * 1e3:.1f} ms)"
+    pairs = [("before", line) for line in before], [("after", line) for line in after]
+    out = [head]
+    for side in pairs:
+        for i, (word, line) in enumerate(side):
+            out.append(f"  {word if i == 0 else '':<6} {line}")
+    return out
+
+
 def _stage(
-    stage: Stage, names: dict[int, list[str]], counts: Counts | None, trace: Trace | None
+    stage: Stage, names: dict[int, list[str]], counts: Counts | None, beside: _Beside
 ) -> list[str]:
     block = stage.block
     below = names_of(block.source, names)
@@ -61,7 +113,7 @@ def _stage(
         new = [a for a in of if a not in asked]
         asked.extend(new)
         return [
-            f"  ask {shown(a, below)} → {a.call.task.constraint}{_spent(a.call.task, trace)}"
+            f"  ask {shown(a, below)} → {a.call.task.constraint}{beside.of(a.call.task, a)}"
             for a in new
         ]
 
@@ -98,15 +150,10 @@ def _seen(seen: Seen, *, ranked: bool) -> str:
     return f"[{text}]"
 
 
-def _spent(task: object, trace: Trace | None) -> str:
-    if trace is None:
-        return ""
-    usage = trace.by_task.get(task)  # type: ignore[call-overload]
-    return f"  [{_usage(usage or Usage())}]"
-
-
-def _usage(usage: Usage) -> str:
+def _usage(usage: Usage, expected: int | None) -> str:
     parts = [f"{counted(usage.values, 'value')} asked"]
+    if expected is not None:
+        parts[0] += f" ({expected:,} expected)"
     if usage.cached:
         parts.append(f"{usage.cached:,} cached")
     if usage.failed:

@@ -15,6 +15,7 @@ from datafusion.plan import LogicalPlan
 from datafusion.record_batch import RecordBatch
 
 from blendfusion.errors import PlanError
+from blendfusion.estimate import Estimate, estimated
 from blendfusion.execution import Execution, as_schema
 from blendfusion.explain import explained
 from blendfusion.leaves import Leaf
@@ -216,7 +217,7 @@ class Frame(DataFrame):
     def _tables(self, *, eager: bool) -> Generator[pa.Table, None, None]:
         """The result as tables of this frame's schema; at least one."""
         reporter = progress(self._session.options.progress)
-        self._trace = trace = Trace(reporter)
+        self._trace = trace = Trace(reporter, self._session.measured)
         with reporter:
             yield from self.answered(self._session.asker(trace), eager=eager)
         trace.warn()
@@ -376,10 +377,21 @@ class Frame(DataFrame):
         """The session that this frame belongs to."""
         return self._session
 
+    def estimate(self) -> Estimate:
+        """What running this frame is expected to ask and to spend, call by call.
+
+        No model is asked, and none is loaded. What needs no model is computed on real rows,
+        100,000 of a plan at most; larger ones are sampled, which ``basis`` tells. What is in the
+        cache counts as ``cached``, not as asked.
+        """
+        return estimated(self)
+
     def explain(
         self, verbose: bool = False, analyze: bool = False, *args: Any, **kwargs: Any
     ) -> None:
-        """Print the staged plan; with ``analyze``, run it and print what was counted beside it.
+        """Print the staged plan, and beside its calls what they are expected to ask (see
+        ``estimate``); with ``analyze``, run it and print what was counted. ``verbose`` adds what
+        each rule did.
 
         Further arguments are DataFusion's, for frames without calls.
         """
@@ -388,13 +400,16 @@ class Frame(DataFrame):
             return
         print(self.explain_text(analyze=analyze, verbose=verbose))
 
-    def explain_text(self, *, analyze: bool = False, verbose: bool = False) -> str:
-        """The staged plan as text: see ``explain``."""
+    def explain_text(
+        self, *, analyze: bool = False, verbose: bool = False, estimates: bool = True
+    ) -> str:
+        """The staged plan as text: see ``explain``. Without ``estimates``, no data is read for it."""
         if not self.prepared.calls:
             return str(DataFrame.optimized_logical_plan(self).display_indent())
+        estimate = self.estimate() if estimates else None
         if analyze:
             self._table()
-        return explained(self, analyze=analyze, verbose=verbose)
+        return explained(self, analyze=analyze, verbose=verbose, estimate=estimate)
 
     # --- writing ---------------------------------------------------------------------------------
 

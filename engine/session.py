@@ -25,6 +25,7 @@ from blendfusion.frame import Frame
 from blendfusion.handover import batches_of
 from blendfusion.lateral import unnested
 from blendfusion.leaves import LeafMaker
+from blendfusion.measured import Measured
 from blendfusion.models.cached import CachedModel
 from blendfusion.models.load import load
 from blendfusion.models.model import Model
@@ -80,6 +81,7 @@ class Session(SessionContext):
         self._spec = model
         self._store = MemoryStore()
         self._model: CachedModel | None = None
+        self.measured = Measured()
         # A model that was named is looked up at once, so that a typing error shows here; the
         # packaged one only when it is needed, so that plain SQL works without any.
         if model is not None and model != "auto":

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from blendfusion.measured import Measured
 from blendfusion.models.model import Values
 from blendfusion.progress import Reporter
 from blendfusion.types import Answer, Task, Usage
@@ -45,12 +46,13 @@ class Trace:
     from the cache, tokens and seconds.
     """
 
-    def __init__(self, reporter: Reporter | None = None) -> None:
+    def __init__(self, reporter: Reporter | None = None, measured: Measured | None = None) -> None:
         self.by_task: dict[Task, Usage] = {}
         self._batches: list[tuple[Task, list[Values], list[Answer]]] = []
         self._known = 0
         self._done = 0
         self._reporter = reporter
+        self._measured = measured
         self._lock = threading.Lock()
 
     @property
@@ -68,6 +70,8 @@ class Trace:
             self.by_task[task] = self.by_task.get(task, Usage()) + spent
             self._batches.append((task, list(values), list(answers)))
             self._done += spent.values
+        if self._measured is not None:
+            self._measured.add(task, spent)
         if self._reporter is not None:
             total = self.usage
             tokens = total.evaluated_tokens + total.completion_tokens

@@ -64,6 +64,19 @@ class LlamaModel:
         check_gguf(self.path)
         self._fingerprint = fingerprint(self.path, options)
 
+    shares_prefix = True
+    """What the prompts of a batch begin with in common is computed once."""
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the weights are in memory: ``info`` and ``count_tokens`` load them otherwise."""
+        return self._open is not None
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint in ``info``, at hand without the weights."""
+        return self._fingerprint
+
     @property
     def info(self) -> ModelInfo:
         with self._lock:

@@ -1,0 +1,306 @@
+"""What a query is expected to ask and to spend, before any call: how many values, and why so many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from blendfusion.dryrun import DryRows, DryRun, StageSeen, occurrences
+from blendfusion.errors import ModelNotFound
+from blendfusion.guesses import Guesser, Known, Shelf, Tally
+from blendfusion.influence import influences
+from blendfusion.meter import Meter
+from blendfusion.planner.plan import Ask, Stored
+from blendfusion.planner.rules import PREDICATE_ORDER
+from blendfusion.planner.show import names_of, shown
+from blendfusion.planner.stages import Staged
+from blendfusion.planner.tree import subplans
+from blendfusion.progress import counted
+from blendfusion.sample import distinct_in_all
+from blendfusion.types import Answer, Task, Usage
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Frame
+    from blendfusion.models.cached import CachedModel
+    from blendfusion.models.model import Values
+    from blendfusion.session import Session
+
+ASSUMED = "assumed answers"
+EARLIER = "earlier answers"
+EXACT = "exact"
+FOOTNOTE = (
+    "Assumed answers: as long as none is known, half of the yes/no answers are yes, half of the "
+    "comparisons with other answers hold, and labels are equally frequent."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorEstimate:
+    """What one call of one stage is expected to ask. Operators come in the order of EXPLAIN's stages.
+
+    Equal requests count at the first operator that makes them. ``rows`` is how many reach the
+    call; None, as ``usage``, where nothing can be said.
+    """
+
+    stage: int
+    """From 1, as EXPLAIN counts them; 0: a plain plan."""
+    call: str
+    """As SQL."""
+    task: Task
+    rows: int | None
+    usage: Usage | None
+    """Values, those that the session's cache answers, and tokens; a beginning that prompts share
+    counts once in ``evaluated_tokens``. Nothing is ``failed``, and ``calls`` are not estimated."""
+    seconds: float | None
+    """Inside the model; None as long as the session has not measured a rate."""
+    basis: str
+    """What ``rows`` and ``values`` rest on: ``exact``, or the sample, or the kind of answers that
+    were taken for granted. For ``usage`` None: why."""
+    tokens_basis: str
+    seconds_basis: str
+    notes: int = 0
+    """How many of the values are notes on parts of contexts that do not fit the model's window."""
+    ask: Ask | None = field(default=None, repr=False, compare=False)
+    """The call in the plan."""
+
+    @property
+    def values(self) -> int | None:
+        """Requests to the model; None where nothing can be said."""
+        return None if self.usage is None else self.usage.values
+
+    @property
+    def exact(self) -> bool:
+        return self.basis == EXACT
+
+    def __str__(self) -> str:
+        if self.usage is None:
+            return f"unknown: {self.basis}"
+        about = "" if self.exact else "about "
+        rows = "" if self.rows is None else f" of {counted(self.rows, 'row')}"
+        values = f"{about}{counted(self.usage.values, 'value')}{rows} ({self.basis})"
+        if self.notes:
+            values += f", {counted(self.notes, 'note')} on long contexts among them"
+        return values + _spent(self.usage, self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a frame is expected to ask and to spend: ``print`` shows it, fields are for programs.
+
+    ``operators``: one for each call of each stage.
+    """
+
+    operators: tuple[OperatorEstimate, ...] = ()
+
+    @property
+    def total(self) -> Usage:
+        """The sum; operators of which nothing can be said count 0 (see ``complete``), and so do
+        seconds that are not known (see ``seconds``)."""
+        known = [op.usage for op in self.operators if op.usage is not None]
+        return Usage.total(known) if known else Usage()
+
+    @property
+    def complete(self) -> bool:
+        """False if the number of values of some operator is unknown."""
+        return all(op.usage is not None for op in self.operators)
+
+    @property
+    def exact(self) -> bool:
+        return all(op.exact for op in self.operators)
+
+    @property
+    def seconds(self) -> float | None:
+        """Inside the model; None if a part of it is unknown."""
+        known = [op.seconds for op in self.operators]
+        return None if any(s is None for s in known) else sum(s for s in known if s is not None)
+
+    def values_of(self, task: Task) -> int | None:
+        """Values that all operators together put to the model for ``task``, without notes; None if
+        unknown."""
+        own = [op for op in self.operators if op.task == task]
+        if not own or any(op.usage is None for op in own):
+            return None
+        return sum((op.values or 0) - op.notes for op in own)
+
+    def lines(self) -> list[str]:
+        """The total, and what was assumed, if anything was."""
+        if not self.complete:
+            return ["Expected: unknown"]
+        total, seconds = self.total, self.seconds
+        about = "" if self.exact else "about "
+        text = f"Expected: {about}{counted(total.values, 'value')}{_spent(total, seconds)}"
+        if seconds is None:
+            text += "; no time yet: this session has not measured its model"
+        return [text, *([FOOTNOTE] if any(ASSUMED in op.basis for op in self.operators) else [])]
+
+    def __str__(self) -> str:
+        return "\n".join([*(f"{op.call}: {op}" for op in self.operators), *self.lines()])
+
+    __repr__ = __str__
+
+
+def _spent(usage: Usage, seconds: float | None) -> str:
+    parts = [f"{usage.cached:,} cached"] if usage.cached else []
+    if usage.values:
+        tokens = counted(usage.prompt_tokens, "prompt token")
+        if usage.evaluated_tokens != usage.prompt_tokens:
+            tokens = f"{usage.evaluated_tokens:,} of {tokens} evaluated"
+        parts += [tokens, counted(usage.completion_tokens, "completion token")]
+        parts += [f"{seconds:.2f} s"] if seconds is not None else []
+    return "".join(f", {part}" for part in parts)
+
+
+def estimated(frame: Frame) -> Estimate:
+    """The estimate of ``frame``: see ``Frame.estimate``."""
+    prepared, session = frame.prepared, frame.session
+    if prepared.staged is None:
+        return Estimate(tuple(_unknown(c.text, c.task, prepared.reason) for c in prepared.calls))
+    cache = _cache(session)
+    guesser = Guesser(cache.known, cache.shelf, cache.model)
+    session.settle(prepared.calls, guesser)
+    rows = DryRows(guesser, session.workbench_source())
+    adaptive = PREDICATE_ORDER not in session.rules_off
+    run = DryRun(session, prepared.staged, rows, session.options, adaptive=adaptive)
+    problem: str | None = None
+    try:
+        run.carry_out()
+    except Exception as error:  # whatever DataFusion raises for a guess that no model would give
+        problem = str(error).splitlines()[0][:200]
+    meter = Meter(session.measured, cache.model, shared=cache.shared, shots=session.options.shots)
+    report = _Report(prepared.staged, run, guesser, meter, adaptive=adaptive)
+    return Estimate(tuple(report.operators(problem)))
+
+
+class _Report:
+    """From what a dry run saw to estimates."""
+
+    def __init__(
+        self, staged: Staged, run: DryRun, guesser: Guesser, meter: Meter, *, adaptive: bool
+    ) -> None:
+        self._staged = staged
+        self._run = run
+        self._guesser = guesser
+        self._meter = meter
+        self._adaptive = adaptive
+        self._names: dict[int, list[str]] = {}
+        self._below: dict[int, frozenset[Ask]] = {}
+        """The calls whose answers a stage's output rests on."""
+        self._partial: dict[int, str] = {}
+        """Stages that saw a sample of their rows, and which."""
+
+    def operators(self, problem: str | None) -> Iterator[OperatorEstimate]:
+        """One estimate a call of a stage; ``problem``: what ended the dry run before its time."""
+        for place, stage in enumerate(self._staged.stages, 1):
+            block = stage.block
+            seen = self._run.seen.get(stage.number)
+            own = influences(block, adaptive=self._adaptive and len(block.where) > 1)
+            read = [p.stage for p in subplans(block.source) if isinstance(p, Stored)]
+            below = frozenset[Ask]().union(*(self._below[n] for n in read))
+            partial = [self._partial[n] for n in read if n in self._partial]
+            if seen is not None and seen.partial:
+                partial = [seen.partial]
+            names = names_of(block.source, self._names)
+            for ask, influencing in own.items():
+                text = shown(ask, names)
+                if seen is None or (problem is not None and stage.number == max(self._run.seen)):
+                    yield replace(_unknown(text, ask.call.task, problem, place), ask=ask)
+                    continue
+                basis = [*partial[:1], *self._guessed(influencing | below, ask)]
+                yield self._operator(place, text, ask, seen, ", ".join(basis) or EXACT)
+            self._names[stage.number] = names_of(block, self._names)
+            self._below[stage.number] = below.union(own)
+            if partial:
+                self._partial[stage.number] = partial[0]
+
+    def _guessed(self, influencing: frozenset[Ask], ask: Ask) -> list[str]:
+        """The kinds of guesses on which the number of ``ask``'s values rests."""
+        guessed = [a.call.task for a in influencing if a.call.task in self._guesser.guesses]
+        if ask.call.ingredient.run is not None:
+            return ["assumed: one question for each distinct row"]
+        if any(task in self._guesser.assumed for task in guessed):
+            return [ASSUMED]
+        return [EARLIER] if guessed else []
+
+    def _operator(
+        self, place: int, text: str, ask: Ask, seen: StageSeen, basis: str
+    ) -> OperatorEstimate:
+        tally = seen.tallies.get(ask, Tally())
+        grown = _growth(tally, seen.scale)
+        values, cached = round(tally.asked * grown), round(tally.cached * grown)
+        cost = self._meter.cost(ask.call.task, tally, values)
+        usage = Usage(
+            values=values,
+            cached=cached,
+            prompt_tokens=cost.prompt_tokens,
+            evaluated_tokens=cost.evaluated_tokens,
+            completion_tokens=cost.completion_tokens,
+            seconds=cost.seconds or 0.0,
+        )
+        return OperatorEstimate(
+            stage=place,
+            call=text,
+            task=ask.call.task,
+            rows=round(tally.rows * seen.scale),
+            usage=usage,
+            seconds=cost.seconds,
+            basis=basis,
+            tokens_basis=cost.tokens_basis,
+            seconds_basis=cost.seconds_basis,
+            notes=round(tally.notes * grown),
+            ask=ask,
+        )
+
+
+def _growth(tally: Tally, scale: float) -> float:
+    """Distinct values in all rows, for each one in the sample."""
+    tables = [t for t in tally.arguments if len(t)]
+    if scale <= 1.0 or not tables:
+        return 1.0
+    counts = occurrences(pa.concat_tables(tables))
+    if not counts:
+        return 1.0
+    rows = sum(counts)
+    return distinct_in_all(rows * scale, rows, len(counts), counts.count(1)) / len(counts)
+
+
+def _unknown(text: str, task: Task, why: str | None, place: int = 0) -> OperatorEstimate:
+    basis = f"plain plan: {why}" if place == 0 else why or "not reached"
+    return OperatorEstimate(place, text, task, None, None, None, basis, "unknown", "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class _Cache:
+    """What the session's model answered already, without loading it.
+
+    ``model``: the model, if its tokenizer is at hand. ``shared``: see ``Meter``.
+    """
+
+    known: Known
+    shelf: Shelf
+    model: CachedModel | None
+    shared: bool
+
+
+def _cache(session: Session) -> _Cache:
+    try:
+        model = session.model
+    except ModelNotFound:  # a query that asks nothing needs none
+        return _Cache(lambda task, values: {}, lambda task: {}, None, False)
+    inner = model.inner
+    shared = bool(getattr(inner, "shares_prefix", False))
+    loaded = bool(getattr(inner, "loaded", True))
+    fingerprint = inner.info.fingerprint if loaded else getattr(inner, "fingerprint", None)
+
+    def shelf(task: Task) -> Mapping[Values, Answer]:
+        return model.store.shelf(fingerprint, task) if fingerprint is not None else {}
+
+    def known(task: Task, values: Sequence[Values]) -> Mapping[Values, Answer]:
+        if loaded:
+            return model.known(task, values)
+        stored = shelf(task)
+        return {v: answer for v in values if (answer := stored.get(v)) is not None}
+
+    return _Cache(known, shelf, model if loaded else None, shared)

@@ -1,0 +1,60 @@
+"""Which answers decide what a call will see: the calls whose number an estimate can give exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from blendfusion.planner.plan import Ask, Block, Expr, Node, asks, needs_model
+
+Influences = dict[Ask, frozenset[Ask]]
+"""For each call of a block, the calls whose answers decide on which rows, and with which values,
+it is asked."""
+
+
+def influences(block: Block, *, adaptive: bool) -> Influences:
+    """The influences among the calls of ``block``; ``adaptive``: its predicates change places."""
+    found: Influences = {}
+
+    def note(expr: Expr, before: frozenset[Ask], stops: frozenset[Ask]) -> None:
+        for ask, on in _within(expr, before):
+            # Where a call's own answers keep it from being asked again, it was asked before.
+            found[ask] = found.get(ask, frozenset()) | on - {ask} | stops
+
+    where = [frozenset(asks(term)) for term in block.where]
+    everywhere = frozenset[Ask]().union(*where)
+    stops = everywhere if block.limited else frozenset[Ask]()
+    for i, term in enumerate(block.where):
+        others = where[:i] + where[i + 1 :] if adaptive else where[:i]
+        note(term, frozenset[Ask]().union(*others), stops)
+    for expr in block.select:
+        note(expr, everywhere, stops)
+    return found
+
+
+def _within(expr: Expr, before: frozenset[Ask]) -> Iterator[tuple[Ask, frozenset[Ask]]]:
+    """Every call in ``expr`` with what decides about it, where ``before`` decides about ``expr``."""
+    if isinstance(expr, Ask):
+        for arg in expr.args:
+            yield from _within(arg, before)
+        yield expr, before.union(*(asks(arg) for arg in expr.args))
+    elif isinstance(expr, Node):
+        parts = expr.children
+        if expr.name == "if_then":
+            yield from _case(parts, before)
+            return
+        if expr.name in ("and", "or"):
+            parts = tuple(sorted(parts, key=needs_model))
+        one_by_one = expr.name in ("and", "or", "coalesce", "nullif")
+        for part in parts:
+            yield from _within(part, before)
+            if one_by_one:
+                before = before.union(asks(part))
+
+
+def _case(parts: tuple[Expr, ...], before: frozenset[Ask]) -> Iterator[tuple[Ask, frozenset[Ask]]]:
+    for condition, result in zip(parts[0::2], parts[1::2], strict=False):
+        yield from _within(condition, before)
+        before = before.union(asks(condition))
+        yield from _within(result, before)
+    if len(parts) % 2:
+        yield from _within(parts[-1], before)

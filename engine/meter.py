@@ -1,0 +1,117 @@
+"""Tokens and seconds of values that were not asked yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from blendfusion.guesses import CHARACTERS_PER_TOKEN, Tally
+from blendfusion.measured import Measured
+from blendfusion.models.cached import CachedModel
+from blendfusion.models.model import Values
+from blendfusion.models.prompt import render
+from blendfusion.models.scripted import ScriptedModel
+from blendfusion.progress import counted
+from blendfusion.types import ConstraintKind, Task
+
+ANSWER_TOKENS: dict[ConstraintKind, int] = {
+    "boolean": 1,
+    "choice": 2,
+    "integer": 2,
+    "number": 3,
+    "date": 6,
+    "timestamp": 12,
+    "regex": 4,
+    "text": 12,
+    "list": 12,
+}
+"""Of one answer, as long as none has been measured. A local model scores yes/no and labels, and
+writes none."""
+_TURN_TOKENS = 5
+"""What a chat template puts around one turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of a number of values; ``seconds`` None: unknown."""
+
+    prompt_tokens: int
+    evaluated_tokens: int
+    completion_tokens: int
+    seconds: float | None
+    tokens_basis: str
+    seconds_basis: str
+
+
+class Meter:
+    """Costs of requests: as measured in this session, else by counting tokens, else characters.
+
+    ``model``: None, or one whose tokenizer is at hand. ``shared``: it computes the common beginning
+    of prompts once.
+    """
+
+    def __init__(
+        self, measured: Measured, model: CachedModel | None, *, shared: bool, shots: bool
+    ) -> None:
+        self._measured = measured
+        self._model = model
+        self._shared = shared
+        self._shots = shots
+
+    def cost(self, task: Task, tally: Tally, values: int) -> Cost:
+        """What ``values`` values of ``task`` cost, if they are like those of ``tally``."""
+        if values == 0:
+            return Cost(0, 0, 0, 0.0, "nothing to ask", "nothing to ask")
+        seen = self._measured.of(task)
+        if seen is not None:
+            share = values / seen.values
+            basis = f"measured on {counted(seen.values, 'value')}"
+            return Cost(
+                round(seen.prompt_tokens * share),
+                round(seen.evaluated_tokens * share),
+                round(seen.completion_tokens * share),
+                seen.seconds * share,
+                basis,
+                basis,
+            )
+        head, each = self._head(task), self._each(task, tally)
+        prompt = round(values * (head + each))
+        evaluated = round(head + values * each) if self._shared else prompt
+        completion = values * ANSWER_TOKENS[task.constraint.kind]
+        tokens_basis = f"{CHARACTERS_PER_TOKEN} characters a token"
+        if self._model is not None:
+            tokens_basis = "the model's count"
+        rate = self._measured.seconds_per_token
+        seconds = None if rate is None else rate * (evaluated + completion)
+        seconds_basis = "no rate yet" if rate is None else "this session's seconds a token"
+        return Cost(prompt, evaluated, completion, seconds, tokens_basis, seconds_basis)
+
+    def _tokens(self, text: str) -> int:
+        if self._model is not None:
+            return self._model.count_tokens(text)
+        return -(-len(text) // CHARACTERS_PER_TOKEN)
+
+    def _head(self, task: Task) -> int:
+        """Tokens of what the prompts of a task have in common."""
+        if self._scripted:
+            return self._tokens(task.question)
+        prompt = render(task, shots=self._shots)
+        turns = [prompt.instruction, *(text for shot in prompt.shots for text in shot), prompt.head]
+        return sum(self._tokens(text) + _TURN_TOKENS for text in turns)
+
+    def _each(self, task: Task, tally: Tally) -> float:
+        """Tokens of the values of one request, on average."""
+        if not tally.examples:
+            return 0.0
+        if self._model is None:
+            return tally.characters / max(1, tally.asked) / CHARACTERS_PER_TOKEN
+        return sum(self._value(task, v) for v in tally.examples) / len(tally.examples)
+
+    def _value(self, task: Task, values: Values) -> int:
+        if self._scripted:
+            return sum(self._tokens(v) for v in values if v)
+        return self._tokens(render(task, shots=False).block(values))
+
+    @property
+    def _scripted(self) -> bool:
+        """A Python function reads no prompt: its tokens are those of the question and the values."""
+        return self._model is not None and isinstance(self._model.inner, ScriptedModel)
