@@ -12,8 +12,9 @@ from datafusion import DataFrame, SessionContext
 from blendfusion.errors import PlanError
 from blendfusion.handover import batches_of, frame_of, relation_of
 from blendfusion.pipeline import Chunks, Counts, run
-from blendfusion.planner.plan import boolean_literal, projected, write
+from blendfusion.planner.plan import Plan, boolean_literal, projected, write
 from blendfusion.planner.stages import Stage, Staged
+from blendfusion.planner.tree import branches
 from blendfusion.rowwise import RowWise
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Execution:
     def _run(self, stage: Stage, *, eager: bool) -> Iterator[pa.Table]:
         frame = self.source(stage)
         schema = frame.schema()
-        batches = (batch.to_pyarrow() for batch in frame.execute_stream())
+        batches = self._batches(stage) if stage.block.limited else _batches(frame)
         counts = self.counts[stage.number]
         return run(
             stage.block,
@@ -78,9 +79,17 @@ class Execution:
             adaptive=self._adaptive,
         )
 
+    def _batches(self, stage: Stage) -> Iterator[pa.RecordBatch]:
+        """The rows of a source, branch after branch of a union: where a limit ends in one, the next is
+        not opened, and the rows come in the same order each time."""
+        for branch in branches(stage.block.source):
+            yield from _batches(self._frame(branch))
+
     def source(self, stage: Stage) -> DataFrame:
         """The DataFusion plan of a stage's source. Raises PlanError if DataFusion refuses it."""
-        source = stage.block.source
+        return self._frame(stage.block.source)
+
+    def _frame(self, source: Plan) -> DataFrame:
         if source.width == 0:  # a batch without columns would forget how many rows it has
             source = projected(source, (boolean_literal(True),))
         data = write(source, self._relations)
@@ -97,6 +106,10 @@ class Execution:
 
     def _name(self, number: int) -> str:
         return f"{STAGE_CATALOG}.{STAGE_SCHEMA}.run{self._serial}_{number}"
+
+
+def _batches(frame: DataFrame) -> Iterator[pa.RecordBatch]:
+    return (batch.to_pyarrow() for batch in frame.execute_stream())
 
 
 def as_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -11,7 +11,7 @@ columns of the left input come first. Every relation's output is exactly ``width
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,7 +22,9 @@ from substrait.proto import Expression as ExpressionMessage
 from substrait.proto import JoinRel as JoinRelMessage
 from substrait.proto import Plan as PlanMessage
 from substrait.proto import Rel as RelMessage
+from substrait.proto import SetRel as SetRelMessage
 from substrait.proto import SimpleExtensionDeclaration
+from substrait.proto import Type as TypeMessage
 
 from blendfusion.errors import PlanError
 from blendfusion.udfs.call import CALLS, Call
@@ -275,10 +277,10 @@ def limited(source: Plan, offset: int, count: int | None) -> Plan:
     exprs: list[Expr] = []
     if offset:
         message.fetch.offset_expr.SetInParent()
-        exprs.append(_integer(offset))
+        exprs.append(integer_literal(offset))
     if count is not None:
         message.fetch.count_expr.SetInParent()
-        exprs.append(_integer(count))
+        exprs.append(integer_literal(count))
     return Rel("fetch", _bytes(message), (source,), tuple(exprs), source.width)
 
 
@@ -297,7 +299,26 @@ def boolean_literal(value: bool) -> Node:
     return Node("literal", _bytes(message))
 
 
-def _integer(value: int) -> Node:
+def text_null() -> Node:
+    """NULL, as text."""
+    message = ExpressionMessage()
+    message.literal.null.string.nullability = TypeMessage.NULLABILITY_NULLABLE
+    return Node("literal", _bytes(message))
+
+
+def case(branches: Sequence[tuple[Expr, Expr]], otherwise: Expr) -> Node:
+    """CASE WHEN condition THEN result … ELSE otherwise END."""
+    message = ExpressionMessage()
+    for _ in branches:
+        pair = message.if_then.ifs.add()
+        getattr(pair, "if").SetInParent()
+        pair.then.SetInParent()
+    getattr(message.if_then, "else").SetInParent()
+    children = (*(e for pair in branches for e in pair), otherwise)
+    return Node("if_then", _bytes(message), children)
+
+
+def integer_literal(value: int) -> Node:
     message = ExpressionMessage()
     message.literal.i64 = value
     return Node("literal", _bytes(message))
@@ -347,19 +368,41 @@ def join_type(rel: Rel) -> str:
     return str(_JOIN_NAMES.get(RelMessage.FromString(rel.template).join.type, "other"))
 
 
-def joined(left: Plan, right: Plan, terms: tuple[Expr, ...]) -> Plan:
-    """The inner join of two plans on every term; a cross join for none."""
+def joined(left: Plan, right: Plan, terms: tuple[Expr, ...], kind: str = "inner") -> Rel:
+    """The join of two plans on every term, of a kind that ``join_type`` names; for none, of every
+    row with every row."""
     message = RelMessage()
-    if not terms:
+    if not terms and kind == "inner":
         message.cross.left.SetInParent()
         message.cross.right.SetInParent()
         return Rel("cross", _bytes(message), (left, right), (), left.width + right.width)
     message.join.left.SetInParent()
     message.join.right.SetInParent()
     message.join.expression.SetInParent()
-    message.join.type = JoinRelMessage.JOIN_TYPE_INNER
-    width = left.width + right.width
-    return Rel("join", _bytes(message), (left, right), (conjunction(terms),), width)
+    message.join.type = JoinRelMessage.JoinType.Value(f"JOIN_TYPE_{kind.upper()}")
+    condition = conjunction(terms or (boolean_literal(True),))
+    width = _join_width(kind, left.width, right.width)
+    return Rel("join", _bytes(message), (left, right), (condition,), width)
+
+
+def _join_width(kind: str, left: int, right: int) -> int:
+    if kind in ("left_semi", "left_anti"):
+        return left
+    if kind in ("right_semi", "right_anti"):
+        return right
+    if kind in ("inner", "outer", "left", "right"):
+        return left + right
+    if kind == "left_mark":
+        return left + 1
+    raise PlanError(f"a join of type {kind}")
+
+
+def is_union_all(plan: Plan) -> bool:
+    """True for the rows of all inputs, one after the other."""
+    if not isinstance(plan, Rel) or plan.kind != "set":
+        return False
+    op = RelMessage.FromString(plan.template).set.op
+    return bool(op == SetRelMessage.SET_OP_UNION_ALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -506,6 +549,9 @@ class _Reader:
             )
             for measure in body.measures:
                 measure.measure.function_reference = 0
+        if kind == "read" and body.HasField("virtual_table"):
+            # DataFusion writes two columns of a name, and refuses to read them.
+            body.base_schema.names[:] = _apart(body.base_schema.names)
         if kind == "project":
             assert len(inputs) == 1
             columns = (*all_fields(inputs[0].width), *exprs)
@@ -572,6 +618,13 @@ class _Reader:
         return Field(segment.struct_field.field)
 
 
+def _apart(names: Sequence[str]) -> list[str]:
+    """``names`` if no two are equal, else each with its place."""
+    if len(set(names)) == len(names):
+        return list(names)
+    return [f"{i}:{name}" for i, name in enumerate(names)]
+
+
 def _flattened(name: str, children: tuple[Expr, ...]) -> Iterator[Expr]:
     for child in children:
         if isinstance(child, Node) and child.name == name:
@@ -626,15 +679,7 @@ def _width(kind: str, body: Message, inputs: tuple[Plan, ...]) -> int:
         return inputs[0].width + inputs[1].width
     if kind == "join":
         name = _JOIN_NAMES.get(body.type, "other")
-        if name in ("left_semi", "left_anti"):
-            return inputs[0].width
-        if name in ("right_semi", "right_anti"):
-            return inputs[1].width
-        if name in ("inner", "outer", "left", "right"):
-            return inputs[0].width + inputs[1].width
-        if name == "left_mark":
-            return inputs[0].width + 1
-        raise PlanError(f"a join of type {name}")
+        return _join_width(name, inputs[0].width, inputs[1].width)
     if kind == "aggregate":
         n_sets = len(body.groupings)
         n_keys = len(body.grouping_expressions)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from substrait.proto import Expression as ExpressionMessage
 from substrait.proto import Rel as RelMessage
@@ -21,10 +21,9 @@ from blendfusion.planner.plan import (
     aggregation,
     cast_to_text,
     fetch_bounds,
+    is_union_all,
     join_type,
-    needs_model,
 )
-from blendfusion.planner.tree import subplans
 from blendfusion.udfs.call import quoted
 
 _INFIX = {
@@ -147,12 +146,21 @@ def names_of(plan: Plan, stages: Stages) -> list[str]:
         elif kind == "left_mark":
             both = [*inputs[0], "mark"]
         return both
+    if plan.kind == "set":
+        return [_of_branches(names) for names in zip(*inputs, strict=True)]
     if plan.kind == "aggregate":
         agg = aggregation(plan)
         keys = [shown(k, inputs[0]) for k in agg.keys]
         sets = ["grouping set"] * (agg.n_before_measures - len(keys))
         return keys + sets + [_measure(m.name, m.args, inputs[0]) for m in agg.measures]
     return inputs[0] if inputs else [f"#{i}" for i in range(plan.width)]
+
+
+def _of_branches(names: Sequence[str]) -> str:
+    """The name of a column of a union: those that it has in the branches which bring something."""
+    if all(name.isdigit() for name in names) and len(set(names)) == len(names):
+        return "branch"
+    return " | ".join(dict.fromkeys(n for n in names if n != "NULL")) or "NULL"
 
 
 def _measure(name: str, args: Sequence[Expr], names: Sequence[str]) -> str:
@@ -181,28 +189,19 @@ def _read_names(plan: Rel) -> list[str]:
     return names
 
 
-def lines(plan: Plan, stages: Stages, known: Collection[Plan] = ()) -> Iterator[str]:
-    """The plan as an indented tree, a relation a line; of those in ``known`` only the first line."""
-    if plan in known:
-        yield _line(plan, stages) + (" …" if plan.inputs else "")
-        return
+def lines(plan: Plan, stages: Stages) -> Iterator[str]:
+    """The plan as an indented tree, a relation a line."""
     yield _line(plan, stages)
     for below in plan.inputs:
-        for line in lines(below, stages, known):
+        for line in lines(below, stages):
             yield "  " + line
-
-
-def changed(before: Plan, after: Plan) -> tuple[list[str], list[str]]:
-    """Both plans as trees, without what lies below the relations that they have in common."""
-    common = set(subplans(before)) & set(subplans(after))
-    return list(lines(before, {}, common)), list(lines(after, {}, common))
 
 
 def _line(plan: Plan, stages: Stages) -> str:
     if isinstance(plan, Stored):
         return f"stage {plan.stage + 1}"
     if isinstance(plan, Block):
-        return _block(plan, names_of(plan.source, stages))
+        return "block"
     names = [n for below in plan.inputs for n in names_of(below, stages)]
     if plan.kind == "read":
         opaque = leaf_text(_table_names(plan), QUERIES)
@@ -217,6 +216,8 @@ def _line(plan: Plan, stages: Stages) -> str:
     if plan.kind == "fetch":
         offset, count = fetch_bounds(plan)
         return _limit(offset, count)
+    if is_union_all(plan):
+        return "union all"
     if plan.kind == "project":
         return f"project [{', '.join(shown(e, names) for e in plan.exprs)}]"
     if plan.kind == "join":
@@ -227,18 +228,6 @@ def _line(plan: Plan, stages: Stages) -> str:
         return f"sort by {', '.join(shown(e, names) + way for e, way in pairs)}"
     text = ", ".join(shown(e, names) for e in plan.exprs)
     return f"{plan.kind} {text}".rstrip()
-
-
-def _block(block: Block, names: Sequence[str]) -> str:
-    parts = ["block"]
-    computed = [e for e in block.select if needs_model(e)]
-    if computed:
-        parts.append(f"compute {', '.join(shown(e, names) for e in computed)}")
-    if block.where:
-        parts.append(f"filter {' AND '.join(shown(e, names) for e in block.where)}")
-    if block.limited:
-        parts.append(limit_text(block))
-    return " ".join(parts)
 
 
 def _limit(offset: int, count: int | None) -> str:

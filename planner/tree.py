@@ -6,7 +6,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from blendfusion.planner.plan import Ask, Block, Expr, Node, Plan, Rel, Stored, walk
+from blendfusion.planner.plan import (
+    Ask,
+    Block,
+    Expr,
+    Node,
+    Plan,
+    Rel,
+    Stored,
+    has_window,
+    is_union_all,
+    walk,
+)
 
 Change = Callable[[Plan], Plan]
 
@@ -60,6 +71,19 @@ def with_subplans(plan: Plan, change: Change) -> Plan:
     select = tuple(_in_expr(e, change) for e in new.select)
     same = zip((*where, *select), (*new.where, *new.select), strict=True)
     return new if all(a is b for a, b in same) else replace(new, where=where, select=select)
+
+
+def branches(plan: Plan) -> list[Plan]:
+    """Plans whose rows, one after the other, are those of ``plan``: the branches of a UNION ALL, also
+    below filters and projections; else ``plan`` alone."""
+    if not isinstance(plan, Rel):
+        return [plan]
+    if is_union_all(plan):
+        return [branch for below in plan.inputs for branch in branches(below)]
+    if plan.kind == "filter" or (plan.kind == "project" and not any(map(has_window, plan.exprs))):
+        found = branches(plan.inputs[0])
+        return [plan.with_inputs(b) for b in found] if len(found) > 1 else [plan]
+    return [plan]
 
 
 def _in_expr(expr: Expr, change: Change) -> Expr:

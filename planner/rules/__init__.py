@@ -21,6 +21,7 @@ from blendfusion.planner.rules.prune_columns import prune_columns
 from blendfusion.planner.rules.pull_up import pull_up
 from blendfusion.planner.rules.scan_filters import scan_filters
 from blendfusion.planner.rules.subquery_columns import subquery_columns
+from blendfusion.planner.rules.union_pull_up import union_pull_up
 
 
 class Rule(NamedTuple):
@@ -39,6 +40,7 @@ RULES: tuple[Rule, ...] = (
     Rule("merge_blocks", merge_blocks),  # before the rest, so that they meet one block, not two
     Rule("cheap_first", cheap_first),  # before pull-up: a cheap predicate should sink at once
     Rule("pull_up", pull_up),
+    Rule("union_pull_up", union_pull_up),  # beside it: a union stands below a join, or above one
     Rule("late_projection", late_projection),  # before early_stop: an unfiltered LIMIT sinks
     Rule("early_stop", early_stop),
     Rule("prune_columns", prune_columns),  # last: only then is it clear what a block must carry

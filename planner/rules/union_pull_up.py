@@ -1,0 +1,232 @@
+"""Blocks in the branches of a UNION ALL become one block above it.
+
+before: ``union all`` of ``block(t) where llm(t.x)`` and ``block(u) where llm(u.y)``, perhaps below a
+        limit that DataFusion copied into the branches
+after:  one block over the union of the sources, with the column that the call reads. Calls that
+        differ see only the rows of their branch: ``where branch <> 1 OR llm(x)``
+safe:   a union passes rows on as they are, and each still meets the predicates of its own branch. A
+        branch's limit goes only where the limit above takes no more rows than it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from blendfusion.planner.plan import (
+    Ask,
+    Block,
+    Expr,
+    Field,
+    Node,
+    Plan,
+    Rel,
+    all_fields,
+    case,
+    fetch_bounds,
+    function,
+    integer_literal,
+    is_union_all,
+    is_volatile,
+    joined,
+    limited,
+    literal_like,
+    needs_model,
+    projected,
+    substitute,
+    text_null,
+)
+from blendfusion.udfs.call import Call
+
+
+def union_pull_up(plan: Plan) -> Plan:
+    if not isinstance(plan, Rel):
+        return plan
+    if plan.kind == "fetch" and is_union_all(plan.inputs[0]):
+        return _without_limits_of_branches(plan)
+    if is_union_all(plan) and any(map(_movable, plan.inputs)):
+        return _above(plan)
+    return plan
+
+
+def _movable(branch: Plan) -> bool:
+    """True for a block that asks, and may do so later."""
+    if not isinstance(branch, Block) or branch.limited:
+        return False
+    exprs = (*branch.where, *branch.select)
+    return any(map(needs_model, exprs)) and not any(map(is_volatile, exprs))
+
+
+def _without_limits_of_branches(plan: Rel) -> Plan:
+    offset, count = fetch_bounds(plan)
+    union = plan.inputs[0]
+    if count is None:
+        return plan
+    enough = offset + count
+    branches = tuple(
+        replace(b, count=None)
+        if isinstance(b, Block)
+        and b.offset == 0
+        and b.count is not None
+        and b.count >= enough
+        and not _sorted(b.source)
+        else b
+        for b in union.inputs
+    )
+    if all(a is b for a, b in zip(branches, union.inputs, strict=True)):
+        return plan
+    assert isinstance(union, Rel)
+    return plan.with_inputs(union.with_inputs(*branches))
+
+
+def _sorted(plan: Plan) -> bool:
+    """True if the rows come in an order that a limit above may mean."""
+    while isinstance(plan, Block) or (isinstance(plan, Rel) and plan.kind in ("project", "filter")):
+        plan = plan.inputs[0]
+    return isinstance(plan, Rel) and plan.kind in ("sort", "fetch")
+
+
+def _above(plan: Rel) -> Plan:
+    branches = [b if _movable(b) else Block(b, (), all_fields(b.width)) for b in plan.inputs]
+    blocks = [b for b in branches if isinstance(b, Block)]
+    columns = _Columns([b.source for b in blocks])
+    where = _where(blocks, columns)
+    select = tuple(
+        _column(exprs, columns) for exprs in zip(*(b.select for b in blocks), strict=True)
+    )
+    sources = columns.sources()
+    union = replace(plan, inputs=sources, width=sources[0].width)
+    return Block(union, where, select)
+
+
+def _where(blocks: Sequence[Block], columns: _Columns) -> tuple[Expr, ...]:
+    if len({len(b.where) for b in blocks}) == 1:
+        rows = zip(*(b.where for b in blocks), strict=True)
+        together = [_united(terms, columns) for terms in rows]
+        if all(t is not None for t in together):
+            return tuple(t for t in together if t is not None)
+    return tuple(
+        function("or", (function("not_equal", (columns.tag, integer_literal(i + 1))), own))
+        for i, block in enumerate(blocks)
+        for own in (columns.own(i, term) for term in block.where)
+    )
+
+
+def _column(exprs: Sequence[Expr], columns: _Columns) -> Expr:
+    """One column of the union: computed in the branches, or the same call on a common column, or
+    each branch's expression where the branch's number says so."""
+    if not any(map(needs_model, exprs)):
+        return columns.common(exprs)
+    together = _united(exprs, columns)
+    if together is not None:
+        return together
+    own = [columns.own(i, e) for i, e in enumerate(exprs)]
+    conditions = [function("equal", (columns.tag, integer_literal(i + 1))) for i in range(len(own))]
+    return case(list(zip(conditions, own, strict=True))[:-1], own[-1])
+
+
+def _united(exprs: Sequence[Expr], columns: _Columns) -> Expr | None:
+    """One expression that stands for each branch's, if they differ only in what is asked about."""
+    first = exprs[0]
+    if isinstance(first, Ask):
+        if not all(isinstance(e, Ask) and e.call == first.call for e in exprs):
+            return None
+        rows = zip(*(e.args for e in exprs if isinstance(e, Ask)), strict=True)
+        args = [
+            _united(arg, columns) if any(map(needs_model, arg)) else columns.common(arg)
+            for arg in rows
+        ]
+        if any(a is None for a in args):
+            return None
+        return replace(first, args=tuple(a for a in args if a is not None))
+    if literal_like(first) and all(e == first for e in exprs):
+        return first
+    if not isinstance(first, Node) or first.rels or not needs_model(first):
+        return None
+    same = all(
+        isinstance(e, Node)
+        and (e.name, e.template, len(e.children))
+        == (first.name, first.template, len(first.children))
+        for e in exprs
+    )
+    if not same:
+        return None
+    rows = zip(*(e.children for e in exprs if isinstance(e, Node)), strict=True)
+    children = [_united(child, columns) for child in rows]
+    if any(c is None for c in children):
+        return None
+    return replace(first, children=tuple(c for c in children if c is not None))
+
+
+def _asks_about_text(call: Call) -> bool:
+    """True if every argument of the call's function is text."""
+    return not call.aggregate and call.ingredient.value_types is None
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """A column of one branch, NULL in the others."""
+
+    branch: int
+    expr: Expr
+    text: bool
+    """Its type is known to be text; else it is a column of the branch's source."""
+
+
+@dataclass(slots=True)
+class _Columns:
+    """The columns of the union below the block: the number of the branch first, then what is needed.
+
+    ``found`` tells what each branch brings for a column: one expression each, or those of one alone.
+    """
+
+    below: Sequence[Plan]
+    found: dict[tuple[Expr, ...] | _Own, Field] = field(default_factory=dict)
+
+    @property
+    def tag(self) -> Expr:
+        return Field(0)
+
+    def common(self, exprs: Sequence[Expr]) -> Field:
+        return self._place(tuple(exprs))
+
+    def own(self, branch: int, expr: Expr) -> Expr:
+        """An expression over the branch's source as one over the union."""
+
+        def place(part: Expr) -> Expr | None:
+            if isinstance(part, Field):
+                return self._place(_Own(branch, part, text=False))
+            if isinstance(part, Ask) and _asks_about_text(part.call):
+                return replace(part, args=tuple(map(argument, part.args)))
+            return None
+
+        def argument(arg: Expr) -> Expr:
+            if needs_model(arg):
+                return self.own(branch, arg)
+            return self._place(_Own(branch, arg, text=True))
+
+        return substitute(expr, place)
+
+    def _place(self, what: tuple[Expr, ...] | _Own) -> Field:
+        return self.found.setdefault(what, Field(1 + len(self.found)))
+
+    def sources(self) -> tuple[Plan, ...]:
+        """The inputs of the union, one a branch, all with the same columns."""
+        return tuple(self._source(i) for i in range(len(self.below)))
+
+    def _source(self, branch: int) -> Plan:
+        source = self.below[branch]
+        columns: list[Expr] = [integer_literal(branch + 1)]
+        for what in self.found:
+            if not isinstance(what, _Own):
+                columns.append(what[branch])
+            elif what.branch == branch:
+                columns.append(what.expr)
+            elif what.text:
+                columns.append(text_null())
+            else:
+                # NULLs of another branch's type: the padding of an outer join with none of its rows.
+                columns.append(Field(source.width))
+                other = limited(projected(self.below[what.branch], (what.expr,)), 0, 0)
+                source = joined(source, other, (), "left")
+        return projected(source, tuple(columns))
