@@ -1,4 +1,4 @@
-"""What DataFusion says of comparisons of answers."""
+"""What DataFusion says of comparisons of answers, and a model that answers no further than they need."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from collections.abc import Sequence
 import pyarrow as pa
 from datafusion import SessionContext
 
-from blendfusion.types import Comparison, Constraint, ConstraintKind
+import blendfusion as bf
+from blendfusion.models.decided import decided
+from blendfusion.models.model import Values
+from blendfusion.models.scripted import Script
+from blendfusion.types import Answer, Comparison, Constraint, ConstraintKind, Task
 from blendfusion.udfs.decode import decode
 from blendfusion.udfs.ingredient import arrow_type
 
@@ -41,3 +45,26 @@ class Answers:
             conditions.append(f"CASE f WHEN {shown[0]} THEN TRUE ELSE FALSE END")
             conditions.append(f"f IN ({', '.join(shown * 5)})")
         return conditions
+
+
+class EarlyModel(bf.ScriptedModel):
+    """A scripted model that ends every answer where the comparisons are decided; ``early`` counts."""
+
+    stops_early = True
+
+    def __init__(self, script: Script) -> None:
+        super().__init__(script)
+        self.early = 0
+
+    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
+        answers = super().answer(task.in_full, values)
+        return [self._cut(task.constraint, answer) for answer in answers]
+
+    def _cut(self, constraint: Constraint, answer: Answer) -> Answer:
+        text = answer.text or ""
+        for end in range(len(text)):
+            known = decided(constraint, text[:end].rstrip())
+            if known is not None:
+                self.early += 1
+                return Answer(known, finish="decided", usage=answer.usage)
+        return answer
