@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from substrait.proto import Expression as ExpressionMessage
 from substrait.proto import Rel as RelMessage
@@ -23,7 +23,9 @@ from blendfusion.planner.plan import (
     fetch_bounds,
     is_union_all,
     join_type,
+    needs_model,
 )
+from blendfusion.planner.tree import subplans
 from blendfusion.udfs.call import quoted
 
 _INFIX = {
@@ -189,19 +191,28 @@ def _read_names(plan: Rel) -> list[str]:
     return names
 
 
-def lines(plan: Plan, stages: Stages) -> Iterator[str]:
-    """The plan as an indented tree, a relation a line."""
+def lines(plan: Plan, stages: Stages, known: Collection[Plan] = ()) -> Iterator[str]:
+    """The plan as an indented tree, a relation a line; of those in ``known`` only the first line."""
+    if plan in known:
+        yield _line(plan, stages) + (" …" if plan.inputs else "")
+        return
     yield _line(plan, stages)
     for below in plan.inputs:
-        for line in lines(below, stages):
+        for line in lines(below, stages, known):
             yield "  " + line
+
+
+def changed(before: Plan, after: Plan) -> tuple[list[str], list[str]]:
+    """Both plans as trees, without what lies below the relations that they have in common."""
+    common = set(subplans(before)) & set(subplans(after))
+    return list(lines(before, {}, common)), list(lines(after, {}, common))
 
 
 def _line(plan: Plan, stages: Stages) -> str:
     if isinstance(plan, Stored):
         return f"stage {plan.stage + 1}"
     if isinstance(plan, Block):
-        return "block"
+        return _block(plan, names_of(plan.source, stages))
     names = [n for below in plan.inputs for n in names_of(below, stages)]
     if plan.kind == "read":
         opaque = leaf_text(_table_names(plan), QUERIES)
@@ -228,6 +239,18 @@ def _line(plan: Plan, stages: Stages) -> str:
         return f"sort by {', '.join(shown(e, names) + way for e, way in pairs)}"
     text = ", ".join(shown(e, names) for e in plan.exprs)
     return f"{plan.kind} {text}".rstrip()
+
+
+def _block(block: Block, names: Sequence[str]) -> str:
+    parts = ["block"]
+    computed = [e for e in block.select if needs_model(e)]
+    if computed:
+        parts.append(f"compute {', '.join(shown(e, names) for e in computed)}")
+    if block.where:
+        parts.append(f"filter {' AND '.join(shown(e, names) for e in block.where)}")
+    if block.limited:
+        parts.append(limit_text(block))
+    return " ".join(parts)
 
 
 def _limit(offset: int, count: int | None) -> str:
