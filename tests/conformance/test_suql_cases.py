@@ -606,6 +606,37 @@ def test_24_a_list_that_holds_text_beside_nothing_is_asked(db: Counted) -> None:
     assert counted.asked(f"SELECT {mood('x')} FROM t") == 1
 
 
+def test_25_the_items_of_one_row(db: Counted) -> None:
+    sql = (
+        "SELECT id, line FROM (SELECT id, unnest(reviews) AS line FROM venue WHERE id = 3) "
+        "WHERE llm_filter('holds candles', line) LIMIT 1"
+    )
+    assert db.rows(sql) == [(3, "candles, garden")]
+    assert db.asked(sql) == 2
+
+
+def test_26_a_summary_of_the_items_of_a_group(db: Counted) -> None:
+    sql = (
+        "SELECT place, llm_qa('size', line, returns => 'int') FROM (SELECT place, unnest(reviews) "
+        "AS line FROM venue WHERE id < 8) GROUP BY place"
+    )
+    assert unordered(db.rows(sql)) == [("Bergen", 4), ("Narvik", 4), ("Oslo", 8)]
+    assert db.asked(sql) == 3
+
+
+def test_26_a_summary_of_the_items_of_a_joined_group(db: Counted) -> None:
+    sql = (
+        "SELECT e.country, llm_qa('size', v.line, returns => 'int') FROM (SELECT id, unnest(reviews) "
+        "AS line FROM venue) v JOIN event e ON e.venue = v.id WHERE e.month = 1 AND e.country = 'CO' "
+        "GROUP BY e.country"
+    )
+    assert db.rows(sql) == db.rows(
+        "SELECT 'CO', count(*) FROM (SELECT id, unnest(reviews) AS line FROM "
+        "venue) v JOIN event e ON e.venue = v.id WHERE e.month = 1 AND e.country = 'CO' AND trim(line) <> ''"
+    )
+    assert db.asked(sql) == 1
+
+
 def test_37_a_limited_cte_under_a_limited_call(db: Counted) -> None:
     sql = (
         "WITH some AS (SELECT eid AS number, LOWER(notes) AS line, month FROM event "
