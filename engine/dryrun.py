@@ -10,12 +10,11 @@ import pyarrow as pa
 from datafusion import DataFrame, SessionContext, lit
 from datafusion import functions as f
 
-from blendfusion.execution import Execution
+from blendfusion.execution import Execution, streamed
 from blendfusion.guesses import Guesser, Share, Tally
 from blendfusion.pipeline import Chunks, run
 from blendfusion.planner.plan import (
     Ask,
-    Block,
     Expr,
     Node,
     Plan,
@@ -186,19 +185,16 @@ class DryRun(Execution):
         return sample
 
     def _first(self, source: Plan, most_rows: int = MOST_ROWS) -> Sample:
-        frame = self._frame(source)
-        return first_rows(_batches(frame), frame.schema(), most_rows)
+        schema = self._frame(source).schema()
+        return first_rows(self._in_order(source), schema, most_rows)
 
     def _any(self, source: Plan) -> Sample:
         frame = self._frame(source)
-        sample = any_rows(_batches(frame), frame.schema())
+        sample = any_rows(streamed(frame), frame.schema())
         if sample.counted:
             return sample
         rows = _known_count(frame)
         return sample if rows is None else replace(sample, rows=rows, counted=True)
-
-    def _frame(self, source: Plan) -> DataFrame:
-        return self.source(Stage(-1, Block(source, (), ())))
 
     def _with_small_groups(self, source: Plan) -> tuple[Plan, bool]:
         """``source`` where rows are collected into lists only if they are few, else the first ones
@@ -215,7 +211,7 @@ class DryRun(Execution):
             frame = self._frame(
                 projected(fetched(below, 0, MOST_ROWS + 1), (boolean_literal(True),))
             )
-            if sum(batch.num_rows for batch in _batches(frame)) <= MOST_ROWS:
+            if sum(batch.num_rows for batch in streamed(frame)) <= MOST_ROWS:
                 return plan
             cut = True
             return plan.with_inputs(fetched(_unsorted(below), 0, MOST_ROWS))
@@ -229,10 +225,6 @@ class DryRun(Execution):
         if isinstance(plan, Rel) and plan.kind in ("aggregate", "fetch"):
             return 1.0  # groups do not grow with rows, not in general; nor does a limit
         return max((self._inherited(below) for below in plan.inputs), default=1.0)
-
-
-def _batches(frame: DataFrame) -> Iterator[pa.RecordBatch]:
-    return (batch.to_pyarrow() for batch in frame.execute_stream())
 
 
 def _known_count(frame: DataFrame) -> int | None:

@@ -67,7 +67,8 @@ class Execution:
     def _run(self, stage: Stage, *, eager: bool) -> Iterator[pa.Table]:
         frame = self.source(stage)
         schema = frame.schema()
-        batches = self._batches(stage) if stage.block.limited else _batches(frame)
+        in_order = stage.block.limited
+        batches = self._in_order(stage.block.source) if in_order else streamed(frame)
         counts = self.counts[stage.number]
         return run(
             stage.block,
@@ -79,11 +80,11 @@ class Execution:
             adaptive=self._adaptive,
         )
 
-    def _batches(self, stage: Stage) -> Iterator[pa.RecordBatch]:
+    def _in_order(self, source: Plan) -> Iterator[pa.RecordBatch]:
         """The rows of a source, branch after branch of a union: where a limit ends in one, the next is
         not opened, and the rows come in the same order each time."""
-        for branch in branches(stage.block.source):
-            yield from _batches(self._frame(branch))
+        for branch in branches(source):
+            yield from streamed(self._frame(branch))
 
     def source(self, stage: Stage) -> DataFrame:
         """The DataFusion plan of a stage's source. Raises PlanError if DataFusion refuses it."""
@@ -108,7 +109,8 @@ class Execution:
         return f"{STAGE_CATALOG}.{STAGE_SCHEMA}.run{self._serial}_{number}"
 
 
-def _batches(frame: DataFrame) -> Iterator[pa.RecordBatch]:
+def streamed(frame: DataFrame) -> Iterator[pa.RecordBatch]:
+    """The batches of a frame as they are computed."""
     return (batch.to_pyarrow() for batch in frame.execute_stream())
 
 
