@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from blendfusion.dryrun import DryRows, DryRun, StageSeen, occurrences
 from blendfusion.errors import ModelNotFound
-from blendfusion.guesses import Guesser, Known, Shelf, Tally
+from blendfusion.guesses import Guesser, Tally
 from blendfusion.influence import influences
 from blendfusion.meter import Meter
 from blendfusion.planner.plan import Ask, Stored
@@ -20,12 +20,11 @@ from blendfusion.planner.stages import Staged
 from blendfusion.planner.tree import subplans
 from blendfusion.progress import counted
 from blendfusion.sample import distinct_in_all
-from blendfusion.types import Answer, Task, Usage
+from blendfusion.types import Task, Usage
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
     from blendfusion.models.cached import CachedModel
-    from blendfusion.models.model import Values
     from blendfusion.session import Session
 
 ASSUMED = "assumed answers"
@@ -158,8 +157,8 @@ def estimated(frame: Frame) -> Estimate:
     prepared, session = frame.prepared, frame.session
     if prepared.staged is None:
         return Estimate(tuple(_unknown(c.text, c.task, prepared.reason) for c in prepared.calls))
-    cache = _cache(session)
-    guesser = Guesser(cache.known, cache.shelf, cache.model)
+    known = _known(session)
+    guesser = Guesser(known.cache, known.model)
     session.settle(prepared.calls, guesser)
     rows = DryRows(guesser, session.workbench_source())
     adaptive = PREDICATE_ORDER not in session.rules_off
@@ -169,7 +168,13 @@ def estimated(frame: Frame) -> Estimate:
         run.carry_out()
     except Exception as error:  # whatever DataFusion raises for a guess that no model would give
         problem = str(error).splitlines()[0][:200]
-    meter = Meter(session.measured, cache.model, shared=cache.shared, shots=session.options.shots)
+    meter = Meter(
+        session.measured,
+        known.model,
+        shares=known.says("shares_prefix"),
+        scores=known.says("scores_options"),
+        shots=session.options.shots,
+    )
     report = _Report(prepared.staged, run, guesser, meter, adaptive=adaptive)
     return Estimate(tuple(report.operators(problem)))
 
@@ -272,35 +277,24 @@ def _unknown(text: str, task: Task, why: str | None, place: int = 0) -> Operator
 
 
 @dataclass(frozen=True, slots=True)
-class _Cache:
-    """What the session's model answered already, without loading it.
+class _Known:
+    """What can be known of the session's model without loading it.
 
-    ``model``: the model, if its tokenizer is at hand. ``shared``: see ``Meter``.
+    ``cache``: its answers so far. ``model``: its window and its tokenizer. None: not to be had.
     """
 
-    known: Known
-    shelf: Shelf
+    cache: CachedModel | None
     model: CachedModel | None
-    shared: bool
+
+    def says(self, trait: str) -> bool:
+        """Whether the model has a trait that models may have; False if it does not know it."""
+        return self.cache is not None and bool(getattr(self.cache.inner, trait, False))
 
 
-def _cache(session: Session) -> _Cache:
+def _known(session: Session) -> _Known:
     try:
         model = session.model
     except ModelNotFound:  # a query that asks nothing needs none
-        return _Cache(lambda task, values: {}, lambda task: {}, None, False)
-    inner = model.inner
-    shared = bool(getattr(inner, "shares_prefix", False))
-    loaded = bool(getattr(inner, "loaded", True))
-    fingerprint = inner.info.fingerprint if loaded else getattr(inner, "fingerprint", None)
-
-    def shelf(task: Task) -> Mapping[Values, Answer]:
-        return model.store.shelf(fingerprint, task) if fingerprint is not None else {}
-
-    def known(task: Task, values: Sequence[Values]) -> Mapping[Values, Answer]:
-        if loaded:
-            return model.known(task, values)
-        stored = shelf(task)
-        return {v: answer for v in values if (answer := stored.get(v)) is not None}
-
-    return _Cache(known, shelf, model if loaded else None, shared)
+        return _Known(None, None)
+    loaded = bool(getattr(model.inner, "loaded", True))
+    return _Known(model, model if loaded else None)

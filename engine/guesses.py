@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from functools import cached_property
-from itertools import islice
 
 import pyarrow as pa
 
@@ -24,11 +23,6 @@ MOST_EARLIER_ANSWERS = 1000
 CHARACTERS_PER_TOKEN = 4
 """Of English text, as a rule of thumb."""
 _KEPT_EXAMPLES = 64
-
-Known = Callable[[Task, Sequence[Values]], Mapping[Values, Answer]]
-"""The cached answers to some values of a task."""
-Shelf = Callable[[Task], Mapping[Values, Answer]]
-"""All cached answers to a task."""
 
 
 class Share:
@@ -80,12 +74,13 @@ class Guesser(Asker):
     succession: half of them without any. Another is one of the cached answers; without any, a
     label of a closed set, all alike, or a text of its own for every value (the task is then in
     ``blind``). The same values get the same guess, whatever their order.
+
+    ``cache``: what holds answers; ``model``: the same, if looking at its window loads nothing.
     """
 
-    def __init__(self, known: Known, shelf: Shelf, model: CachedModel | None) -> None:
+    def __init__(self, cache: CachedModel | None, model: CachedModel | None) -> None:
         super().__init__(lambda: self.model, NullObserver())
-        self._known = known
-        self._shelf = shelf
+        self._cache = cache
         self._real = model
         self._guessed: dict[Task, dict[Values, Answer]] = {}
         self._earlier: dict[Task, list[str]] = {}
@@ -114,7 +109,8 @@ class Guesser(Asker):
         put = self._settled.get(task, task)
         answers = self._guessed.setdefault(put, {})
         new = list(dict.fromkeys(v for v in values if v not in answers))
-        answers.update(self._known(put, new) if new else {})
+        if new and self._cache is not None:
+            answers.update(self._cache.known(put, new))
         missing = [v for v in new if v not in answers]
         tally = self.tally
         tally.cached += len(new) - len(missing)
@@ -136,8 +132,9 @@ class Guesser(Asker):
     def earlier(self, task: Task) -> list[str]:
         """Cached answers to ``task``, some where there are many."""
         if task not in self._earlier:
-            some = islice(self._shelf(task).values(), MOST_EARLIER_ANSWERS)
-            self._earlier[task] = [a.text for a in some if a.text is not None]
+            cache = self._cache
+            some = cache.earlier(task, MOST_EARLIER_ANSWERS) if cache is not None else []
+            self._earlier[task] = some
         return self._earlier[task]
 
     def _guess(self, task: Task, values: list[Values]) -> list[str]:

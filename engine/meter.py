@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from blendfusion.guesses import CHARACTERS_PER_TOKEN, Tally
 from blendfusion.measured import Measured
 from blendfusion.models.cached import CachedModel
+from blendfusion.models.constraint import closed_set
 from blendfusion.models.model import Values
 from blendfusion.models.prompt import render
 from blendfusion.models.scripted import ScriptedModel
@@ -24,8 +25,7 @@ ANSWER_TOKENS: dict[ConstraintKind, int] = {
     "text": 12,
     "list": 12,
 }
-"""Of one answer, as long as none has been measured. A local model scores yes/no and labels, and
-writes none."""
+"""Of one answer, as long as none has been measured."""
 _TURN_TOKENS = 5
 """What a chat template puts around one turn."""
 
@@ -45,16 +45,24 @@ class Cost:
 class Meter:
     """Costs of requests: as measured in this session, else by counting tokens, else characters.
 
-    ``model``: None, or one whose tokenizer is at hand. ``shared``: it computes the common beginning
-    of prompts once.
+    ``model``: None, or one whose tokenizer is at hand. ``shares``: it computes the common beginning
+    of prompts once; ``scores``: it writes no answers of closed sets. What a model does once for a
+    task, as calibration, is not in it.
     """
 
     def __init__(
-        self, measured: Measured, model: CachedModel | None, *, shared: bool, shots: bool
+        self,
+        measured: Measured,
+        model: CachedModel | None,
+        *,
+        shares: bool,
+        scores: bool,
+        shots: bool,
     ) -> None:
         self._measured = measured
         self._model = model
-        self._shared = shared
+        self._shares = shares
+        self._scores = scores
         self._shots = shots
 
     def cost(self, task: Task, tally: Tally, values: int) -> Cost:
@@ -75,8 +83,9 @@ class Meter:
             )
         head, each = self._head(task), self._each(task, tally)
         prompt = round(values * (head + each))
-        evaluated = round(head + values * each) if self._shared else prompt
-        completion = values * ANSWER_TOKENS[task.constraint.kind]
+        evaluated = round(head + values * each) if self._shares else prompt
+        scored = self._scores and closed_set(task.constraint) is not None
+        completion = 0 if scored else values * ANSWER_TOKENS[task.constraint.kind]
         tokens_basis = f"{CHARACTERS_PER_TOKEN} characters a token"
         if self._model is not None:
             tokens_basis = "the model's count"
@@ -94,7 +103,7 @@ class Meter:
         """Tokens of what the prompts of a task have in common."""
         if self._scripted:
             return self._tokens(task.question)
-        prompt = render(task, shots=self._shots)
+        prompt = render(task, shots=self._shots, listed=not self._scores)
         turns = [prompt.instruction, *(text for shot in prompt.shots for text in shot), prompt.head]
         return sum(self._tokens(text) + _TURN_TOKENS for text in turns)
 

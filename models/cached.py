@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping, Sequence
+from itertools import chain, islice
 
 from blendfusion.models.model import Model, Values
 from blendfusion.models.store import AnswerStore
@@ -52,6 +53,12 @@ class CachedModel:
         found = ((v, whole.get(v) or begun.get(v)) for v in values)
         return {v: a.with_usage(_FROM_CACHE) for v, a in found if a is not None}
 
+    def earlier(self, task: Task, most: int) -> list[str]:
+        """The texts of stored answers to ``task``, at most so many; NULL ones are left out."""
+        shelves = self._shelf(task.in_full), self._shelf(self._told(task))
+        some = islice(chain(*(shelf.values() for shelf in shelves)), most)
+        return [a.text for a in some if a.text is not None]
+
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
         known = self.known(task, values)
         missing = list(dict.fromkeys(v for v in values if v not in known))
@@ -71,7 +78,8 @@ class CachedModel:
         return task if getattr(self.inner, "stops_early", False) else task.in_full
 
     def _shelf(self, task: Task) -> MutableMapping[Values, Answer]:
-        return self.store.shelf(self.inner.info.fingerprint, task)
+        own = getattr(self.inner, "fingerprint", None)  # at hand before a model is loaded
+        return self.store.shelf(own or self.inner.info.fingerprint, task)
 
     def close(self) -> None:
         self.inner.close()

@@ -66,6 +66,8 @@ class LlamaModel:
 
     shares_prefix = True
     """What the prompts of a batch begin with in common is computed once."""
+    scores_options = True
+    """An answer from a closed set is chosen by scores: nothing is written."""
 
     @property
     def loaded(self) -> bool:
