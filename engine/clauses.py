@@ -29,7 +29,8 @@ class Source:
     """One relation of a FROM clause: ``start`` to ``end``, with its alias to ``stop``."""
 
     kind: str
-    """``table``, ``function``, or ``query`` for one in parentheses, which belong to it."""
+    """``table``, ``function``, ``query`` for one in parentheses, which belong to it, or ``other``:
+    joins in parentheses, VALUES."""
     start: int
     end: int
     stop: int = 0
@@ -43,6 +44,8 @@ class Source:
     on: tuple[int, int] | None = None
     """From ON or USING to the next join."""
     query: Query | None = None
+    group: Select | None = None
+    """The joins in its parentheses, as the sources of a SELECT without items."""
 
 
 @dataclass(slots=True)
@@ -55,6 +58,15 @@ class Select:
     sources: list[Source] = field(default_factory=list)
     inner: list[Query] = field(default_factory=list)
     """Queries in its expressions."""
+
+    def below(self) -> Iterator[Query]:
+        """The queries right inside this one."""
+        yield from self.inner
+        for source in self.sources:
+            if source.query is not None:
+                yield source.query
+            if source.group is not None:
+                yield from source.group.below()
 
 
 @dataclass(slots=True)
@@ -86,8 +98,7 @@ class Query:
             if isinstance(branch, Query):
                 yield branch
             else:
-                yield from branch.inner
-                yield from (s.query for s in branch.sources if s.query is not None)
+                yield from branch.below()
 
     def walk(self, scope: Scope | None = None) -> Iterator[tuple[Query, Scope]]:
         """This query and all inside it, outer ones first, with what they can name."""
@@ -310,11 +321,14 @@ class _Parser:
         start = at
         if self._opens(at):
             close = self.close[at]
-            if not self._starts_query(at + 1):
-                # Parentheses around joins, or VALUES: known as a whole, but not what is in them.
-                source = Source("other", start, close + 1)
-            else:
+            source = Source("other", start, close + 1)
+            if self._starts_query(at + 1):
                 source = Source("query", start, close + 1, query=self.query(at + 1, close))
+            elif self.words[at + 1] != "VALUES":
+                group = Select(at, close, (at, at))
+                if self._sources(group, at + 1, close) != close:
+                    raise NotUnderstoodError
+                source.group = group
         else:
             at += 1
             while at + 1 < end and self.tokens[at].token_type == TokenType.DOT:

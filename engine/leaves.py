@@ -133,8 +133,8 @@ def surviving_type(kind: pa.DataType) -> pa.DataType | None:
         field = _surviving_field(kind.value_field)
         return None if field is None else pa.large_list(field)
     if pa.types.is_struct(kind):
-        fields = [_surviving_field(field) for field in kind]
-        return None if None in fields else pa.struct([f for f in fields if f is not None])
+        kept = [f for f in map(_surviving_field, kind) if f is not None]
+        return pa.struct(kept) if len(kept) == kind.num_fields else None
     return None if _is_lost(kind) else kind
 
 

@@ -7,6 +7,7 @@ brings them in. What is left is an ordinary plan with calls, and rules work on i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from blendfusion.frame import Frame
     from blendfusion.session import Session
 
+_FUNCTION = re.compile(r"TableScan: [^ ]*\(\)")
+"""A table function: Substrait would name it as a table, which nobody knows."""
 _LONGEST = 100
 """Characters of a leaf's text."""
 
@@ -74,6 +77,8 @@ class Twin:
 
 def encoded(context: SessionContext, plan: LogicalPlan) -> bytes:
     """The plan as Substrait. Raises PlanError where that cannot carry it."""
+    if _FUNCTION.search(plan.display_indent()):
+        raise PlanError("a table function cannot be expressed in Substrait")
     try:
         data = Producer.to_substrait_plan(plan, context).encode()
     except Exception as problem:  # DataFusion raises plain Exceptions here
@@ -246,8 +251,7 @@ class _Cuts:
 
     def _select(self, select: Select, scope: Scope) -> None:
         for source in select.sources:
-            if not source.lateral:
-                self._source(source, scope)
+            self._source(source, scope)
         for inner in select.inner:
             self._subquery(inner, scope)
 
@@ -259,9 +263,11 @@ class _Cuts:
         span = source.start, source.end
         text = self._span(*span)
         if source.query is not None:
-            if not self._cut_span(source.query, scope, "{}", span):
+            if source.lateral or not self._cut_span(source.query, scope, "{}", span):
                 self.query(source.query, scope)
             return
+        if source.group is not None:
+            self._select(source.group, scope)
         if source.kind == "other":
             return
         if source.kind == "function":

@@ -18,6 +18,11 @@ def leaf_name(serial: int, text: str) -> str:
 
 def leaf_text(names: Sequence[str], schema: str) -> str | None:
     """What a leaf of ``schema`` is, by the parts of a table's name; None for any other table."""
-    if len(names) == 3 and names[0] == CATALOG and names[1] == schema:
+    if is_leaf(names) and names[1] == schema:
         return names[2].partition(" ")[2]
     return None
+
+
+def is_leaf(names: Sequence[str]) -> bool:
+    """True for the name of a leaf, by its parts."""
+    return len(names) == 3 and names[0] == CATALOG and names[1] in (TABLES, QUERIES)

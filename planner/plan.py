@@ -27,6 +27,7 @@ from substrait.proto import SimpleExtensionDeclaration
 from substrait.proto import Type as TypeMessage
 
 from blendfusion.errors import PlanError
+from blendfusion.planner.leaf import is_leaf
 from blendfusion.udfs.call import CALLS, Call
 
 # --- expressions ---------------------------------------------------------------------------------
@@ -353,6 +354,11 @@ def literal(expr: Expr) -> object:
         if kind in ("string", "boolean", "i8", "i16", "i32", "i64"):
             return getattr(message, kind)
     return None
+
+
+def table_names(rel: Rel) -> tuple[str, ...]:
+    """The parts of the name of the table that a read reads; () for literal rows."""
+    return tuple(RelMessage.FromString(rel.template).read.named_table.names)
 
 
 _JOIN_NAMES = {
@@ -727,6 +733,9 @@ class _Writer:
             self._project(plan, into)
             return
         into.MergeFromString(plan.template)
+        if plan.kind == "read" and is_leaf(into.read.named_table.names):
+            self._leaf(into)
+            return
         body = getattr(into, plan.kind)
         self._fill(body, plan.inputs, plan.exprs)
         if plan.kind == "aggregate":
@@ -743,6 +752,21 @@ class _Writer:
         body.common.emit.output_mapping.extend(range(start, start + len(plan.exprs)))
         for expr in plan.exprs:
             self.expr(expr, body.expressions.add())
+
+    def _leaf(self, into: RelMessage) -> None:
+        """A leaf is a view, and DataFusion does not read a choice of a view's columns: they are
+        chosen above it."""
+        if not into.read.HasField("projection"):
+            return
+        chosen = [item.field for item in into.read.projection.select.struct_items]
+        whole = RelMessage()
+        whole.read.CopyFrom(into.read)
+        whole.read.ClearField("projection")
+        width = len(whole.read.base_schema.struct.types)
+        into.project.input.CopyFrom(whole)
+        into.project.common.emit.output_mapping.extend(range(width, width + len(chosen)))
+        for field in chosen:
+            self.expr(Field(field), into.project.expressions.add())
 
     def _fill(self, body: Message, rels: tuple[Plan, ...], exprs: tuple[Expr, ...]) -> None:
         rest_rels, rest_exprs = iter(rels), iter(exprs)

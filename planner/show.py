@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from substrait.proto import Expression as ExpressionMessage
 from substrait.proto import Rel as RelMessage
 from substrait.proto import SortField
+from substrait.proto import Type as TypeMessage
 
 from blendfusion.planner.leaf import QUERIES, TABLES, leaf_text
 from blendfusion.planner.plan import (
@@ -24,6 +25,7 @@ from blendfusion.planner.plan import (
     is_union_all,
     join_type,
     needs_model,
+    table_names,
 )
 from blendfusion.planner.tree import subplans
 from blendfusion.udfs.call import quoted
@@ -171,24 +173,32 @@ def _measure(name: str, args: Sequence[Expr], names: Sequence[str]) -> str:
 
 def _table(plan: Rel) -> str:
     """The name of the table that is read; '' for literal rows and for a plan that has no name."""
-    names = _table_names(plan)
+    names = table_names(plan)
     if leaf_text(names, QUERIES) is not None:
         return ""
     return leaf_text(names, TABLES) or ".".join(names)
 
 
-def _table_names(plan: Rel) -> Sequence[str]:
-    return tuple(RelMessage.FromString(plan.template).read.named_table.names)
-
-
 def _read_names(plan: Rel) -> list[str]:
     body = RelMessage.FromString(plan.template).read
-    names = list(body.base_schema.names)
-    if len(names) != len(body.base_schema.struct.types):  # nested names: count top levels only
-        return [f"#{i}" for i in range(plan.width)]
+    every, at, names = list(body.base_schema.names), 0, []
+    for kind in body.base_schema.struct.types:
+        names.append(every[at])
+        at += 1 + _names_inside(kind)
     if body.HasField("projection"):
         return [names[item.field] for item in body.projection.select.struct_items]
     return names
+
+
+def _names_inside(kind: TypeMessage) -> int:
+    """How many names of fields follow the name of a column of this type."""
+    if kind.HasField("struct"):
+        return sum(1 + _names_inside(field) for field in kind.struct.types)
+    if kind.HasField("list"):
+        return _names_inside(kind.list.type)
+    if kind.HasField("map"):
+        return _names_inside(kind.map.key) + _names_inside(kind.map.value)
+    return 0
 
 
 def lines(plan: Plan, stages: Stages, known: Collection[Plan] = ()) -> Iterator[str]:
@@ -215,7 +225,7 @@ def _line(plan: Plan, stages: Stages) -> str:
         return _block(plan, names_of(plan.source, stages))
     names = [n for below in plan.inputs for n in names_of(below, stages)]
     if plan.kind == "read":
-        opaque = leaf_text(_table_names(plan), QUERIES)
+        opaque = leaf_text(table_names(plan), QUERIES)
         if opaque is not None:
             return f"run as it is: {opaque}"
         return f"scan {_table(plan) or 'values'} [{', '.join(_read_names(plan))}]"
