@@ -20,6 +20,7 @@ from blendfusion.planner.rules.merge_blocks import merge_blocks
 from blendfusion.planner.rules.prune_columns import prune_columns
 from blendfusion.planner.rules.pull_up import pull_up
 from blendfusion.planner.rules.scan_filters import scan_filters
+from blendfusion.planner.rules.semi_join_reduction import semi_join_reduction
 from blendfusion.planner.rules.subquery_columns import subquery_columns
 from blendfusion.planner.rules.union_pull_up import union_pull_up
 
@@ -43,7 +44,10 @@ RULES: tuple[Rule, ...] = (
     Rule("union_pull_up", union_pull_up),  # beside it: a union stands below a join, or above one
     Rule("late_projection", late_projection),  # before early_stop: an unfiltered LIMIT sinks
     Rule("early_stop", early_stop),
-    Rule("prune_columns", prune_columns),  # last: only then is it clear what a block must carry
+    Rule("prune_columns", prune_columns),  # when it is clear what a block must carry
+    Rule(
+        "semi_join_reduction", semi_join_reduction, last=True
+    ),  # for blocks that could not move up
 )
 
 PREDICATE_ORDER = "predicate_order"

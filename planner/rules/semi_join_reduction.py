@@ -1,0 +1,292 @@
+"""What a join will drop is not asked: a block below one first keeps the rows that have a partner.
+
+before: ``t semi join (block(u) where llm(u.x)) on t.k = u.k``; also below an aggregate by ``u.k``, on
+        the padded side of an outer join, or with the call in the join's condition
+after:  the block over ``u semi join t on u.k = t.k``; without a condition to go by, over ``u`` if
+        ``t`` has any row at all
+safe:   rows without a partner appear in no result of such a join. The partner may hold more rows than
+        the join will see, never fewer: limits are left out of it, and it must give the same rows
+        each time, since it runs a second time here.
+source: semi-join reduction, Bernstein and Chiu 1981
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from blendfusion.planner.leaf import QUERIES, leaf_text
+from blendfusion.planner.plan import (
+    Block,
+    Expr,
+    Field,
+    Plan,
+    Rel,
+    Stored,
+    aggregation,
+    boolean_literal,
+    conjuncts,
+    fields,
+    has_window,
+    inline,
+    is_union_all,
+    is_volatile,
+    join_type,
+    joined,
+    limited,
+    literal_like,
+    needs_model,
+    projected,
+    substitute,
+    table_names,
+)
+from blendfusion.planner.tree import expressions, subplans
+
+_DROPS_LEFT = ("inner", "left_semi", "right_semi", "right", "right_anti")
+"""Joins in which a row of the left without a partner on the right changes nothing."""
+_DROPS_RIGHT = ("inner", "left_semi", "right_semi", "left", "left_anti", "left_mark")
+_GROWS_WITH_LEFT = ("inner", "left", "left_semi", "right_semi", "left_anti", "left_mark")
+"""Joins that lose no row when the left gets more."""
+_GROWS_WITH_RIGHT = ("inner", "right", "left_semi", "right_semi", "right_anti")
+_PASSABLE = ("project", "filter", "sort", "fetch", "aggregate")
+_MOST_RELATIONS = 64
+"""A partner with more than that is not run a second time."""
+_REPEATABLE = ("count", "min", "max", "bool_and", "bool_or")
+"""Aggregates that come out the same however their rows are divided among threads."""
+
+
+def semi_join_reduction(plan: Plan) -> Plan:
+    if not isinstance(plan, Rel) or plan.kind not in ("join", "cross"):
+        return plan
+    left, right = plan.inputs
+    kind = join_type(plan)
+    terms = [t for e in plan.exprs for t in conjuncts(e) if not literal_like(t)]
+    new_left, new_right = left, right
+    if kind in _DROPS_RIGHT:
+        turned = [_turned(t, left.width, right.width) for t in terms]
+        new_right = _reduced(right, turned, left)
+    # A partner that asks is asked once, as it stands beside the join: it cannot be reduced as well.
+    free = new_right is right or not (_partner_asks(left) or _partner_asks(right))
+    if kind in _DROPS_LEFT and free:
+        new_left = _reduced(left, terms, right)
+    if new_left is left and new_right is right:
+        return plan
+    return replace(plan, inputs=(new_left, new_right))
+
+
+def _turned(term: Expr, n_left: int, n_right: int) -> Expr:
+    """The term with the columns of the right side before those of the left."""
+
+    def place(part: Expr) -> Expr | None:
+        if not isinstance(part, Field):
+            return None
+        return Field(part.index - n_left if part.index >= n_left else part.index + n_right)
+
+    return substitute(term, place)
+
+
+def _reduced(side: Plan, terms: Sequence[Expr], other: Plan) -> Plan:
+    """``side`` with fewer rows below its blocks; the terms read its columns, then the other's."""
+    if not any(isinstance(p, Block) and _asks(p) for p in _line(side)):
+        return side
+    partner = _partner(other)
+    if partner is None:
+        return side
+    rows, readable = partner
+    usable = [
+        t
+        for t in terms
+        if not is_volatile(t) and {i - side.width for i in fields(t) if i >= side.width} <= readable
+    ]
+    return _pushed(side, usable, rows) or side
+
+
+def _line(plan: Plan) -> list[Plan]:
+    """``plan`` and what lies below it as far as a reduction may sink."""
+    found = [plan]
+    while isinstance(plan, Block) or (isinstance(plan, Rel) and plan.kind in _PASSABLE):
+        plan = plan.inputs[0]
+        found.append(plan)
+    return found
+
+
+def _asks(block: Block) -> bool:
+    return any(map(needs_model, (*block.where, *block.select)))
+
+
+# --- sinking -------------------------------------------------------------------------------------
+
+
+def _pushed(plan: Plan, terms: Sequence[Expr], partner: Plan) -> Plan | None:
+    """``plan`` with a semi join below its lowest block that asks; ``plan`` itself if one is there
+    already, None if there is no such block."""
+    if isinstance(plan, Block):
+        return _below_block(plan, terms, partner)
+    if not isinstance(plan, Rel):
+        return None
+    if plan.kind == "project":
+        if any(map(has_window, plan.exprs)):
+            return None
+        inner = _inlined(terms, plan.exprs, plan.width, plan.inputs[0].width)
+    elif plan.kind in ("filter", "sort"):
+        inner = list(terms)
+    elif plan.kind == "fetch":
+        inner = []  # all of its rows, or none
+    elif plan.kind == "aggregate":
+        agg = aggregation(plan)
+        if agg.n_before_measures != len(agg.keys):
+            return None  # several grouping sets: a row belongs to several groups
+        by_key = [t for t in terms if _reads(t, plan.width) <= set(range(len(agg.keys)))]
+        keys = (*agg.keys, *(boolean_literal(True) for _ in range(plan.width - len(agg.keys))))
+        inner = _inlined(by_key, keys, plan.width, plan.inputs[0].width)
+    else:
+        return None
+    below = _pushed(plan.inputs[0], inner, partner)
+    if below is None or below is plan.inputs[0]:
+        return None if below is None else plan
+    return plan.with_inputs(below)
+
+
+def _below_block(block: Block, terms: Sequence[Expr], partner: Plan) -> Block | None:
+    if any(map(is_volatile, (*block.where, *block.select))):
+        return None
+    kept = () if block.limited else terms  # below a limit, all of the rows or none
+    inner = _inlined(kept, block.select, block.width, block.source.width)
+    source = _pushed(block.source, inner, partner)
+    if source is None and _asks(block):
+        source = _kept(block.source, inner, partner)
+    if source is None or source is block.source:
+        return None if source is None else block
+    return replace(block, source=source)
+
+
+def _inlined(terms: Sequence[Expr], columns: Sequence[Expr], width: int, below: int) -> list[Expr]:
+    """The terms over a relation as terms over its input, those that a model must decide left out."""
+    place = (*columns, *(Field(below + i) for i in range(max(map(_most, terms), default=0) + 1)))
+    moved = (inline(t, place) for t in terms)
+    return [t for t in moved if not needs_model(t) and not is_volatile(t) and fields(t)]
+
+
+def _most(term: Expr) -> int:
+    return max(fields(term), default=0)
+
+
+def _reads(term: Expr, width: int) -> set[int]:
+    return {i for i in fields(term) if i < width}
+
+
+def _kept(source: Plan, terms: Sequence[Expr], partner: Plan) -> Plan:
+    """The rows of ``source`` with a partner; ``source`` itself if it holds no others already."""
+    terms = tuple(dict.fromkeys(terms))
+    used = sorted({i for t in terms for i in fields(t) if i >= source.width})
+    if used:
+        place = {i: Field(source.width + n) for n, i in enumerate(used)}
+        terms = tuple(
+            substitute(t, lambda p: place.get(p.index) if isinstance(p, Field) else None)
+            for t in terms
+        )
+        columns = projected(partner, tuple(Field(i - source.width) for i in used))
+    else:
+        columns = limited(projected(partner, (boolean_literal(True),)), 0, 1)
+    kept = joined(source, columns, terms, "left_semi")
+    return source if _is_kept(source, kept) else kept
+
+
+def _is_kept(source: Plan, kept: Rel) -> bool:
+    """True if ``source`` keeps, by the same condition, rows with a partner from the same tables."""
+    return (
+        isinstance(source, Rel)
+        and source.kind == "join"
+        and (source.template, source.exprs) == (kept.template, kept.exprs)
+        and _tables(source.inputs[1]) <= _tables(kept.inputs[1])
+    )
+
+
+def _tables(plan: Plan) -> set[tuple[str, ...]]:
+    return {table_names(p) for p in subplans(plan) if isinstance(p, Rel) and p.kind == "read"}
+
+
+# --- the partner ---------------------------------------------------------------------------------
+
+
+def _partner(other: Plan) -> tuple[Plan, set[int]] | None:
+    """(a plan whose rows are those of ``other`` or more, the columns of it that a condition may read);
+    None if there is none that is small and gives the same each time."""
+    found = _steady(_stripped(other))
+    if found is None or sum(1 for _ in _relations(found)) > _MOST_RELATIONS:
+        return None
+    return found, _plain_columns(other)
+
+
+def _partner_asks(other: Plan) -> bool:
+    return any(isinstance(p, Block) and _asks(p) for p in subplans(_stripped(other)))
+
+
+def _stripped(plan: Plan) -> Plan:
+    """A block's rows before it filters, TRUE in place of what it asks: then it need not run first."""
+    if not isinstance(plan, Block) or plan.limited:
+        return plan
+    blank = tuple(boolean_literal(True) if needs_model(e) else e for e in plan.select)
+    return projected(plan.source, blank)
+
+
+def _plain_columns(other: Plan) -> set[int]:
+    if not isinstance(other, Block) or other.limited:
+        return set(range(other.width))
+    return {i for i, e in enumerate(other.select) if not needs_model(e)}
+
+
+def _relations(plan: Plan) -> list[Plan]:
+    """The relations that run again: blocks are stages, which run once."""
+    if not isinstance(plan, Rel):
+        return [plan]
+    return [plan, *(p for below in plan.inputs for p in _relations(below))]
+
+
+def _steady(plan: Plan) -> Plan | None:
+    """``plan`` without its limits, where that can only add rows; None if it may come out otherwise
+    when it runs again."""
+    if isinstance(plan, Block | Stored):
+        return plan
+    if plan.kind == "fetch":
+        return _steady(plan.inputs[0])
+    if any(is_volatile(e) or has_window(e) for e in plan.exprs):
+        return None
+    if plan.kind in ("project", "filter", "cross") or is_union_all(plan):
+        return _with_steady(plan, [_steady(p) for p in plan.inputs])
+    if plan.kind == "sort":
+        return _steady(plan.inputs[0])
+    if plan.kind == "join":
+        kind = join_type(plan)
+        left, right = plan.inputs
+        return _with_steady(
+            plan,
+            [
+                _steady(left) if kind in _GROWS_WITH_LEFT else _exact(left),
+                _steady(right) if kind in _GROWS_WITH_RIGHT else _exact(right),
+            ],
+        )
+    return _exact(plan)
+
+
+def _with_steady(plan: Rel, inputs: Sequence[Plan | None]) -> Plan | None:
+    known = tuple(p for p in inputs if p is not None)
+    return plan.with_inputs(*known) if len(known) == len(inputs) else None
+
+
+def _exact(plan: Plan) -> Plan | None:
+    """``plan`` if it gives the same rows whenever it runs."""
+    for part in _relations(plan):
+        if isinstance(part, Rel) and not _repeats(part):
+            return None
+    return plan
+
+
+def _repeats(plan: Rel) -> bool:
+    if plan.kind == "fetch" or any(is_volatile(e) or has_window(e) for e in expressions(plan)):
+        return False
+    if plan.kind == "read":
+        return leaf_text(table_names(plan), QUERIES) is None
+    return plan.kind != "aggregate" or all(
+        m.name in _REPEATABLE for m in aggregation(plan).measures
+    )
