@@ -29,6 +29,8 @@ class Context(NamedTuple):
     """What its answers look like; None: nothing."""
     compared: tuple[Compared, ...] | None = None
     """The comparisons that are all it does with them; None: it does more."""
+    beside_columns: bool = False
+    """It compares them with something whose type only DataFusion knows, and says nothing more."""
 
 
 def contexts(skeleton: str, names: Iterable[str]) -> dict[str, Context]:
@@ -43,8 +45,25 @@ def contexts(skeleton: str, names: Iterable[str]) -> dict[str, Context]:
             if node.name in found:
                 said = [_said(place) for place in (node, *_references(node, tree))]
                 constraint = combined([s for s in said if s is not None])
-                found[node.name] = Context(constraint, compared(node))
+                beside_columns = constraint is None and _is_compared(node)
+                found[node.name] = Context(constraint, compared(node), beside_columns)
     return found
+
+
+def _is_compared(node: exp.Expr) -> bool:
+    parent = (_subquery_of(node) or node).parent
+    while isinstance(parent, exp.Paren):
+        parent = parent.parent
+    return isinstance(parent, (*_COMPARISONS, exp.Between, exp.In))
+
+
+def _subquery_of(node: exp.Expr) -> exp.Subquery | None:
+    """The subquery in which a call is all that is selected: it stands for the call."""
+    item = node.parent if isinstance(node.parent, exp.Alias) else node
+    select = item.parent
+    alone = isinstance(select, exp.Select) and select.expressions == [item]
+    whole = select.parent if select is not None and alone else None
+    return whole if isinstance(whole, exp.Subquery) else None
 
 
 def _parse(skeleton: str) -> list[exp.Expr]:
@@ -79,6 +98,9 @@ def _references(node: exp.Expr, tree: exp.Expr) -> list[exp.Expr]:
 
 
 def _said(node: exp.Expr) -> Constraint | None:
+    subquery = _subquery_of(node)
+    if subquery is not None:
+        return _said(subquery)
     child, parent = node, node.parent
     while isinstance(parent, exp.Paren):
         child, parent = parent, parent.parent

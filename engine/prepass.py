@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sqlglot.tokenizer_core import Token
+from sqlglot.tokenizer_core import Token, TokenType
 
 from blendfusion.callsites import Site, call_spans, find_sites, replaced, tokenize
 from blendfusion.comparisons import until_decided
@@ -30,6 +30,8 @@ class Typed:
     sql: str
     calls: tuple[Call, ...] = ()
     written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    beside_columns: tuple[str, ...] = ()
+    """The names of calls that the query compares with columns, of types not known here."""
 
 
 def typed(
@@ -38,12 +40,14 @@ def typed(
     parameters: Mapping[str, str] | None = None,
     *,
     whole: bool = False,
+    types: Mapping[str, Constraint] | None = None,
 ) -> Typed:
     """Settle arity and type of every call in ``sql``; text outside of calls is not touched.
 
     ``parameters`` is SQL for ``$name``, by name: see ``parameters.spelled_parameters``. ``whole``:
     nothing else asks what these calls ask, so that an answer which is no more than compared may end
-    where the comparison is decided. Raises ArgumentError or QueryError for a call that is wrong in
+    where the comparison is decided. ``types`` is what is known of calls that this gave without it, by
+    name. Raises ArgumentError or QueryError for a call that is wrong in
     itself.
     """
     tokens = tokenize(sql)
@@ -60,20 +64,26 @@ def typed(
     names = [f"bf_site_{i}_" for i in range(len(sites))]
     skeleton = filled(replaced(sql, sites, names.__getitem__), parameters or {})
     said = contexts(skeleton, names)
-    calls = [
-        bind(
-            site.ingredient,
-            site.arguments,
-            _standing_alone(sql, tokens, site),
-            context=context,
-            ordered=site.order is not None,
-        )
-        for site, context in zip(
-            sites, _shared(sites, [said[n].constraint for n in names]), strict=True
-        )
-    ]
-    if whole:
-        calls = until_decided(calls, [said[n].compared for n in names])
+    words = [_words(tokens, site) for site in sites]
+    places = _shared(words, [said[n].constraint for n in names])
+
+    def bound() -> list[Call]:
+        calls = [
+            bind(
+                site.ingredient,
+                site.arguments,
+                _standing_alone(sql, tokens, site),
+                context=place,
+                ordered=site.order is not None,
+            )
+            for site, place in zip(sites, places, strict=True)
+        ]
+        return until_decided(calls, [said[n].compared for n in names]) if whole else calls
+
+    calls = bound()
+    if types:
+        places = [types.get(call.name, p) for call, p in zip(calls, places, strict=True)]
+        calls = bound()
     calls = [remember(call) for call in calls]
     written: dict[str, tuple[str, ...]] = {}
     for call, site in zip(calls, sites, strict=True):
@@ -83,7 +93,8 @@ def typed(
     for call, site in zip(calls, sites, strict=True):
         written.setdefault(call.name, (site.text,))
     text = replaced(sql, sites, lambda i: calls[i].name)
-    return Typed(text, tuple(dict.fromkeys(calls)), written)
+    beside_columns = [c.name for c, n in zip(calls, names, strict=True) if said[n].beside_columns]
+    return Typed(text, tuple(dict.fromkeys(calls)), written, tuple(dict.fromkeys(beside_columns)))
 
 
 def _standing_alone(sql: str, tokens: Sequence[Token], site: Site) -> dict[str, Option]:
@@ -97,12 +108,20 @@ def _standing_alone(sql: str, tokens: Sequence[Token], site: Site) -> dict[str, 
     return named
 
 
-def _shared(sites: Sequence[Site], said: Sequence[Constraint | None]) -> list[Constraint | None]:
-    """What is said of each site, or else of an equal call elsewhere in the query, so that a call
+def _words(tokens: Sequence[Token], site: Site) -> tuple[str, ...]:
+    """A call word by word, so that two ways of spacing are the same call."""
+    inside = [t for t in tokens if site.start <= t.start < site.stop]
+    return tuple(t.text if t.token_type == TokenType.STRING else t.text.lower() for t in inside)
+
+
+def _shared(
+    calls: Sequence[tuple[str, ...]], said: Sequence[Constraint | None]
+) -> list[Constraint | None]:
+    """What is said of each call, or else of an equal one elsewhere in the query, so that a call
     that is used in several places is one call, of one type, asked once."""
-    groups: dict[str, list[int]] = {}
-    for i, site in enumerate(sites):
-        groups.setdefault(site.text.lower(), []).append(i)
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for i, words in enumerate(calls):
+        groups.setdefault(words, []).append(i)
     result = list(said)
     for members in groups.values():
         together = combined([c for c in (said[i] for i in members) if c is not None])

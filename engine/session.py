@@ -20,6 +20,7 @@ from datafusion import (
 )
 from datafusion.catalog import Catalog, Schema
 
+from blendfusion.coercions import types_beside_columns
 from blendfusion.execution import STAGE_CATALOG, STAGE_SCHEMA
 from blendfusion.frame import Frame
 from blendfusion.handover import batches_of
@@ -37,8 +38,9 @@ from blendfusion.parameters import spelled_parameters
 from blendfusion.planner.rules import COMPARISON_STOP, checked_names
 from blendfusion.prepass import Typed, typed
 from blendfusion.problems import understood
-from blendfusion.statements import Explain, Setting, creates_table, statement
+from blendfusion.statements import Explain, Setting, creates, creates_table, statement
 from blendfusion.trace import Trace
+from blendfusion.types import Constraint
 from blendfusion.udfs.asker import Asker
 from blendfusion.udfs.call import Call, readable
 from blendfusion.udfs.define import known_ingredients
@@ -168,15 +170,25 @@ class Session(SessionContext):
         named_params: dict[str, Any],
     ) -> Frame:
         parameters = spelled_parameters(param_values, named_params)
+
+        def plan(ready: Typed) -> Frame:
+            text = unnested(ready.sql, self._columns)
+            try:
+                with self._creating(query, ready.calls):
+                    planned = super(Session, self).sql(text, options, param_values, **named_params)
+            except Exception as problem:
+                raise understood(problem, self, query) from problem
+            return Frame(planned.df, self, Text(text, options, param_values, named_params))
+
         ready = self.typed(query, parameters, whole=True)
-        text = unnested(ready.sql, self._columns)
-        try:
-            with self._creating(query, ready.calls):
-                planned = super().sql(text, options, param_values, **named_params)
-        except Exception as problem:
-            raise understood(problem, self, query) from problem
-        origin = Text(text, options, param_values, named_params)
-        return self.named(Frame(planned.df, self, origin), ready.written)
+        frame = plan(ready)
+        # What creates something has done so by now.
+        if ready.beside_columns and not creates(query):
+            types = types_beside_columns(frame, ready.beside_columns)
+            if types:
+                ready = self.typed(query, parameters, whole=True, types=types)
+                frame = plan(ready)
+        return self.named(frame, ready.written)
 
     def _columns(self, common: str, relation: str) -> list[str] | None:
         """The columns of a relation of a query; None if DataFusion cannot tell by itself."""
@@ -205,14 +217,19 @@ class Session(SessionContext):
         trace.warn()
 
     def typed(
-        self, query: str, parameters: Mapping[str, str] | None = None, *, whole: bool = False
+        self,
+        query: str,
+        parameters: Mapping[str, str] | None = None,
+        *,
+        whole: bool = False,
+        types: Mapping[str, Constraint] | None = None,
     ) -> Typed:
         """The query with its calls as functions, which are known to DataFusion from here on.
 
-        ``whole``: it is no part of a larger one.
+        ``whole``: it is no part of a larger one. ``types``: see ``prepass.typed``.
         """
         whole = whole and COMPARISON_STOP not in self.rules_off
-        ready = typed(query, self._ingredients(), parameters, whole=whole)
+        ready = typed(query, self._ingredients(), parameters, whole=whole, types=types)
         for call in ready.calls:
             self._register(call)
             if call.options_query is not None:

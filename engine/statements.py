@@ -41,6 +41,11 @@ _CREATES_TABLE = re.compile(
 )
 
 
+def creates(sql: str) -> bool:
+    """``sql`` is CREATE …: to plan it is to carry it out, or to plan it a second time an error."""
+    return sql.lstrip()[:6].lower() == "create"
+
+
 def creates_table(sql: str) -> bool:
     """``sql`` is CREATE TABLE, which DataFusion carries out as soon as it sees it."""
     return _CREATES_TABLE.match(sql) is not None

@@ -112,7 +112,7 @@ def readable(text: str, written: Mapping[str, str] | None = None) -> str:
         shown = (written or {}).get(call.name, call.text)
         start = 0
         while (at := text.find(call.name, start)) >= 0:
-            end = _closing(text, at + len(call.name))
+            end = after_call(text, at + len(call.name))
             text = text[:at] + shown + text[end:]
             start = at + len(shown)
     return text
@@ -128,7 +128,8 @@ def quoted(text: str) -> str:
     return f"'{escaped}'"
 
 
-def _closing(text: str, start: int) -> int:
+def after_call(text: str, start: int) -> int:
+    """One past the bracket that closes the one at ``start``; ``start`` if there is none."""
     if start >= len(text) or text[start] != "(":
         return start
     depth = 0

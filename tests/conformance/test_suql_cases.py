@@ -439,8 +439,13 @@ CASES = {
         "SELECT country FROM event WHERE llm_filter('holds flood', notes) AND month = 1",
         "SELECT country FROM event WHERE weak EXCEPT "
         "SELECT country FROM event WHERE flood AND month = 1",
-        f"SELECT ({texts('TRUE', of='notes', table='event')}) + "
-        f"({texts('month = 1', of='notes', table='event')})",
+        f"SELECT ({texts('TRUE', of='notes', table='event')}) + ("
+        + texts(
+            "month = 1 AND country IN (SELECT country FROM event WHERE weak)",
+            of="notes",
+            table="event",
+        )
+        + ")",
     ),
     "45 a window over answers": Case(
         "SELECT eid FROM (SELECT eid, row_number() OVER (PARTITION BY country "
@@ -590,6 +595,39 @@ def test_20_21_the_place_settles_the_type_that_is_decoded(sql: str, kind: str, d
     assert {call.constraint.kind for call in db.model.calls} == {kind}
 
 
+@pytest.mark.parametrize(
+    ("sql", "kind"),
+    [
+        ("id FROM venue WHERE llm_map('tell stars', reviews) = id", "integer"),
+        ("id FROM venue WHERE id <> llm_map('tell stars', reviews)", "integer"),
+        ("id FROM venue WHERE llm_map('tell score', reviews) >= rating", "number"),
+        ("id FROM venue WHERE llm_map('tell stars', reviews) BETWEEN id AND rating", "number"),
+        ("id FROM venue WHERE llm_map('holds candles', reviews) = (visits > 50)", "boolean"),
+        ("year FROM bearer WHERE llm_map('tell born', about_bearer) > born", "date"),
+        ("id FROM venue WHERE llm_map('tell stars', reviews) IN (SELECT id FROM venue)", "integer"),
+        ("id FROM venue WHERE id IN (SELECT llm_map('tell stars', reviews) FROM venue)", "integer"),
+        ("id FROM venue WHERE id = (SELECT llm_qa('size', reviews) AS n FROM venue)", "integer"),
+        ("id FROM venue WHERE 30 > (SELECT llm_qa('size', reviews) FROM venue)", "integer"),
+        (f"id FROM venue WHERE {mood()} = name", "text"),
+    ],
+)
+def test_22_an_answer_beside_a_column_is_of_its_type(sql: str, kind: str, db: Counted) -> None:
+    db.session.clear_cache()
+    db.model.calls.clear()
+    db.rows(f"SELECT {sql}")
+    assert {call.constraint.kind for call in db.model.calls} == {kind}
+
+
+def test_22_a_call_is_one_call_however_it_is_spaced(db: Counted) -> None:
+    db.session.clear_cache()
+    db.model.calls.clear()
+    db.rows(
+        "SELECT id FROM venue WHERE llm_map('tell stars', reviews) < id "
+        "AND LLM_MAP( 'tell stars',reviews ) > 1.5"
+    )
+    assert {call.constraint.kind for call in db.model.calls} == {"number"}
+
+
 def test_20_what_cannot_be_cast_is_null_and_the_query_goes_on() -> None:
     def vague(call: bf.Request) -> Value | None:
         return "about four" if "many" in (call.values[0] or "") else told(call)
@@ -613,6 +651,15 @@ def test_25_the_items_of_one_row(db: Counted) -> None:
     )
     assert db.rows(sql) == [(3, "candles, garden")]
     assert db.asked(sql) == 2
+
+
+def test_25_the_first_item_of_one_row_ends_the_work(db: Counted) -> None:
+    sql = (
+        "SELECT id, line FROM (SELECT id, unnest(reviews) AS line FROM venue WHERE id = 3) "
+        "WHERE llm_filter('holds mood', line) LIMIT 1"
+    )
+    assert len(db.rows(sql)) == 1
+    assert db.asked(sql) == 1
 
 
 def test_26_a_summary_of_the_items_of_a_group(db: Counted) -> None:
@@ -653,6 +700,15 @@ def test_44_what_two_branches_share_is_asked_once(db: Counted) -> None:
     branch = f"SELECT eid FROM event WHERE month = 1 AND {weak()}"
     assert db.asked(f"{branch} UNION ALL {branch}") == db.asked(branch)
     assert db.asked(f"{branch} INTERSECT {branch}") == db.asked(branch)
+
+
+def test_46_a_recursive_query_with_a_call_beside_it(db: Counted) -> None:
+    sql = (
+        "WITH RECURSIVE up AS (SELECT 1 AS k UNION ALL SELECT k + 1 FROM up WHERE k < 3) "
+        f"SELECT k, eid FROM up JOIN event ON eid = k WHERE {weak()}"
+    )
+    assert unordered(db.rows(sql)) == unordered(db.rows(sql.replace(weak(), "weak")))
+    assert db.asked(sql) == 3
 
 
 @pytest.mark.parametrize("where", ["1 = 0", "price = 'free'", "id > 100", "NULL"])

@@ -1,0 +1,67 @@
+"""The types that DataFusion gives to answers beside columns: ``llm_map('…', x) = stars``.
+
+What a column holds is not known before DataFusion plans. It then casts the text to the column's
+type; asked for values of that type, the model cannot answer what would fail to be cast.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from datafusion import DataFrame
+
+from blendfusion.context import combined
+from blendfusion.types import Constraint
+from blendfusion.udfs.call import after_call
+
+_TYPES = (
+    (re.compile(r"U?Int\d+"), Constraint("integer")),
+    (re.compile(r"Float\d+|Decimal\d+"), Constraint("number")),
+    (re.compile(r"Boolean"), Constraint("boolean")),
+    (re.compile(r"Date\d+"), Constraint("date")),
+    (re.compile(r"Timestamp"), Constraint("timestamp")),
+)
+_REFUSED = re.compile(r"comparison operation (?:Utf8 \S+ (\w+)|(\w+) \S+ Utf8)\b")
+
+
+def types_beside_columns(frame: DataFrame, names: Sequence[str]) -> dict[str, Constraint]:
+    """What DataFusion makes of the answers of these calls in ``frame``, by name, where it says."""
+    try:
+        plan = frame.optimized_logical_plan().display_indent()
+    except Exception as problem:  # what is wrong besides shows when the frame is run
+        return refused(str(problem), names)
+    return coerced(plan, names)
+
+
+def coerced(plan: str, names: Iterable[str]) -> dict[str, Constraint]:
+    """What DataFusion's ``plan`` casts the calls of these names to; those that it does not are
+    left out, and those that it casts to contrary types."""
+    found = {name: combined(_casts(plan, name)) for name in names}
+    return {name: constraint for name, constraint in found.items() if constraint is not None}
+
+
+def refused(problem: str, names: Iterable[str]) -> dict[str, Constraint]:
+    """The same from DataFusion's error about a comparison of text with something else.
+
+    It names no call, so it tells nothing where there are several.
+    """
+    kinds = _REFUSED.search(problem)
+    only = list(names)
+    constraint = _constraint(kinds[1] or kinds[2]) if kinds else None
+    return {only[0]: constraint} if constraint is not None and len(only) == 1 else {}
+
+
+def _casts(plan: str, name: str) -> list[Constraint]:
+    said = []
+    for start in re.finditer(rf"\bCAST\({name}(?=\()", plan):
+        # An alias may come before the type: CAST(f(x) AS name AS Int64).
+        kinds = re.match(r"(?: AS \w+)* AS (\w+)", plan[after_call(plan, start.end()) :])
+        constraint = _constraint(kinds[1]) if kinds else None
+        if constraint is not None:
+            said.append(constraint)
+    return said
+
+
+def _constraint(kind: str) -> Constraint | None:
+    return next((c for pattern, c in _TYPES if pattern.fullmatch(kind)), None)
