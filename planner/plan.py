@@ -597,7 +597,12 @@ class _Reader:
         kind = message.WhichOneof("rex_type")
         if kind == "selection":
             return self._field(message)
+        # CASE x WHEN v …: DataFusion writes x as a first clause without a result.
+        simple = kind == "if_then" and not message.if_then.ifs[0].HasField("then")
         rels, children = self._cut(message)
+        if simple:
+            del message.if_then.ifs[0]
+            children = _searched(children, len(message.if_then.ifs))
         name = str(kind)
         if kind == "scalar_function":
             name = self.functions[message.scalar_function.function_reference]
@@ -629,6 +634,14 @@ def _apart(names: Sequence[str]) -> list[str]:
     if len(set(names)) == len(names):
         return list(names)
     return [f"{i}:{name}" for i, name in enumerate(names)]
+
+
+def _searched(children: tuple[Expr, ...], branches: int) -> tuple[Expr, ...]:
+    """What CASE x WHEN v THEN … says, as CASE WHEN x = v THEN …"""
+    base, *rest = children
+    for i in range(0, 2 * branches, 2):
+        rest[i] = function("equal", (base, rest[i]))
+    return tuple(rest)
 
 
 def _flattened(name: str, children: tuple[Expr, ...]) -> Iterator[Expr]:
