@@ -58,6 +58,10 @@ class Leaves(SchemaProvider):
     def add(self, leaf: Leaf) -> None:
         self._leaves[leaf.name] = leaf
 
+    def known(self) -> set[str]:
+        """The names of the leaves that are held."""
+        return set(self._leaves)
+
     def table_names(self) -> set[str]:
         return set()
 
