@@ -43,8 +43,8 @@ def literal(value: object) -> str | None:
         return "TRUE" if value else "FALSE"
     if isinstance(value, str):
         return quoted(value)
-    if isinstance(value, int | Decimal) or (isinstance(value, float) and math.isfinite(value)):
-        return str(value)
+    if isinstance(value, int | float | Decimal):
+        return str(value) if math.isfinite(value) else None
     if isinstance(value, datetime.datetime):
         return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
     if isinstance(value, datetime.date):

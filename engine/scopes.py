@@ -20,7 +20,6 @@ def visible_tables(sql: str, tokens: Sequence[Token], at: int) -> str:
             recursive |= tokens[i + 1].token_type == TokenType.RECURSIVE
             for name, start, end in _definitions(tokens, i):
                 if end <= at:
-                    found.pop(name, None)  # an inner one hides an outer one
                     found[name] = sql[start:end]
     if not found:
         return ""

@@ -25,7 +25,10 @@ SECTORS = ["Tech", "Energy", "Health", "Tech"]
 
 
 def answered(call: bf.Request) -> Value:
-    """``same`` compares two values, ``all`` lists the options; the rest is ``spoken``'s."""
+    """``same`` compares two values, ``all`` lists the options, a classification takes the first;
+    the rest is ``spoken``'s."""
+    if not call.question:
+        return min(call.constraint.options)
     if call.question == "same":
         return call.values[0] == call.values[1]
     if call.question == "all":
@@ -340,6 +343,12 @@ CASES = {
         "AND length(symbol) > 2",
         "SELECT count(DISTINCT symbol) FROM held WHERE shares > 2 AND length(symbol) > 2",
     ),
+    "37 a context with a CTE of its own": Case(
+        "SELECT llm_qa('size', symbol, returns => 'int') FROM (WITH a AS (SELECT symbol FROM held "
+        f"WHERE {starts('A', 'symbol')}) SELECT symbol FROM a WHERE length(symbol) > 2)",
+        "SELECT count(*) FROM held WHERE symbol LIKE 'A%' AND length(symbol) > 2",
+        "SELECT count(DISTINCT symbol) + 1 FROM held WHERE length(symbol) > 2",
+    ),
     "38 only the CTE that is used": Case(
         f"WITH a AS (SELECT symbol FROM held WHERE {starts('A', 'symbol')}), "
         f"b AS (SELECT shop FROM pay WHERE {starts('Z', 'shop')}), "
@@ -379,6 +388,16 @@ CASES = {
         "AND sector <> 'Health'",
         "SELECT count(DISTINCT name) FROM held JOIN firm ON symbol = sym WHERE shares > 2 "
         "AND sector <> 'Health'",
+    ),
+    "42 a derived table, a join by an answer and a map": Case(
+        "SELECT name FROM (SELECT symbol FROM held WHERE shares > 2) AS w "
+        f"JOIN firm ON llm_filter('same', symbol, sym) WHERE {starts('Z', 'name')} "
+        "AND sector <> 'Health'",
+        "SELECT name FROM held JOIN firm ON symbol = sym WHERE shares > 2 AND name LIKE 'Z%' "
+        "AND sector <> 'Health'",
+        "SELECT (SELECT count(DISTINCT name) FROM firm WHERE sector <> 'Health') + (SELECT count(*) "
+        "FROM (SELECT DISTINCT symbol, sym FROM held, firm WHERE shares > 2 AND name LIKE 'Z%' "
+        "AND sector <> 'Health'))",
     ),
     "43 a cascade": Case(
         f"SELECT oid FROM owner WHERE {starts('Z', 'who')} AND {length('land')} = 2 AND oid > 1",
@@ -441,6 +460,9 @@ def test_45_a_limit_over_a_join_stops_at_its_rows(k: int, db: Counted) -> None:
     sql = f"SELECT shop, land FROM {JOINED} WHERE {length('land')} >= 2 LIMIT {k}"
     assert len(db.rows(sql)) == k
     assert db.asked(sql) <= k
+    alias = f"SELECT shop FROM (SELECT shop, {length('land')} AS l FROM {JOINED}) WHERE l >= 2 LIMIT {k}"
+    assert len(db.rows(alias)) == k
+    assert db.asked(alias) <= k
 
 
 def test_46_a_limit_over_a_disjunction_gives_a_right_row(db: Counted) -> None:
@@ -453,6 +475,12 @@ def test_47_a_cascade_under_a_limit_asks_its_last_call_once(db: Counted) -> None
     sql = f"SELECT oid FROM owner WHERE {starts('D', 'land')} AND {length('who')} > 1 LIMIT 1"
     assert db.rows(sql) == [(1,)]
     assert db.asked(sql) == 2  # the land and the name of the first row
+    alias = (
+        f"SELECT oid FROM (SELECT oid, who, {starts('D', 'land')} AS d FROM owner) "
+        f"WHERE d AND {length('who')} > 1 LIMIT 1"
+    )
+    assert db.rows(alias) == [(1,)]
+    assert db.asked(alias) == 2
 
 
 def test_54_answers_belong_to_tuples_not_to_the_first_value(db: Counted) -> None:
@@ -653,6 +681,35 @@ def test_52_a_set_written_as_a_list_is_the_same_question() -> None:
     db.rows("SELECT llm_map('first', x, options => (SELECT o FROM o)) FROM t")
     db.rows("SELECT llm_map('first', x, options => ['a', 'b']) FROM t")
     assert len(db.model.calls) == 1
+
+
+@pytest.mark.parametrize("planner", [True, False], ids=["planned", "plain"])
+def test_52_options_from_data_wherever_a_call_may_stand(planner: bool) -> None:
+    db = Counted(answered, planner=planner).add("t", {"x": ["p", "q"]}).add("o", {"o": ["b", "a"]})
+    call = "llm_map('first', x, options => (SELECT o FROM o))"
+    db.session.sql(f"CREATE VIEW v AS SELECT {call} AS y FROM t")
+    assert db.rows("SELECT DISTINCT y FROM v") == [("a",)]
+    assert db.session.table("t").filter(f"{call} = 'a'").count() == 2
+    assert db.session.table("t").select_exprs(f"{call} AS y").to_pydict() == {"y": ["a", "a"]}
+    assert db.rows(f"SELECT count(*) FROM t GROUP BY {call}") == [(2,)]
+    assert db.rows("SELECT llm_classify(x, (SELECT o FROM o)) FROM t WHERE x = 'p'") == [("a",)]
+    assert db.rows(
+        "SELECT llm_list('all', x, options => (SELECT o FROM o WHERE o > 'z')) FROM t"
+    ) == [
+        (None,),
+        (None,),
+    ]
+
+
+def test_52_options_of_several_calls_do_not_mix() -> None:
+    db = Counted(spoken).add("t", {"x": ["p"]}).add("o", {"o": ["b", "a"], "g": [1, 2]})
+    sql = (
+        "WITH o AS (SELECT o AS o FROM o WHERE g = 1) "
+        "SELECT llm_map('first', x, options => (SELECT o FROM o UNION ALL SELECT 'c')) AS one, "
+        "(WITH p AS (SELECT 'd' AS o) SELECT llm_qa('first', x, options => "
+        "(SELECT o FROM p UNION ALL SELECT 'e')) FROM t) AS two FROM t"
+    )
+    assert db.rows(sql) == [("b", "d")]
 
 
 def test_53_options_are_those_of_the_subquery_whatever_the_filters_around(db: Counted) -> None:

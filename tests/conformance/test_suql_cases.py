@@ -367,6 +367,11 @@ CASES = {
         "SELECT id, eid, weak FROM venue LEFT JOIN event ON id = venue AND country = 'CO'",
         "SELECT count(DISTINCT notes) FROM venue LEFT JOIN event ON id = venue AND country = 'CO'",
     ),
+    "34 IN a subquery with a call": Case(
+        f"SELECT name FROM venue WHERE id IN (SELECT venue FROM event WHERE month = 1 AND {weak()})",
+        "SELECT name FROM venue WHERE id IN (SELECT venue FROM event WHERE month = 1 AND weak)",
+        "SELECT count(DISTINCT notes) FROM event WHERE month = 1 AND venue IN (SELECT id FROM venue)",
+    ),
     "34 a correlated EXISTS": Case(
         f"SELECT name FROM venue WHERE EXISTS (SELECT 1 FROM event WHERE venue = id AND {weak()})",
         "SELECT name FROM venue WHERE EXISTS (SELECT 1 FROM event WHERE venue = id AND weak)",
