@@ -22,7 +22,7 @@ from blendfusion.leaves import Leaf
 from blendfusion.opaque import Origin, Verb, encoded, twin
 from blendfusion.pipeline import Counts
 from blendfusion.planner.driver import Rewrite, reason, rewrite
-from blendfusion.planner.not_in import is_null_aware
+from blendfusion.planner.not_in import null_aware
 from blendfusion.planner.rules import PREDICATE_ORDER
 from blendfusion.planner.stages import Staged, staged
 from blendfusion.problems import understood
@@ -174,6 +174,8 @@ class Frame(DataFrame):
     @cached_property
     def prepared(self) -> Prepared:
         """The plan of this frame, made once; it asks nothing and reads no data."""
+        if not calls_in(self.logical_plan().display_indent()):
+            return Prepared()  # most frames of a session: nothing is optimized twice for them
         plan = DataFrame.optimized_logical_plan(self)
         calls = tuple(calls_in(plan.display_indent()))
         if not calls:
@@ -199,7 +201,7 @@ class Frame(DataFrame):
             if "full_filters=" in line and calls_in(line):
                 raise PlanError("a table provider evaluates the predicate itself")
         data = encoded(self._session, plan)
-        rewritten = rewrite(data, off=self._session.rules_off, null_aware=is_null_aware(text))
+        rewritten = rewrite(data, off=self._session.rules_off, null_aware=null_aware(text))
         return Prepared(calls, staged(rewritten.root), rewritten.rewrites)
 
     @property

@@ -37,11 +37,13 @@ class Rewritten:
     rewrites: tuple[Rewrite, ...]
 
 
-def rewrite(data: bytes, *, off: Collection[str] = (), null_aware: bool = False) -> Rewritten:
+def rewrite(
+    data: bytes, *, off: Collection[str] = (), null_aware: Sequence[bool] = ()
+) -> Rewritten:
     """Rewrite the Substrait plan ``data``; ``off`` names rules to leave out (required ones stay).
 
-    ``null_aware``: its anti joins come from NOT IN. Raises PlanError for a plan that cannot be
-    rewritten.
+    ``null_aware`` tells, for each of its anti joins from the top, whether it comes from NOT IN.
+    Raises PlanError for a plan that cannot be rewritten.
     """
     try:
         return _rewritten(data, off, null_aware)
@@ -49,10 +51,9 @@ def rewrite(data: bytes, *, off: Collection[str] = (), null_aware: bool = False)
         raise PlanError("a plan that is nested too deeply") from problem
 
 
-def _rewritten(data: bytes, off: Collection[str], null_aware: bool) -> Rewritten:
+def _rewritten(data: bytes, off: Collection[str], null_aware: Sequence[bool]) -> Rewritten:
     root = read(data)
-    if null_aware:
-        root = Root(with_nulls(root.plan), root.names)
+    root = Root(with_nulls(root.plan, null_aware), root.names)
     used = [rule for rule in RULES if rule.required or rule.name not in off]
     driver = _Driver(sum(1 for _ in subplans(root.plan)) * _MOST_REWRITES)
     plan = driver.settled(root.plan, [rule for rule in used if not rule.last], {})

@@ -6,7 +6,9 @@ subquery is FALSE. Substrait has no word for that, so the plan says it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from blendfusion.errors import PlanError
 from blendfusion.planner.plan import (
@@ -21,36 +23,59 @@ from blendfusion.planner.plan import (
     function,
     join_type,
     shift,
+    walk,
 )
-from blendfusion.planner.tree import transform
+from blendfusion.planner.tree import expressions, with_subplans
 
 
-def is_null_aware(text: str) -> bool:
-    """Whether the anti joins of a DataFusion plan (as text) are null-aware.
-
-    Raises PlanError if some are and some are not: they cannot be told apart after encoding.
-    """
-    anti = [line for line in text.splitlines() if line.lstrip().startswith("LeftAnti Join:")]
-    aware = [line for line in anti if line.endswith(" null_aware")]
-    if aware and len(aware) < len(anti):
-        raise PlanError("NOT IN beside NOT EXISTS cannot be expressed in Substrait")
-    return bool(aware)
+def null_aware(text: str) -> list[bool]:
+    """For each anti join of a DataFusion plan (as text), from the top, whether it is null-aware."""
+    lines = (line.strip() for line in text.splitlines())
+    return [line.endswith(" null_aware") for line in lines if line.startswith("LeftAnti Join:")]
 
 
-def with_nulls(plan: Plan) -> Plan:
-    """``plan`` with what a null-aware anti join keeps, said by two plain ones.
+def with_nulls(plan: Plan, aware: Sequence[bool]) -> Plan:
+    """``plan`` with what its null-aware anti joins keep, each said by two plain ones.
+
+    ``aware`` tells, for each anti join from the top, whether it is one; PlanError if they are not as
+    many.
 
     before: ``l anti join r on a = b``, null-aware
     after:  ``(l anti join r on a = b) anti join (the values of b IS NULL in r) on it OR a IS NULL``
     safe:   a row stays if no b equals a, and none is NULL, and a is not NULL; or if r is empty. The
             second join has at most two rows on its right, the first can be a hash join.
     """
-    return transform(plan, _aware)
-
-
-def _aware(plan: Plan) -> Plan:
-    if not isinstance(plan, Rel) or plan.kind != "join" or join_type(plan) != "left_anti":
+    if not any(aware):
         return plan
+    anti = [p for p in _from_the_top(plan) if isinstance(p, Rel) and _is_anti(p)]
+    if len(anti) != len(aware):
+        raise PlanError("NOT IN in a place where Substrait does not say which join it is")
+    # By identity: two equal joins may differ in this.
+    chosen = {id(join) for join, is_aware in zip(anti, aware, strict=True) if is_aware}
+    return _changed(plan, chosen)
+
+
+def _changed(plan: Plan, chosen: set[int]) -> Plan:
+    below = with_subplans(plan, partial(_changed, chosen=chosen))
+    return _aware(below) if id(plan) in chosen and isinstance(below, Rel) else below
+
+
+def _from_the_top(plan: Plan) -> Iterator[Plan]:
+    yield plan
+    for expr in expressions(plan):
+        for part in walk(expr):
+            if isinstance(part, Node):
+                for rel in part.rels:
+                    yield from _from_the_top(rel)
+    for below in plan.inputs:
+        yield from _from_the_top(below)
+
+
+def _is_anti(plan: Rel) -> bool:
+    return plan.kind == "join" and join_type(plan) == "left_anti"
+
+
+def _aware(plan: Rel) -> Plan:
     (condition,) = plan.exprs
     if len(conjuncts(condition)) > 1:
         raise PlanError("a correlated NOT IN cannot be expressed in Substrait")

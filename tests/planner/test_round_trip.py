@@ -11,7 +11,7 @@ from datafusion import DataFrame, SessionContext
 from datafusion.substrait import Consumer, Producer, Serde
 from scripts import tuples, unordered
 
-from blendfusion.planner.not_in import is_null_aware, with_nulls
+from blendfusion.planner.not_in import null_aware, with_nulls
 from blendfusion.planner.plan import read, write
 
 N = 30
@@ -91,8 +91,7 @@ def test_a_plan_survives_reading_and_writing(sql: str) -> None:
     frame = context.sql(sql)
     logical = frame.optimized_logical_plan()
     plan = read(Producer.to_substrait_plan(logical, context).encode()).plan
-    if is_null_aware(logical.display_indent()):
-        plan = with_nulls(plan)
+    plan = with_nulls(plan, null_aware(logical.display_indent()))
     data = write(plan, {})
     again = context.create_dataframe_from_logical_plan(
         Consumer.from_substrait_plan(context, Serde.deserialize_bytes(data))
