@@ -58,12 +58,12 @@ def compared(node: exp.Expr) -> tuple[Compared, ...] | None:
     left = child.arg_key == "this"
     if type(parent) is exp.Case and left:
         return _each("=", [branch.this for branch in parent.args["ifs"]])
-    if type(parent) is exp.In and left and len(parent.args) == len({"this", "expressions"}):
+    if type(parent) is exp.In and left:
         return _each("=", parent.expressions)
     if type(parent) is exp.Between and left and not parent.args.get("symmetric"):
         return _one("between", [parent.args["low"], parent.args["high"]])
-    if type(parent) is exp.Like and left:
-        return _like(parent)
+    if type(parent) is exp.Like and left and type(parent.parent) is not exp.Escape:
+        return _one("like", [parent.expression])
     operator = _OPERATORS.get(type(parent))
     if operator is None:
         return None
@@ -74,17 +74,9 @@ def compared(node: exp.Expr) -> tuple[Compared, ...] | None:
 
 def _may_be_read_otherwise(comparison: exp.Expr) -> bool:
     """``a = f > 2`` is ``a = (f > 2)`` to sqlglot and ``(a = f) > 2`` to DataFusion."""
-    return isinstance(comparison.parent, exp.Binary) and comparison.arg_key != "this" and not (
-        isinstance(comparison.parent, exp.And | exp.Or)
-    )  # fmt: skip
-
-
-def _like(like: exp.Expr) -> tuple[Compared, ...] | None:
-    found = _one("like", [like.expression])
-    escaped = isinstance(like.parent, exp.Escape) or any(
-        "\\" in operand.text for c in found or () for operand in c.operands
-    )
-    return None if escaped else found
+    if isinstance(comparison.parent, exp.And | exp.Or):
+        return False
+    return isinstance(comparison.parent, exp.Binary) and comparison.arg_key != "this"
 
 
 def _each(operator: ComparisonOperator, others: Sequence[exp.Expr]) -> tuple[Compared, ...] | None:
@@ -103,7 +95,8 @@ def _operand(literal: exp.Expr) -> Operand | None:
     while type(literal) is exp.Paren:
         literal = literal.this
     if type(literal) is exp.Literal and literal.is_string:
-        return Operand("text", literal.this)
+        # A backslash may escape what follows: in LIKE, and in the literals of some dialects.
+        return None if "\\" in literal.this else Operand("text", literal.this)
     if type(literal) is exp.Literal:
         return Operand("number", literal.this) if _is_exact(literal.this) else None
     if type(literal) is exp.Neg:

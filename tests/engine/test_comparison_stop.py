@@ -60,6 +60,7 @@ DECIDES = {
     "SELECT 1 FROM t WHERE {} ILIKE 'a%'": "text",
     "SELECT 1 FROM t WHERE {} LIKE 'a$%' ESCAPE '$'": "text",
     "SELECT 1 FROM t WHERE {} LIKE 'a\\%'": "text",
+    "SELECT 1 FROM t WHERE {} = 'a\\b'": "text",
     "SELECT 1 FROM t WHERE 'abc' LIKE {}": "text",
     "SELECT 1 FROM t WHERE s LIKE {} = 'a'": "text",
     "SELECT 1 FROM t WHERE TRUE = {} > 3": "integer",
