@@ -52,20 +52,21 @@ def compare(folder: Path, rounds: int) -> None:
     print(f" {'with a call ms':>15} {'values asked':>13}")
     totals = [0.0, 0.0]
     ratios = []
-    for query in tpch.queries().values():
+    placed = tpch.placed()
+    for name, sql in tpch.queries().items():
         taken = alternating(
-            lambda sql=query.plain: plain.sql(sql).to_arrow_table(),
-            lambda sql=query.plain: counted.session.sql(sql).to_arrow_table(),
+            lambda sql=sql: plain.sql(sql).to_arrow_table(),
+            lambda sql=sql: counted.session.sql(sql).to_arrow_table(),
             rounds,
         )
         medians = [statistics.median(of) for of in taken]
         totals = [total + median for total, median in zip(totals, medians, strict=True)]
         ratios.append(medians[1] / medians[0])
-        asked = counted.asked(query.with_model)
+        asked = counted.asked(placed[name].sql)
         counted.session.clear_cache()
-        asking = seconds(lambda sql=query.with_model: counted.rows(sql))
+        asking = seconds(lambda sql=placed[name].sql: counted.rows(sql))
         print(
-            f"{query.name:6} {medians[0] * 1e3:9.1f} {medians[1] * 1e3:10.1f} {ratios[-1]:6.3f}"
+            f"{name:6} {medians[0] * 1e3:9.1f} {medians[1] * 1e3:10.1f} {ratios[-1]:6.3f}"
             f" {asking * 1e3:15.1f} {asked:13,}",
             flush=True,
         )

@@ -11,6 +11,7 @@ from scripts import Counted, spoken, tuples
 
 SCALE = 0.05
 QUERIES = tpch.queries()
+PLACED = tpch.placed()
 
 pytestmark = pytest.mark.skipif(
     tpch.generator() is None, reason="tpchgen-cli, which generates the tables, is not installed"
@@ -44,28 +45,28 @@ def test_a_session_gives_datafusions_result(
     name: str, databases: tuple[SessionContext, Counted]
 ) -> None:
     plain, counted = databases
-    sql = QUERIES[name].plain
+    sql = QUERIES[name]
     assert same(counted.rows(sql), tuples(plain.sql(sql).to_arrow_table()))
     assert counted.asked(sql) == 0
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", PLACED)
 def test_a_model_predicate_gives_its_twins_result(
     name: str, databases: tuple[SessionContext, Counted]
 ) -> None:
     plain, counted = databases
-    query = QUERIES[name]
-    assert counted.session.sql(query.with_model).prepared.reason is None
-    assert same(counted.rows(query.with_model), tuples(plain.sql(query.twin).to_arrow_table()))
+    query = PLACED[name]
+    assert counted.session.sql(query.sql).prepared.reason is None
+    assert same(counted.rows(query.sql), tuples(plain.sql(query.twin).to_arrow_table()))
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", PLACED)
 def test_a_model_predicate_sees_what_the_cheap_ones_leave(
     name: str, databases: tuple[SessionContext, Counted]
 ) -> None:
     plain, counted = databases
-    query = QUERIES[name]
+    query = PLACED[name]
     most = tuples(plain.sql(query.asked).to_arrow_table())[0][0]
     assert isinstance(most, int)
     assert most > 0
-    assert counted.asked(query.with_model) <= most
+    assert counted.asked(query.sql) <= most

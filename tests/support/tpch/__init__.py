@@ -1,7 +1,7 @@
-"""TPC-H: its 22 queries with the validation parameters, each with the place of a model predicate.
+"""TPC-H: its 22 queries with the validation parameters, each with places for a model predicate.
 
-A file holds two statements: the query, and the number of values that its model predicate may ask.
-The predicate stands in a comment, ``/* AND holds('word', column) */``, so that the file is plain SQL.
+A file holds the query and, for each of its places, SQL that counts the values which a model predicate
+there may ask. A place is a comment, ``/* 1: AND holds('word', column) */``, so that the file is plain SQL.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sysconfig
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,41 +26,56 @@ TABLES = (
     "orders",
     "lineitem",
 )
-_PREDICATE = re.compile(r"/\* (AND|OR) holds\('(\w+)', (\w+)\) \*/")
+_PLACE = re.compile(r"/\* (\d): (AND |OR )?holds\('(\w+)', ([\w.]+)\)( AND)? \*/")
 
 
 @dataclass(frozen=True, slots=True)
-class TpchQuery:
-    """One query. ``asked`` is SQL that counts the distinct values which can change the result."""
+class Placed:
+    """A query with one model predicate. ``asked`` counts the distinct values that can matter."""
 
     name: str
-    plain: str
+    sql: str
+    """The predicate is a question that ``scripts.spoken`` answers."""
+    twin: str
+    """The predicate is a function of DataFusion's."""
     asked: str
 
-    @property
-    def with_model(self) -> str:
-        """With a question that ``scripts.spoken`` answers."""
-        return self._with(r"\1 llm_filter('holds \2', \3)")
 
-    @property
-    def twin(self) -> str:
-        """With a function of DataFusion's in the place of the question."""
-        return self._with(r"\1 strpos(\3, '\2') > 0")
-
-    def _with(self, predicate: str) -> str:
-        text, places = _PREDICATE.subn(predicate, self.plain)
-        assert places == 1, f"{self.name} has {places} places for a model predicate"
-        return text
+def queries() -> dict[str, str]:
+    """The 22 queries by name, q01 to q22, without a call."""
+    return {name: statements[0] for name, statements in _files()}
 
 
-def queries() -> dict[str, TpchQuery]:
-    """The queries by name, q01 to q22."""
+def placed() -> dict[str, Placed]:
+    """Every query with every one of its places, by name; the first place is ``q01``, then ``q02.2``."""
     found = {}
-    for path in sorted(Path(__file__).parent.glob("q*.sql")):
-        plain, asked, rest = path.read_text().split(";")
-        assert not rest.strip()
-        found[path.stem] = TpchQuery(path.stem, plain.strip(), asked.strip())
+    for query, (plain, *counts) in _files():
+        places = sorted(place[1] for place in _PLACE.finditer(plain))
+        assert places == [str(i + 1) for i in range(len(counts))], f"{query} has places {places}"
+        for place, count in zip(places, counts, strict=True):
+            name = query if place == "1" else f"{query}.{place}"
+            found[name] = Placed(
+                name,
+                _with(plain, place, "llm_filter('holds {word}', {column})"),
+                _with(plain, place, "strpos({column}, '{word}') > 0"),
+                count,
+            )
     return found
+
+
+def _files() -> Iterator[tuple[str, list[str]]]:
+    for path in sorted(Path(__file__).parent.glob("q*.sql")):
+        yield path.stem, [part.strip() for part in path.read_text().split(";") if part.strip()]
+
+
+def _with(plain: str, place: str, predicate: str) -> str:
+    def written(found: re.Match[str]) -> str:
+        number, before, word, column, after = found.groups(default="")
+        if number != place:
+            return ""
+        return before + predicate.format(word=word, column=column) + after
+
+    return _PLACE.sub(written, plain)
 
 
 def generator() -> str | None:

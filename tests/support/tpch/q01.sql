@@ -11,7 +11,7 @@ SELECT
   count(*) AS count_order
 FROM lineitem
 WHERE l_shipdate <= DATE '1998-12-01' - INTERVAL '90' DAY
-  /* AND holds('RETURN', l_shipinstruct) */
+  /* 1: AND holds('RETURN', l_shipinstruct) */
 GROUP BY l_returnflag, l_linestatus
 ORDER BY l_returnflag, l_linestatus;
 

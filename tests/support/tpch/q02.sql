@@ -15,8 +15,9 @@ WHERE p_partkey = ps_partkey
       AND s_nationkey = n_nationkey
       AND n_regionkey = r_regionkey
       AND r_name = 'EUROPE'
+      /* 2: AND holds('the', s_comment) */
   )
-  /* AND holds('the', s_comment) */
+  /* 1: AND holds('the', s_comment) */
 ORDER BY s_acctbal DESC, n_name, s_name, p_partkey
 LIMIT 100;
 
@@ -38,3 +39,13 @@ WHERE p_partkey = ps_partkey
       AND n_regionkey = r_regionkey
       AND r_name = 'EUROPE'
   );
+
+SELECT count(DISTINCT s_comment)
+FROM part, supplier, partsupp, nation, region
+WHERE p_partkey = ps_partkey
+  AND s_suppkey = ps_suppkey
+  AND p_size = 15
+  AND p_type LIKE '%BRASS'
+  AND s_nationkey = n_nationkey
+  AND n_regionkey = r_regionkey
+  AND r_name = 'EUROPE';

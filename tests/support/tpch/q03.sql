@@ -9,7 +9,7 @@ WHERE c_mktsegment = 'BUILDING'
   AND l_orderkey = o_orderkey
   AND o_orderdate < DATE '1995-03-15'
   AND l_shipdate > DATE '1995-03-15'
-  /* AND holds('the', o_comment) */
+  /* 1: AND holds('the', o_comment) */
 GROUP BY l_orderkey, o_orderdate, o_shippriority
 ORDER BY revenue DESC, o_orderdate
 LIMIT 10;

@@ -7,7 +7,7 @@ WHERE o_orderdate >= DATE '1993-07-01'
     FROM lineitem
     WHERE l_orderkey = o_orderkey
       AND l_commitdate < l_receiptdate
-      /* AND holds('the', l_comment) */
+      /* 1: AND holds('the', l_comment) */
   )
 GROUP BY o_orderpriority
 ORDER BY o_orderpriority;

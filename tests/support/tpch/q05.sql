@@ -9,7 +9,7 @@ WHERE c_custkey = o_custkey
   AND r_name = 'ASIA'
   AND o_orderdate >= DATE '1994-01-01'
   AND o_orderdate < DATE '1994-01-01' + INTERVAL '1' YEAR
-  /* AND holds('the', c_comment) */
+  /* 1: AND holds('the', c_comment) */
 GROUP BY n_name
 ORDER BY revenue DESC;
 

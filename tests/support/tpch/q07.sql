@@ -16,7 +16,7 @@ FROM (
       OR (n1.n_name = 'GERMANY' AND n2.n_name = 'FRANCE')
     )
     AND l_shipdate BETWEEN DATE '1995-01-01' AND DATE '1996-12-31'
-    /* AND holds('the', o_comment) */
+    /* 1: AND holds('the', o_comment) */
 ) AS shipping
 GROUP BY supp_nation, cust_nation, l_year
 ORDER BY supp_nation, cust_nation, l_year;

@@ -17,7 +17,7 @@ FROM (
     AND s_nationkey = n2.n_nationkey
     AND o_orderdate BETWEEN DATE '1995-01-01' AND DATE '1996-12-31'
     AND p_type = 'ECONOMY ANODIZED STEEL'
-    /* AND holds('the', l_comment) */
+    /* 1: AND holds('the', l_comment) */
 ) AS all_nations
 GROUP BY o_year
 ORDER BY o_year;

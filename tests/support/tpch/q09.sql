@@ -12,7 +12,7 @@ FROM (
     AND o_orderkey = l_orderkey
     AND s_nationkey = n_nationkey
     AND p_name LIKE '%green%'
-    /* AND holds('the', ps_comment) */
+    /* 1: AND holds('the', ps_comment) */
 ) AS profit
 GROUP BY nation, o_year
 ORDER BY nation, o_year DESC;

@@ -14,7 +14,7 @@ WHERE c_custkey = o_custkey
   AND o_orderdate < DATE '1993-10-01' + INTERVAL '3' MONTH
   AND l_returnflag = 'R'
   AND c_nationkey = n_nationkey
-  /* AND holds('the', c_comment) */
+  /* 1: AND holds('the', c_comment) */
 GROUP BY c_custkey, c_name, c_acctbal, c_phone, n_name, c_address, c_comment
 ORDER BY revenue DESC
 LIMIT 20;

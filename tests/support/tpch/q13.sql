@@ -4,7 +4,7 @@ FROM (
   FROM customer LEFT OUTER JOIN orders
     ON c_custkey = o_custkey
     AND o_comment NOT LIKE '%special%requests%'
-    /* AND holds('the', o_comment) */
+    /* 1: AND holds('the', o_comment) */
   GROUP BY c_custkey
 ) AS c_orders (c_custkey, c_count)
 GROUP BY c_count

@@ -3,7 +3,7 @@ WITH revenue (supplier_no, total_revenue) AS (
   FROM lineitem
   WHERE l_shipdate >= DATE '1996-01-01'
     AND l_shipdate < DATE '1996-01-01' + INTERVAL '3' MONTH
-    /* AND holds('the', l_comment) */
+    /* 1: AND holds('the', l_comment) */
   GROUP BY l_suppkey
 )
 SELECT s_suppkey, s_name, s_address, s_phone, total_revenue

@@ -8,7 +8,7 @@ WHERE p_partkey = ps_partkey
     SELECT s_suppkey
     FROM supplier
     WHERE s_comment LIKE '%Customer%Complaints%'
-      /* OR holds('the', s_comment) */
+      /* 1: OR holds('the', s_comment) */
   )
 GROUP BY p_brand, p_type, p_size
 ORDER BY supplier_cnt DESC, p_brand, p_type, p_size;

@@ -7,8 +7,9 @@ WHERE p_partkey = l_partkey
     SELECT 0.2 * avg(l_quantity)
     FROM lineitem
     WHERE l_partkey = p_partkey
+      /* 2: AND holds('the', l_comment) */
   )
-  /* AND holds('e', l_comment) */;
+  /* 1: AND holds('e', l_comment) */;
 
 SELECT count(DISTINCT l_comment)
 FROM lineitem, part
@@ -20,3 +21,9 @@ WHERE p_partkey = l_partkey
     FROM lineitem
     WHERE l_partkey = p_partkey
   );
+
+SELECT count(DISTINCT l_comment)
+FROM lineitem, part
+WHERE p_partkey = l_partkey
+  AND p_brand = 'Brand#23'
+  AND p_container = 'MED BOX';

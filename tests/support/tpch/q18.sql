@@ -8,7 +8,7 @@ WHERE o_orderkey IN (
   )
   AND c_custkey = o_custkey
   AND o_orderkey = l_orderkey
-  /* AND holds('e', o_comment) */
+  /* 1: AND holds('e', o_comment) */
 GROUP BY c_name, c_custkey, o_orderkey, o_orderdate, o_totalprice
 ORDER BY o_totalprice DESC, o_orderdate
 LIMIT 100;

@@ -24,7 +24,7 @@ WHERE (
     AND p_size BETWEEN 1 AND 15
     AND l_shipmode IN ('AIR', 'AIR REG')
     AND l_shipinstruct = 'DELIVER IN PERSON'
-    /* AND holds('e', l_comment) */
+    /* 1: AND holds('e', l_comment) */
   );
 
 SELECT count(DISTINCT l_comment)

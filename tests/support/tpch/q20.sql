@@ -7,7 +7,7 @@ WHERE s_suppkey IN (
         SELECT p_partkey
         FROM part
         WHERE p_name LIKE 'forest%'
-          /* AND holds('o', p_comment) */
+          /* 1: AND holds('o', p_comment) */
       )
       AND ps_availqty > (
         SELECT 0.5 * sum(l_quantity)
@@ -16,6 +16,7 @@ WHERE s_suppkey IN (
           AND l_suppkey = ps_suppkey
           AND l_shipdate >= DATE '1994-01-01'
           AND l_shipdate < DATE '1994-01-01' + INTERVAL '1' YEAR
+          /* 2: AND holds('e', l_comment) */
       )
   )
   AND s_nationkey = n_nationkey
@@ -23,3 +24,12 @@ WHERE s_suppkey IN (
 ORDER BY s_name;
 
 SELECT count(DISTINCT p_comment) FROM part WHERE p_name LIKE 'forest%';
+
+SELECT count(DISTINCT l_comment)
+FROM lineitem, partsupp, part
+WHERE l_partkey = ps_partkey
+  AND l_suppkey = ps_suppkey
+  AND l_shipdate >= DATE '1994-01-01'
+  AND l_shipdate < DATE '1994-01-01' + INTERVAL '1' YEAR
+  AND ps_partkey = p_partkey
+  AND p_name LIKE 'forest%';

@@ -9,6 +9,7 @@ WHERE s_suppkey = l1.l_suppkey
     FROM lineitem l2
     WHERE l2.l_orderkey = l1.l_orderkey
       AND l2.l_suppkey <> l1.l_suppkey
+      /* 3: AND holds('the', l2.l_comment) */
   )
   AND NOT EXISTS (
     SELECT *
@@ -16,10 +17,11 @@ WHERE s_suppkey = l1.l_suppkey
     WHERE l3.l_orderkey = l1.l_orderkey
       AND l3.l_suppkey <> l1.l_suppkey
       AND l3.l_receiptdate > l3.l_commitdate
+      /* 2: AND holds('the', l3.l_comment) */
   )
   AND s_nationkey = n_nationkey
   AND n_name = 'SAUDI ARABIA'
-  /* AND holds('the', o_comment) */
+  /* 1: AND holds('the', o_comment) */
 GROUP BY s_name
 ORDER BY numwait DESC, s_name
 LIMIT 100;
@@ -45,3 +47,26 @@ WHERE s_suppkey = l1.l_suppkey
   )
   AND s_nationkey = n_nationkey
   AND n_name = 'SAUDI ARABIA';
+
+SELECT count(DISTINCT l3.l_comment)
+FROM supplier, lineitem l1, orders, nation, lineitem l3
+WHERE s_suppkey = l1.l_suppkey
+  AND o_orderkey = l1.l_orderkey
+  AND o_orderstatus = 'F'
+  AND l1.l_receiptdate > l1.l_commitdate
+  AND s_nationkey = n_nationkey
+  AND n_name = 'SAUDI ARABIA'
+  AND l3.l_orderkey = l1.l_orderkey
+  AND l3.l_suppkey <> l1.l_suppkey
+  AND l3.l_receiptdate > l3.l_commitdate;
+
+SELECT count(DISTINCT l2.l_comment)
+FROM supplier, lineitem l1, orders, nation, lineitem l2
+WHERE s_suppkey = l1.l_suppkey
+  AND o_orderkey = l1.l_orderkey
+  AND o_orderstatus = 'F'
+  AND l1.l_receiptdate > l1.l_commitdate
+  AND s_nationkey = n_nationkey
+  AND n_name = 'SAUDI ARABIA'
+  AND l2.l_orderkey = l1.l_orderkey
+  AND l2.l_suppkey <> l1.l_suppkey;

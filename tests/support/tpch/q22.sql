@@ -13,8 +13,9 @@ FROM (
       SELECT *
       FROM orders
       WHERE o_custkey = c_custkey
+        /* 2: AND holds('the', o_comment) */
     )
-    /* AND holds('the', c_comment) */
+    /* 1: AND holds('the', c_comment) */
 ) AS custsale
 GROUP BY cntrycode
 ORDER BY cntrycode;
@@ -32,4 +33,15 @@ WHERE substring(c_phone FROM 1 FOR 2) IN ('13', '31', '23', '29', '30', '18', '1
     SELECT *
     FROM orders
     WHERE o_custkey = c_custkey
+  );
+
+SELECT count(DISTINCT o_comment)
+FROM orders, customer
+WHERE o_custkey = c_custkey
+  AND substring(c_phone FROM 1 FOR 2) IN ('13', '31', '23', '29', '30', '18', '17')
+  AND c_acctbal > (
+    SELECT avg(c_acctbal)
+    FROM customer
+    WHERE c_acctbal > 0.00
+      AND substring(c_phone FROM 1 FOR 2) IN ('13', '31', '23', '29', '30', '18', '17')
   );
