@@ -241,7 +241,7 @@ class Session(SessionContext):
         for call in calls:
             query = call.options_query
             if query is not None and not asker.is_settled(call.task):
-                frame = self._option_frames[query]
+                frame = self._option_frames.get(query) or option_frame(self, query)
                 asker.settle(call.task, read_options(frame, query, asker))
 
     def _ingredients(self) -> dict[str, Ingredient]:
