@@ -22,7 +22,10 @@ _TYPES = (
     (re.compile(r"Date\d+"), Constraint("date")),
     (re.compile(r"Timestamp"), Constraint("timestamp")),
 )
-_REFUSED = re.compile(r"comparison operation (?:Utf8 \S+ (\w+)|(\w+) \S+ Utf8)\b")
+_REFUSED = re.compile(
+    r"comparison operation (?:Utf8 \S+ (\w+)|(\w+) \S+ Utf8)\b"
+    r"|coercion from List\((\w+)[^)]*\), Utf8 "
+)
 
 
 def types_beside_columns(frame: DataFrame, names: Sequence[str]) -> dict[str, Constraint]:
@@ -42,13 +45,13 @@ def coerced(plan: str, names: Iterable[str]) -> dict[str, Constraint]:
 
 
 def refused(problem: str, names: Iterable[str]) -> dict[str, Constraint]:
-    """The same from DataFusion's error about a comparison of text with something else.
+    """The same from DataFusion's error about text beside something else, or beside a list of it.
 
     It names no call, so it tells nothing where there are several.
     """
     kinds = _REFUSED.search(problem)
     only = list(names)
-    constraint = _constraint(kinds[1] or kinds[2]) if kinds else None
+    constraint = _constraint(kinds[kinds.lastindex or 0]) if kinds else None
     return {only[0]: constraint} if constraint is not None and len(only) == 1 else {}
 
 

@@ -611,6 +611,7 @@ def test_20_21_the_place_settles_the_type_that_is_decoded(sql: str, kind: str, d
         ("year FROM bearer WHERE llm_map('tell born', about_bearer) > born", "date"),
         ("id FROM venue WHERE llm_map('tell stars', reviews) IN (SELECT id FROM venue)", "integer"),
         ("id FROM venue WHERE id IN (SELECT llm_map('tell stars', reviews) FROM venue)", "integer"),
+        ("id FROM venue WHERE llm_map('tell stars', reviews) = ANY([id, visits])", "integer"),
         ("id FROM venue WHERE id = (SELECT llm_qa('size', reviews) AS n FROM venue)", "integer"),
         ("id FROM venue WHERE 30 > (SELECT llm_qa('size', reviews) FROM venue)", "integer"),
         (f"id FROM venue WHERE {mood()} = name", "text"),
