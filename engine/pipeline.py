@@ -117,7 +117,8 @@ def run(
             yield out
         else:
             counts.seconds += perf_counter() - start
-        size = _next_size(size, skip, need, counts, options)
+        at_once = rowwise.asker.at_once
+        size = _next_size(size, skip, need, counts, options, at_once)
     if empty:
         # An empty chunk carries the types of the columns; no model is asked for no rows.
         yield _selected(block, Rows(source.empty()), rowwise)
@@ -131,14 +132,20 @@ def _first_size(block: Block, options: Options, eager: bool) -> int:
     return options.chunk_rows if eager else first
 
 
-def _next_size(size: int, skip: int, need: int | None, counts: Counts, options: Options) -> int:
-    """Twice the last chunk; less if the pass rate so far says that less will do."""
+def _next_size(
+    size: int, skip: int, need: int | None, counts: Counts, options: Options, at_once: int
+) -> int:
+    """Twice the last chunk; under a limit less, if the pass rate so far says that less will do.
+
+    No more rows than the limit still needs can never be too many. A few more are worth the rounds
+    that they save: what the model answers ``at_once``, or 1/64 of the rows so far.
+    """
     doubled = min(2 * size, options.chunk_rows)
-    passed = counts.passed
-    if need is None or not passed:
+    if need is None:
         return doubled
-    expected = -(-(skip + need) * counts.rows_in // passed)
-    return max(1, min(doubled, expected))
+    safe = max(skip + need, at_once, counts.rows_in // 64)
+    expected = -(-(skip + need) * counts.rows_in // counts.passed) if counts.passed else doubled
+    return max(1, min(doubled, expected, safe))
 
 
 def _survivors(block: Block, rows: Rows, rowwise: RowWise, order: Order) -> Rows:

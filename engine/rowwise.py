@@ -17,12 +17,15 @@ import pyarrow.compute as pc
 
 from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.planner.plan import (
+    GATES,
     Ask,
     Expr,
     Field,
     Node,
+    asks,
     cast_to_text,
     fields,
+    function,
     needs_model,
     walk,
 )
@@ -30,8 +33,10 @@ from blendfusion.udfs.asker import Asker
 from blendfusion.udfs.evaluate import evaluate
 from blendfusion.workbench import Workbench
 
-_GATES = ("and", "or", "if_then", "coalesce")
-"""Expressions whose parts are evaluated only where they matter."""
+_COMPARISONS = ("equal", "not_equal", "lt", "lte", "gt", "gte", "like")
+_ARITHMETIC = ("add", "subtract", "multiply", "divide", "modulus", "power")
+_STRICT = frozenset((*_COMPARISONS, *_ARITHMETIC))
+"""Functions that are NULL where any argument is."""
 
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 
@@ -94,6 +99,14 @@ class RowWise:
             value = self._case(expr, rows)
         elif expr.name == "coalesce":
             value = self._coalesce(expr, rows)
+        elif expr.name == "singular_or_list":
+            value = self._connective(_as_equalities(expr), rows)
+        elif expr.name == "nullif":
+            value = self._strict(expr, rows, expr.children[:1])
+        elif expr.name in _STRICT:
+            value = self._strict(expr, rows, expr.children)
+        elif expr.name == "array_has":
+            value = self._strict(expr, rows, expr.children[:1])
         else:
             value = self._other(expr, rows)
         rows.known[expr] = value
@@ -129,7 +142,7 @@ class RowWise:
         if isinstance(expr, Ask):
             for arg in expr.args:
                 self._rehearse(arg, rows)
-        elif isinstance(expr, Node) and needs_model(expr) and expr.name in _GATES:
+        elif isinstance(expr, Node) and needs_model(expr) and expr.name in GATES:
             for child in expr.children:
                 self._rehearse(child, rows)
         else:
@@ -149,19 +162,36 @@ class RowWise:
         table = rows.table
         children: list[Expr] = []
         for child in expr.children:
-            if needs_model(child):
+            if needs_model(child) or child in rows.known:
                 children.append(Field(table.num_columns))
                 table = table.append_column(str(table.num_columns), self.column(child, rows))
             else:
                 children.append(child)
         return self.workbench().columns([replace(expr, children=tuple(children))], table)[0]
 
+    def _strict(self, expr: Node, rows: Rows, must: Sequence[Expr]) -> Column:
+        """A function that is NULL where any of the parts ``must`` is: what is NULL already decides the
+        row, the rest of the parts see the others."""
+        left, open_rows = rows, np.arange(len(rows))
+        waiting = list(expr.children)
+        for part in sorted(must, key=lambda part: _calls_left(part, rows)):
+            waiting.remove(part)
+            if not any(_calls_left(other, left) for other in waiting):
+                break  # nothing is left that could be spared
+            valid = _numpy(_whole(self.column(part, left)).is_valid())
+            if not valid.all():
+                open_rows, left = open_rows[valid], left.take(np.flatnonzero(valid))
+        value = self._other(expr, left)
+        if left is rows:
+            return value
+        return _spread(_whole(value), open_rows, len(rows))
+
     def _connective(self, expr: Node, rows: Rows) -> Column:
         """AND / OR: each part sees the rows that those before it do not decide, cheap ones first."""
         decisive = expr.name == "or"  # a TRUE decides an OR, a FALSE an AND
         combine = pc.or_kleene if decisive else pc.and_kleene
         result: pa.Array = pa.array(np.full(len(rows), not decisive))
-        for part in sorted(expr.children, key=needs_model):
+        for part in sorted(expr.children, key=lambda part: _calls_left(part, rows)):
             open_rows = np.flatnonzero(_not_equal(result, decisive))
             if len(open_rows) == 0:
                 break
@@ -206,6 +236,17 @@ class RowWise:
             pieces.append(value)
             open_rows = open_rows[~found]
         return _assembled(pieces, place)
+
+
+def _as_equalities(expr: Node) -> Node:
+    """``x IN (a, b)`` as ``x = a OR x = b``: what is equal already spares the calls in the list."""
+    value, *options = expr.children
+    return function("or", tuple(function("equal", (value, option)) for option in options))
+
+
+def _calls_left(expr: Expr, rows: Rows) -> int:
+    """How many calls of ``expr`` have no answers yet on these rows."""
+    return 0 if expr in rows.known else sum(ask not in rows.known for ask in asks(expr))
 
 
 def _whole(column: Column) -> pa.Array:

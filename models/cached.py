@@ -36,6 +36,11 @@ class CachedModel:
     def batch_size(self) -> int:
         return self.inner.batch_size
 
+    @property
+    def at_once(self) -> int:
+        """How many requests take the model no longer than one: 1 if it does not say."""
+        return max(1, getattr(self.inner, "at_once", 1))
+
     def count_tokens(self, text: str) -> int:
         return self.inner.count_tokens(text)
 

@@ -98,6 +98,12 @@ class LlamaModel:
     def batch_size(self) -> int:
         return BATCH_ROWS
 
+    @property
+    def at_once(self) -> int:
+        """Rows that share a pass: one where every row goes alone, or as long as none was asked."""
+        opened = self._open
+        return 1 if opened is None or opened.alone else SEQUENCES - 1
+
     def count_tokens(self, text: str) -> int:
         with self._lock:
             return len(self._ready().context.tokenize(text, special=False))

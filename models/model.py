@@ -24,7 +24,9 @@ class Model(Protocol):
     def batch_size(self) -> int:
         """How many requests one ``answer`` should get for the model to be driven well.
 
-        More are allowed; fewer waste throughput. The caller may interrupt between batches.
+        More are allowed; fewer waste throughput. The caller may interrupt between batches. A model
+        that answers several in the time of one may say so by an attribute ``at_once``: work that may
+        end at any answer goes on in steps of that many.
         """
         ...
 

@@ -89,6 +89,11 @@ class OpenAIModel:
     def batch_size(self) -> int:
         return self._options.concurrency * _BATCHES_IN_FLIGHT
 
+    @property
+    def at_once(self) -> int:
+        """Requests in flight together take no longer than one."""
+        return self._options.concurrency
+
     def count_tokens(self, text: str) -> int:
         """An upper estimate: three bytes a token, since the server's tokenizer is not here."""
         return -(-len(text.encode()) // 3)

@@ -216,6 +216,9 @@ def is_volatile(expr: Expr) -> bool:
     return any(isinstance(e, Node) and e.name in _VOLATILE for e in walk(expr))
 
 
+GATES = ("and", "or", "if_then", "coalesce", "nullif")
+"""Expressions whose parts are evaluated only where they matter."""
+
 _VOLATILE = frozenset({"random", "uuid", "uuidv4"})
 
 

@@ -66,6 +66,11 @@ class Asker:
     def info(self) -> ModelInfo:
         return self.model.info
 
+    @property
+    def at_once(self) -> int:
+        """How many requests take the model no longer than one; 1 as long as none was made."""
+        return self.model.at_once if "model" in self.__dict__ else 1
+
     def settle(self, task: Task, options: Sequence[str]) -> None:
         """From here on ``task``, whose options come from a subquery, is asked with ``options``."""
         self._settled[task] = with_options(task, options)

@@ -15,6 +15,8 @@ from blendfusion.planner.plan import Plan
 from blendfusion.planner.rules.call_extraction import call_extraction
 from blendfusion.planner.rules.cheap_first import cheap_first
 from blendfusion.planner.rules.early_stop import early_stop
+from blendfusion.planner.rules.gated_arguments import gated_arguments
+from blendfusion.planner.rules.implied_predicates import implied_predicates
 from blendfusion.planner.rules.late_projection import late_projection
 from blendfusion.planner.rules.merge_blocks import merge_blocks
 from blendfusion.planner.rules.prune_columns import prune_columns
@@ -39,11 +41,13 @@ RULES: tuple[Rule, ...] = (
     Rule("call_extraction", call_extraction, True),  # makes the blocks that the others move
     Rule("subquery_columns", subquery_columns, True),  # a chunk cannot see the subquery's tables
     Rule("merge_blocks", merge_blocks),  # before the rest, so that they meet one block, not two
+    Rule("implied_predicates", implied_predicates),  # before cheap-first: what it leaves is cheap
     Rule("cheap_first", cheap_first),  # before pull-up: a cheap predicate should sink at once
     Rule("pull_up", pull_up),
     Rule("union_pull_up", union_pull_up),  # beside it: a union stands below a join, or above one
     Rule("late_projection", late_projection),  # before early_stop: an unfiltered LIMIT sinks
     Rule("early_stop", early_stop),
+    Rule("gated_arguments", gated_arguments),  # before the columns that it no longer needs go
     Rule("prune_columns", prune_columns),  # when it is clear what a block must carry
     Rule(
         "semi_join_reduction", semi_join_reduction, last=True
