@@ -600,6 +600,11 @@ class _Reader:
         kind = message.WhichOneof("rex_type")
         if kind == "selection":
             return self._field(message)
+        if kind == "scalar_function":
+            name = self.functions[message.scalar_function.function_reference]
+            if name in ("and", "or"):
+                # DataFusion nests them two by two, and cannot read back more than thirty.
+                return function(name, tuple(map(self.expr, self._chain(message, name))))
         # CASE x WHEN v …: DataFusion writes x as a first clause without a result.
         simple = kind == "if_then" and not message.if_then.ifs[0].HasField("then")
         rels, children = self._cut(message)
@@ -611,15 +616,26 @@ class _Reader:
             name = self.functions[message.scalar_function.function_reference]
             if name in CALLS:
                 return Ask(CALLS[name], children)
-            if name in ("and", "or"):
-                # DataFusion nests them two by two, and cannot read back more than thirty.
-                return function(name, tuple(_flattened(name, children)))
             message.scalar_function.function_reference = 0
         elif kind == "window_function":
             window = message.window_function
             name = "window:" + self.functions[window.function_reference]
             window.function_reference = 0
         return Node(name, _bytes(message), children, rels)
+
+    def _chain(self, message: ExpressionMessage, name: str) -> Iterator[ExpressionMessage]:
+        """The parts of nested calls of one function of two arguments, from the left."""
+        waiting = [message]
+        while waiting:
+            part = waiting.pop()
+            called = part.scalar_function
+            if (
+                part.WhichOneof("rex_type") == "scalar_function"
+                and self.functions[called.function_reference] == name
+            ):
+                waiting += [a.value for a in reversed(called.arguments)]
+            else:
+                yield part
 
     def _field(self, message: ExpressionMessage) -> Field:
         selection = message.selection
@@ -645,14 +661,6 @@ def _searched(children: tuple[Expr, ...], branches: int) -> tuple[Expr, ...]:
     for i in range(0, 2 * branches, 2):
         rest[i] = function("equal", (base, rest[i]))
     return tuple(rest)
-
-
-def _flattened(name: str, children: tuple[Expr, ...]) -> Iterator[Expr]:
-    for child in children:
-        if isinstance(child, Node) and child.name == name:
-            yield from child.children
-        else:
-            yield child
 
 
 def _keys_once(body: Message, exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -818,7 +826,7 @@ def read_relation(data: bytes) -> bytes:
 
 def has_lost_types(data: bytes) -> bool:
     """True for a plan with columns whose types DataFusion writes, and does not read back."""
-    message = PlanMessage.FromString(data)
+    message = _parsed(data)
     return any(e.extension_type.name in _LOST_TYPES for e in message.extensions)
 
 

@@ -16,6 +16,7 @@ from blendfusion.planner.plan import (
     Stored,
     has_window,
     is_union_all,
+    needs_model,
     walk,
 )
 
@@ -71,6 +72,11 @@ def with_subplans(plan: Plan, change: Change) -> Plan:
     select = tuple(_in_expr(e, change) for e in new.select)
     same = zip((*where, *select), (*new.where, *new.select), strict=True)
     return new if all(a is b for a, b in same) else replace(new, where=where, select=select)
+
+
+def asks_anything(plan: Plan) -> bool:
+    """True if a call stands anywhere in ``plan``."""
+    return any(any(map(needs_model, expressions(part))) for part in subplans(plan))
 
 
 def branches(plan: Plan) -> list[Plan]:

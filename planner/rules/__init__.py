@@ -14,6 +14,7 @@ from blendfusion.errors import OptionError, close_matches
 from blendfusion.planner.plan import Plan
 from blendfusion.planner.rules.call_extraction import call_extraction
 from blendfusion.planner.rules.cheap_first import cheap_first
+from blendfusion.planner.rules.dear_joins_last import dear_joins_last
 from blendfusion.planner.rules.early_stop import early_stop
 from blendfusion.planner.rules.gated_arguments import gated_arguments
 from blendfusion.planner.rules.implied_predicates import implied_predicates
@@ -45,6 +46,7 @@ RULES: tuple[Rule, ...] = (
     Rule("cheap_first", cheap_first),  # before pull-up: a cheap predicate should sink at once
     Rule("pull_up", pull_up),
     Rule("union_pull_up", union_pull_up),  # beside it: a union stands below a join, or above one
+    Rule("dear_joins_last", dear_joins_last),  # what pull-up is for predicates, for EXISTS and IN
     Rule("late_projection", late_projection),  # before early_stop: an unfiltered LIMIT sinks
     Rule("early_stop", early_stop),
     Rule("gated_arguments", gated_arguments),  # before the columns that it no longer needs go
