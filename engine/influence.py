@@ -28,7 +28,17 @@ def influences(block: Block, *, adaptive: bool) -> Influences:
         note(term, frozenset[Ask]().union(*others), stops)
     for expr in block.select:
         note(expr, everywhere, stops)
-    return found
+    return _with_indirect(found)
+
+
+def _with_indirect(direct: Influences) -> Influences:
+    """Influence passes on: what decides about a call that decides about another decides about it."""
+    found = dict(direct)
+    while True:
+        grown = {ask: on.union(*(found[b] for b in on)) for ask, on in found.items()}
+        if grown == found:
+            return found
+        found = grown
 
 
 def _within(expr: Expr, before: frozenset[Ask]) -> Iterator[tuple[Ask, frozenset[Ask]]]:
