@@ -56,6 +56,8 @@ class Select:
     end: int
     items: tuple[int, int]
     sources: list[Source] = field(default_factory=list)
+    where: tuple[int, int] | None = None
+    """From WHERE to the next clause."""
     inner: list[Query] = field(default_factory=list)
     """Queries in its expressions."""
 
@@ -266,6 +268,8 @@ class _Parser:
         if at < end and self.words[at] == "FROM":
             at = self._sources(select, at + 1, end)
         stop = self._until(at, end, _SET_OPERATORS | _TAIL)
+        if at < stop and self.words[at] == "WHERE":
+            select.where = at, self._until(at + 1, stop, _BEHIND_FROM)
         select.inner += self.inside(at, stop)
         select.end = stop
         return stop

@@ -12,6 +12,7 @@ from datafusion import functions as f
 
 from blendfusion.execution import Execution, streamed
 from blendfusion.guesses import Guesser, Share, Tally
+from blendfusion.parts import Fed
 from blendfusion.pipeline import Chunks, run
 from blendfusion.planner.plan import (
     Ask,
@@ -134,9 +135,10 @@ class DryRun(Execution):
         options: Options,
         *,
         adaptive: bool,
+        fed: Fed,
     ) -> None:
         asker, workbench = rowwise.asker, rowwise.workbench
-        super().__init__(context, plan, asker, workbench, options, adaptive=adaptive)
+        super().__init__(context, plan, asker, workbench, options, adaptive=adaptive, fed=fed)
         self._dry = self._rowwise = rowwise
         self.seen: dict[int, StageSeen] = {}
 

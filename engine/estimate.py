@@ -162,7 +162,9 @@ def estimated(frame: Frame) -> Estimate:
     session.settle(prepared.calls, guesser)
     rows = DryRows(guesser, session.workbench_source())
     adaptive = PREDICATE_ORDER not in session.rules_off
-    run = DryRun(session, prepared.staged, rows, session.options, adaptive=adaptive)
+    run = DryRun(
+        session, prepared.staged, rows, session.options, adaptive=adaptive, fed=prepared.fed
+    )
     problem: str | None = None
     try:
         run.carry_out()

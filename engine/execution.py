@@ -11,6 +11,7 @@ from datafusion import DataFrame, SessionContext
 
 from blendfusion.errors import PlanError
 from blendfusion.handover import batches_of, frame_of, relation_of
+from blendfusion.parts import NOTHING, Fed
 from blendfusion.pipeline import Chunks, Counts, run
 from blendfusion.planner.plan import Plan, boolean_literal, projected, write
 from blendfusion.planner.stages import Stage, Staged
@@ -39,6 +40,7 @@ class Execution:
         options: Options,
         *,
         adaptive: bool = True,
+        fed: Fed = NOTHING,
     ) -> None:
         self._context = context
         self._plan = plan
@@ -47,6 +49,9 @@ class Execution:
         self._adaptive = adaptive
         self._serial = next(_serials)
         self._relations: dict[int, bytes] = {}
+        self._fed = fed
+        self._parts: dict[str, str] = {}
+        """The tables of parts that are stored, by the names of their leaves."""
         self.counts: dict[int, Counts] = {stage.number: Counts() for stage in plan.stages}
 
     def tables(self, *, eager: bool) -> Generator[pa.Table, None, None]:
@@ -63,6 +68,9 @@ class Execution:
             for number in self._relations:
                 self._context.deregister_table(self._name(number))
             self._relations = {}
+            for name in self._parts.values():
+                self._context.deregister_table(name)
+            self._parts = {}
 
     def _run(self, stage: Stage, *, eager: bool) -> Iterator[pa.Table]:
         frame = self.source(stage)
@@ -95,7 +103,8 @@ class Execution:
             source = projected(source, (boolean_literal(True),))
         data = write(source, self._relations)
         try:
-            return frame_of(self._context, data)
+            with self._fed.bound(self._parts):
+                return frame_of(self._context, data)
         except Exception as problem:
             raise PlanError(f"DataFusion does not read back its own plan: {problem}") from problem
 
@@ -104,6 +113,11 @@ class Execution:
         table = pa.concat_tables(list(tables))
         self._context.register_record_batches(name, [batches_of(table)])
         self._relations[stage.number] = relation_of(self._context, name)
+        part = self._fed.stored.get(stage.number)
+        if part is not None:
+            rows = batches_of(as_schema(table, part.schema))
+            self._context.register_record_batches(f"{name}_part", [rows])
+            self._parts[part.leaf.name] = f"{name}_part"
 
     def _name(self, number: int) -> str:
         return f"{STAGE_CATALOG}.{STAGE_SCHEMA}.run{self._serial}_{number}"

@@ -20,6 +20,7 @@ from blendfusion.execution import Execution, as_schema
 from blendfusion.explain import explained
 from blendfusion.leaves import Leaf
 from blendfusion.opaque import Origin, Verb, encoded, twin
+from blendfusion.parts import NOTHING, Fed, chained
 from blendfusion.pipeline import Counts
 from blendfusion.planner.driver import Rewrite, reason, rewrite
 from blendfusion.planner.not_in import null_aware
@@ -50,6 +51,8 @@ class Prepared:
     reason: str | None = None
     leaves: tuple[Leaf, ...] = ()
     """What the staged plan reads by names that are known as long as these are held."""
+    fed: Fed = NOTHING
+    """The stages whose rows leaves read."""
 
 
 _SHOWN_ROWS = 20
@@ -174,6 +177,10 @@ class Frame(DataFrame):
     @cached_property
     def prepared(self) -> Prepared:
         """The plan of this frame, made once; it asks nothing and reads no data."""
+        return self.prepare(parts=True)
+
+    def prepare(self, *, parts: bool) -> Prepared:
+        """A plan of this frame; ``parts``: it may stage parts of the query by themselves."""
         if not calls_in(self.logical_plan().display_indent()):
             return Prepared()  # most frames of a session: nothing is optimized twice for them
         plan = DataFrame.optimized_logical_plan(self)
@@ -187,11 +194,14 @@ class Frame(DataFrame):
         except PlanError as problem:
             why = reason(problem)
         try:
-            cut = twin(self)
+            cut = twin(self, parts=parts)
             prepared = self._staged(calls, DataFrame.optimized_logical_plan(cut.frame))
         except PlanError:
             return Prepared(calls, reason=why)
         cut.open()
+        if cut.above and prepared.staged is not None:
+            stages, fed = chained(cut.above, prepared.staged)
+            prepared = replace(prepared, staged=stages, fed=fed)
         return replace(prepared, leaves=cut.leaves)
 
     def _staged(self, calls: tuple[Call, ...], plan: LogicalPlan) -> Prepared:
@@ -248,6 +258,7 @@ class Frame(DataFrame):
             self._session.workbench_source(),
             self._session.options,
             adaptive=PREDICATE_ORDER not in self._session.rules_off,
+            fed=self.prepared.fed,
         )
         with closing(self._last.tables(eager=eager)) as tables:
             for table in tables:

@@ -349,16 +349,18 @@ class _Rewriting:
         return edited(self.sql, self.tokens, edits)
 
 
-def edited(sql: str, tokens: Sequence[Token], edits: Sequence[tuple[int, int, str]]) -> str:
+def edited(
+    sql: str, tokens: Sequence[Token], edits: Sequence[tuple[int, int, str]], offset: int = 0
+) -> str:
     """``sql`` with tokens replaced: (first, one past the last, text). An edit inside another is
-    dropped."""
+    dropped. ``sql`` starts at ``offset`` of the text that was tokenised."""
     out, at = [], 0
     for start, end, text in sorted(edits, key=lambda e: (e[0], -e[1])):
-        first = tokens[start].start
+        first = tokens[start].start - offset
         if first < at:
             continue
         out += [sql[at:first], text]
-        at = tokens[end - 1].end + 1
+        at = tokens[end - 1].end + 1 - offset
     return "".join([*out, sql[at:]])
 
 

@@ -8,7 +8,10 @@ pushes filters, limits and columns into it, and its rows stream.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
+from threading import RLock
 from weakref import WeakValueDictionary
 
 import pyarrow as pa
@@ -17,10 +20,10 @@ from datafusion.catalog import SchemaProvider, Table
 
 from blendfusion.errors import PlanError
 from blendfusion.handover import batches_of
+from blendfusion.lateral import quoted_name
 from blendfusion.planner.leaf import CATALOG, QUERIES, TABLES, leaf_name
 
 _SERIALS = count(1)
-_SCRATCH = "leaf"
 
 
 class Leaf:
@@ -34,16 +37,26 @@ class Leaf:
         self._table = table
         self._view = view
         self._open = False
+        self._binding = RLock()
 
     @property
     def sql(self) -> str:
         """The leaf's name in SQL."""
-        quoted = self.name.replace('"', '""')
-        return f'{CATALOG}.{self.schema}."{quoted}"'
+        return f"{CATALOG}.{self.schema}.{quoted_name(self.name)}"
 
     def open(self) -> None:
         """From here on the name stands for the plan."""
         self._open = True
+
+    @contextmanager
+    def bound(self, view: DataFrame) -> Iterator[None]:
+        """Let the name stand for another plan meanwhile; other threads wait."""
+        with self._binding:
+            before, self._view = self._view, Table(view)
+            try:
+                yield
+            finally:
+                self._view = before
 
     def provider(self) -> Table:
         return self._view if self._open else self._table
@@ -86,20 +99,30 @@ class LeafMaker:
 
     def make(self, frame: DataFrame, schema: str, text: str) -> Leaf:
         """A leaf of ``frame``, which has no calls. Raises PlanError for columns it cannot have."""
-        view, retyped = _surviving(frame)
-        columns = view.schema()
-        self._scratch.register_record_batches(_SCRATCH, [batches_of(columns.empty_table())])
-        try:
-            table = self._scratch.catalog().schema().table(_SCRATCH)
-        finally:
-            self._scratch.deregister_table(_SCRATCH)
+        view, retyped = surviving(frame)
+        return self._add(view.schema(), schema, text, Table(view), retyped=retyped)
+
+    def placeholder(self, columns: pa.Schema, text: str) -> Leaf:
+        """A leaf that only stands for a table with these columns."""
+        return self._add(columns, TABLES, text, None, retyped=False)
+
+    def _add(
+        self, columns: pa.Schema, schema: str, text: str, view: Table | None, *, retyped: bool
+    ) -> Leaf:
         name = leaf_name(next(_SERIALS), text)
-        leaf = Leaf(name, schema, table, Table(view), retyped)
+        self._scratch.register_record_batches(
+            quoted_name(name), [batches_of(columns.empty_table())]
+        )
+        try:
+            table = self._scratch.catalog().schema().table(name)
+        finally:
+            self._scratch.deregister_table(quoted_name(name))
+        leaf = Leaf(name, schema, table, view or table, retyped)
         self._schemas[schema].add(leaf)
         return leaf
 
 
-def _surviving(frame: DataFrame) -> tuple[DataFrame, bool]:
+def surviving(frame: DataFrame) -> tuple[DataFrame, bool]:
     """``frame`` with only columns of types that survive, and whether one has a new type."""
     schema = frame.schema()
     if len(set(schema.names)) < len(schema.names):
@@ -110,8 +133,7 @@ def _surviving(frame: DataFrame) -> tuple[DataFrame, bool]:
         kind = surviving_type(field.type)
         if kind is None:
             continue
-        quoted = field.name.replace('"', '""')
-        column = col(f'"{quoted}"')
+        column = col(quoted_name(field.name))
         if kind != field.type:
             retyped = True
             column = column.cast(kind).alias(field.name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +22,11 @@ from blendfusion.clauses import Query, Scope, Select, Source, identifier, querie
 from blendfusion.errors import PlanError
 from blendfusion.lateral import edited, quoted_name
 from blendfusion.leaves import Leaf, surviving_type
+from blendfusion.parts import Above, Part
 from blendfusion.planner.leaf import QUERIES, TABLES
 from blendfusion.planner.plan import has_lost_types
-from blendfusion.udfs.call import calls_in
+from blendfusion.split import split
+from blendfusion.udfs.call import calls_in, readable
 
 if TYPE_CHECKING:
     from sqlglot.tokenizer_core import Token
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 _FUNCTION = re.compile(r"TableScan: [^ ]*\(\)")
 """A table function: Substrait would name it as a table, which nobody knows."""
+_SLOT = "__blendfusion_part_{}"
 _LONGEST = 100
 """Characters of a leaf's text."""
 
@@ -68,6 +71,8 @@ class Twin:
 
     frame: DataFrame
     leaves: tuple[Leaf, ...]
+    above: tuple[Above, ...] = ()
+    """The leaves that stand above parts with calls."""
 
     def open(self) -> None:
         """To be called when it is planned: from then on the leaves are read as what they are."""
@@ -88,9 +93,10 @@ def encoded(context: SessionContext, plan: LogicalPlan) -> bytes:
     return data
 
 
-def twin(frame: Frame) -> Twin:
-    """The frame over opaque leaves. Raises PlanError if there is none that does the same."""
-    cutting = _Cutting(frame.session, type(frame))
+def twin(frame: Frame, *, parts: bool) -> Twin:
+    """The frame over opaque leaves, also such over ``parts``. Raises PlanError if there is none that
+    does the same."""
+    cutting = _Cutting(frame.session, type(frame), parts=parts)
     try:
         made = cutting.frame(frame)
     except PlanError:
@@ -98,7 +104,10 @@ def twin(frame: Frame) -> Twin:
     except Exception as problem:  # a verb or a text that does not go with the leaves
         raise PlanError(str(problem)) from problem
     _check(frame, made, cutting.leaves)
-    return Twin(made, tuple(cutting.leaves))
+    plan = DataFrame.logical_plan(made).display_indent()
+    if not all(above.leaf.name in plan for above in cutting.above):
+        raise PlanError("calls below what Substrait cannot express, inside one another")
+    return Twin(made, tuple(cutting.leaves), tuple(cutting.above))
 
 
 def _check(frame: Frame, made: DataFrame, leaves: Sequence[Leaf]) -> None:
@@ -124,10 +133,12 @@ class _State(Enum):
 class _Cutting:
     """The cutting of one frame. ``leaves`` are those that were made."""
 
-    def __init__(self, session: Session, frames: type[Frame]) -> None:
+    def __init__(self, session: Session, frames: type[Frame], *, parts: bool) -> None:
         self._session = session
+        self._parts = parts
         self._frames = frames
         self.leaves: list[Leaf] = []
+        self.above: list[Above] = []
         self._known: dict[str, tuple[_State, DataFrame | None]] = {}
         self._leaves: dict[tuple[str, str], Leaf] = {}
         self._twins: dict[int, DataFrame] = {}
@@ -164,9 +175,15 @@ class _Cutting:
         return self.frame(value) if isinstance(value, self._frames) else value
 
     def _framed(self, frame: Frame, schema: str, text: str) -> DataFrame:
-        if _calls(frame):
+        origin = frame.origin
+        if not _calls(frame):
+            leaf = self._leaf(DataFrame(frame.df), schema, text)
+        elif isinstance(origin, Verb):
+            leaf = self._above_frame(origin)
+        elif isinstance(origin, Text):
+            leaf = self.above_parts(origin, origin.sql)
+        else:
             raise PlanError("calls below what Substrait cannot express")
-        leaf = self._leaf(DataFrame(frame.df), schema, text)
         table = SessionContext.table(self._session, leaf.sql)
         qualifier = _qualifier(frame)
         return table.alias(qualifier) if qualifier else table
@@ -183,6 +200,90 @@ class _Cutting:
         except PlanError:
             return _State.INSIDE if calls_in(plan.display_indent()) else _State.CUT
         return _State.FINE
+
+    # --- parts -----------------------------------------------------------------------------------
+
+    def _above_frame(self, verb: Verb) -> Leaf:
+        """A leaf of what a verb makes of a frame with calls, which is a part."""
+        if not self._parts:
+            raise PlanError("calls below what Substrait cannot express")
+        qualifier = _qualifier(verb.below)
+
+        def plan(tables: Sequence[str]) -> DataFrame:
+            table = SessionContext.table(self._session, tables[0])
+            below = table.alias(qualifier) if qualifier else table
+            return verb.method(below, *verb.args, **verb.kwargs)
+
+        return self._above([verb.below], plan, lambda tables: f"{_said(verb)} of {tables[0]}")
+
+    def above_parts(self, made: Text, sql: str) -> Leaf:
+        """A leaf of a query over parts that have its calls. Raises PlanError if it has no such form."""
+        if not self._parts:
+            raise PlanError("calls below what Substrait cannot express")
+        frames: list[Frame] = []
+
+        def take(inner: str) -> str | None:
+            try:
+                frame = self.plan(made, inner)
+                if not calls_in(DataFrame.optimized_logical_plan(frame).display_indent()):
+                    return None
+                part = self._frames(frame.df, self._session, replace(made, sql=inner))
+                if part.prepare(parts=False).staged is None:
+                    return None
+            except Exception:  # not a query of its own, or none that can be staged
+                return None
+            frames.append(part)
+            return _SLOT.format(len(frames) - 1)
+
+        rest = split(sql, take)
+
+        def filled(tables: Sequence[str]) -> str:
+            query = rest
+            for i, table in enumerate(tables):
+                query = query.replace(_SLOT.format(i), table)
+            return query
+
+        return self._above(
+            frames, lambda tables: self.plan(made, filled(tables)), lambda tables: filled(tables)
+        )
+
+    def _above(
+        self,
+        frames: Sequence[Frame],
+        plan: Callable[[Sequence[str]], DataFrame],
+        said: Callable[[Sequence[str]], str],
+    ) -> Leaf:
+        """A leaf of ``plan`` over the tables of parts; ``said`` tells what it is, over theirs."""
+        if not frames:
+            raise PlanError("calls below what Substrait cannot express")
+        whole = [self._part(frame) for frame in frames]
+        scanned = DataFrame.optimized_logical_plan(plan([part.leaf.sql for part in whole]))
+        parts = tuple(
+            self._part(_narrowed(frame, part, scanned))
+            for frame, part in zip(frames, whole, strict=True)
+        )
+        frame = plan([part.leaf.sql for part in parts])
+        if _calls(frame):
+            raise PlanError("calls below what Substrait cannot express")
+        numbers, ran = [], sum(len(p.staged.stages) for a in self.above for p in a.parts)
+        for part in parts:
+            ran += len(part.staged.stages)
+            numbers.append(f"stage {ran}")
+        leaf = self._leaf(frame, QUERIES, _squeezed(said(numbers)))
+        self.leaves += [part.leaf for part in parts]
+        self.leaves += [known for part in parts for known in part.leaves]
+        self.above.append(Above(leaf, parts, plan))
+        return leaf
+
+    def _part(self, frame: Frame) -> Part:
+        schema = frame.schema()
+        if len(set(schema.names)) < len(schema.names):
+            raise PlanError("columns of one name below what Substrait cannot express")
+        prepared = frame.prepare(parts=False)
+        if prepared.staged is None:
+            raise PlanError("calls below what Substrait cannot express")
+        leaf = self._session.leaf_maker.placeholder(schema, "part")
+        return Part(prepared.staged, schema, leaf, prepared.leaves)
 
     # --- SQL -------------------------------------------------------------------------------------
 
@@ -237,8 +338,11 @@ class _Cuts:
             text = _squeezed(
                 f"WITH {'RECURSIVE ' * query.recursive}{self._span(common.name, common.end)}"
             )
-            if not self._cut(whole, text, (body.start, body.end), "SELECT * FROM {}"):
+            span = body.start, body.end
+            if not self._cut(whole, text, span, "SELECT * FROM {}"):
                 self.query(body, outer)
+                now = f"{self._with_edited(scope)}SELECT * FROM {name}"
+                self._settle(whole, now, span, "SELECT * FROM {}")
         for branch in query.branches:
             alone = len(query.branches) == 1 and isinstance(branch, Select)
             if alone or not self._cut_span(branch, scope, "SELECT * FROM {}"):
@@ -246,6 +350,8 @@ class _Cuts:
                     self.query(branch, scope)
                 else:
                     self._select(branch, scope)
+                if not alone:
+                    self._settle_span(branch, scope)
         for inner in query.inner:
             self._subquery(inner, scope)
 
@@ -258,13 +364,17 @@ class _Cuts:
     def _subquery(self, query: Query, scope: Scope) -> None:
         if not self._cut_span(query, scope, "SELECT * FROM {}"):
             self.query(query, scope)
+            self._settle_span(query, scope)
 
     def _source(self, source: Source, scope: Scope) -> None:
         span = source.start, source.end
         text = self._span(*span)
         if source.query is not None:
-            if source.lateral or not self._cut_span(source.query, scope, "{}", span):
+            if source.lateral:
                 self.query(source.query, scope)
+            elif not self._cut_span(source.query, scope, "{}", span):
+                self.query(source.query, scope)
+                self._settle_span(source.query, scope, "{}", span)
             return
         if source.group is not None:
             self._select(source.group, scope)
@@ -311,8 +421,46 @@ class _Cuts:
         self.edits.append((*span, written.replace("{}", leaf.sql, 1)))
         return True
 
+    def _settle_span(
+        self,
+        part: Query | Select,
+        scope: Scope,
+        written: str = "SELECT * FROM {}",
+        span: tuple[int, int] | None = None,
+    ) -> None:
+        inside = part.start, part.end
+        whole = self._with(scope) + self._span(*inside)
+        now = self._with_edited(scope) + self._edited(*inside)
+        self._settle(whole, now, span or inside, written)
+
+    def _settle(self, sql: str, now: str, span: tuple[int, int], written: str) -> None:
+        """Where a part of the text, ``now`` with what is cut out, still is nothing that Substrait
+        carries: make a leaf of it above parts that have its calls, if it has that form."""
+        state, frame = self._cutting.examine(self._made, now)
+        if state is not _State.INSIDE or frame is None:
+            return
+        try:
+            leaf = self._cutting.above_parts(self._made, sql)
+        except PlanError:
+            return
+        self.edits = [e for e in self.edits if not (span[0] <= e[0] and e[1] <= span[1])]
+        self.edits.append((*span, written.replace("{}", leaf.sql, 1)))
+
     def _with(self, scope: Scope) -> str:
         return scope.text(self._made.sql, self._tokens)
+
+    def _with_edited(self, scope: Scope) -> str:
+        if not scope.common:
+            return ""
+        listed = ", ".join(self._edited(common.name, common.end) for common in scope.common)
+        return f"WITH {'RECURSIVE ' * scope.recursive}{listed} "
+
+    def _edited(self, start: int, end: int) -> str:
+        """A part of the text with what is cut out of it so far."""
+        inside = [(a - start, b - start, t) for a, b, t in self.edits if start <= a and b <= end]
+        first = self._tokens[start].start
+        tokens = self._tokens[start:end]
+        return edited(self._span(start, end), tokens, inside, offset=first)
 
     def _span(self, start: int, end: int) -> str:
         tokens = self._tokens
@@ -321,6 +469,23 @@ class _Cuts:
 
 def _calls(frame: DataFrame) -> bool:
     return bool(calls_in(DataFrame.logical_plan(frame).display_indent()))
+
+
+def _narrowed(frame: Frame, part: Part, plan: LogicalPlan) -> Frame:
+    """The frame with only those columns that ``plan`` reads of the table of its part."""
+    read: set[str] = set()
+    scans, waiting = 0, [plan]
+    while waiting:
+        below = waiting.pop()
+        waiting += below.inputs()
+        variant = below.to_variant()
+        if type(variant).__name__ == "TableScan" and variant.fqn()[-1] == part.leaf.name:
+            read.update(name for _, name in variant.projection())
+            scans += 1
+    names = [name for name in part.schema.names if name in read] or part.schema.names[:1]
+    if scans != plan.display_indent().count(part.leaf.name + " projection="):
+        return frame  # one stands in a subquery
+    return frame.select(*map(quoted_name, names))
 
 
 def _qualifier(frame: DataFrame) -> str | None:
@@ -346,5 +511,5 @@ def _said(verb: Verb) -> str:
 
 def _squeezed(text: str) -> str:
     # A dollar would be read as a parameter of the query.
-    line = " ".join(text.replace("$", "").split())
+    line = " ".join(readable(text).replace("$", "").split())
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"

@@ -117,6 +117,20 @@ SQL = {
     "lateral subquery": "SELECT d.id, x.name FROM d, LATERAL (SELECT name FROM r WHERE r.id = d.id) AS x WHERE llm_filter('q4', x.name)",
     "two subqueries": "SELECT (SELECT count(*) FROM r WHERE llm_filter('q4', name)) AS n, id FROM d WHERE llm_filter('q4', city)",
     "all at once": "WITH e AS (SELECT id, emb, name FROM r), f AS (SELECT id, unnest(reviews) AS v FROM r) SELECT e.emb, f.v FROM e JOIN f ON e.id = f.id WHERE f.v <> 'bad' AND llm_filter('q4', e.name)",
+    # --- calls below
+    "calls below": "SELECT id, unnest(reviews) AS v FROM r WHERE llm_filter('q4', name) AND id > 1 ORDER BY v LIMIT 5",
+    "calls below, with an alias": "SELECT x.id, unnest(x.reviews) AS v FROM r AS x WHERE llm_filter('q4', x.name) OR x.id = 3",
+    "calls below a vector": "SELECT id, unnest(emb) AS e FROM r WHERE llm_filter('q4', name)",
+    "calls in a common table below": "WITH f AS (SELECT id, name, reviews FROM r WHERE llm_filter('q4', name)) SELECT f.id, v FROM f, UNNEST(f.reviews) AS u(v)",
+    "calls below and above": "SELECT f.id, v FROM (SELECT id, name, reviews FROM r WHERE llm_filter('q4', name)) AS f, UNNEST(f.reviews) AS u(v) WHERE llm_filter('q2', v) AND f.id < 5",
+    "columns of calls below": "WITH f AS (SELECT id, reviews, llm_map('m', name) AS m FROM r WHERE id < 5), g AS (SELECT id, m, unnest(reviews) AS v FROM f) SELECT m, v, llm_map('m', v) AS w FROM g WHERE m < 'f'",
+    "grouped above calls below": "SELECT v, count(*) FROM (SELECT unnest(reviews) AS v FROM r WHERE llm_filter('q4', name)) AS s GROUP BY v",
+    "a subquery above calls": "SELECT city FROM d WHERE v IN (SELECT unnest(reviews) FROM r WHERE llm_filter('q4', name))",
+    "a branch above calls": "SELECT unnest(reviews) AS v FROM r WHERE llm_filter('q4', name) UNION ALL SELECT city FROM d WHERE llm_filter('q4', city)",
+    "a part read twice": "WITH f AS (SELECT name AS n, emb, \"Tags\" FROM r WHERE llm_filter('q4', name)) SELECT a.n, b.v, a.emb FROM f a JOIN (SELECT n, unnest(\"Tags\") AS v FROM f) b ON a.n = b.n",
+    "a recursion over calls": "WITH RECURSIVE g AS (SELECT id FROM r WHERE llm_filter('q4', name)), t AS (SELECT id AS n FROM g UNION ALL SELECT n + 10 FROM t WHERE n < 20) SELECT n FROM t ORDER BY n",
+    "two parts": "SELECT a.v, b.v FROM (SELECT unnest(reviews) AS v FROM r WHERE llm_filter('q4', name)) a JOIN (SELECT unnest(\"Tags\") AS v FROM r WHERE llm_filter('q2', name)) b ON a.v <> b.v",
+    "a union below": "SELECT unnest(reviews) AS v FROM (SELECT reviews FROM r WHERE llm_filter('q4', name) UNION ALL SELECT \"Tags\" FROM r WHERE llm_filter('q2', name)) AS s",
 }  # fmt: skip
 
 ASK = bf.llm_filter("q4", col("name"))
@@ -169,6 +183,14 @@ FRAMES: dict[str, Callable[[bf.Session], DataFrame]] = {
     ),
     "a frame in SQL": lambda s: s.sql("SELECT id, emb FROM $x WHERE id < 4", x=s.table("r")).filter(
         bf.llm_filter("q4", col("id"))
+    ),
+    "unnest above": lambda s: s.table("r").filter(ASK).unnest_columns("reviews").select("r.id"),
+    "calls below and above unnest": lambda s: (
+        s.table("r")
+        .filter(ASK)
+        .select("id", "reviews")
+        .unnest_columns("reviews")
+        .filter(bf.llm_filter("q2", col("reviews")))
     ),
     "renamed": lambda s: s.table("r").with_column_renamed("emb", "e").filter(ASK).select("e"),
     "cached": lambda s: s.table("r").cache().filter(ASK).select("emb"),
@@ -263,6 +285,29 @@ def test_a_table_with_vectors_asks_as_a_table_without() -> None:
     assert with_vectors.asked("SELECT emb FROM t WHERE emb[1] < 5 AND llm_filter('q', x)") == 5
 
 
+def test_calls_below_an_unnest_ask_what_the_cheap_predicates_leave() -> None:
+    db = Counted(yes).add("r", R)
+    sql = (
+        "SELECT id, v FROM (SELECT id, unnest(reviews) AS v FROM r "
+        "WHERE llm_filter('below', name) AND id < 4) AS s WHERE llm_filter('above', v) AND v < 'g'"
+    )
+    assert db.rows(sql) == [(1, "bad")]
+    asked = [(call.question, *call.values) for call in db.model.calls]
+    assert asked == [("below", "Ann"), ("below", "Bob"), ("above", "bad")]
+
+
+def test_explain_says_what_runs_as_it_is_and_over_which_stage() -> None:
+    db = Counted(yes).add("r", R)
+    frame = db.session.sql("SELECT id, unnest(reviews) AS v FROM r WHERE llm_filter('q', name)")
+    assert frame.explain_text(estimates=False).splitlines()[-3:] == [
+        "Stage 2 → result",
+        "  from DataFusion:",
+        '    run as it is: SELECT id, unnest(reviews) AS v FROM stage 1 AS "r"',
+    ]
+    frame.collect()
+    assert set(db.session.catalog(CATALOG).schema("stages").names()) == set()
+
+
 def leaves_known(session: bf.Session) -> set[str]:
     """The names of leaves that a session could still resolve."""
     schemas = session.leaf_maker.schemas()
@@ -294,7 +339,7 @@ def test_frames_of_one_session_run_beside_each_other(file: Path) -> None:
     db = database(file)
     titles = ["all at once", "union beside", "two of one table", "recursion", "self join of unnested tables"]  # fmt: skip
     wanted = {title: unordered(db.rows(SQL[title])) for title in titles}
-    shared = db.session.sql(SQL["joined derived tables"])
+    shared = db.session.sql(SQL["two parts"])
     shared_rows = unordered(tuples(shared.to_arrow_table()))
     wrong: list[object] = []
 
