@@ -26,6 +26,7 @@ from blendfusion.planner.plan import (
     cast_to_text,
     fields,
     function,
+    literal_like,
     needs_model,
     walk,
 )
@@ -162,7 +163,8 @@ class RowWise:
         table = rows.table
         children: list[Expr] = []
         for child in expr.children:
-            if needs_model(child) or child in rows.known:
+            # A literal stays one: DataFusion wants some, as LIKE its escape, to be no columns.
+            if needs_model(child) or (child in rows.known and not literal_like(child)):
                 children.append(Field(table.num_columns))
                 table = table.append_column(str(table.num_columns), self.column(child, rows))
             else:
