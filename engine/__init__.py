@@ -13,6 +13,7 @@ from blendfusion.errors import (
     OptionError,
     QueryError,
 )
+from blendfusion.estimate import Estimate, OperatorEstimate
 from blendfusion.frame import Frame
 from blendfusion.models.model import Model
 from blendfusion.models.scripted import ScriptedModel
@@ -42,12 +43,14 @@ __all__ = [
     "ArgumentError",
     "BlendFusionError",
     "Constraint",
+    "Estimate",
     "Frame",
     "Model",
     "ModelError",
     "ModelFailed",
     "ModelInfo",
     "ModelNotFound",
+    "OperatorEstimate",
     "OptionError",
     "Options",
     "QueryError",

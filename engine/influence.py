@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from blendfusion.planner.plan import Ask, Block, Expr, Node, asks, needs_model
 
@@ -48,17 +48,23 @@ def _within(expr: Expr, before: frozenset[Ask]) -> Iterator[tuple[Ask, frozenset
             yield from _within(arg, before)
         yield expr, before.union(*(asks(arg) for arg in expr.args))
     elif isinstance(expr, Node):
-        parts = expr.children
         if expr.name == "if_then":
-            yield from _case(parts, before)
+            yield from _case(expr.children, before)
             return
-        if expr.name in ("and", "or"):
-            parts = tuple(sorted(parts, key=needs_model))
-        one_by_one = expr.name in ("and", "or", "coalesce", "nullif")
-        for part in parts:
-            yield from _within(part, before)
-            if one_by_one:
-                before = before.union(asks(part))
+        parts = [part for part in expr.children if needs_model(part)]
+        if (
+            expr.name != "coalesce"
+        ):  # whatever spares rows tries the part with the fewest calls first
+            parts.sort(key=lambda part: len(asks(part)))
+        own = [frozenset(asks(part)) for part in parts]
+        for i, part in enumerate(parts):
+            # A call that two parts share may be answered in one of them, which changes the order.
+            first = own[:i] if _disjoint(own) else own[:i] + own[i + 1 :]
+            yield from _within(part, before.union(*first))
+
+
+def _disjoint(sets: Sequence[frozenset[Ask]]) -> bool:
+    return sum(map(len, sets)) == len(frozenset[Ask]().union(*sets))
 
 
 def _case(parts: tuple[Expr, ...], before: frozenset[Ask]) -> Iterator[tuple[Ask, frozenset[Ask]]]:
