@@ -319,6 +319,11 @@ CASES = {
         "SELECT id FROM venue WHERE 'calm' = mood",
         texts("TRUE"),
     ),
+    "22 an answer among the items of a list column": Case(
+        f"SELECT id FROM venue WHERE {mood()} = ANY(cuisines)",
+        "SELECT id FROM venue WHERE mood = ANY(cuisines)",
+        texts("cuisines IS NOT NULL"),
+    ),
     "22 two answers compared": Case(
         "SELECT b.bearer FROM bearer a JOIN bearer b ON a.sport = b.sport AND a.year < b.year "
         "WHERE llm_map('tell city', a.about_games) = llm_map('tell city', b.about_games)",
@@ -396,6 +401,15 @@ CASES = {
         f"SELECT number, month FROM low WHERE {weak('line')}",
         "SELECT eid, month FROM event WHERE month = 1 AND weak",
         texts("month = 1", of="notes", table="event"),
+    ),
+    "38 flags under CASE": Case(
+        f"SELECT month, SUM(CASE WHEN {weak()} AND actor = 'State' THEN 1 END), "
+        f"SUM(CASE WHEN actor = 'State' AND {weak()} AND country = 'CO' THEN 1 END) "
+        "FROM event GROUP BY month",
+        "SELECT month, SUM(CASE WHEN weak AND actor = 'State' THEN 1 END), "
+        "SUM(CASE WHEN weak AND actor = 'State' AND country = 'CO' THEN 1 END) "
+        "FROM event GROUP BY month",
+        texts("actor = 'State'", of="notes", table="event"),
     ),
     "39 HAVING on the text of a group": Case(
         "SELECT country FROM event GROUP BY country "
