@@ -28,7 +28,7 @@ from blendfusion.planner.plan import (
 )
 from blendfusion.planner.plan import limited as fetched
 from blendfusion.planner.stages import Stage, Staged
-from blendfusion.planner.tree import transform
+from blendfusion.planner.tree import subplans, transform
 from blendfusion.rowwise import Column, Rows, RowWise
 from blendfusion.sample import MOST_ROWS, Sample, any_rows, first_rows
 
@@ -142,6 +142,11 @@ class DryRun(Execution):
         self._dry = self._rowwise = rowwise
         self.seen: dict[int, StageSeen] = {}
 
+    def stages_below(self, plan: Plan) -> list[int]:
+        """The stages whose rows ``plan`` reads."""
+        stored = [p.stage for p in subplans(plan) if isinstance(p, Stored)]
+        return [*stored, *self._fed.stages_below(plan)]
+
     def carry_out(self) -> None:
         """Run every stage whose calls are to be counted. Raises what DataFusion raises."""
         for _ in self.tables(eager=True):
@@ -224,6 +229,9 @@ class DryRun(Execution):
         """Real rows for each one that ``plan`` has here, because of samples below it."""
         if isinstance(plan, Stored):
             return self.seen[plan.stage].scale_out
+        if isinstance(plan, Rel) and plan.kind == "read":
+            below = self._fed.stages_below(plan)
+            return max((self.seen[number].scale_out for number in below), default=1.0)
         if isinstance(plan, Rel) and plan.kind in ("aggregate", "fetch"):
             return 1.0  # groups do not grow with rows, not in general; nor does a limit
         return max((self._inherited(below) for below in plan.inputs), default=1.0)

@@ -13,11 +13,10 @@ from blendfusion.errors import ModelNotFound
 from blendfusion.guesses import Guesser, Tally
 from blendfusion.influence import influences
 from blendfusion.meter import Meter
-from blendfusion.planner.plan import Ask, Stored
+from blendfusion.planner.plan import Ask
 from blendfusion.planner.rules import PREDICATE_ORDER
 from blendfusion.planner.show import names_of, shown
 from blendfusion.planner.stages import Staged
-from blendfusion.planner.tree import subplans
 from blendfusion.progress import counted
 from blendfusion.sample import distinct_in_all
 from blendfusion.types import Task, Usage
@@ -204,7 +203,7 @@ class _Report:
             block = stage.block
             seen = self._run.seen.get(stage.number)
             own = influences(block, adaptive=self._adaptive and len(block.where) > 1)
-            read = [p.stage for p in subplans(block.source) if isinstance(p, Stored)]
+            read = self._run.stages_below(block.source)
             below = frozenset[Ask]().union(*(self._below[n] for n in read))
             partial = [self._partial[n] for n in read if n in self._partial]
             if seen is not None and seen.partial:

@@ -296,6 +296,15 @@ def test_calls_below_an_unnest_ask_what_the_cheap_predicates_leave() -> None:
     assert asked == [("below", "Ann"), ("below", "Bob"), ("above", "bad")]
 
 
+def test_an_estimate_knows_on_which_answers_a_part_rests() -> None:
+    db = Counted(yes).add("r", R)
+    estimate = db.session.sql(
+        "SELECT v FROM (SELECT unnest(reviews) AS v FROM r WHERE llm_filter('below', name)) AS s "
+        "WHERE llm_filter('above', v)"
+    ).estimate()
+    assert [(op.stage, op.exact) for op in estimate.operators] == [(1, True), (2, False)]
+
+
 def test_explain_says_what_runs_as_it_is_and_over_which_stage() -> None:
     db = Counted(yes).add("r", R)
     frame = db.session.sql("SELECT id, unnest(reviews) AS v FROM r WHERE llm_filter('q', name)")
