@@ -37,7 +37,7 @@ from blendfusion.workbench import Workbench
 _COMPARISONS = ("equal", "not_equal", "lt", "lte", "gt", "gte", "like")
 _ARITHMETIC = ("add", "subtract", "multiply", "divide", "modulus", "power")
 _STRICT = frozenset((*_COMPARISONS, *_ARITHMETIC))
-"""Functions that are NULL where any argument is."""
+"""Functions that are NULL where either of their two operands is."""
 
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 
@@ -105,7 +105,8 @@ class RowWise:
         elif expr.name == "nullif":
             value = self._strict(expr, rows, expr.children[:1])
         elif expr.name in _STRICT:
-            value = self._strict(expr, rows, expr.children)
+            # The first two: LIKE has a third, its escape, which is NULL for none.
+            value = self._strict(expr, rows, expr.children[:2])
         elif expr.name == "array_has":
             value = self._strict(expr, rows, expr.children[:1])
         else:
