@@ -114,6 +114,10 @@ class StageSeen:
     tallies: dict[Ask, Tally] = field(default_factory=dict)
     partial: str = ""
     """Which part of the rows was seen, where it was not all that counts."""
+    stops: bool = False
+    """Whether a limit may end the reading before all rows were seen."""
+    learns: bool = True
+    """Whether predicates may change places; not if all rows are in the first chunk."""
     scale: float = 1.0
     """Rows of the real source for each one here."""
     scale_out: float = 1.0
@@ -160,6 +164,8 @@ class DryRun(Execution):
         source, cut = self._with_small_groups(block.source)
         sample = self._sample(source, limited=block.limited)
         seen.scale = sample.scale * self._inherited(block.source)
+        few = sample.complete and sample.rows <= block.offset + (block.count or 0)
+        seen.stops = block.count is not None and not few
         if cut or not sample.complete:
             seen.partial = f"groups of the first {MOST_ROWS:,} rows" if cut else str(sample)
         self._dry.tallies = seen.tallies
@@ -169,6 +175,7 @@ class DryRun(Execution):
         yield from run(
             block, chunks, self._dry, self._options, counts, eager=True, adaptive=self._adaptive
         )
+        seen.learns = self._adaptive and (counts.chunks > 1 or seen.stops)
         seen.scale_out = seen.scale
         if block.count is not None:
             # A real run, too, reads until there are enough rows.

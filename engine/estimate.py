@@ -176,21 +176,18 @@ def estimated(frame: Frame) -> Estimate:
         scores=known.says("scores_options"),
         shots=session.options.shots,
     )
-    report = _Report(prepared.staged, run, guesser, meter, adaptive=adaptive)
+    report = _Report(prepared.staged, run, guesser, meter)
     return Estimate(tuple(report.operators(problem)))
 
 
 class _Report:
     """From what a dry run saw to estimates."""
 
-    def __init__(
-        self, staged: Staged, run: DryRun, guesser: Guesser, meter: Meter, *, adaptive: bool
-    ) -> None:
+    def __init__(self, staged: Staged, run: DryRun, guesser: Guesser, meter: Meter) -> None:
         self._staged = staged
         self._run = run
         self._guesser = guesser
         self._meter = meter
-        self._adaptive = adaptive
         self._names: dict[int, list[str]] = {}
         self._below: dict[int, frozenset[Ask]] = {}
         """The calls whose answers a stage's output rests on."""
@@ -202,7 +199,9 @@ class _Report:
         for place, stage in enumerate(self._staged.stages, 1):
             block = stage.block
             seen = self._run.seen.get(stage.number)
-            own = influences(block, adaptive=self._adaptive and len(block.where) > 1)
+            stops = seen.stops if seen is not None else block.limited
+            learns = seen.learns if seen is not None else True
+            own = influences(block, adaptive=learns, stops=stops)
             read = self._run.stages_below(block.source)
             below = frozenset[Ask]().union(*(self._below[n] for n in read))
             partial = [self._partial[n] for n in read if n in self._partial]

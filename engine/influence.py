@@ -11,23 +11,24 @@ Influences = dict[Ask, frozenset[Ask]]
 it is asked."""
 
 
-def influences(block: Block, *, adaptive: bool) -> Influences:
-    """The influences among the calls of ``block``; ``adaptive``: its predicates change places."""
+def influences(block: Block, *, adaptive: bool, stops: bool) -> Influences:
+    """The influences among the calls of ``block``. ``adaptive``: its predicates change places.
+    ``stops``: its limit may end the reading before all rows were seen."""
     found: Influences = {}
 
-    def note(expr: Expr, before: frozenset[Ask], stops: frozenset[Ask]) -> None:
+    def note(expr: Expr, before: frozenset[Ask], ending: frozenset[Ask]) -> None:
         for ask, on in _within(expr, before):
             # Where a call's own answers keep it from being asked again, it was asked before.
-            found[ask] = found.get(ask, frozenset()) | on - {ask} | stops
+            found[ask] = found.get(ask, frozenset()) | on - {ask} | ending
 
     where = [frozenset(asks(term)) for term in block.where]
     everywhere = frozenset[Ask]().union(*where)
-    stops = everywhere if block.limited else frozenset[Ask]()
+    ending = everywhere if stops else frozenset[Ask]()
     for i, term in enumerate(block.where):
         others = where[:i] + where[i + 1 :] if adaptive else where[:i]
-        note(term, frozenset[Ask]().union(*others), stops)
+        note(term, frozenset[Ask]().union(*others), ending)
     for expr in block.select:
-        note(expr, everywhere, stops)
+        note(expr, everywhere, ending)
     return _with_indirect(found)
 
 
