@@ -177,9 +177,9 @@ class RowWise:
         row, the rest of the parts see the others."""
         left, open_rows = rows, np.arange(len(rows))
         waiting = list(expr.children)
-        for part in sorted(must, key=lambda part: _calls_left(part, rows)):
+        for part in sorted(must, key=lambda part: _asks(part, rows)):
             waiting.remove(part)
-            if not any(_calls_left(other, left) for other in waiting):
+            if not any(_asks(other, left) for other in waiting):
                 break  # nothing is left that could be spared
             valid = _numpy(_whole(self.column(part, left)).is_valid())
             if not valid.all():
@@ -194,7 +194,7 @@ class RowWise:
         decisive = expr.name == "or"  # a TRUE decides an OR, a FALSE an AND
         combine = pc.or_kleene if decisive else pc.and_kleene
         result: pa.Array = pa.array(np.full(len(rows), not decisive))
-        for part in sorted(expr.children, key=lambda part: _calls_left(part, rows)):
+        for part in sorted(expr.children, key=lambda part: _asks(part, rows)):
             open_rows = np.flatnonzero(_not_equal(result, decisive))
             if len(open_rows) == 0:
                 break
@@ -247,9 +247,9 @@ def _as_equalities(expr: Node) -> Node:
     return function("or", tuple(function("equal", (value, option)) for option in options))
 
 
-def _calls_left(expr: Expr, rows: Rows) -> int:
-    """How many calls of ``expr`` have no answers yet on these rows."""
-    return 0 if expr in rows.known else sum(ask not in rows.known for ask in asks(expr))
+def _asks(expr: Expr, rows: Rows) -> bool:
+    """True if ``expr`` holds a call that has no answers yet on these rows."""
+    return expr not in rows.known and any(ask not in rows.known for ask in asks(expr))
 
 
 def _whole(column: Column) -> pa.Array:

@@ -414,6 +414,23 @@ def is_union_all(plan: Plan) -> bool:
     return bool(op == SetRelMessage.SET_OP_UNION_ALL)
 
 
+def side_of(expr: Expr, n_left: int) -> str | None:
+    """The side of a join that ``expr`` reads; None if both (or neither)."""
+    read = fields(expr)
+    if read and all(i < n_left for i in read):
+        return "left"
+    if read and all(i >= n_left for i in read):
+        return "right"
+    return None
+
+
+def is_key(term: Expr, n_left: int) -> bool:
+    """True for an equality of one side with the other: a hash join can use it."""
+    if not isinstance(term, Node) or term.name not in ("equal", "is_not_distinct_from"):
+        return False
+    return {side_of(child, n_left) for child in term.children} == {"left", "right"}
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
     """One aggregate of an aggregate relation. ``exprs``: sort keys, then arguments, then filter."""

@@ -91,9 +91,11 @@ def test_rules_do_not_fire_on_their_own_output(query: Query) -> None:
     )
     frame = empty.session.sql(query.sql)
     data = Producer.to_substrait_plan(DataFrame.optimized_logical_plan(frame), empty.session)
-    plan = rewrite(data.encode()).root.plan
+    # The last rules go over a plan once, and leave what others might take up again.
+    plan = rewrite(data.encode(), off={rule.name for rule in RULES if rule.last}).root.plan
     for rule in RULES:
-        assert transform(plan, rule.apply) is plan, rule.name
+        if not rule.last:
+            assert transform(plan, rule.apply) is plan, rule.name
 
 
 @given(t=T, u=U, cheap=st.sampled_from(CHEAP_T), value=VALUE_T)

@@ -14,6 +14,7 @@ from blendfusion.errors import OptionError, close_matches
 from blendfusion.planner.plan import Plan
 from blendfusion.planner.rules.call_extraction import call_extraction
 from blendfusion.planner.rules.cheap_first import cheap_first
+from blendfusion.planner.rules.cross_joins import cross_joins
 from blendfusion.planner.rules.dear_joins_last import dear_joins_last
 from blendfusion.planner.rules.early_stop import early_stop
 from blendfusion.planner.rules.gated_arguments import gated_arguments
@@ -51,9 +52,9 @@ RULES: tuple[Rule, ...] = (
     Rule("early_stop", early_stop),
     Rule("gated_arguments", gated_arguments),  # before the columns that it no longer needs go
     Rule("prune_columns", prune_columns),  # when it is clear what a block must carry
-    Rule(
-        "semi_join_reduction", semi_join_reduction, last=True
-    ),  # for blocks that could not move up
+    # Last: when no limit comes down any more, and it is clear which blocks could not move up.
+    Rule("cross_joins", cross_joins, last=True),
+    Rule("semi_join_reduction", semi_join_reduction, last=True),
 )
 
 PREDICATE_ORDER = "predicate_order"

@@ -17,7 +17,6 @@ from blendfusion.planner.plan import (
     Block,
     Expr,
     Field,
-    Node,
     Plan,
     Rel,
     aggregated,
@@ -25,14 +24,15 @@ from blendfusion.planner.plan import (
     all_fields,
     conjunction,
     conjuncts,
-    fields,
     has_window,
+    is_key,
     join_type,
     joined,
     literal_like,
     needs_model,
     projected,
     shift,
+    side_of,
     substitute,
     windows,
 )
@@ -115,7 +115,7 @@ def _join(plan: Rel) -> Plan:
     left, right = plan.inputs
     inner = join_type(plan) == "inner"
     terms = [t for e in plan.exprs for t in conjuncts(e)]
-    above = tuple(t for t in terms if needs_model(t) and inner and not _is_key(t, left.width))
+    above = tuple(t for t in terms if needs_model(t) and inner and not is_key(t, left.width))
     if above:
         below = joined(left, right, tuple(t for t in terms if t not in above))
         return Block(below, above, all_fields(below.width))
@@ -130,7 +130,7 @@ def _with_side_columns(plan: Rel, terms: tuple[Expr, ...]) -> Plan:
     def column(expr: Expr) -> Expr | None:
         if not needs_model(expr):
             return None
-        side = _side(expr, left.width)
+        side = side_of(expr, left.width)
         if side is None:
             return None
         moved = expr if side == "left" else shift(expr, -left.width)
@@ -170,20 +170,3 @@ def _with_side_columns(plan: Rel, terms: tuple[Expr, ...]) -> Plan:
         width, kept = new_right.width, list(range(right.width))
     join = replace(plan, inputs=(new_left, new_right), exprs=(condition,), width=width)
     return projected(join, tuple(Field(i) for i in kept))
-
-
-def _side(expr: Expr, n_left: int) -> str | None:
-    """The side of a join that ``expr`` reads; None if both (or neither)."""
-    read = fields(expr)
-    if read and all(i < n_left for i in read):
-        return "left"
-    if read and all(i >= n_left for i in read):
-        return "right"
-    return None
-
-
-def _is_key(term: Expr, n_left: int) -> bool:
-    """True for an equality of one side with the other: a hash join can use it."""
-    if not isinstance(term, Node) or term.name not in ("equal", "is_not_distinct_from"):
-        return False
-    return {_side(child, n_left) for child in term.children} == {"left", "right"}

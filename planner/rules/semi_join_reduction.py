@@ -40,7 +40,7 @@ from blendfusion.planner.plan import (
     substitute,
     table_names,
 )
-from blendfusion.planner.tree import expressions, subplans
+from blendfusion.planner.tree import asks_anything, expressions, subplans
 
 _DROPS_LEFT = ("inner", "left_semi", "right_semi", "right", "right_anti")
 """Joins in which a row of the left without a partner on the right changes nothing."""
@@ -62,13 +62,14 @@ def semi_join_reduction(plan: Plan) -> Plan:
     kind = join_type(plan)
     terms = [t for e in plan.exprs for t in conjuncts(e) if not literal_like(t)]
     new_left, new_right = left, right
+    bare = _stripped(right)
+    if kind in _DROPS_LEFT and not asks_anything(bare):
+        readable = _plain_columns(right)
+        new_left = _reduced(left, [t for t in terms if _reads_of(t, left.width) <= readable], bare)
     if kind in _DROPS_RIGHT:
+        # The left side as it is: it runs anyway, and what it drops has no partner either.
         turned = [_turned(t, left.width, right.width) for t in terms]
-        new_right = _reduced(right, turned, left)
-    # A partner that asks is asked once, as it stands beside the join: it cannot be reduced as well.
-    free = new_right is right or not (_partner_asks(left) or _partner_asks(right))
-    if kind in _DROPS_LEFT and free:
-        new_left = _reduced(left, terms, right)
+        new_right = _reduced(right, turned, new_left)
     if new_left is left and new_right is right:
         return plan
     return replace(plan, inputs=(new_left, new_right))
@@ -85,20 +86,19 @@ def _turned(term: Expr, n_left: int, n_right: int) -> Expr:
     return substitute(term, place)
 
 
+def _reads_of(term: Expr, width: int) -> set[int]:
+    """The columns that a term reads of what stands behind the first ``width``."""
+    return {i - width for i in fields(term) if i >= width}
+
+
 def _reduced(side: Plan, terms: Sequence[Expr], other: Plan) -> Plan:
     """``side`` with fewer rows below its blocks; the terms read its columns, then the other's."""
     if not any(isinstance(p, Block) and _asks(p) for p in _line(side)):
         return side
-    partner = _partner(other)
-    if partner is None:
+    partner = _steady(other)
+    if partner is None or len(_relations(partner)) > _MOST_RELATIONS:
         return side
-    rows, readable = partner
-    usable = [
-        t
-        for t in terms
-        if not is_volatile(t) and {i - side.width for i in fields(t) if i >= side.width} <= readable
-    ]
-    return _pushed(side, usable, rows) or side
+    return _pushed(side, [t for t in terms if not is_volatile(t)], partner) or side
 
 
 def _line(plan: Plan) -> list[Plan]:
@@ -207,19 +207,6 @@ def _tables(plan: Plan) -> set[tuple[str, ...]]:
 
 
 # --- the partner ---------------------------------------------------------------------------------
-
-
-def _partner(other: Plan) -> tuple[Plan, set[int]] | None:
-    """(a plan whose rows are those of ``other`` or more, the columns of it that a condition may read);
-    None if there is none that is small and gives the same each time."""
-    found = _steady(_stripped(other))
-    if found is None or sum(1 for _ in _relations(found)) > _MOST_RELATIONS:
-        return None
-    return found, _plain_columns(other)
-
-
-def _partner_asks(other: Plan) -> bool:
-    return any(isinstance(p, Block) and _asks(p) for p in subplans(_stripped(other)))
 
 
 def _stripped(plan: Plan) -> Plan:

@@ -1,0 +1,57 @@
+"""A predicate on one side of a join without keys is tried below it.
+
+before: ``block where llm(t.x) AND llm(u.y) AND p(t.x, u.y)`` over ``t cross join u``
+after:  ``block where p(t.x, u.y)`` over ``(block(t) where llm(t.x)) cross join (block(u) where
+        llm(u.y))``
+safe:   every row of a side meets every row of the other, so a side's predicate sees the same values
+        before as after; but rows of both sides are fewer than their pairs. Under a limit the pairs
+        come one after the other, and stay as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from blendfusion.planner.plan import (
+    Block,
+    Plan,
+    Rel,
+    all_fields,
+    conjuncts,
+    is_key,
+    is_volatile,
+    join_type,
+    needs_model,
+    projected,
+    shift,
+    side_of,
+)
+
+
+def cross_joins(plan: Plan) -> Plan:
+    if not isinstance(plan, Block) or plan.limited or not _is_keyless(plan.source):
+        return plan
+    assert isinstance(plan.source, Rel)
+    left, right = plan.source.inputs
+    sides = {t: None if is_volatile(t) else side_of(t, left.width) for t in plan.where}
+    lefts, rights, rest = (
+        tuple(t for t in plan.where if sides[t] == side) for side in ("left", "right", None)
+    )
+    if not lefts and not rights:
+        return plan
+    new_left = Block(left, lefts, all_fields(left.width)) if lefts else left
+    moved = tuple(shift(t, -left.width) for t in rights)
+    new_right = Block(right, moved, all_fields(right.width)) if rights else right
+    source = plan.source.with_inputs(new_left, new_right)
+    if not rest and not any(map(needs_model, plan.select)):
+        return projected(source, plan.select)
+    return replace(plan, source=source, where=rest)
+
+
+def _is_keyless(source: Plan) -> bool:
+    if not isinstance(source, Rel) or source.kind not in ("join", "cross"):
+        return False
+    if join_type(source) != "inner":
+        return False
+    n_left = source.inputs[0].width
+    return not any(is_key(t, n_left) for e in source.exprs for t in conjuncts(e))
