@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from blendfusion.planner.one_sided import readable
 from blendfusion.planner.plan import Block, Plan, Root, Stored, all_fields, projected
 from blendfusion.planner.tree import transform
 
@@ -38,7 +39,7 @@ def staged(root: Root) -> Staged:
 
     def cut(plan: Plan) -> Plan:
         if not isinstance(plan, Block):
-            return plan
+            return readable(plan)
         number = numbers.setdefault(plan, len(numbers))
         if plan.width == 0:  # stored with a column all the same, or its rows would be lost
             return projected(Stored(number, 1), ())
