@@ -288,13 +288,29 @@ class _Cutting:
     # --- SQL -------------------------------------------------------------------------------------
 
     def _text(self, made: Text) -> DataFrame:
+        return self.plan(made, self.cut_out(made))
+
+    def cut_out(self, made: Text) -> str:
+        """The text with the names of leaves in the place of what they stand for."""
         tokens = tokenize(made.sql)
         found = queries(tokens)
         if len(found) != 1 or found[0].start != 0:
             raise PlanError("a statement that is no query, or one that is not understood")
         cuts = _Cuts(self, made, tokens)
         cuts.query(found[0], Scope())
-        return self.plan(made, edited(made.sql, tokens, cuts.edits))
+        return edited(made.sql, tokens, cuts.edits)
+
+    def view(self, written: str, name: str) -> str | None:
+        """The query of the view that is ``written`` in SQL, with leaves in it; None if it has no
+        calls, or is not known as it is now."""
+        query = self._session.views.query(written)
+        if query is None:
+            return None
+        made = Text(query, None, None, {})
+        again = f"SELECT * FROM ({query}) AS {quoted_name(name)}"
+        plans = (self.plan(made, sql) for sql in (again, f"SELECT * FROM {written}"))
+        known, now = (DataFrame.optimized_logical_plan(p).display_indent() for p in plans)
+        return self.cut_out(made) if known == now else None
 
     def plan(self, made: Text, sql: str) -> DataFrame:
         """A frame of a part of a query, with the query's parameters."""
@@ -387,7 +403,10 @@ class _Cuts:
             return
         name = identifier(self._tokens[source.end - 1])
         alias = "" if source.alias is not None else f" AS {quoted_name(name)}"
-        self._cut(f"SELECT * FROM {text}", name, span, "{}" + alias, schema=TABLES)
+        if not self._cut(f"SELECT * FROM {text}", name, span, "{}" + alias, schema=TABLES):
+            view = self._cutting.view(text, name)
+            if view is not None:
+                self.edits.append((*span, f"({view}){alias}"))
 
     def _is_common(self, at: int, scope: Scope) -> bool:
         name = identifier(self._tokens[at])

@@ -46,6 +46,7 @@ from blendfusion.udfs.call import Call, readable
 from blendfusion.udfs.define import known_ingredients
 from blendfusion.udfs.functions import scalar_function
 from blendfusion.udfs.ingredient import Ingredient
+from blendfusion.views import Views
 from blendfusion.workbench import Workbench
 
 P = ParamSpec("P")
@@ -97,6 +98,7 @@ class Session(SessionContext):
         SessionContext.register_catalog_provider(self, STAGE_CATALOG, hidden)
         hidden.register_schema(STAGE_SCHEMA, Schema.memory_schema())
         self.leaf_maker = LeafMaker()
+        self.views = Views()
         for name, schema in self.leaf_maker.schemas().items():
             hidden.register_schema(name, schema)
 
@@ -178,6 +180,7 @@ class Session(SessionContext):
                     planned = super(Session, self).sql(text, options, param_values, **named_params)
             except Exception as problem:
                 raise understood(problem, self, query) from problem
+            self.views.note(text)
             return Frame(planned.df, self, Text(text, options, param_values, named_params))
 
         ready = self.typed(query, parameters, whole=True)
@@ -328,7 +331,9 @@ class Session(SessionContext):
     def table(self, name: str) -> Frame:
         """A frame over a registered table. Raises QueryError, naming close matches."""
         try:
-            return Frame(super().table(name).df, self)
+            view = self.views.query(name) is not None
+            origin = Text(f"SELECT * FROM {name}", None, None, {}) if view else None
+            return Frame(super().table(name).df, self, origin)
         except Exception as problem:
             raise understood(problem, self, name) from problem
 

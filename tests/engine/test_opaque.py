@@ -111,6 +111,7 @@ SQL = {
     "joins in parentheses": "SELECT id FROM (r JOIN d USING (id)) WHERE llm_filter('q4', city)",
     "whole names": "SELECT r.id FROM datafusion.public.r AS r JOIN public.d ON d.id = r.id WHERE llm_filter('q4', name)",
     "view of vectors": "SELECT id, emb FROM vectors WHERE llm_filter('q4', name)",
+    "view of vectors with a call": "SELECT a.id, a.emb, d.city FROM asked a JOIN d ON d.id = a.id WHERE a.ok AND a.id > 1",
     "parquet": "SELECT id, emb FROM p WHERE llm_filter('q4', name) AND id >= 2",
     "parquet unnested": "SELECT id, v FROM p, UNNEST(p.reviews) AS u(v) WHERE id = 5 AND llm_filter('q4', v)",
     "files joined": "SELECT p.id FROM p JOIN r ON p.id = r.id WHERE llm_filter('q4', p.name) AND llm_filter('q2', r.name)",
@@ -192,6 +193,7 @@ FRAMES: dict[str, Callable[[bf.Session], DataFrame]] = {
         .unnest_columns("reviews")
         .filter(bf.llm_filter("q2", col("reviews")))
     ),
+    "view": lambda s: s.table("asked").filter(col("asked.ok")).filter(col("id") > lit(1)),
     "renamed": lambda s: s.table("r").with_column_renamed("emb", "e").filter(ASK).select("e"),
     "cached": lambda s: s.table("r").cache().filter(ASK).select("emb"),
     "not registered": lambda s: s.from_arrow(R).filter(ASK).select("emb", "id"),
@@ -209,6 +211,7 @@ def database(file: Path, **options: object) -> Counted:
     db = Counted(hashed, **options).add("r", R).add("d", D)
     db.session.register_parquet("p", file)
     db.session.sql("CREATE VIEW single AS SELECT id, unnest(reviews) AS review FROM r")
+    db.session.sql("CREATE VIEW asked AS SELECT id, emb, llm_filter('q4', name) AS ok FROM r;")
     db.session.sql("CREATE VIEW vectors AS SELECT id, name, emb FROM r WHERE id < 5")
     return db
 
@@ -334,6 +337,19 @@ def test_leaves_are_gone_with_their_frame_and_never_listed(file: Path) -> None:
     del frame
     gc.collect()
     assert leaves_known(db.session) == set()
+
+
+def test_a_view_that_was_replaced_is_the_new_one(file: Path) -> None:
+    db, plain = database(file), database(file, planner=False)
+    for each in (db, plain):
+        each.session.sql("CREATE OR REPLACE VIEW asked AS SELECT id, emb, id > 2 AS ok FROM r")
+        assert unordered(each.rows("SELECT id FROM asked WHERE ok")) == [(3,), (4,), (5,)]
+    db.session.sql("DROP VIEW asked")
+    made = db.session.sql("SELECT id, emb, llm_filter('q2', name) AS ok FROM r")
+    db.session.register_view("asked", made)
+    assert db.session.sql("SELECT id FROM asked WHERE ok").to_pylist() == (
+        made.filter(col("ok")).select("id").to_pylist()
+    )
 
 
 def test_a_frame_sees_the_tables_that_it_was_made_over(file: Path) -> None:
