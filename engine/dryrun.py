@@ -24,11 +24,12 @@ from blendfusion.planner.plan import (
     aggregation,
     asks,
     boolean_literal,
+    is_volatile,
     projected,
 )
 from blendfusion.planner.plan import limited as fetched
 from blendfusion.planner.stages import Stage, Staged
-from blendfusion.planner.tree import subplans, transform
+from blendfusion.planner.tree import expressions, subplans, transform
 from blendfusion.rowwise import Column, Rows, RowWise
 from blendfusion.sample import MOST_ROWS, Sample, any_rows, first_rows
 
@@ -168,6 +169,8 @@ class DryRun(Execution):
         seen.stops = block.count is not None and not few
         if cut or not sample.complete:
             seen.partial = f"groups of the first {MOST_ROWS:,} rows" if cut else str(sample)
+        elif any(is_volatile(e) for p in subplans(block) for e in expressions(p)):
+            seen.partial = "one draw of random values"
         self._dry.tallies = seen.tallies
         self._dry.keep_arguments = seen.scale > 1.0
         chunks = Chunks(sample.table.to_batches(), sample.table.schema)
@@ -182,7 +185,7 @@ class DryRun(Execution):
             wanted = block.offset + block.count
             seen.scale = min(seen.scale, max(1.0, wanted / max(1, counts.passed)))
             seen.scale_out = min(seen.scale_out, max(1.0, block.count / max(1, counts.rows_out)))
-            if counts.passed >= wanted and not cut:
+            if counts.passed >= wanted and not sample.complete and not cut:
                 seen.partial = ""
 
     def _sample(self, source: Plan, *, limited: bool) -> Sample:

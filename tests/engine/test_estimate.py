@@ -109,6 +109,12 @@ def test_a_limit_stops_where_enough_rows_pass(db: Counted) -> None:
     assert db.asked(sql) == 4
 
 
+def test_random_rows_are_not_called_exact(db: Counted) -> None:
+    sql = "SELECT id FROM t WHERE random() < 2 AND llm_filter('q', x)"
+    (asked,) = db.session.sql(sql).estimate().operators
+    assert (asked.values, asked.basis) == (18, "one draw of random values")
+
+
 def test_an_equal_question_counts_once(db: Counted) -> None:
     sql = "SELECT llm_filter('q', x) FROM t UNION ALL SELECT llm_filter('q', x) FROM t WHERE k = 1"
     estimate = db.session.sql(sql).estimate()
