@@ -3,15 +3,15 @@
 DataFusion plans an UNNEST that reads a table beside it in FROM, and then cannot run it; in a select
 list it can. Both give one row for each element, none for an empty or missing list.
 
-What is rewritten: UNNEST after a comma, CROSS JOIN, JOIN … ON TRUE and LEFT JOIN … ON TRUE (a row
-with NULL for an empty or missing list), also as ``LATERAL (SELECT unnest(t.xs) AS v)``. Anything
+What is rewritten: UNNEST after a comma, CROSS JOIN, JOIN … ON and LEFT JOIN … ON TRUE (a row with
+NULL for an empty or missing list), also as ``LATERAL (SELECT unnest(t.xs) AS v)``. Anything
 that is not understood stays as it is, for DataFusion to say what it thinks of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from sqlglot.tokenizer_core import Token, TokenType
@@ -71,6 +71,9 @@ class _Unnest:
     name: str
     """The name of its column."""
     keeps_empty: bool
+    """A row whose list is empty or missing stays, as in a LEFT JOIN."""
+    condition: tuple[int, int] | None
+    """What the rows have to meet: the tokens behind ON."""
 
 
 class _Rewriting:
@@ -120,6 +123,11 @@ class _Rewriting:
             f"(SELECT *, unnest({values}) AS {quoted_name(inside)} "
             f"FROM {self._span(owner.start, owner.stop)}) AS {self._written(alias)}"
         )
+        if unnest.condition is not None:
+            condition = self._edited_span(*unnest.condition, edits)
+            relation = f"(SELECT * FROM {relation} WHERE {condition}) AS {self._written(alias)}"
+            if self.columns(relation) is None:  # it reads more than this relation
+                return None
         gone = self.source.on[1] if self.source.on else self.source.stop
         edits += stars
         edits.append((owner.start, owner.stop, relation))
@@ -132,20 +140,27 @@ class _Rewriting:
         source = self.source
         words = [w for w in source.words if w not in ("INNER", "OUTER")]
         keeps_empty = words == ["LEFT", "JOIN"]
+        condition = None
         if words == ["JOIN"] or keeps_empty:
-            on = source.on and [word(t) for t in self.tokens[slice(*source.on)]]
-            if on != ["ON", "TRUE"]:
+            if source.on is None or not self._is(source.on[0], "ON"):
                 return None
+            if [word(t) for t in self.tokens[slice(*source.on)]] != ["ON", "TRUE"]:
+                condition = source.on[0] + 1, source.on[1]
+                if keeps_empty:
+                    return None
         elif words not in ([""], [","], ["CROSS", "JOIN"]) or source.on:
             return None
         name = self._column_name()
         if source.kind == "function" and self._is(source.start, "UNNEST"):
-            return _Unnest(source.start + 2, source.end - 1, name or "unnest", keeps_empty)
+            start, end = source.start + 2, source.end - 1
+            return _Unnest(start, end, name or "unnest", keeps_empty, condition)
         if source.kind == "query" and source.lateral and source.query is not None:
-            return self._of_subquery(source.query, keeps_empty)
+            found = self._of_subquery(source.query)
+            if found is not None:
+                return replace(found, keeps_empty=keeps_empty, condition=condition)
         return None
 
-    def _of_subquery(self, query: Query, keeps_empty: bool) -> _Unnest | None:
+    def _of_subquery(self, query: Query) -> _Unnest | None:
         """The UNNEST of ``(SELECT unnest(…) [AS name])``."""
         start, end = query.start, query.end
         if not (self._is(start, "SELECT") and self._is(start + 1, "UNNEST")):
@@ -162,7 +177,9 @@ class _Rewriting:
             return None
         listed = [identifier(self.tokens[i]) for i in self.source.columns]
         name = listed[0] if listed else identifier(rest[0])
-        return _Unnest(start + 3, close, name, keeps_empty) if len(listed) < 2 else None
+        if len(listed) > 1:
+            return None
+        return _Unnest(start + 3, close, name, keeps_empty=False, condition=None)
 
     def _column_name(self) -> str | None:
         listed = [identifier(self.tokens[i]) for i in self.source.columns]
@@ -195,7 +212,7 @@ class _Rewriting:
         padded = {"LEFT", "FULL"} & set(owner.words) or any(
             {"RIGHT", "FULL"} & set(s.words) for s in between
         )
-        if padded or owner.lateral or owner.kind == "other":
+        if padded or owner.lateral or owner.group is not None:
             return None
         return owner
 
@@ -344,6 +361,11 @@ class _Rewriting:
 
     def _span(self, start: int, end: int) -> str:
         return self.sql[self.tokens[start].start : self.tokens[end - 1].end + 1]
+
+    def _edited_span(self, start: int, end: int, edits: Sequence[tuple[int, int, str]]) -> str:
+        inside = [(a - start, b - start, t) for a, b, t in edits if start <= a and b <= end]
+        tokens = self.tokens[start:end]
+        return edited(self._span(start, end), tokens, inside, offset=tokens[0].start)
 
     def _edited(self, edits: Sequence[tuple[int, int, str]]) -> str:
         return edited(self.sql, self.tokens, edits)
