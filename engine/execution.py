@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from datafusion import DataFrame, SessionContext
 
-from blendfusion.errors import PlanError
+from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.handover import batches_of, frame_of, relation_of
 from blendfusion.parts import NOTHING, Fed
 from blendfusion.pipeline import Chunks, Counts, run
@@ -91,8 +91,15 @@ class Execution:
     def _in_order(self, source: Plan) -> Iterator[pa.RecordBatch]:
         """The rows of a source, branch after branch of a union: where a limit ends in one, the next is
         not opened, and the rows come in the same order each time."""
-        for branch in branches(source):
-            yield from streamed(self._frame(branch))
+        for number, branch in enumerate(branches(source)):
+            try:
+                batches = streamed(self._frame(branch))
+            except PlanError as problem:
+                if number == 0:
+                    raise
+                # Rows have left already: the query cannot start again on the plain path.
+                raise BlendFusionError(problem.message) from problem
+            yield from batches
 
     def source(self, stage: Stage) -> DataFrame:
         """The DataFusion plan of a stage's source. Raises PlanError if DataFusion refuses it."""
@@ -124,8 +131,13 @@ class Execution:
 
 
 def streamed(frame: DataFrame) -> Iterator[pa.RecordBatch]:
-    """The batches of a frame as they are computed."""
-    return (batch.to_pyarrow() for batch in frame.execute_stream())
+    """The batches of a frame as they are computed. Raises PlanError, before the first of them, if
+    DataFusion cannot plan it: some of its rules fail on some plans that were read back."""
+    try:
+        stream = frame.execute_stream()
+    except Exception as problem:
+        raise PlanError(f"DataFusion cannot plan what it read back: {problem}") from problem
+    return (batch.to_pyarrow() for batch in stream)
 
 
 def as_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
