@@ -14,6 +14,8 @@ ConstraintKind = Literal[
     "text", "boolean", "integer", "number", "date", "timestamp", "choice", "regex", "list"
 ]
 
+TaskForm = Literal["question", "statement", "summary"]
+
 FinishReason = Literal["complete", "decided", "length", "error"]
 
 ComparisonOperator = Literal["=", "<", "<=", ">", ">=", "between", "like"]
@@ -89,10 +91,13 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One question with its constraint: all that the requests of one call have in common."""
+    """One question with its constraint: all that the requests of one call have in common.
 
-    ingredient: str
-    """The name of the function that asks, e.g. ``llm_filter``."""
+    Functions that put the same question in the same way share its answers.
+    """
+
+    ingredient: str = field(compare=False)
+    """The name of the function that asks (first), e.g. ``llm_filter``."""
     question: str
     """The question as the user wrote it; may hold ``{}`` or ``{column}`` placeholders."""
     constraint: Constraint = field(default_factory=Constraint)
@@ -102,6 +107,8 @@ class Task:
     aggregate: bool = False
     """True: a request's values are the rows of one context, any number of them.
     False: a request's values are the columns of one row, as many as ``columns``."""
+    form: TaskForm = "question"
+    """What ``question`` is: a question, a statement to be judged, or what a summary should say."""
 
     @property
     def in_full(self) -> Task:

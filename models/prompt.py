@@ -18,10 +18,6 @@ from blendfusion.types import Example, Task
 PROMPT_VERSION = "1"
 """Goes into fingerprints: change it with any wording here or in ``shots``."""
 
-_DEFAULT_QUESTION = {
-    "llm_classify": "Which label fits best?",
-    "llm_summarize": "What is a short summary?",
-}
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
 
@@ -136,10 +132,16 @@ def reference(question: str, columns: Sequence[str]) -> str:
 
 
 def _question(task: Task) -> str:
-    asked = task.question.strip() or _DEFAULT_QUESTION.get(task.ingredient, "")
-    if task.ingredient == "llm_validate":
+    asked = task.question.strip() or _question_unsaid(task)
+    if task.form == "statement":
         asked = f"Is this statement true? {asked}"
     return " ".join(reference(asked, task.columns).split())
+
+
+def _question_unsaid(task: Task) -> str:
+    if task.form == "summary":
+        return "What is a short summary?"
+    return "Which label fits best?" if task.constraint.kind == "choice" else ""
 
 
 def _asked(question: str, options: Sequence[str]) -> str:
@@ -161,7 +163,7 @@ _INSTRUCTIONS = {
 
 
 def _instruction(task: Task, *, listed: bool) -> str:
-    if task.ingredient == "llm_summarize":
+    if task.form == "summary":
         return "Summarize the text in one or two sentences."
     kind = task.constraint.kind
     if kind == "choice" and not listed:
@@ -178,7 +180,7 @@ def _shots(
     if task.examples:
         bare = Prompt(task, "", (), asked, label)
         return tuple((bare.ask(example.values), _reply(task, example)) for example in task.examples)
-    if not built_in or task.ingredient == "llm_summarize" or task.aggregate:
+    if not built_in or task.form == "summary" or task.aggregate:
         return ()
     shots = BUILT_IN.get(task.constraint.kind, ())
     return tuple((_shown(shot, listed=listed), shot.reply) for shot in shots)

@@ -51,6 +51,7 @@ def _notes_task(call: Call) -> Task:
     return replace(
         call.task,
         ingredient="llm_summarize",
+        form="summary",
         question=f"Note in one or two sentences what bears on this: {question}",
         constraint=Constraint(),
         examples=(),

@@ -12,7 +12,7 @@ import pyarrow as pa
 from blendfusion.errors import ArgumentError, close_matches
 from blendfusion.models.constraint import holds
 from blendfusion.options import OnError
-from blendfusion.types import Constraint, Example, Task
+from blendfusion.types import Constraint, Example, Task, TaskForm
 from blendfusion.udfs.call import Call
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ class Ingredient:
     question: str = ""
     returns: Constraint | None = None
     aggregate: bool = False
+    form: TaskForm = "question"
     max_values: int | None = None
     run: Run | None = field(default=None, compare=False)
     serial: int = 0
@@ -183,6 +184,7 @@ class _Binder:
             columns=columns,
             examples=self._examples(len(values)),
             aggregate=self.ingredient.aggregate,
+            form=self.ingredient.form,
         )
         return Call(
             self.ingredient,

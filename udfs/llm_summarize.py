@@ -16,6 +16,7 @@ LLM_SUMMARIZE = Ingredient(
     question="Summarize the main points.",
     returns=Constraint("text"),
     aggregate=True,
+    form="summary",
 )
 
 

@@ -17,6 +17,7 @@ LLM_VALIDATE = Ingredient(
     leading=("claim",),
     returns=Constraint("boolean"),
     aggregate=True,
+    form="statement",
 )
 
 

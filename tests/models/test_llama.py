@@ -107,7 +107,7 @@ def test_the_log_probability_of_a_choice_is_among_the_options(model):
 
 @pytest.mark.local
 def test_free_text_that_is_cut_off_says_so(model):
-    task = Task("llm_summarize", "", Constraint(), ("text",))
+    task = Task("llm_summarize", "", Constraint(), ("text",), form="summary")
 
     (answer,) = _ask(model, task, ["The mill was built in 1887. " * 10])
 

@@ -14,7 +14,7 @@ from blendfusion.types import Constraint
 
 def hashed(call: bf.Request) -> Value:
     """An answer inside any constraint, from a digest of everything that the call says."""
-    said = repr((call.ingredient, call.question, call.values, str(call.constraint)))
+    said = repr((call.task.form, call.question, call.values, str(call.constraint)))
     number = int.from_bytes(hashlib.blake2s(said.encode(), digest_size=4).digest(), "big")
     return _within(call.constraint, number)
 
