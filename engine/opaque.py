@@ -24,6 +24,7 @@ from blendfusion.lateral import edited, quoted_name
 from blendfusion.leaves import Leaf, surviving_type
 from blendfusion.parts import Above, Part
 from blendfusion.planner.leaf import QUERIES, TABLES
+from blendfusion.planner.lost import lost
 from blendfusion.planner.plan import has_lost_types
 from blendfusion.split import split
 from blendfusion.udfs.call import calls_in, readable
@@ -84,6 +85,9 @@ def encoded(context: SessionContext, plan: LogicalPlan) -> bytes:
     """The plan as Substrait. Raises PlanError where that cannot carry it."""
     if _FUNCTION.search(plan.display_indent()):
         raise PlanError("a table function cannot be expressed in Substrait")
+    left_out = lost(plan.display_indent())
+    if left_out is not None:
+        raise PlanError(f"{left_out} cannot be expressed in Substrait")
     try:
         data = Producer.to_substrait_plan(plan, context).encode()
     except Exception as problem:  # DataFusion raises plain Exceptions here

@@ -33,23 +33,41 @@ def expressions(plan: Plan) -> tuple[Expr, ...]:
 
 
 def subplans(plan: Plan) -> Iterator[Plan]:
-    """``plan`` and every relation below it, those of subqueries too, each before its parent."""
+    """``plan`` and every relation below it, those of subqueries too, each before its parent.
+
+    One that stands in several places, as a partner of joins does, comes once.
+    """
+    return _subplans(plan, set())
+
+
+def _subplans(plan: Plan, seen: set[int]) -> Iterator[Plan]:
+    if id(plan) in seen:
+        return
+    seen.add(id(plan))
     for below in plan.inputs:
-        yield from subplans(below)
+        yield from _subplans(below, seen)
     for expr in expressions(plan):
         for part in walk(expr):
             if isinstance(part, Node):
                 for rel in part.rels:
-                    yield from subplans(rel)
+                    yield from _subplans(rel, seen)
     yield plan
 
 
 def transform(plan: Plan, change: Change) -> Plan:
     """``plan`` with ``change`` applied to every relation, inputs before parents.
 
-    Comes back as the same object if nothing changed.
+    Comes back as the same object if nothing changed. A relation that stands in several places is
+    changed once.
     """
-    return change(with_subplans(plan, partial(transform, change=change)))
+    return _transformed(plan, change, {})
+
+
+def _transformed(plan: Plan, change: Change, done: dict[int, Plan]) -> Plan:
+    if id(plan) not in done:
+        below = partial(_transformed, change=change, done=done)
+        done[id(plan)] = change(with_subplans(plan, below))
+    return done[id(plan)]
 
 
 def with_subplans(plan: Plan, change: Change) -> Plan:

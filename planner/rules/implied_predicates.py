@@ -29,8 +29,10 @@ def implied_predicates(plan: Plan) -> Plan:
     if not isinstance(plan, Block) or len(plan.where) < 2 or any(map(is_volatile, plan.where)):
         return plan
     for i, weak in enumerate(plan.where):
+        if len(_disjuncts(weak)) == 1 or not needs_model(weak):
+            continue
         others = (*plan.where[:i], *plan.where[i + 1 :])
-        if needs_model(weak) and any(_implies(strong, weak) for strong in others):
+        if any(_implies(strong, weak) for strong in others if len(_disjuncts(strong)) > 1):
             where = (*plan.where[:i], *_without_calls(weak), *plan.where[i + 1 :])
             return replace(plan, where=where)
     return plan

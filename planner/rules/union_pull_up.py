@@ -38,6 +38,10 @@ from blendfusion.planner.plan import (
 )
 from blendfusion.udfs.call import Call
 
+_MOST_OWN_COLUMNS = 32
+"""A union of many branches that ask different questions stays one: each of its rows would carry NULLs
+for all the others."""
+
 
 def union_pull_up(plan: Plan) -> Plan:
     if not isinstance(plan, Rel):
@@ -94,6 +98,8 @@ def _above(plan: Rel) -> Plan:
     select = tuple(
         _column(exprs, columns) for exprs in zip(*(b.select for b in blocks), strict=True)
     )
+    if sum(isinstance(what, _Own) for what in columns.found) > _MOST_OWN_COLUMNS:
+        return plan
     sources = columns.sources()
     union = replace(plan, inputs=sources, width=sources[0].width)
     return Block(union, where, select)
