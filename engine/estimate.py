@@ -15,7 +15,8 @@ from blendfusion.influence import influences
 from blendfusion.meter import Meter
 from blendfusion.planner.plan import Ask
 from blendfusion.planner.rules import PREDICATE_ORDER
-from blendfusion.planner.show import names_of, shown
+from blendfusion.planner.show import names_of
+from blendfusion.planner.sql_text import shown
 from blendfusion.planner.stages import Staged
 from blendfusion.progress import counted
 from blendfusion.sample import distinct_in_all

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from blendfusion.estimate import Estimate
 from blendfusion.pipeline import Counts
 from blendfusion.planner.driver import Rewrite
 from blendfusion.planner.plan import Ask, asks
-from blendfusion.planner.show import changed, limit_text, lines, names_of, shown
+from blendfusion.planner.show import changed, cut, limit_text, lines, listed, names_of
+from blendfusion.planner.sql_text import shown
 from blendfusion.planner.stages import Stage
 from blendfusion.predicates import Seen
 from blendfusion.progress import counted
@@ -27,7 +29,7 @@ def explained(
     Predicates stand in the order in which they are tried: as written, or after a run as learned, by
     rank, the share of rows dropped per token. Beside the calls stands what ``estimate`` expects;
     with ``analyze`` the rows, values, tokens and seconds of the frame's latest run. ``verbose``
-    adds what each rule did where it fired first.
+    cuts no line, and adds what each rule did where it fired first.
     """
     prepared = frame.prepared
     trace = frame.trace if analyze else None
@@ -47,7 +49,9 @@ def explained(
             out.append(f"Stage {i + 1}{' → result' if last else ''}")
             out += [
                 "  " + line
-                for line in _stage(stage, names, counts.get(stage.number), beside.at(i + 1))
+                for line in _stage(
+                    stage, names, counts.get(stage.number), beside.at(i + 1), full=verbose
+                )
             ]
             names[stage.number] = names_of(stage.block, names)
     out += beside.total()
@@ -102,7 +106,12 @@ def _rewrite(rewrite: Rewrite) -> list[str]:
 
 
 def _stage(
-    stage: Stage, names: dict[int, list[str]], counts: Counts | None, beside: _Beside
+    stage: Stage,
+    names: dict[int, list[str]],
+    counts: Counts | None,
+    beside: _Beside,
+    *,
+    full: bool,
 ) -> list[str]:
     block = stage.block
     below = names_of(block.source, names)
@@ -110,24 +119,21 @@ def _stage(
     asked: list[Ask] = []
 
     def calls(of: list[Ask]) -> list[str]:
-        new = [a for a in of if a not in asked]
+        new = [a for a in dict.fromkeys(of) if a not in asked]
         asked.extend(new)
-        return [
-            f"  ask {shown(a, below)} → {a.call.task.constraint}{beside.of(a.call.task, a)}"
-            for a in new
-        ]
+        return [f"  ask {_asked(a, below, full)}{beside.of(a.call.task, a)}" for a in new]
 
     order = counts.order if counts is not None and counts.order.seen else None
     predicates = []
     for i in order.places if order is not None else range(len(block.where)):
         term = block.where[i]
         rows = "" if order is None else f"  {_seen(order.seen[i], ranked=len(block.where) > 1)}"
-        predicates.append(f"filter {i + 1}: {shown(term, below)}{rows}")
+        predicates.append(f"filter {i + 1}: {cut(shown(term, below), full)}{rows}")
         predicates += calls(asks(term))
     computed = [e for e in block.select if asks(e)]
     selected = []
     if computed:
-        selected.append(f"compute {', '.join(shown(e, below) for e in computed)}")
+        selected.append(f"compute {listed([shown(e, below) for e in computed], full)}")
         selected += calls([a for e in computed for a in asks(e)])
     if counts is not None:
         out.append(
@@ -139,8 +145,12 @@ def _stage(
         out.append(f"{limit_text(block)} (stops early)")
     out += predicates
     out.append("from DataFusion:")
-    out += ["  " + line for line in lines(block.source, names)]
+    out += ["  " + line for line in lines(block.source, names, full=full)]
     return out
+
+
+def _asked(ask: Ask, names: Sequence[str], full: bool) -> str:
+    return f"{cut(shown(ask, names), full)} → {cut(str(ask.call.task.constraint), full)}"
 
 
 def _seen(seen: Seen, *, ranked: bool) -> str:

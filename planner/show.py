@@ -1,174 +1,151 @@
-"""Plans and expressions as text, for EXPLAIN and for golden pages."""
+"""Plans as text, a line an operator, for EXPLAIN and for golden pages."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 
-from substrait.proto import Expression as ExpressionMessage
 from substrait.proto import Rel as RelMessage
-from substrait.proto import SortField
+from substrait.proto import SetRel
 from substrait.proto import Type as TypeMessage
 
 from blendfusion.planner.leaf import QUERIES, TABLES, leaf_text
 from blendfusion.planner.plan import (
-    Ask,
+    Aggregation,
     Block,
     Expr,
     Field,
-    Node,
     Plan,
     Rel,
     Stored,
     aggregation,
-    cast_to_text,
+    conjuncts,
     fetch_bounds,
-    is_union_all,
     join_type,
     needs_model,
+    projected,
     table_names,
 )
-from blendfusion.planner.tree import subplans
-from blendfusion.udfs.call import quoted
-
-_INFIX = {
-    "and": "AND",
-    "or": "OR",
-    "equal": "=",
-    "not_equal": "<>",
-    "lt": "<",
-    "lte": "<=",
-    "gt": ">",
-    "gte": ">=",
-    "add": "+",
-    "subtract": "-",
-    "multiply": "*",
-    "divide": "/",
-    "modulus": "%",
-    "like": "LIKE",
-    "ilike": "ILIKE",
-    "is_not_distinct_from": "IS NOT DISTINCT FROM",
-    "is_distinct_from": "IS DISTINCT FROM",
-    "concat_operator": "||",
-}
-_POSTFIX = {
-    "is_null": "IS NULL",
-    "is_not_null": "IS NOT NULL",
-    "is_true": "IS TRUE",
-    "is_false": "IS FALSE",
-    "is_not_true": "IS NOT TRUE",
-    "is_not_false": "IS NOT FALSE",
-}
+from blendfusion.planner.sql_text import (
+    Text,
+    conjunct,
+    measure_text,
+    shown,
+    sort_text,
+    subqueries,
+)
+from blendfusion.planner.tree import expressions, subplans
 
 Stages = Mapping[int, Sequence[str]]
 """The column names of stored stages."""
 
 
-def shown(expr: Expr, names: Sequence[str]) -> str:
-    """``expr`` as SQL-like text over columns with ``names``; a call as the user wrote it."""
-    if isinstance(expr, Field):
-        return names[expr.index] if expr.index < len(names) else f"#{expr.index}"
-    if isinstance(expr, Ask):
-        return expr.call.written([_value(arg, names) for arg in expr.args])
-    parts = [shown(child, names) for child in expr.children]
-    if expr.name == "literal":
-        return _literal(expr)
-    if expr.name == "cast":
-        kind = ExpressionMessage.FromString(expr.template).cast.type.WhichOneof("kind")
-        return f"CAST({parts[0]} AS {kind})"
-    if expr.name in ("like", "ilike"):
-        return f"{parts[0]} {_INFIX[expr.name]} {parts[1]}"
-    if expr.name in _INFIX and len(parts) > 1:
-        return f" {_INFIX[expr.name]} ".join(
-            f"({p})" if _is_connective(c) else p for p, c in zip(parts, expr.children, strict=True)
-        )
-    if expr.name in _POSTFIX:
-        return f"{parts[0]} {_POSTFIX[expr.name]}"
-    if expr.name == "not":
-        return f"NOT {parts[0]}"
-    if expr.name == "if_then":
-        return _case(parts)
-    if expr.name == "singular_or_list":
-        return f"{parts[0]} IN ({', '.join(parts[1:])})"
-    if expr.name == "subquery":
-        return "(subquery)"
-    return f"{expr.name.removeprefix('window:')}({', '.join(parts)})"
+_LONGEST_NAME = 1000
+"""Characters: names of columns made of columns, level upon level, double with each."""
+_LINE = 120
+"""Characters of the text of an operator, outside of VERBOSE."""
+_WORTH_CUTTING = 24
+"""Characters of which an item of a list is shown cut, rather than counted only."""
 
 
-def _value(arg: Expr, names: Sequence[str]) -> str:
-    """A call's argument, without the cast to text or the list that the plan puts around it."""
-    text = shown(cast_to_text(arg) or arg, names)
-    return (
-        text.removeprefix("array_agg(").removesuffix(")") if text.startswith("array_agg(") else text
-    )
+def cut(text: str, full: bool) -> str:
+    """``text`` on one line and, unless ``full``, cut where a line ends."""
+    line = _BREAK.sub(" ", text)
+    return line if full or len(line) <= _LINE else line[: _LINE - 1].rstrip() + "…"
 
 
-def _is_connective(expr: Expr) -> bool:
-    return isinstance(expr, Node) and expr.name in ("and", "or")
+_BREAK = re.compile(r"\s*[\n\r]\s*")
 
 
-def _case(parts: Sequence[str]) -> str:
-    pairs = zip(parts[0::2], parts[1::2], strict=False)
-    text = " ".join(f"WHEN {condition} THEN {result}" for condition, result in pairs)
-    otherwise = f" ELSE {parts[-1]}" if len(parts) % 2 else ""
-    return f"CASE {text}{otherwise} END"
-
-
-def _literal(expr: Node) -> str:
-    literal = ExpressionMessage.FromString(expr.template).literal
-    kind = literal.WhichOneof("literal_type")
-    if kind is None or kind == "null":
-        return "NULL"
-    value = getattr(literal, kind)
-    if isinstance(value, str):
-        return quoted(value)
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
-    return str(value) if isinstance(value, int | float) else f"{kind} literal"
+def listed(items: Sequence[str], full: bool, separator: str = ", ") -> str:
+    """The items on one line; unless ``full``, those that fit, and how many more there are."""
+    text = separator.join(items)
+    if full or len(text) <= _LINE:
+        return cut(text, full)
+    kept: list[str] = []
+    room = _LINE
+    for place, item in enumerate(items):
+        more = len(items) - place - 1
+        left = room - (len(f"{separator}… {more} more") if more else 0)
+        if len(item) <= left:
+            kept.append(item)
+            room -= len(item) + len(separator)
+            continue
+        if left >= _WORTH_CUTTING or not kept:
+            kept.append(item[: left - 1].rstrip() + "…")
+        else:
+            more += 1
+        if more:
+            kept.append(f"… {more} more")
+        break
+    return cut(separator.join(kept), full=True)
 
 
 def names_of(plan: Plan, stages: Stages) -> list[str]:
     """A readable name for each column of a plan."""
-    if isinstance(plan, Stored):
-        known = list(stages.get(plan.stage, ()))
-        return known or [f"stage {plan.stage + 1} #{i}" for i in range(plan.width)]
-    if isinstance(plan, Block):
-        below = names_of(plan.source, stages)
-        return [shown(e, below) for e in plan.select]
-    inputs = [names_of(below, stages) for below in plan.inputs]
-    if plan.kind == "read":
-        table = _table(plan)
-        return [f"{table}.{name}" if table else name for name in _read_names(plan)]
-    if plan.kind == "project":
-        return [shown(e, inputs[0]) for e in plan.exprs]
-    if plan.kind in ("join", "cross"):
-        both = [*inputs[0], *inputs[1]]
-        kind = join_type(plan)
-        if kind in ("left_semi", "left_anti"):
-            both = inputs[0]
-        elif kind in ("right_semi", "right_anti"):
-            both = inputs[1]
-        elif kind == "left_mark":
-            both = [*inputs[0], "mark"]
-        return both
-    if plan.kind == "set":
-        return [_of_branches(names) for names in zip(*inputs, strict=True)]
-    if plan.kind == "aggregate":
-        agg = aggregation(plan)
-        keys = [shown(k, inputs[0]) for k in agg.keys]
-        sets = ["grouping set"] * (agg.n_before_measures - len(keys))
-        return keys + sets + [_measure(m.name, m.args, inputs[0]) for m in agg.measures]
-    return inputs[0] if inputs else [f"#{i}" for i in range(plan.width)]
+    return _Names(stages).of(plan)
+
+
+class _Names:
+    """The names of the columns of relations, each relation looked at once."""
+
+    def __init__(self, stages: Stages) -> None:
+        self._stages = stages
+        self._known: dict[int, tuple[Plan, list[str]]] = {}
+
+    def of(self, plan: Plan) -> list[str]:
+        # By identity, with the plan beside it so that its id stays its own.
+        if id(plan) not in self._known:
+            self._known[id(plan)] = (plan, [_short(name) for name in self._find(plan)])
+        return self._known[id(plan)][1]
+
+    def _find(self, plan: Plan) -> Sequence[str]:
+        if isinstance(plan, Stored):
+            known = self._stages.get(plan.stage, ())
+            return known or [f"stage {plan.stage + 1} #{i}" for i in range(plan.width)]
+        if isinstance(plan, Block):
+            return [shown(e, self.of(plan.source)) for e in plan.select]
+        inputs = [self.of(below) for below in plan.inputs]
+        if plan.kind == "read":
+            table = _table(plan)
+            return [f"{table}.{name}" if table else name for name in _read_names(plan)]
+        if plan.kind == "project":
+            queries = subqueries(plan.exprs)
+            return [shown(e, inputs[0], queries) for e in plan.exprs]
+        if plan.kind in ("join", "cross"):
+            return _of_join(join_type(plan), *inputs)
+        if plan.kind == "set":
+            return [_of_branches(names) for names in zip(*inputs, strict=True)]
+        if plan.kind == "aggregate":
+            agg = aggregation(plan)
+            keys = [shown(k, inputs[0]) for k in agg.keys]
+            sets = ["grouping set"] * (agg.n_before_measures - len(keys))
+            return keys + sets + [measure_text(m, inputs[0]) for m in agg.measures]
+        return inputs[0] if inputs else [f"#{i}" for i in range(plan.width)]
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else Text(name[: _LONGEST_NAME - 1] + "…", binds=0)
+
+
+def _of_join(kind: str, left: Sequence[str], right: Sequence[str]) -> Sequence[str]:
+    if kind in ("left_semi", "left_anti"):
+        return left
+    if kind in ("right_semi", "right_anti"):
+        return right
+    if kind != "left_mark":
+        return [*left, *right]
+    place = 1 + sum(name.startswith("mark") for name in left)
+    return [*left, f"mark {place}"]
 
 
 def _of_branches(names: Sequence[str]) -> str:
     """The name of a column of a union: those that it has in the branches which bring something."""
     if all(name.isdigit() for name in names) and len(set(names)) == len(names):
         return "branch"
-    return " | ".join(dict.fromkeys(n for n in names if n != "NULL")) or "NULL"
-
-
-def _measure(name: str, args: Sequence[Expr], names: Sequence[str]) -> str:
-    return f"{name}({', '.join(shown(cast_to_text(a) or a, names) for a in args)})"
+    several = list(dict.fromkeys(n for n in names if n != "NULL"))
+    return Text(" | ".join(several), binds=0) if len(several) > 1 else (*several, "NULL")[0]
 
 
 def _table(plan: Rel) -> str:
@@ -201,84 +178,132 @@ def _names_inside(kind: TypeMessage) -> int:
     return 0
 
 
-def lines(plan: Plan, stages: Stages, known: Collection[Plan] = ()) -> Iterator[str]:
-    """The plan as an indented tree, a relation a line; of those in ``known`` only the first line."""
-    if plan in known:
-        yield _line(plan, stages) + (" …" if plan.inputs else "")
-        return
-    yield _line(plan, stages)
-    for below in plan.inputs:
-        for line in lines(below, stages, known):
-            yield "  " + line
+def lines(plan: Plan, stages: Stages, *, full: bool = False) -> Iterator[str]:
+    """The plan as an indented tree, a relation a line.
+
+    Unless ``full``, long lines are cut, and projections one above the other are one.
+    """
+    return _Tree(stages, full).lines(plan)
 
 
 def changed(before: Plan, after: Plan) -> tuple[list[str], list[str]]:
     """Both plans as trees, without what lies below the relations that they have in common."""
-    common = set(subplans(before)) & set(subplans(after))
-    return list(lines(before, {}, common)), list(lines(after, {}, common))
+    tree = _Tree({}, full=True, known=set(subplans(before)) & set(subplans(after)))
+    return list(tree.lines(before)), list(tree.lines(after))
 
 
-def _line(plan: Plan, stages: Stages) -> str:
-    if isinstance(plan, Stored):
-        return f"stage {plan.stage + 1}"
-    if isinstance(plan, Block):
-        return _block(plan, names_of(plan.source, stages))
-    names = [n for below in plan.inputs for n in names_of(below, stages)]
-    if plan.kind == "read":
+class _Tree:
+    """Writes plans as trees; of those in ``known`` only the first line."""
+
+    def __init__(self, stages: Stages, full: bool, known: Collection[Plan] = ()) -> None:
+        self._names = _Names(stages)
+        self._full = full
+        self._known = known
+
+    def lines(self, plan: Plan) -> Iterator[str]:
+        if plan in self._known:
+            yield self._line(plan) + (" …" if plan.inputs else "")
+            return
+        if not self._full:
+            plan = _one_projection(plan)
+        yield self._line(plan)
+        queries = subqueries(expressions(plan))
+        for place, query in enumerate(queries, 1):
+            yield f"  subquery{f' {place}' if len(queries) > 1 else ''}:"
+            for line in chain.from_iterable(map(self.lines, query.rels)):
+                yield "    " + line
+        for line in chain.from_iterable(map(self.lines, plan.inputs)):
+            yield "  " + line
+
+    def _line(self, plan: Plan) -> str:
+        if isinstance(plan, Stored):
+            return f"stage {plan.stage + 1}"
+        if isinstance(plan, Block):
+            return self._block(plan)
+        names = [n for below in plan.inputs for n in self._names.of(below)]
+        queries = subqueries(plan.exprs)
+        texts = [shown(e, names, queries) for e in plan.exprs]
+        if plan.kind == "read":
+            return self._read(plan)
+        if plan.kind == "aggregate":
+            return self._aggregate(aggregation(plan), names)
+        if plan.kind == "fetch":
+            return _limit(*fetch_bounds(plan))
+        if plan.kind == "set":
+            op = RelMessage.FromString(plan.template).set.op
+            return str(SetRel.SetOp.Name(op)).removeprefix("SET_OP_").replace("_", " ").lower()
+        if plan.kind == "project":
+            return f"project [{self._list(texts)}]" if texts else "keep no columns"
+        if plan.kind == "filter":
+            return f"filter {self._conditions(plan.exprs, names)}"
+        if plan.kind == "cross":
+            return "cross join"
+        if plan.kind == "join":
+            kind = join_type(plan).replace("_", " ").replace("outer", "full")
+            mark = f" as {self._names.of(plan)[-1]}" if kind == "left mark" else ""
+            return f"{kind} join on {self._conditions(plan.exprs, names)}{mark}"
+        if plan.kind == "sort":
+            sorts = RelMessage.FromString(plan.template).sort.sorts
+            keys = zip(plan.exprs, sorts, strict=True)
+            by = [sort_text(expr, sort.direction, names, queries) for expr, sort in keys]
+            return f"sort by {self._list(by)}"
+        return f"{plan.kind} {self._list(texts)}".rstrip()
+
+    def _list(self, items: Sequence[str]) -> str:
+        return listed(items, self._full)
+
+    def _conditions(self, exprs: Sequence[Expr], names: Sequence[str]) -> str:
+        queries = subqueries(exprs)
+        terms = [term for expr in exprs for term in conjuncts(expr)]
+        write = conjunct if len(terms) > 1 else shown
+        return listed([write(t, names, queries) for t in terms], self._full, " AND ")
+
+    def _read(self, plan: Rel) -> str:
         opaque = leaf_text(table_names(plan), QUERIES)
         if opaque is not None:
-            return f"run as it is: {opaque}"
-        return f"scan {_table(plan) or 'values'} [{', '.join(_read_names(plan))}]"
-    if plan.kind == "aggregate":
-        agg = aggregation(plan)
-        measures = ", ".join(_measure(m.name, m.args, names) for m in agg.measures)
-        keys = ", ".join(shown(k, names) for k in agg.keys)
-        return f"aggregate [{measures}]" + (f" by [{keys}]" if keys else "")
-    if plan.kind == "fetch":
-        offset, count = fetch_bounds(plan)
-        return _limit(offset, count)
-    if is_union_all(plan):
-        return "union all"
-    if plan.kind == "project":
-        return f"project [{', '.join(shown(e, names) for e in plan.exprs)}]"
-    if plan.kind == "join":
-        on = ", ".join(shown(e, names) for e in plan.exprs)
-        return f"{join_type(plan).replace('_', ' ')} join on {on}"
-    if plan.kind == "sort":
-        pairs = zip(plan.exprs, _directions(plan), strict=True)
-        return f"sort by {', '.join(shown(e, names) + way for e, way in pairs)}"
-    text = ", ".join(shown(e, names) for e in plan.exprs)
-    return f"{plan.kind} {text}".rstrip()
+            return cut(f"run as it is: {opaque}", self._full)
+        columns = _read_names(plan)
+        table = _table(plan) or "values"
+        return f"scan {table} [{self._list(columns)}]" if columns else f"scan {table}, no columns"
+
+    def _aggregate(self, agg: Aggregation, names: Sequence[str]) -> str:
+        keys = [shown(k, names) for k in agg.keys]
+        groupings = RelMessage.FromString(agg.template).aggregate.groupings
+        by = f" by [{self._list(keys)}]" if keys else ""
+        if len(groupings) > 1:
+            sets = [f"({', '.join(keys[i] for i in g.expression_references)})" for g in groupings]
+            by = f" by each of [{self._list(sets)}]"
+        elif not agg.measures and keys:
+            return f"distinct [{self._list(keys)}]"
+        return f"aggregate [{self._list([measure_text(m, names) for m in agg.measures])}]{by}"
+
+    def _block(self, block: Block) -> str:
+        names = self._names.of(block.source)
+        parts = ["block"]
+        computed = [shown(e, names) for e in block.select if needs_model(e)]
+        if computed:
+            parts.append(f"compute {self._list(computed)}")
+        if block.where:
+            parts.append(f"filter {self._conditions(block.where, names)}")
+        if block.limited:
+            parts.append(limit_text(block))
+        return " ".join(parts)
 
 
-def _block(block: Block, names: Sequence[str]) -> str:
-    parts = ["block"]
-    computed = [e for e in block.select if needs_model(e)]
-    if computed:
-        parts.append(f"compute {', '.join(shown(e, names) for e in computed)}")
-    if block.where:
-        parts.append(f"filter {' AND '.join(shown(e, names) for e in block.where)}")
-    if block.limited:
-        parts.append(limit_text(block))
-    return " ".join(parts)
+def _one_projection(plan: Plan) -> Plan:
+    """``plan`` with the projection that it only chooses columns of, if there is one, in its place."""
+    while isinstance(plan, Rel) and plan.kind == "project":
+        below = plan.inputs[0]
+        chosen = [e.index for e in plan.exprs if isinstance(e, Field)]
+        if len(chosen) < plan.width or not isinstance(below, Rel) or below.kind != "project":
+            break
+        plan = projected(below.inputs[0], tuple(below.exprs[i] for i in chosen))
+    return plan
 
 
 def _limit(offset: int, count: int | None) -> str:
     text = "" if count is None else f"limit {count}"
     return f"{text} offset {offset}".strip() if offset else text
-
-
-_DIRECTIONS = {
-    "SORT_DIRECTION_ASC_NULLS_FIRST": " NULLS FIRST",
-    "SORT_DIRECTION_ASC_NULLS_LAST": "",
-    "SORT_DIRECTION_DESC_NULLS_FIRST": " DESC NULLS FIRST",
-    "SORT_DIRECTION_DESC_NULLS_LAST": " DESC NULLS LAST",
-}
-
-
-def _directions(plan: Rel) -> list[str]:
-    sorts = RelMessage.FromString(plan.template).sort.sorts
-    return [_DIRECTIONS.get(SortField.SortDirection.Name(s.direction), "") for s in sorts]
 
 
 def limit_text(block: Block) -> str:
