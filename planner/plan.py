@@ -310,15 +310,17 @@ def text_null() -> Node:
     return Node("literal", _bytes(message))
 
 
-def case(branches: Sequence[tuple[Expr, Expr]], otherwise: Expr) -> Node:
-    """CASE WHEN condition THEN result … ELSE otherwise END."""
+def case(branches: Sequence[tuple[Expr, Expr]], otherwise: Expr | None) -> Node:
+    """CASE WHEN condition THEN result … ELSE otherwise END; NULL for no ``otherwise``."""
     message = ExpressionMessage()
     for _ in branches:
         pair = message.if_then.ifs.add()
         getattr(pair, "if").SetInParent()
         pair.then.SetInParent()
-    getattr(message.if_then, "else").SetInParent()
-    children = (*(e for pair in branches for e in pair), otherwise)
+    children = tuple(e for pair in branches for e in pair)
+    if otherwise is not None:
+        getattr(message.if_then, "else").SetInParent()
+        children = (*children, otherwise)
     return Node("if_then", _bytes(message), children)
 
 

@@ -18,6 +18,7 @@ from blendfusion.planner.rules.cross_joins import cross_joins
 from blendfusion.planner.rules.dear_joins_last import dear_joins_last
 from blendfusion.planner.rules.early_stop import early_stop
 from blendfusion.planner.rules.gated_arguments import gated_arguments
+from blendfusion.planner.rules.gated_conditions import gated_conditions
 from blendfusion.planner.rules.implied_predicates import implied_predicates
 from blendfusion.planner.rules.late_projection import late_projection
 from blendfusion.planner.rules.merge_blocks import merge_blocks
@@ -55,6 +56,7 @@ RULES: tuple[Rule, ...] = (
     # Last: when no limit comes down any more, and it is clear which blocks could not move up.
     Rule("cross_joins", cross_joins, last=True),
     Rule("semi_join_reduction", semi_join_reduction, last=True),
+    Rule("gated_conditions", gated_conditions, last=True),  # for rows that must stay
 )
 
 PREDICATE_ORDER = "predicate_order"

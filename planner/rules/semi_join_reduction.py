@@ -68,14 +68,14 @@ def semi_join_reduction(plan: Plan) -> Plan:
         new_left = _reduced(left, [t for t in terms if _reads_of(t, left.width) <= readable], bare)
     if kind in _DROPS_RIGHT:
         # The left side as it is: it runs anyway, and what it drops has no partner either.
-        turned = [_turned(t, left.width, right.width) for t in terms]
-        new_right = _reduced(right, turned, new_left)
+        around = [turned(t, left.width, right.width) for t in terms]
+        new_right = _reduced(right, around, new_left)
     if new_left is left and new_right is right:
         return plan
     return replace(plan, inputs=(new_left, new_right))
 
 
-def _turned(term: Expr, n_left: int, n_right: int) -> Expr:
+def turned(term: Expr, n_left: int, n_right: int) -> Expr:
     """The term with the columns of the right side before those of the left."""
 
     def place(part: Expr) -> Expr | None:
@@ -95,8 +95,8 @@ def _reduced(side: Plan, terms: Sequence[Expr], other: Plan) -> Plan:
     """``side`` with fewer rows below its blocks; the terms read its columns, then the other's."""
     if not any(isinstance(p, Block) and _asks(p) for p in _line(side)):
         return side
-    partner = _steady(other)
-    if partner is None or len(_relations(partner)) > _MOST_RELATIONS:
+    partner = _small(_steady(other))
+    if partner is None:
         return side
     return _pushed(side, [t for t in terms if not is_volatile(t)], partner) or side
 
@@ -127,7 +127,7 @@ def _pushed(plan: Plan, terms: Sequence[Expr], partner: Plan) -> Plan | None:
     if plan.kind == "project":
         if any(map(has_window, plan.exprs)):
             return None
-        inner = _inlined(terms, plan.exprs, plan.width, plan.inputs[0].width)
+        inner = inlined(terms, plan.exprs, plan.width, plan.inputs[0].width)
     elif plan.kind in ("filter", "sort"):
         inner = list(terms)
     elif plan.kind == "fetch":
@@ -138,7 +138,7 @@ def _pushed(plan: Plan, terms: Sequence[Expr], partner: Plan) -> Plan | None:
             return None  # several grouping sets: a row belongs to several groups
         by_key = [t for t in terms if _reads(t, plan.width) <= set(range(len(agg.keys)))]
         keys = (*agg.keys, *(boolean_literal(True) for _ in range(plan.width - len(agg.keys))))
-        inner = _inlined(by_key, keys, plan.width, plan.inputs[0].width)
+        inner = inlined(by_key, keys, plan.width, plan.inputs[0].width)
     else:
         return None
     below = _pushed(plan.inputs[0], inner, partner)
@@ -151,7 +151,7 @@ def _below_block(block: Block, terms: Sequence[Expr], partner: Plan) -> Block | 
     if any(map(is_volatile, (*block.where, *block.select))):
         return None
     kept = () if block.limited else terms  # below a limit, all of the rows or none
-    inner = _inlined(kept, block.select, block.width, block.source.width)
+    inner = inlined(kept, block.select, block.width, block.source.width)
     source = _pushed(block.source, inner, partner)
     if source is None and _asks(block):
         source = _kept(block.source, inner, partner)
@@ -160,7 +160,7 @@ def _below_block(block: Block, terms: Sequence[Expr], partner: Plan) -> Block | 
     return replace(block, source=source)
 
 
-def _inlined(terms: Sequence[Expr], columns: Sequence[Expr], width: int, below: int) -> list[Expr]:
+def inlined(terms: Sequence[Expr], columns: Sequence[Expr], width: int, below: int) -> list[Expr]:
     """The terms over a relation as terms over its input, those that a model must decide left out."""
     place = (*columns, *(Field(below + i) for i in range(max(map(_most, terms), default=0) + 1)))
     moved = (inline(t, place) for t in terms)
@@ -177,19 +177,24 @@ def _reads(term: Expr, width: int) -> set[int]:
 
 def _kept(source: Plan, terms: Sequence[Expr], partner: Plan) -> Plan:
     """The rows of ``source`` with a partner; ``source`` itself if it holds no others already."""
+    kept = with_partner(source, terms, partner, "left_semi")
+    return source if _is_kept(source, kept) else kept
+
+
+def with_partner(source: Plan, terms: Sequence[Expr], partner: Plan, kind: str) -> Rel:
+    """The semi or mark join of ``source`` with the columns of ``partner`` that the terms read; with any
+    row of it, if they read none."""
     terms = tuple(dict.fromkeys(terms))
     used = sorted({i for t in terms for i in fields(t) if i >= source.width})
-    if used:
-        place = {i: Field(source.width + n) for n, i in enumerate(used)}
-        terms = tuple(
-            substitute(t, lambda p: place.get(p.index) if isinstance(p, Field) else None)
-            for t in terms
-        )
-        columns = projected(partner, tuple(Field(i - source.width) for i in used))
-    else:
-        columns = limited(projected(partner, (boolean_literal(True),)), 0, 1)
-    kept = joined(source, columns, terms, "left_semi")
-    return source if _is_kept(source, kept) else kept
+    if not used:
+        row = limited(projected(partner, (boolean_literal(True),)), 0, 1)
+        return joined(source, row, terms, kind)
+    place = {i: Field(source.width + n) for n, i in enumerate(used)}
+    moved = tuple(
+        substitute(t, lambda p: place.get(p.index) if isinstance(p, Field) else None) for t in terms
+    )
+    columns = projected(partner, tuple(Field(i - source.width) for i in used))
+    return joined(source, columns, moved, kind)
 
 
 def _is_kept(source: Plan, kept: Rel) -> bool:
@@ -207,6 +212,16 @@ def _tables(plan: Plan) -> set[tuple[str, ...]]:
 
 
 # --- the partner ---------------------------------------------------------------------------------
+
+
+def partner_of(other: Plan) -> Plan | None:
+    """A plan with the rows of ``other``, or more, that asks nothing; None if there is none to be had."""
+    bare = _stripped(other)
+    return None if asks_anything(bare) else _small(_steady(bare))
+
+
+def _small(plan: Plan | None) -> Plan | None:
+    return None if plan is None or len(_relations(plan)) > _MOST_RELATIONS else plan
 
 
 def _stripped(plan: Plan) -> Plan:
