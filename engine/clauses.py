@@ -6,7 +6,7 @@ it is. All positions are those of tokens; an end is one past the last.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot.tokenizer_core import Token, TokenType
@@ -145,6 +145,43 @@ def word(token: Token) -> str:
 def identifier(token: Token) -> str:
     """The name that an identifier means: DataFusion lowers those without quotes."""
     return token.text if token.token_type in _QUOTED else token.text.lower()
+
+
+def name_of(source: Source, tokens: Sequence[Token]) -> str | None:
+    """The name by which the columns of a relation are qualified; None if there is none."""
+    if source.alias is not None:
+        return identifier(tokens[source.alias])
+    return identifier(tokens[source.end - 1]) if source.kind == "table" else None
+
+
+def reads_bare(
+    tokens: Sequence[Token], whole: Query | Select, select: Select, names: Collection[str]
+) -> bool:
+    """True if one of ``names`` may be read in ``whole`` without its relation: ``*`` as an item of
+    ``select``, a column anywhere but in its relations and their joins' USING."""
+    if "*" in names:
+        depth = 0
+        for at in range(*select.items):
+            depth += nesting(tokens[at])
+            dotted = tokens[at - 1].token_type == TokenType.DOT
+            if depth == 0 and tokens[at].token_type == TokenType.STAR and not dotted:
+                return True
+    skipped: set[int] = set()
+    for source in select.sources:
+        skipped.update(range(source.start, source.stop))
+        if source.on is not None and word(tokens[source.on[0]]) == "USING":
+            skipped.update(range(*source.on))
+    for at in range(whole.start, whole.end):
+        around = (tokens[at - 1], tokens[at + 1]) if 0 < at < len(tokens) - 1 else (tokens[at - 1],)
+        if (
+            at not in skipped
+            and identifier(tokens[at]) in names
+            and tokens[at].token_type not in (TokenType.STRING, TokenType.STAR)
+            and not any(t.token_type == TokenType.DOT for t in around)
+            and word(tokens[at - 1]) != "AS"
+        ):
+            return True
+    return False
 
 
 def queries(tokens: Sequence[Token]) -> list[Query]:

@@ -18,7 +18,17 @@ from datafusion.plan import LogicalPlan
 from datafusion.substrait import Producer
 
 from blendfusion.callsites import tokenize
-from blendfusion.clauses import Query, Scope, Select, Source, identifier, queries
+from blendfusion.clauses import (
+    Query,
+    Scope,
+    Select,
+    Source,
+    identifier,
+    name_of,
+    queries,
+    reads_bare,
+    word,
+)
 from blendfusion.errors import PlanError
 from blendfusion.lateral import edited, quoted_name
 from blendfusion.leaves import Leaf, surviving_type
@@ -369,6 +379,7 @@ class _Cuts:
                 if isinstance(branch, Query):
                     self.query(branch, scope)
                 else:
+                    self._using(branch, query if alone else branch, scope)
                     self._select(branch, scope)
                 if not alone:
                     self._settle_span(branch, scope)
@@ -380,6 +391,38 @@ class _Cuts:
             self._source(source, scope)
         for inner in select.inner:
             self._subquery(inner, scope)
+
+    def _using(self, select: Select, whole: Query | Select, scope: Scope) -> None:
+        """Write outer joins with USING, which Substrait does not carry, with ON: where no column of
+        theirs is read by its name alone, nor by a star."""
+        for at, source in enumerate(select.sources):
+            if source.on is None or not {"LEFT", "RIGHT", "FULL"} & set(source.words):
+                continue
+            tokens = self._tokens
+            names = [identifier(t) for t in tokens[source.on[0] + 2 : source.on[1] - 1 : 2]]
+            right = name_of(source, tokens)
+            if word(tokens[source.on[0]]) != "USING" or right is None:
+                continue
+            pairs = [self._having(n, select.sources[:at], scope) for n in names]
+            if None in pairs or reads_bare(tokens, whole, select, {*names, "*"}):
+                continue
+            terms = (
+                f"{quoted_name(left or '')}.{quoted_name(n)} = {quoted_name(right)}.{quoted_name(n)}"
+                for left, n in zip(pairs, names, strict=True)
+            )
+            self.edits.append((*source.on, f"ON {' AND '.join(terms)}"))
+
+    def _having(self, column: str, sources: Sequence[Source], scope: Scope) -> str | None:
+        """The name of the one relation among ``sources`` with this column; None if there is none."""
+        found = []
+        for source in sources:
+            sql = f"{self._with(scope)}SELECT * FROM {self._span(source.start, source.stop)}"
+            frame = self._cutting.examine(self._made, sql)[1]
+            if frame is None:
+                return None
+            if column in frame.schema().names:
+                found.append(name_of(source, self._tokens))
+        return found[0] if len(found) == 1 else None
 
     def _subquery(self, query: Query, scope: Scope) -> None:
         if not self._cut_span(query, scope, "SELECT * FROM {}"):

@@ -126,6 +126,10 @@ _UNSUPPORTED = (
         r"Unsupported plan type: RecursiveQuery",
         "a recursive query cannot be expressed in Substrait",
     ),
+    (
+        r"join constraint: `using`",
+        "an outer join with USING, of which * or a column without its table is read",
+    ),
     (r"FixedSizeList", "a vector column cannot be expressed in Substrait"),
     (r"Unsupported plan type: (\w+)", r"a plan node of type \1 cannot be expressed in Substrait"),
     (r"OuterReferenceColumn", "a correlated subquery that DataFusion keeps as it is"),

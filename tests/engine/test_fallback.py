@@ -40,6 +40,11 @@ FALLBACKS = {
         "a recursive query cannot be expressed in Substrait",
         [(1,), (2,)],
     ),
+    "a column of two tables": (
+        "SELECT x FROM t LEFT JOIN u USING (x) WHERE llm_filter('holds a', t.x)",
+        "an outer join with USING, of which * or a column without its table is read",
+        [("a",)],
+    ),
     "a result that says the type of a vector": (
         "SELECT arrow_typeof(v) FROM t WHERE llm_filter('holds a', x)",
         "a vector column cannot be expressed in Substrait",
