@@ -23,8 +23,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write what came out into the golden pages"
     )
+    parser.addoption(
+        "--cases", type=int, default=2400, help="how many random queries are planned and compared"
+    )
 
 
 @pytest.fixture
 def update_golden(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update-golden"))
+
+
+@pytest.fixture
+def cases(request: pytest.FixtureRequest) -> int:
+    """How many random queries to run, all tests together."""
+    return int(request.config.getoption("--cases"))
