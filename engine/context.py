@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from sqlglot import exp, parse_one
@@ -41,9 +41,12 @@ def contexts(skeleton: str, names: Iterable[str]) -> dict[str, Context]:
     """
     found = dict.fromkeys(names, Context())
     for tree in _parse(skeleton):
+        columns: dict[str, list[exp.Expr]] = {}
+        for column in tree.find_all(exp.Column):
+            columns.setdefault(column.name.lower(), []).append(column)
         for node in tree.find_all(exp.Anonymous):
             if node.name in found:
-                said = [_said(place) for place in (node, *_references(node, tree))]
+                said = [_said(place) for place in (node, *_references(node, columns))]
                 constraint = combined([s for s in said if s is not None])
                 beside_columns = constraint is None and _is_compared(node)
                 found[node.name] = Context(constraint, compared(node), beside_columns)
@@ -89,12 +92,12 @@ def combined(said: Iterable[Constraint]) -> Constraint | None:
     return next(iter(kinds.values()))[0] if len(kinds) == 1 else None
 
 
-def _references(node: exp.Expr, tree: exp.Expr) -> list[exp.Expr]:
-    """Columns elsewhere in the query that carry the alias of this call."""
+def _references(node: exp.Expr, columns: Mapping[str, list[exp.Expr]]) -> list[exp.Expr]:
+    """Columns elsewhere in the query that carry the alias of this call; ``columns`` are by name."""
     alias = node.parent
     if not isinstance(alias, exp.Alias) or not isinstance(alias.parent, exp.Select):
         return []
-    return [c for c in tree.find_all(exp.Column) if c.name.lower() == alias.alias.lower()]
+    return columns.get(alias.alias.lower(), [])
 
 
 def _said(node: exp.Expr) -> Constraint | None:
