@@ -19,7 +19,8 @@ from blendfusion.estimate import Estimate, estimated
 from blendfusion.execution import Execution, as_schema
 from blendfusion.explain import explained
 from blendfusion.leaves import Leaf
-from blendfusion.opaque import Origin, Verb, encoded, twin
+from blendfusion.opaque import encoded, twin
+from blendfusion.origin import Origin, Verb
 from blendfusion.parts import NOTHING, Fed, chained
 from blendfusion.pipeline import Counts
 from blendfusion.planner.driver import Rewrite, reason, rewrite

@@ -8,72 +8,35 @@ brings them in. What is left is an ordinary plan with calls, and rules work on i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from datafusion import DataFrame, SessionContext, SQLOptions
+from datafusion import DataFrame, SessionContext
 from datafusion.plan import LogicalPlan
 from datafusion.substrait import Producer
 
 from blendfusion.callsites import tokenize
-from blendfusion.clauses import (
-    Query,
-    Scope,
-    Select,
-    Source,
-    identifier,
-    name_of,
-    queries,
-    reads_bare,
-    word,
-)
+from blendfusion.clauses import Scope, queries
+from blendfusion.cuts import Cuts, State, squeezed
 from blendfusion.errors import PlanError
 from blendfusion.lateral import edited, quoted_name
 from blendfusion.leaves import Leaf, surviving_type
+from blendfusion.origin import Text, Verb
 from blendfusion.parts import Above, Part
 from blendfusion.planner.leaf import QUERIES, TABLES
 from blendfusion.planner.lost import lost
 from blendfusion.planner.plan import has_lost_types
 from blendfusion.split import split
-from blendfusion.udfs.call import calls_in, readable
+from blendfusion.udfs.call import calls_in
 
 if TYPE_CHECKING:
-    from sqlglot.tokenizer_core import Token
-
     from blendfusion.frame import Frame
     from blendfusion.session import Session
 
 _FUNCTION = re.compile(r"TableScan: [^ ]*\(\)")
 """A table function: Substrait would name it as a table, which nobody knows."""
 _SLOT = "__blendfusion_part_{}"
-_LONGEST = 100
-"""Characters of a leaf's text."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verb:
-    """A frame made from another by a method of DataFrame."""
-
-    method: Callable[..., DataFrame]
-    below: Frame
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A frame made from SQL, in which calls are functions."""
-
-    sql: str
-    options: SQLOptions | None
-    parameters: Mapping[str, Any] | None
-    named: Mapping[str, Any]
-
-
-Origin = Verb | Text | None
-"""How a frame was made; None: it reads a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +73,7 @@ def encoded(context: SessionContext, plan: LogicalPlan) -> bytes:
 def twin(frame: Frame, *, parts: bool) -> Twin:
     """The frame over opaque leaves, also such over ``parts``. Raises PlanError if there is none that
     does the same."""
-    cutting = _Cutting(frame.session, type(frame), parts=parts)
+    cutting = Cutting(frame.session, type(frame), parts=parts)
     try:
         made = cutting.frame(frame)
     except PlanError:
@@ -138,13 +101,7 @@ def _check(frame: Frame, made: DataFrame, leaves: Sequence[Leaf]) -> None:
             raise PlanError("arrow_typeof over a type that Substrait cannot express")
 
 
-class _State(Enum):
-    FINE = "Substrait carries it"
-    CUT = "it does not, and nothing in it asks"
-    INSIDE = "it does not, and something in it asks, or it does not stand alone"
-
-
-class _Cutting:
+class Cutting:
     """The cutting of one frame. ``leaves`` are those that were made."""
 
     def __init__(self, session: Session, frames: type[Frame], *, parts: bool) -> None:
@@ -153,7 +110,7 @@ class _Cutting:
         self._frames = frames
         self.leaves: list[Leaf] = []
         self.above: list[Above] = []
-        self._known: dict[str, tuple[_State, DataFrame | None]] = {}
+        self._known: dict[str, tuple[State, DataFrame | None]] = {}
         self._leaves: dict[tuple[str, str], Leaf] = {}
         self._twins: dict[int, DataFrame] = {}
 
@@ -165,19 +122,19 @@ class _Cutting:
         return self._twins[id(frame)]
 
     def _frame(self, frame: Frame) -> DataFrame:
-        if self._state(frame) is _State.FINE:
+        if self._state(frame) is State.FINE:
             return DataFrame(frame.df)
         origin = frame.origin
         if isinstance(origin, Verb):
             made = self._verb(origin)
-            if self._state(made) is _State.FINE:
+            if self._state(made) is State.FINE:
                 return made
             return self._framed(frame, QUERIES, _said(origin))
         if isinstance(origin, Text):
             made = self._text(origin)
-            if self._state(made) is _State.FINE:
+            if self._state(made) is State.FINE:
                 return made
-            return self._framed(frame, QUERIES, _squeezed(origin.sql))
+            return self._framed(frame, QUERIES, squeezed(origin.sql))
         return self._framed(frame, TABLES, _qualifier(frame) or "frame")
 
     def _verb(self, verb: Verb) -> DataFrame:
@@ -207,13 +164,13 @@ class _Cutting:
         self.leaves.append(leaf)
         return leaf
 
-    def _state(self, frame: DataFrame) -> _State:
+    def _state(self, frame: DataFrame) -> State:
         plan = DataFrame.optimized_logical_plan(frame)
         try:
             encoded(self._session, plan)
         except PlanError:
-            return _State.INSIDE if calls_in(plan.display_indent()) else _State.CUT
-        return _State.FINE
+            return State.INSIDE if calls_in(plan.display_indent()) else State.CUT
+        return State.FINE
 
     # --- parts -----------------------------------------------------------------------------------
 
@@ -283,7 +240,7 @@ class _Cutting:
         for part in parts:
             ran += len(part.staged.stages)
             numbers.append(f"stage {ran}")
-        leaf = self._leaf(frame, QUERIES, _squeezed(said(numbers)))
+        leaf = self._leaf(frame, QUERIES, squeezed(said(numbers)))
         self.leaves += [part.leaf for part in parts]
         self.leaves += [known for part in parts for known in part.leaves]
         self.above.append(Above(leaf, parts, plan))
@@ -310,7 +267,7 @@ class _Cutting:
         found = queries(tokens)
         if len(found) != 1 or found[0].start != 0:
             raise PlanError("a statement that is no query, or one that is not understood")
-        cuts = _Cuts(self, made, tokens)
+        cuts = Cuts(self, made, tokens)
         cuts.query(found[0], Scope())
         return edited(made.sql, tokens, cuts.edits)
 
@@ -331,14 +288,14 @@ class _Cutting:
         parameters = None if made.parameters is None else dict(made.parameters)
         return SessionContext.sql(self._session, sql, made.options, parameters, **made.named)
 
-    def examine(self, made: Text, sql: str) -> tuple[_State, DataFrame | None]:
+    def examine(self, made: Text, sql: str) -> tuple[State, DataFrame | None]:
         """What ``sql`` is, standing alone."""
         if sql not in self._known:
             try:
                 frame = self.plan(made, sql)
                 self._known[sql] = self._state(frame), frame
             except Exception:  # not a query of its own: it reads what is around it
-                self._known[sql] = _State.INSIDE, None
+                self._known[sql] = State.INSIDE, None
         return self._known[sql]
 
     def leaf_of(self, sql: str, frame: DataFrame, schema: str, text: str) -> Leaf:
@@ -347,190 +304,6 @@ class _Cutting:
         if key not in self._leaves:
             self._leaves[key] = self._leaf(frame, schema, text)
         return self._leaves[key]
-
-
-class _Cuts:
-    """Cuts out of one text. ``edits`` put the names of leaves in the place of what they stand for."""
-
-    def __init__(self, cutting: _Cutting, made: Text, tokens: Sequence[Token]) -> None:
-        self._cutting = cutting
-        self._made = made
-        self._tokens = tokens
-        self.edits: list[tuple[int, int, str]] = []
-
-    def query(self, query: Query, scope: Scope) -> None:
-        for common in query.common:
-            outer = scope
-            scope = scope.and_then(common, recursive=query.recursive)
-            body = common.query
-            name = self._span(common.name, common.name + 1)
-            whole = f"{self._with(scope)}SELECT * FROM {name}"
-            text = _squeezed(
-                f"WITH {'RECURSIVE ' * query.recursive}{self._span(common.name, common.end)}"
-            )
-            span = body.start, body.end
-            if not self._cut(whole, text, span, "SELECT * FROM {}"):
-                self.query(body, outer)
-                now = f"{self._with_edited(scope)}SELECT * FROM {name}"
-                self._settle(whole, now, span, "SELECT * FROM {}")
-        for branch in query.branches:
-            alone = len(query.branches) == 1 and isinstance(branch, Select)
-            if alone or not self._cut_span(branch, scope, "SELECT * FROM {}"):
-                if isinstance(branch, Query):
-                    self.query(branch, scope)
-                else:
-                    self._using(branch, query if alone else branch, scope)
-                    self._select(branch, scope)
-                if not alone:
-                    self._settle_span(branch, scope)
-        for inner in query.inner:
-            self._subquery(inner, scope)
-
-    def _select(self, select: Select, scope: Scope) -> None:
-        for source in select.sources:
-            self._source(source, scope)
-        for inner in select.inner:
-            self._subquery(inner, scope)
-
-    def _using(self, select: Select, whole: Query | Select, scope: Scope) -> None:
-        """Write outer joins with USING, which Substrait does not carry, with ON: where no column of
-        theirs is read by its name alone, nor by a star."""
-        for at, source in enumerate(select.sources):
-            if source.on is None or not {"LEFT", "RIGHT", "FULL"} & set(source.words):
-                continue
-            tokens = self._tokens
-            names = [identifier(t) for t in tokens[source.on[0] + 2 : source.on[1] - 1 : 2]]
-            right = name_of(source, tokens)
-            if word(tokens[source.on[0]]) != "USING" or right is None:
-                continue
-            pairs = [self._having(n, select.sources[:at], scope) for n in names]
-            if None in pairs or reads_bare(tokens, whole, select, {*names, "*"}):
-                continue
-            terms = (
-                f"{quoted_name(left or '')}.{quoted_name(n)} = {quoted_name(right)}.{quoted_name(n)}"
-                for left, n in zip(pairs, names, strict=True)
-            )
-            self.edits.append((*source.on, f"ON {' AND '.join(terms)}"))
-
-    def _having(self, column: str, sources: Sequence[Source], scope: Scope) -> str | None:
-        """The name of the one relation among ``sources`` with this column; None if there is none."""
-        found = []
-        for source in sources:
-            sql = f"{self._with(scope)}SELECT * FROM {self._span(source.start, source.stop)}"
-            frame = self._cutting.examine(self._made, sql)[1]
-            if frame is None:
-                return None
-            if column in frame.schema().names:
-                found.append(name_of(source, self._tokens))
-        return found[0] if len(found) == 1 else None
-
-    def _subquery(self, query: Query, scope: Scope) -> None:
-        if not self._cut_span(query, scope, "SELECT * FROM {}"):
-            self.query(query, scope)
-            self._settle_span(query, scope)
-
-    def _source(self, source: Source, scope: Scope) -> None:
-        span = source.start, source.end
-        text = self._span(*span)
-        if source.query is not None:
-            if source.lateral:
-                self.query(source.query, scope)
-            elif not self._cut_span(source.query, scope, "{}", span):
-                self.query(source.query, scope)
-                self._settle_span(source.query, scope, "{}", span)
-            return
-        if source.group is not None:
-            self._select(source.group, scope)
-        if source.kind == "other":
-            return
-        if source.kind == "function":
-            self._cut(f"{self._with(scope)}SELECT * FROM {text}", _squeezed(text), span, "{}")
-            return
-        if source.end == source.start + 1 and self._is_common(source.start, scope):
-            return
-        name = identifier(self._tokens[source.end - 1])
-        alias = "" if source.alias is not None else f" AS {quoted_name(name)}"
-        if not self._cut(f"SELECT * FROM {text}", name, span, "{}" + alias, schema=TABLES):
-            view = self._cutting.view(text, name)
-            if view is not None:
-                self.edits.append((*span, f"({view}){alias}"))
-
-    def _is_common(self, at: int, scope: Scope) -> bool:
-        name = identifier(self._tokens[at])
-        return any(identifier(self._tokens[c.name]) == name for c in scope.common)
-
-    def _cut_span(
-        self,
-        part: Query | Select,
-        scope: Scope,
-        written: str,
-        span: tuple[int, int] | None = None,
-    ) -> bool:
-        text = self._span(part.start, part.end)
-        whole = span or (part.start, part.end)
-        return self._cut(self._with(scope) + text, _squeezed(text), whole, written)
-
-    def _cut(
-        self, sql: str, text: str, span: tuple[int, int], written: str, schema: str = QUERIES
-    ) -> bool:
-        """Settle the part that is ``sql`` by itself; False if there is still something in it to do.
-
-        ``written`` is what stands in its place, around the name of the leaf.
-        """
-        state, frame = self._cutting.examine(self._made, sql)
-        if state is not _State.CUT or frame is None:
-            return state is _State.FINE
-        try:
-            leaf = self._cutting.leaf_of(sql, frame, schema, text)
-        except PlanError:
-            return False
-        self.edits.append((*span, written.replace("{}", leaf.sql, 1)))
-        return True
-
-    def _settle_span(
-        self,
-        part: Query | Select,
-        scope: Scope,
-        written: str = "SELECT * FROM {}",
-        span: tuple[int, int] | None = None,
-    ) -> None:
-        inside = part.start, part.end
-        whole = self._with(scope) + self._span(*inside)
-        now = self._with_edited(scope) + self._edited(*inside)
-        self._settle(whole, now, span or inside, written)
-
-    def _settle(self, sql: str, now: str, span: tuple[int, int], written: str) -> None:
-        """Where a part of the text, ``now`` with what is cut out, still is nothing that Substrait
-        carries: make a leaf of it above parts that have its calls, if it has that form."""
-        state, frame = self._cutting.examine(self._made, now)
-        if state is not _State.INSIDE or frame is None:
-            return
-        try:
-            leaf = self._cutting.above_parts(self._made, sql)
-        except PlanError:
-            return
-        self.edits = [e for e in self.edits if not (span[0] <= e[0] and e[1] <= span[1])]
-        self.edits.append((*span, written.replace("{}", leaf.sql, 1)))
-
-    def _with(self, scope: Scope) -> str:
-        return scope.text(self._made.sql, self._tokens)
-
-    def _with_edited(self, scope: Scope) -> str:
-        if not scope.common:
-            return ""
-        listed = ", ".join(self._edited(common.name, common.end) for common in scope.common)
-        return f"WITH {'RECURSIVE ' * scope.recursive}{listed} "
-
-    def _edited(self, start: int, end: int) -> str:
-        """A part of the text with what is cut out of it so far."""
-        inside = [(a - start, b - start, t) for a, b, t in self.edits if start <= a and b <= end]
-        first = self._tokens[start].start
-        tokens = self._tokens[start:end]
-        return edited(self._span(start, end), tokens, inside, offset=first)
-
-    def _span(self, start: int, end: int) -> str:
-        tokens = self._tokens
-        return self._made.sql[tokens[start].start : tokens[end - 1].end + 1]
 
 
 def _calls(frame: DataFrame) -> bool:
@@ -572,10 +345,4 @@ def _qualifier(frame: DataFrame) -> str | None:
 
 def _said(verb: Verb) -> str:
     given = [repr(a) for a in verb.args if isinstance(a, str)]
-    return _squeezed(f"{verb.method.__name__}({', '.join(given)})")
-
-
-def _squeezed(text: str) -> str:
-    # A dollar would be read as a parameter of the query.
-    line = " ".join(readable(text).replace("$", "").split())
-    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+    return squeezed(f"{verb.method.__name__}({', '.join(given)})")

@@ -31,9 +31,9 @@ from blendfusion.models.cached import CachedModel
 from blendfusion.models.load import load
 from blendfusion.models.model import Model
 from blendfusion.models.store import MemoryStore
-from blendfusion.opaque import Text
 from blendfusion.option_values import option_frame, read_options
 from blendfusion.options import Options
+from blendfusion.origin import Text
 from blendfusion.parameters import spelled_parameters
 from blendfusion.planner.rules import COMPARISON_STOP, checked_names
 from blendfusion.prepass import Typed, typed

@@ -1,0 +1,36 @@
+"""How a frame was made: what it takes to make it once more, over other tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from datafusion import DataFrame, SQLOptions
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Frame
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A frame made from another by a method of DataFrame."""
+
+    method: Callable[..., DataFrame]
+    below: Frame
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A frame made from SQL, in which calls are functions."""
+
+    sql: str
+    options: SQLOptions | None
+    parameters: Mapping[str, Any] | None
+    named: Mapping[str, Any]
+
+
+Origin = Verb | Text | None
+"""How a frame was made; None: it reads a table."""
