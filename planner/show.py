@@ -23,6 +23,7 @@ from blendfusion.planner.plan import (
     conjuncts,
     fetch_bounds,
     join_type,
+    literal,
     needs_model,
     projected,
     table_names,
@@ -236,9 +237,9 @@ class _Tree:
             return f"project [{self._list(texts)}]" if texts else "keep no columns"
         if plan.kind == "filter":
             return f"filter {self._conditions(plan.exprs, names)}"
-        if plan.kind == "cross":
-            return "cross join"
-        if plan.kind == "join":
+        if plan.kind in ("cross", "join"):
+            if join_type(plan) == "inner" and all(literal(e) is True for e in plan.exprs):
+                return "cross join"
             kind = join_type(plan).replace("_", " ").replace("outer", "full")
             mark = f" as {self._names.of(plan)[-1]}" if kind == "left mark" else ""
             return f"{kind} join on {self._conditions(plan.exprs, names)}{mark}"

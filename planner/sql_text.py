@@ -172,7 +172,9 @@ class _Writer:
         word, binds = _INFIX[name]
         if binds in (_OR, _AND):  # parentheses around AND inside OR too: easier to read
             return Text(f" {word} ".join(self.within(o, _AND + 1) for o in operands), binds)
-        first = self.within(operands[0], binds + (binds in (_COMPARISON, _BITS)))
+        chain = isinstance(operands[0], Node) and operands[0].name == name
+        loose = binds in (_SUM, _PRODUCT) or (binds == _BITS and chain)
+        first = self.within(operands[0], binds if loose else binds + 1)
         rest = (self.within(o, binds + 1) for o in operands[1:])
         return Text(f" {word} ".join((first, *rest)), binds)
 
