@@ -143,4 +143,7 @@ def streamed(frame: DataFrame) -> Iterator[pa.RecordBatch]:
 def as_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """``table`` with the names and types of ``schema``, by position."""
     renamed = table.rename_columns(schema.names)
+    for i, field in enumerate(schema):
+        if pa.types.is_null(field.type) and not pa.types.is_null(renamed.column(i).type):
+            renamed = renamed.set_column(i, field, pa.nulls(len(table)))  # Arrow has no such cast
     return renamed if renamed.schema.equals(schema) else renamed.cast(schema)

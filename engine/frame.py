@@ -225,6 +225,15 @@ class Frame(DataFrame):
         """Rows seen by each stage in the latest run; empty before a run, or after a plain one."""
         return self._last.counts if self._last is not None else {}
 
+    def _result_schema(self) -> pa.Schema:
+        """The schema of the result: of a column that is NULL in one branch of a union, ``schema`` knows
+        less than DataFusion's analyser."""
+        schema = self.schema()
+        if not any(pa.types.is_null(field.type) for field in schema):
+            return schema
+        plan = DataFrame.optimized_logical_plan(self)
+        return SessionContext.create_dataframe_from_logical_plan(self._session, plan).schema()
+
     # --- running ---------------------------------------------------------------------------------
 
     def _tables(self, *, eager: bool) -> Generator[pa.Table, None, None]:
@@ -237,7 +246,7 @@ class Frame(DataFrame):
 
     def answered(self, asker: Asker, *, eager: bool) -> Generator[pa.Table, None, None]:
         """The result as tables of this frame's schema, at least one, with answers by ``asker``."""
-        schema = self.schema()
+        schema = self._result_schema()
         self._session.settle(self.prepared.calls, asker)
         try:
             yield from self._staged_tables(asker, schema, eager=eager)

@@ -530,7 +530,9 @@ def read(data: bytes) -> Root:
     """
     message = _parsed(data)
     functions = {
-        e.extension_function.function_anchor: e.extension_function.name for e in message.extensions
+        e.extension_function.function_anchor: e.extension_function.name
+        for e in message.extensions
+        if e.WhichOneof("mapping_type") == "extension_function"
     }
     root = message.relations[0].root
     return Root(_Reader(functions).rel(root.input), tuple(root.names))
@@ -624,6 +626,8 @@ class _Reader:
             if name in ("and", "or"):
                 # DataFusion nests them two by two, and cannot read back more than thirty.
                 return function(name, tuple(map(self.expr, self._chain(message, name))))
+        if kind == "literal" and message.literal.null.WhichOneof("kind") == "user_defined":
+            return text_null()
         # CASE x WHEN v …: DataFusion writes x as a first clause without a result.
         simple = kind == "if_then" and not message.if_then.ifs[0].HasField("then")
         rels, children = self._cut(message)
@@ -844,12 +848,29 @@ def read_relation(data: bytes) -> bytes:
 
 
 def has_lost_types(data: bytes) -> bool:
-    """True for a plan with columns whose types DataFusion writes, and does not read back."""
+    """True for a plan with columns or casts of types that DataFusion writes, and does not read back.
+
+    The literal NULL has such a type too; ``read`` takes it for a NULL of text.
+    """
     message = _parsed(data)
-    return any(e.extension_type.name in _LOST_TYPES for e in message.extensions)
+    types = (e.extension_type for e in message.extensions)
+    lost = {t.type_anchor for t in types if t.name in _LOST_TYPES}
+    return bool(lost) and any(t.user_defined.type_reference in lost for t in _types(message))
 
 
 _LOST_TYPES = frozenset({"fp16", "null"})
+
+
+def _types(message: Message) -> Iterator[TypeMessage]:
+    """The user-defined types in a message, but for those of literals and of functions' results."""
+    for descriptor, value in message.ListFields():
+        if descriptor.message_type is None or descriptor.name in ("literal", "output_type"):
+            continue
+        for item in value if _repeated(value) else (value,):
+            if isinstance(item, TypeMessage) and item.WhichOneof("kind") == "user_defined":
+                yield item
+            elif isinstance(item, Message):
+                yield from _types(item)
 
 
 def _bytes(message: Message) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from datafusion import SessionConfig
-from scripts import Counted, hashed, unordered
+from scripts import Counted, hashed, tuples, unordered
 
 N = 50
 TABLE = pa.table(
@@ -86,3 +86,24 @@ def test_what_substrait_would_lose_is_not_lost(item: str) -> None:
         db.add("v", pa.table({"id": range(6), "n": [1, None, 1, 4, 2, 2], "x": list("abcabc")}))
         rows.append(db.rows(f"SELECT id, {item} FROM v WHERE llm_filter('q', x) IS NOT NULL"))
     assert unordered(rows[0]) == unordered(rows[1])
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id, NULL AS z FROM v WHERE llm_filter('q', x)",
+        "SELECT id, CASE WHEN llm_filter('q', x) THEN NULL END AS z FROM v",
+        "SELECT z IS NULL, z FROM (SELECT NULL AS z FROM v WHERE llm_filter('q', x)) AS s",
+        "SELECT NULL AS z, llm_bool('q', x) AS b FROM v UNION ALL SELECT x, true FROM v",
+        "SELECT count(z), max(z) FROM (SELECT NULL AS z, llm_bool('q', x) AS b FROM v) AS s WHERE b",
+    ],
+)
+def test_null_without_a_type(sql: str) -> None:
+    results = []
+    for planner in (True, False):
+        db = Counted(hashed, planner=planner).add("v", {"id": [1, 2, 3], "x": ["a", "b", None]})
+        frame = db.session.sql(sql)
+        assert (frame.prepared.reason is None) == planner
+        table = frame.to_arrow_table()
+        results.append((table.schema.types, unordered(tuples(table))))
+    assert results[0] == results[1]
