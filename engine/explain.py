@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ def explained(
     """EXPLAIN's text: stages in the order in which they run, each from its output down to its scan.
 
     Predicates stand in the order in which they are tried: as written, or after a run as learned, by
-    rank, the share of rows dropped per token. Beside the calls stands what ``estimate`` expects;
+    rank, the share of rows dropped per token, with what it follows from. Beside the calls stands what ``estimate`` expects;
     with ``analyze`` the rows, values, tokens and seconds of the frame's latest run. ``verbose``
     cuts no line, and adds what each rule did where it fired first.
     """
@@ -56,7 +57,7 @@ def explained(
             names[stage.number] = names_of(stage.block, names)
     out += beside.total()
     if verbose and prepared.rewrites:
-        out.append("Rules that fired, and what they did first:")
+        out.append("Rules that fired, and what they did first (block: what runs row by row):")
         for rewrite in prepared.rewrites:
             out += ["  " + line for line in _rewrite(rewrite)]
     return "\n".join(out)
@@ -124,10 +125,13 @@ def _stage(
         return [f"  ask {_asked(a, below, full)}{beside.of(a.call.task, a)}" for a in new]
 
     order = counts.order if counts is not None and counts.order.seen else None
+    ranked = len(block.where) > 1
     predicates = []
+    if order is not None and ranked:
+        predicates.append(_ORDER_LEARNED if order.adaptive else _ORDER_WRITTEN)
     for i in order.places if order is not None else range(len(block.where)):
         term = block.where[i]
-        rows = "" if order is None else f"  {_seen(order.seen[i], ranked=len(block.where) > 1)}"
+        rows = "" if order is None else f"  {_seen(order.seen[i], ranked=ranked)}"
         predicates.append(f"filter {i + 1}: {cut(shown(term, below), full)}{rows}")
         predicates += calls(asks(term))
     computed = [e for e in block.select if asks(e)]
@@ -153,11 +157,19 @@ def _asked(ask: Ask, names: Sequence[str], full: bool) -> str:
     return f"{cut(shown(ask, names), full)} → {cut(str(ask.call.task.constraint), full)}"
 
 
+_ORDER_LEARNED = "tried from the highest rank on (rank: share of rows dropped, per token):"
+_ORDER_WRITTEN = "tried as written (rank: share of rows dropped, per token):"
+
+
 def _seen(seen: Seen, *, ranked: bool) -> str:
+    if not seen.rows_in:
+        return "[no row came here]"
     text = f"rows {seen.rows_in:,} → {seen.rows_out:,}"
-    if ranked:
-        text += f", {seen.tokens_per_row:.1f} tokens a row, rank {seen.rank:.4f}"
-    return f"[{text}]"
+    if not ranked:
+        return f"[{text}]"
+    why = f"{1 - seen.pass_rate:.0%} dropped, {seen.tokens_per_row:.1f} tokens a row"
+    rank = f"rank {seen.rank:.4f}" if math.isfinite(seen.rank) else "all from the cache"
+    return f"[{text}: {why}, {rank}]"
 
 
 def _usage(usage: Usage, expected: int | None) -> str:

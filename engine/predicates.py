@@ -41,9 +41,9 @@ class Order:
     def __init__(self, n: int, *, adaptive: bool) -> None:
         self.seen = [Seen() for _ in range(n)]
         self.places = list(range(n))
-        self._adaptive = adaptive
+        self.adaptive = adaptive
 
     def revise(self) -> None:
         """Put the predicates in the order of their ranks; those without rows yet keep to the end."""
-        if self._adaptive:
+        if self.adaptive:
             self.places.sort(key=lambda i: (-self.seen[i].rank, i))

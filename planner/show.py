@@ -158,13 +158,21 @@ def _table(plan: Rel) -> str:
 
 
 def _read_names(plan: Rel) -> list[str]:
+    """The names of the columns that a read brings."""
+    names = _base_names(plan)
+    body = RelMessage.FromString(plan.template).read
+    if body.HasField("projection"):
+        return [names[item.field] for item in body.projection.select.struct_items]
+    return names
+
+
+def _base_names(plan: Rel) -> list[str]:
+    """The names of all columns of the table that is read."""
     body = RelMessage.FromString(plan.template).read
     every, at, names = list(body.base_schema.names), 0, []
     for kind in body.base_schema.struct.types:
         names.append(every[at])
         at += 1 + _names_inside(kind)
-    if body.HasField("projection"):
-        return [names[item.field] for item in body.projection.select.struct_items]
     return names
 
 
@@ -180,33 +188,36 @@ def _names_inside(kind: TypeMessage) -> int:
 
 
 def lines(plan: Plan, stages: Stages, *, full: bool = False) -> Iterator[str]:
-    """The plan as an indented tree, a relation a line.
+    """The plan as an indented tree, a relation a line; unless ``full``, long lines are cut.
 
-    Unless ``full``, long lines are cut, and projections one above the other are one.
+    A projection that only chooses columns of another one is shown with it, as one.
     """
     return _Tree(stages, full).lines(plan)
 
 
 def changed(before: Plan, after: Plan) -> tuple[list[str], list[str]]:
-    """Both plans as trees, without what lies below the relations that they have in common."""
-    tree = _Tree({}, full=True, known=set(subplans(before)) & set(subplans(after)))
+    """Both plans as trees, relation by relation and with the filters that scans have as hints.
+
+    What lies below the relations that they have in common is left out.
+    """
+    tree = _Tree({}, full=True, common=set(subplans(before)) & set(subplans(after)))
     return list(tree.lines(before)), list(tree.lines(after))
 
 
 class _Tree:
-    """Writes plans as trees; of those in ``known`` only the first line."""
+    """Writes plans as trees; where they are compared, see ``changed``, with what is in common."""
 
-    def __init__(self, stages: Stages, full: bool, known: Collection[Plan] = ()) -> None:
+    def __init__(self, stages: Stages, full: bool, common: Collection[Plan] | None = None) -> None:
         self._names = _Names(stages)
         self._full = full
-        self._known = known
+        self._common = common
 
     def lines(self, plan: Plan) -> Iterator[str]:
-        if plan in self._known:
+        if self._common is None:
+            plan = _one_projection(plan)
+        elif plan in self._common:
             yield self._line(plan) + (" …" if plan.inputs else "")
             return
-        if not self._full:
-            plan = _one_projection(plan)
         yield self._line(plan)
         queries = subqueries(expressions(plan))
         for place, query in enumerate(queries, 1):
@@ -221,11 +232,11 @@ class _Tree:
             return f"stage {plan.stage + 1}"
         if isinstance(plan, Block):
             return self._block(plan)
+        if plan.kind == "read":
+            return self._read(plan)
         names = [n for below in plan.inputs for n in self._names.of(below)]
         queries = subqueries(plan.exprs)
         texts = [shown(e, names, queries) for e in plan.exprs]
-        if plan.kind == "read":
-            return self._read(plan)
         if plan.kind == "aggregate":
             return self._aggregate(aggregation(plan), names)
         if plan.kind == "fetch":
@@ -265,7 +276,11 @@ class _Tree:
             return cut(f"run as it is: {opaque}", self._full)
         columns = _read_names(plan)
         table = _table(plan) or "values"
-        return f"scan {table} [{self._list(columns)}]" if columns else f"scan {table}, no columns"
+        text = f"scan {table} [{self._list(columns)}]" if columns else f"scan {table}, no columns"
+        if self._common is None or not plan.exprs:
+            return text
+        every = [f"{table}.{name}" for name in _base_names(plan)]
+        return f"{text} hint: {self._conditions(plan.exprs, every)}"
 
     def _aggregate(self, agg: Aggregation, names: Sequence[str]) -> str:
         keys = [shown(k, names) for k in agg.keys]

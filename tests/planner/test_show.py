@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from datafusion import SessionContext, substrait
 from scripts import Counted, hashed
 
 from blendfusion.planner.plan import read
-from blendfusion.planner.show import cut, lines, listed, names_of
+from blendfusion.planner.show import changed, cut, lines, listed, names_of
 
 
 @pytest.fixture(scope="module")
@@ -240,7 +243,11 @@ def test_marks_have_names(context: SessionContext) -> None:
 def test_projections_one_above_the_other_are_one(context: SessionContext) -> None:
     sql = "SELECT sum(id) OVER (PARTITION BY x) FROM t"
     assert tree(sql, context) == ["project [sum(t.id) OVER (PARTITION BY t.x)]", "  scan t [id, x]"]
-    assert len(tree(sql, context, full=True)) == 3
+    encoded = substrait.Producer.to_substrait_plan(
+        context.sql(sql).optimized_logical_plan(), context
+    ).encode()
+    apart, _ = changed(read(encoded).plan, read(encoded).plan.inputs[0])
+    assert [line.split()[0] for line in apart] == ["project", "project"]
 
 
 def test_long_lines_are_cut() -> None:
@@ -277,6 +284,44 @@ def test_a_call_of_several_expressions_is_listed_once(db: Counted) -> None:
     sql = "SELECT llm_int('n', x) + 1, CASE WHEN id > 1 THEN llm_int('n', x) END FROM t"
     text = db.session.sql(sql).explain_text(estimates=False)
     assert text.count("ask llm_int('n', t.x)") == 1
+
+
+@pytest.mark.parametrize("off", ["", "predicate_order"])
+def test_analyze_says_in_which_order_predicates_were_tried_and_why(off: str) -> None:
+    db = Counted(lambda call: call.question != "none" and call.question != call.values[0])
+    db.session.sql(f"SET blendfusion.rules_off = '{off}'")
+    db.add("t", {"x": [str(i) for i in range(40)]})
+    sql = "SELECT x FROM t WHERE llm_filter('7', x) AND llm_filter('none', x)"
+    lines = db.session.sql(sql).explain_text(analyze=True).splitlines()
+    tried = [line.strip() for line in lines if "tried" in line or "filter " in line]
+    if off:
+        assert tried[0].startswith("tried as written (rank: ")
+        assert [line[:9] for line in tried[1:]] == ["filter 1:", "filter 2:"]
+    else:
+        assert tried[0].startswith("tried from the highest rank on (rank: ")
+        assert [line[:9] for line in tried[1:]] == ["filter 2:", "filter 1:"]
+        assert ": 100% dropped, " in tried[1]
+    assert "tokens a row, rank 0." in tried[1]
+
+
+def test_analyze_of_predicates_that_no_row_reached_or_that_cost_nothing() -> None:
+    db = Counted(lambda call: False).add("t", {"x": ["a", "b"]})
+    sql = "SELECT x FROM t WHERE llm_filter('q', x) AND llm_filter('r', x)"
+    db.session.sql(sql).count()
+    text = db.session.sql(sql).explain_text(analyze=True)
+    assert "[rows 2 → 0: 100% dropped, 0.0 tokens a row, all from the cache]" in text
+    assert "[no row came here]" in text
+
+
+def test_verbose_shows_what_scans_have_as_hints(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": range(6), "x": list("abcabc")}), tmp_path / "f.parquet")
+    db = Counted(hashed)
+    db.session.register_parquet("f", str(tmp_path / "f.parquet"))
+    frame = db.session.sql("SELECT id FROM f WHERE id > 1 AND llm_filter('q', x)")
+    text = frame.explain_text(estimates=False, verbose=True)
+    assert "before scan f [id, x] hint: f.id > 1 AND llm_filter('q', f.x)\n" in text
+    assert "after  scan f [id, x] hint: f.id > 1\n" in text
+    assert "hint" not in frame.explain_text(estimates=False)
 
 
 def test_verbose_cuts_nothing(db: Counted) -> None:
