@@ -24,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--update-golden", action="store_true", help="write what came out into the golden pages"
     )
     parser.addoption(
-        "--cases", type=int, default=2400, help="how many random queries are planned and compared"
+        "--cases", type=int, default=2000, help="how many random queries are planned and compared"
     )
 
 

@@ -73,7 +73,7 @@ class Expressions:
     ) -> None:
         self.choices = choices
         self.subquery = subquery
-        self.dear_percent = 35
+        self.dear_percent = 45
         """How many leaves are calls."""
 
     def of(self, kind: str, scope: Scope, depth: int = 2, *, subqueries: bool = False) -> str:
