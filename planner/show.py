@@ -46,41 +46,64 @@ _LONGEST_NAME = 1000
 """Characters: names of columns made of columns, level upon level, double with each."""
 _LINE = 120
 """Characters of the text of an operator, outside of VERBOSE."""
-_WORTH_CUTTING = 24
-"""Characters of which an item of a list is shown cut, rather than counted only."""
+_WORTH_SHOWING = 50
+"""Characters of a long item of a list below which it is only counted."""
+_NEARBY = 12
+"""Characters to leave out rather than cut a word."""
 
 
 def cut(text: str, full: bool) -> str:
-    """``text`` on one line and, unless ``full``, cut where a line ends."""
+    """``text`` on one line and, unless ``full``, without its middle where that is too long."""
     line = _BREAK.sub(" ", text)
-    return line if full or len(line) <= _LINE else line[: _LINE - 1].rstrip() + "…"
+    return line if full else _without_middle(line, _LINE)
 
 
 _BREAK = re.compile(r"\s*[\n\r]\s*")
 
 
 def listed(items: Sequence[str], full: bool, separator: str = ", ") -> str:
-    """The items on one line; unless ``full``, those that fit, and how many more there are."""
-    text = separator.join(items)
-    if full or len(text) <= _LINE:
-        return cut(text, full)
-    kept: list[str] = []
-    room = _LINE
-    for place, item in enumerate(items):
-        more = len(items) - place - 1
-        left = room - (len(f"{separator}… {more} more") if more else 0)
-        if len(item) <= left:
-            kept.append(item)
-            room -= len(item) + len(separator)
-            continue
-        if left >= _WORTH_CUTTING or not kept:
-            kept.append(item[: left - 1].rstrip() + "…")
-        else:
-            more += 1
-        if more:
-            kept.append(f"… {more} more")
-        break
-    return cut(separator.join(kept), full=True)
+    """The items on one line; unless ``full``, long ones cut, and at the end how many more there are."""
+    lines = [cut(item, full=True) for item in items]
+    if full or len(separator.join(lines)) <= _LINE:
+        return separator.join(lines)
+    n = len(lines)
+    more: list[str] = []
+    room = _room_each(lines, _LINE, separator)
+    if room < _WORTH_SHOWING:
+        n = 0
+        while (next_room := _room_with_count(lines, n + 1, separator)) >= _WORTH_SHOWING:
+            n, room = n + 1, next_room
+        more = [f"… {len(lines) - n} more"]
+    return separator.join([*(_without_middle(line, room) for line in lines[:n]), *more])
+
+
+def _room_with_count(lines: Sequence[str], n: int, separator: str) -> int:
+    """The room of each of the first ``n`` lines, before a word about the others."""
+    tail = len(f"{separator}… {len(lines) - n} more")
+    return _room_each(lines[:n], _LINE - tail, separator)
+
+
+def _room_each(lines: Sequence[str], room: int, separator: str) -> int:
+    """How many characters each of some lines may have, short ones leaving theirs to long ones."""
+    left = room - len(separator) * (len(lines) - 1)
+    for place, length in enumerate(sorted(map(len, lines))):
+        if length * (len(lines) - place) > left:
+            return left // (len(lines) - place)
+        left -= length
+    return room
+
+
+def _without_middle(line: str, room: int) -> str:
+    """``line`` in so many characters, cut between words where one ends nearby."""
+    if len(line) <= room:
+        return line
+    at = len(line) - (room - 3) * 2 // 5
+    head, tail = line[: room - 3 - (len(line) - at)], line[at:]
+    if (space := head.rfind(" ")) > len(head) - _NEARBY:
+        head = head[:space]
+    if 0 <= (space := tail.find(" ")) < _NEARBY:
+        tail = tail[space + 1 :]
+    return f"{head} … {tail}"
 
 
 def names_of(plan: Plan, stages: Stages) -> list[str]:

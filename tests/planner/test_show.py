@@ -253,13 +253,24 @@ def test_projections_one_above_the_other_are_one(context: SessionContext) -> Non
 def test_long_lines_are_cut() -> None:
     assert cut("a\n   b", full=True) == "a b"
     assert cut("x" * 120, full=False) == "x" * 120
-    assert cut("x" * 121, full=False) == "x" * 119 + "…"
+    text = "llm_filter('" + "word " * 40 + "?', t.x)"
+    assert len(cut(text, full=False)) <= 120
+    assert cut(text, full=False).startswith("llm_filter('word word ")
+    assert cut(text, full=False).endswith(" word ?', t.x)")
+
+
+def test_long_lists_are_cut() -> None:
     columns = [f"a_column_{i:02d}" for i in range(40)]
     assert listed(columns, full=True) == ", ".join(columns)
-    shown = listed(columns, full=False)
-    assert shown == ", ".join(columns[:8]) + ", … 32 more"
-    assert len(shown) <= 120
-    assert listed(["a", "b" * 200, "c"], full=False) == f"a, {'b' * 106}…, … 1 more"
+    assert listed(columns, full=False) == ", ".join(columns[:8]) + ", … 32 more"
+    assert len(listed(columns, full=False)) <= 120
+    one_long = listed(["a", "b" * 200, "c"], full=False, separator=" AND ")
+    assert one_long.startswith("a AND bbb")
+    assert " … b" in one_long
+    assert one_long.endswith("bbb AND c")
+    assert len(one_long) <= 120
+    assert len(listed(["a" * 200] * 9, full=False)) <= 120
+    assert listed(["a" * 200] * 9, full=False).endswith("a, … 7 more")
 
 
 def test_names_of_columns_made_of_columns_end(context: SessionContext) -> None:
