@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from blendfusion.estimate import Estimate
 from blendfusion.pipeline import Counts
 from blendfusion.planner.driver import Rewrite
+from blendfusion.planner.one_line import cut, listed
 from blendfusion.planner.plan import Ask, asks
-from blendfusion.planner.show import changed, cut, limit_text, lines, listed, names_of
+from blendfusion.planner.show import changed, limit_text, lines, names_of
 from blendfusion.planner.sql_text import shown
 from blendfusion.planner.stages import Stage
 from blendfusion.predicates import Seen

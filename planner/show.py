@@ -11,6 +11,7 @@ from substrait.proto import SetRel
 from substrait.proto import Type as TypeMessage
 
 from blendfusion.planner.leaf import QUERIES, TABLES, leaf_text
+from blendfusion.planner.one_line import cut, listed
 from blendfusion.planner.plan import (
     Aggregation,
     Block,
@@ -37,6 +38,7 @@ from blendfusion.planner.sql_text import (
     subqueries,
 )
 from blendfusion.planner.tree import expressions, subplans
+from blendfusion.udfs.call import quoted
 
 Stages = Mapping[int, Sequence[str]]
 """The column names of stored stages."""
@@ -44,66 +46,6 @@ Stages = Mapping[int, Sequence[str]]
 
 _LONGEST_NAME = 1000
 """Characters: names of columns made of columns, level upon level, double with each."""
-_LINE = 120
-"""Characters of the text of an operator, outside of VERBOSE."""
-_WORTH_SHOWING = 50
-"""Characters of a long item of a list below which it is only counted."""
-_NEARBY = 12
-"""Characters to leave out rather than cut a word."""
-
-
-def cut(text: str, full: bool) -> str:
-    """``text`` on one line and, unless ``full``, without its middle where that is too long."""
-    line = _BREAK.sub(" ", text)
-    return line if full else _without_middle(line, _LINE)
-
-
-_BREAK = re.compile(r"\s*[\n\r]\s*")
-
-
-def listed(items: Sequence[str], full: bool, separator: str = ", ") -> str:
-    """The items on one line; unless ``full``, long ones cut, and at the end how many more there are."""
-    lines = [cut(item, full=True) for item in items]
-    if full or len(separator.join(lines)) <= _LINE:
-        return separator.join(lines)
-    n = len(lines)
-    more: list[str] = []
-    room = _room_each(lines, _LINE, separator)
-    if room < _WORTH_SHOWING:
-        n = 0
-        while (next_room := _room_with_count(lines, n + 1, separator)) >= _WORTH_SHOWING:
-            n, room = n + 1, next_room
-        more = [f"… {len(lines) - n} more"]
-    return separator.join([*(_without_middle(line, room) for line in lines[:n]), *more])
-
-
-def _room_with_count(lines: Sequence[str], n: int, separator: str) -> int:
-    """The room of each of the first ``n`` lines, before a word about the others."""
-    tail = len(f"{separator}… {len(lines) - n} more")
-    return _room_each(lines[:n], _LINE - tail, separator)
-
-
-def _room_each(lines: Sequence[str], room: int, separator: str) -> int:
-    """How many characters each of some lines may have, short ones leaving theirs to long ones."""
-    left = room - len(separator) * (len(lines) - 1)
-    for place, length in enumerate(sorted(map(len, lines))):
-        if length * (len(lines) - place) > left:
-            return left // (len(lines) - place)
-        left -= length
-    return room
-
-
-def _without_middle(line: str, room: int) -> str:
-    """``line`` in so many characters, cut between words where one ends nearby."""
-    if len(line) <= room:
-        return line
-    at = len(line) - (room - 3) * 2 // 5
-    head, tail = line[: room - 3 - (len(line) - at)], line[at:]
-    if (space := head.rfind(" ")) > len(head) - _NEARBY:
-        head = head[:space]
-    if 0 <= (space := tail.find(" ")) < _NEARBY:
-        tail = tail[space + 1 :]
-    return f"{head} … {tail}"
 
 
 def names_of(plan: Plan, stages: Stages) -> list[str]:
@@ -191,12 +133,31 @@ def _read_names(plan: Rel) -> list[str]:
 
 def _base_names(plan: Rel) -> list[str]:
     """The names of all columns of the table that is read."""
+    written = _identifier if leaf_text(table_names(plan), QUERIES) is None else _expression
     body = RelMessage.FromString(plan.template).read
     every, at, names = list(body.base_schema.names), 0, []
     for kind in body.base_schema.struct.types:
-        names.append(every[at])
+        names.append(written(every[at]))
         at += 1 + _names_inside(kind)
     return names
+
+
+def _identifier(name: str) -> str:
+    """A name as SQL has it, in quotes if it is not a word."""
+    if re.fullmatch(r"\w+", name):
+        return name
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
+
+
+def _expression(name: str) -> str:
+    """What DataFusion calls an expression, with its literals as SQL has them."""
+    texts = _TEXT_LITERAL.sub(lambda found: quoted(found[1]), name)
+    return _OTHER_LITERAL.sub(r"\1", texts)
+
+
+_TEXT_LITERAL = re.compile(r'\b(?:Large)?Utf8(?:View)?\("([^"]*)"\)')
+_OTHER_LITERAL = re.compile(r"\b(?:U?Int\d+|Float\d+|Boolean)\(([\w.+-]*)\)")
 
 
 def _names_inside(kind: TypeMessage) -> int:

@@ -10,8 +10,9 @@ import pytest
 from datafusion import SessionContext, substrait
 from scripts import Counted, hashed
 
+from blendfusion.planner.one_line import cut, listed
 from blendfusion.planner.plan import read
-from blendfusion.planner.show import changed, cut, lines, listed, names_of
+from blendfusion.planner.show import changed, lines, names_of
 
 
 @pytest.fixture(scope="module")
@@ -207,6 +208,13 @@ def test_operators(context: SessionContext) -> None:
         "cross join",
         "  scan t [id]",
         "  scan u, no columns",
+    ]
+
+
+def test_names_that_are_no_words_stand_in_quotes(context: SessionContext) -> None:
+    assert tree("""SELECT uid FROM u WHERE "my col" = 'a'""", context)[-2:] == [
+        """  filter u."my col" = 'a'""",
+        """    scan u [uid, "my col"]""",
     ]
 
 
