@@ -106,6 +106,16 @@ def _of_join(kind: str, left: Sequence[str], right: Sequence[str]) -> Sequence[s
     return [*left, f"mark {place}"]
 
 
+def _by_side(left: Sequence[str], right: Sequence[str]) -> list[str]:
+    """The names of the columns of both sides; those that are on both, with their side."""
+    shared = {name for name in set(left) & set(right) if _PLAIN.fullmatch(name)}
+    sides = [("left", left), ("right", right)]
+    return [f"{side}.{n}" if n in shared else n for side, names in sides for n in names]
+
+
+_PLAIN = re.compile(r"[\w.]+")
+
+
 def _of_branches(names: Sequence[str]) -> str:
     """The name of a column of a union: those that it has in the branches which bring something."""
     if all(name.isdigit() for name in names) and len(set(names)) == len(names):
@@ -237,7 +247,8 @@ class _Tree:
                 return "cross join"
             kind = join_type(plan).replace("_", " ").replace("outer", "full")
             mark = f" as {self._names.of(plan)[-1]}" if kind == "left mark" else ""
-            return f"{kind} join on {self._conditions(plan.exprs, names)}{mark}"
+            sides = _by_side(*map(self._names.of, plan.inputs))
+            return f"{kind} join on {self._conditions(plan.exprs, sides)}{mark}"
         if plan.kind == "sort":
             sorts = RelMessage.FromString(plan.template).sort.sorts
             keys = zip(plan.exprs, sorts, strict=True)

@@ -248,6 +248,15 @@ def test_marks_have_names(context: SessionContext) -> None:
     assert "left mark join on TRUE as mark 2" in text
 
 
+def test_columns_of_the_same_name_say_their_side_of_a_join(context: SessionContext) -> None:
+    sql = "SELECT t.id FROM t JOIN t AS other ON t.id = other.id AND t.f < other.f JOIN u ON t.id = uid"
+    joins = [line.strip() for line in tree(sql, context) if "join" in line]
+    assert joins == [
+        "inner join on t.id = u.uid",
+        "inner join on left.t.id = right.t.id AND left.t.f < right.t.f",
+    ]
+
+
 def test_projections_one_above_the_other_are_one(context: SessionContext) -> None:
     sql = "SELECT sum(id) OVER (PARTITION BY x) FROM t"
     assert tree(sql, context) == ["project [sum(t.id) OVER (PARTITION BY t.x)]", "  scan t [id, x]"]
