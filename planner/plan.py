@@ -447,6 +447,12 @@ class Measure:
     def args(self) -> tuple[Expr, ...]:
         return self.exprs[self.n_sorts : self.n_sorts + self.n_args]
 
+    @property
+    def filter(self) -> Expr | None:
+        """The condition of its FILTER clause."""
+        rest = self.exprs[self.n_sorts + self.n_args :]
+        return rest[0] if rest else None
+
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:

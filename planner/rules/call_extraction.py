@@ -17,11 +17,13 @@ from blendfusion.planner.plan import (
     Block,
     Expr,
     Field,
+    Measure,
     Plan,
     Rel,
     aggregated,
     aggregation,
     all_fields,
+    case,
     conjunction,
     conjuncts,
     has_window,
@@ -98,9 +100,17 @@ def _aggregate(plan: Rel) -> Plan:
     changed = Aggregation(
         agg.template,
         tuple(column(k) for k in agg.keys),
-        tuple(replace(m, exprs=tuple(column(e) for e in m.exprs)) for m in agg.measures),
+        tuple(replace(m, exprs=tuple(column(e) for e in _filtered(m))) for m in agg.measures),
     )
     return aggregated(Block(plan.inputs[0], (), tuple(columns)), changed)
+
+
+def _filtered(measure: Measure) -> tuple[Expr, ...]:
+    """The expressions of a measure, calls among them asked only of the rows that its FILTER lets in."""
+    if measure.filter is None:
+        return measure.exprs
+    *inside, where = measure.exprs
+    return (*(case([(where, e)], None) if needs_model(e) else e for e in inside), where)
 
 
 def _sort(plan: Rel) -> Plan:
