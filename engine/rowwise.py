@@ -179,6 +179,8 @@ class RowWise:
         waiting = list(expr.children)
         for part in sorted(must, key=lambda part: _asks(part, rows)):
             waiting.remove(part)
+            if literal_like(part):
+                continue
             if not any(_asks(other, left) for other in waiting):
                 break  # nothing is left that could be spared
             valid = _numpy(_whole(self.column(part, left)).is_valid())

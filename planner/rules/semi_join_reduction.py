@@ -20,6 +20,7 @@ from blendfusion.planner.plan import (
     Block,
     Expr,
     Field,
+    Node,
     Plan,
     Rel,
     Stored,
@@ -27,6 +28,8 @@ from blendfusion.planner.plan import (
     boolean_literal,
     conjuncts,
     fields,
+    filtered,
+    function,
     has_window,
     inline,
     is_union_all,
@@ -36,7 +39,9 @@ from blendfusion.planner.plan import (
     limited,
     literal_like,
     needs_model,
+    parts,
     projected,
+    shift,
     substitute,
     table_names,
 )
@@ -98,7 +103,21 @@ def _reduced(side: Plan, terms: Sequence[Expr], other: Plan) -> Plan:
     partner = _small(_steady(other))
     if partner is None:
         return side
-    return _pushed(side, [t for t in terms if not is_volatile(t)], partner) or side
+    usable = [t for t in (*terms, *_present(terms, side.width)) if not is_volatile(t)]
+    return _pushed(side, usable, partner) or side
+
+
+def _present(terms: Sequence[Expr], width: int) -> tuple[Expr, ...]:
+    """What a row of the other side must have to match anything, whatever a model says: a key that is
+    not NULL."""
+    found = []
+    for term in terms:
+        if isinstance(term, Node) and term.name == "equal":
+            for child in term.children:
+                read = fields(child)
+                if read and min(read) >= width:
+                    found.append(function("is_not_null", (child,)))
+    return tuple(dict.fromkeys(found))
 
 
 def _line(plan: Plan) -> list[Plan]:
@@ -184,17 +203,20 @@ def _kept(source: Plan, terms: Sequence[Expr], partner: Plan) -> Plan:
 def with_partner(source: Plan, terms: Sequence[Expr], partner: Plan, kind: str) -> Rel:
     """The semi or mark join of ``source`` with the columns of ``partner`` that the terms read; with any
     row of it, if they read none."""
-    terms = tuple(dict.fromkeys(terms))
-    used = sorted({i for t in terms for i in fields(t) if i >= source.width})
+    width = source.width
+    both = tuple(dict.fromkeys(t for t in terms if min(fields(t)) < width))
+    keys = {part for t in both for part in parts(t)}
+    alone = dict.fromkeys(t for t in terms if min(fields(t)) >= width and not keys & {*parts(t)})
+    rows = filtered(partner, tuple(shift(t, -width) for t in alone))
+    used = sorted({i for t in both for i in fields(t) if i >= width})
     if not used:
-        row = limited(projected(partner, (boolean_literal(True),)), 0, 1)
-        return joined(source, row, terms, kind)
-    place = {i: Field(source.width + n) for n, i in enumerate(used)}
+        row = limited(projected(rows, (boolean_literal(True),)), 0, 1)
+        return joined(source, row, both, kind)
+    place = {i: Field(width + n) for n, i in enumerate(used)}
     moved = tuple(
-        substitute(t, lambda p: place.get(p.index) if isinstance(p, Field) else None) for t in terms
+        substitute(t, lambda p: place.get(p.index) if isinstance(p, Field) else None) for t in both
     )
-    columns = projected(partner, tuple(Field(i - source.width) for i in used))
-    return joined(source, columns, moved, kind)
+    return joined(source, projected(rows, tuple(Field(i - width) for i in used)), moved, kind)
 
 
 def _is_kept(source: Plan, kept: Rel) -> bool:
