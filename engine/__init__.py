@@ -7,6 +7,7 @@ from blendfusion.errors import (
     AnswerError,
     ArgumentError,
     BlendFusionError,
+    CacheWarning,
     ModelError,
     ModelFailed,
     ModelNotFound,
@@ -17,6 +18,8 @@ from blendfusion.estimate import Estimate, OperatorEstimate
 from blendfusion.frame import Frame
 from blendfusion.models.model import Model
 from blendfusion.models.scripted import ScriptedModel
+from blendfusion.models.sqlite_store import SqliteStore
+from blendfusion.models.store import AnswerStore, MemoryStore, StoreStats
 from blendfusion.options import Options
 from blendfusion.session import Session
 from blendfusion.trace import AnswerWarning, Trace
@@ -39,12 +42,15 @@ from blendfusion.udfs.user import UserModel
 __all__ = [
     "Answer",
     "AnswerError",
+    "AnswerStore",
     "AnswerWarning",
     "ArgumentError",
     "BlendFusionError",
+    "CacheWarning",
     "Constraint",
     "Estimate",
     "Frame",
+    "MemoryStore",
     "Model",
     "ModelError",
     "ModelFailed",
@@ -57,6 +63,8 @@ __all__ = [
     "Request",
     "ScriptedModel",
     "Session",
+    "SqliteStore",
+    "StoreStats",
     "Task",
     "Trace",
     "Usage",

@@ -1,4 +1,4 @@
-"""The command ``blendfusion``: one query over files, and a demonstration."""
+"""The command ``blendfusion``: a query over files, a demonstration, the file of answers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TextIO
 
 import blendfusion as bf
+from blendfusion.cache import MEMORY_WORDS
+from blendfusion.cache_command import add_cache_command
 from blendfusion.errors import BlendFusionError, QueryError
 from blendfusion.files import FORMATS, format_for, register_file, write
 from blendfusion.progress import spent
@@ -78,6 +80,12 @@ def _parser() -> argparse.ArgumentParser:
         help="a table: csv, tsv, json (one object a line), arrow or parquet; may be repeated",
     )
     _add_model(query)
+    query.add_argument(
+        "--cache",
+        default="auto",
+        metavar="FILE",
+        help="where answers are kept, 'off' for nowhere (default: a file in your cache folder)",
+    )
     query.add_argument("--format", choices=FORMATS, help="default: by the extension of --output")
     query.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
     shown = query.add_mutually_exclusive_group()
@@ -94,6 +102,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="where reviews.csv, products.csv and tickets.csv are (default: ./examples)",
     )
+    add_cache_command(commands)
     return parser
 
 
@@ -109,7 +118,8 @@ def _query(arguments: argparse.Namespace) -> int:
     text = sys.stdin.read() if arguments.sql == "-" else arguments.sql
     if not text.strip():
         raise QueryError("the query is empty")
-    with bf.connect(model=arguments.model) as session:
+    cache = None if arguments.cache.lower() in MEMORY_WORDS else arguments.cache
+    with bf.connect(model=arguments.model, cache=cache) as session:
         for spec in arguments.table:
             register_file(session, spec)
         frame = session.sql(text)

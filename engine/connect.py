@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 
+from blendfusion.cache import Cache, store_for
 from blendfusion.models.cached import CachedModel
 from blendfusion.models.load import load
 from blendfusion.models.model import Model
-from blendfusion.models.store import MemoryStore
 from blendfusion.options import Options
 from blendfusion.session import Session
 from blendfusion.udfs.plain import register_plain
@@ -16,6 +16,7 @@ from blendfusion.udfs.plain import register_plain
 def connect(
     model: str | Model | None = "auto",
     *,
+    cache: Cache = "auto",
     config: SessionConfig | None = None,
     runtime: RuntimeEnvBuilder | None = None,
     **options: object,
@@ -23,8 +24,11 @@ def connect(
     """A session with ``model``: the place to register tables and run queries.
 
     ``model`` is "auto" (the environment variable BLENDFUSION_MODEL, else the packaged weights), a
-    GGUF path, "openai:name@http://host:port/v1", or a model object. ``options`` are the fields of
-    ``bf.Options``; ``config`` and ``runtime`` go to DataFusion.
+    GGUF path, "openai:name@http://host:port/v1", or a model object. ``cache`` is where answers are
+    kept: the path of a file, "auto" (the environment variable BLENDFUSION_CACHE, else a file in the
+    user's cache folder), None for the memory of this session, or an object with the methods of
+    ``bf.AnswerStore``. ``options`` are the fields of ``bf.Options``; ``config`` and ``runtime`` go to
+    DataFusion.
 
     Raises ModelNotFound for a model that cannot be had, OptionError for an unknown option.
 
@@ -33,11 +37,16 @@ def connect(
     >>> session.sql("SELECT text FROM reviews WHERE llm_filter('Is it good?', text)").to_pylist()
     [{'text': 'good'}]
     """
-    return Session(model, Options().with_(**options), config, runtime)
+    chosen = Options().with_(**options)
+    return Session(model, chosen, config, runtime, store_for(cache, chosen.cache_size))
 
 
 def register(
-    context: SessionContext, model: str | Model | None = "auto", **options: object
+    context: SessionContext,
+    model: str | Model | None = "auto",
+    *,
+    cache: Cache = "auto",
+    **options: object,
 ) -> None:
     """Put the ingredients into a plain DataFusion context, as ordinary typed functions.
 
@@ -46,4 +55,5 @@ def register(
     without the planner, though, a function sees whatever DataFusion passes to it.
     """
     chosen = Options().with_(**options)
-    register_plain(context, CachedModel(load(model, chosen), MemoryStore()), chosen.on_error)
+    store = store_for(cache, chosen.cache_size)
+    register_plain(context, CachedModel(load(model, chosen), store), chosen.on_error)

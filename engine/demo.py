@@ -81,7 +81,8 @@ def run(model: str | None, folder: Path) -> None:
             hint="The example tables are in the folder examples/ of BlendFusion's repository: "
             "run the demo there, or name the folder with --examples DIR.",
         )
-    with bf.connect(model=model) as session:
+    # Without the answers of earlier times: what each query asks is what it shows.
+    with bf.connect(model=model, cache=None) as session:
         for name in TABLES:
             register_file(session, f"{name}={folder / f'{name}.csv'}")
         info = session.model.info

@@ -68,6 +68,10 @@ class PlanError(BlendFusionError):
     """The planner met a plan that it cannot rewrite; the plain path takes over."""
 
 
+class CacheWarning(UserWarning):
+    """A file of stored answers could not be used; results are not affected by it."""
+
+
 def close_matches(name: str, known: Iterable[str]) -> str:
     """A sentence that names what was probably meant, or lists what exists ('' if nothing does).
 

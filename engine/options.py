@@ -23,6 +23,8 @@ class Options:
             chunks double from there.
         on_error: what a value without a valid answer becomes: NULL, or an error.
         progress: a progress bar on standard error: only on a terminal ("auto"), always, never.
+        cache_size: megabytes that the file of stored answers may take; beyond them the least
+            recently used answers are dropped.
 
     Local models (llama.cpp)
         n_ctx: context window in tokens (0: what the model was trained for, at most 8192).
@@ -44,6 +46,7 @@ class Options:
     first_chunk_rows: int = 16
     on_error: OnError = "null"
     progress: Progress = "auto"
+    cache_size: int = 1024
     n_ctx: int = 0
     n_gpu_layers: int = 0
     threads: int = 0
@@ -81,6 +84,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 _AT_LEAST = {
     "chunk_rows": 1,
     "first_chunk_rows": 1,
+    "cache_size": 1,
     "n_ctx": 0,
     "n_gpu_layers": -1,
     "threads": 0,

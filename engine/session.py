@@ -21,6 +21,7 @@ from datafusion import (
 from datafusion.catalog import Catalog, Schema
 
 from blendfusion.coercions import types_beside_columns
+from blendfusion.errors import ModelNotFound
 from blendfusion.execution import STAGE_CATALOG, STAGE_SCHEMA
 from blendfusion.frame import Frame
 from blendfusion.handover import batches_of
@@ -30,7 +31,7 @@ from blendfusion.measured import Measured
 from blendfusion.models.cached import CachedModel
 from blendfusion.models.load import load
 from blendfusion.models.model import Model
-from blendfusion.models.store import MemoryStore
+from blendfusion.models.store import AnswerStore, MemoryStore
 from blendfusion.option_values import option_frame, read_options
 from blendfusion.options import Options
 from blendfusion.origin import Text
@@ -77,12 +78,13 @@ class Session(SessionContext):
         options: Options | None = None,
         config: SessionConfig | None = None,
         runtime: RuntimeEnvBuilder | None = None,
+        store: AnswerStore | None = None,
     ) -> None:
         super().__init__(config, runtime)
         self.options = options or Options()
         self.rules_off: tuple[str, ...] = ()
         self._spec = model
-        self._store = MemoryStore()
+        self._store: AnswerStore = MemoryStore() if store is None else store
         self._model: CachedModel | None = None
         self.measured = Measured()
         # A model that was named is looked up at once, so that a typing error shows here; the
@@ -118,13 +120,22 @@ class Session(SessionContext):
         return Asker(lambda: self.model, trace, self.options.on_error)
 
     def clear_cache(self) -> None:
-        """Forget every answer."""
-        self._store.clear()
+        """Forget every answer of this session's model.
+
+        In a file of stored answers too, for all sessions that share it; other models' answers stay.
+        """
+        try:
+            model = self.model
+        except ModelNotFound:  # which then has answered nothing
+            return
+        model.forget()
 
     def close(self) -> None:
-        """Free the model. May be called twice; the next question loads it again."""
+        """Free the model and the file of stored answers. May be called twice; the next question
+        loads them again."""
         if self._model is not None:
             self._model.close()
+        self._store.close()
 
     def __enter__(self) -> Session:
         return self

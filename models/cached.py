@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping, Sequence
-from itertools import chain, islice
+from collections.abc import Sequence
 
 from blendfusion.models.model import Model, Values
-from blendfusion.models.store import AnswerStore
-from blendfusion.types import Answer, ModelInfo, Task, Usage
-
-_FROM_CACHE = Usage(cached=1)
+from blendfusion.models.store import FROM_CACHE, AnswerStore, MemoryStore
+from blendfusion.types import Answer, ModelInfo, Task
 
 
 class CachedModel:
@@ -21,11 +18,16 @@ class CachedModel:
     An answer that ended where a query's comparisons were decided belongs to these comparisons; one
     that was given in full to every query. A model that does not end answers early is not told of
     comparisons, so that its answers are of the second kind.
+
+    A model that does not say ``fingerprint_lasts`` (see ``Model.info``) has its answers kept in
+    memory, whatever ``store`` is.
     """
 
     def __init__(self, inner: Model, store: AnswerStore) -> None:
         self.inner = inner
-        self.store = store
+        own = store.outlives_process and not getattr(inner, "fingerprint_lasts", False)
+        self.store: AnswerStore = MemoryStore() if own else store
+        self._given = store
         self._checked = False
 
     @property
@@ -54,37 +56,54 @@ class CachedModel:
 
     def known(self, task: Task, values: Sequence[Values]) -> dict[Values, Answer]:
         """The stored answers among these, in order, as cache hits; the others must be asked."""
-        whole, begun = self._shelf(task.in_full), self._shelf(self._told(task))
-        found = ((v, whole.get(v) or begun.get(v)) for v in values)
-        return {v: a.with_usage(_FROM_CACHE) for v, a in found if a is not None}
+        whole, told = task.in_full, self._told(task)
+        found = self.store.get_many(self._fingerprint, whole, values)
+        if told != whole:
+            rest = [v for v in values if v not in found]
+            found |= self.store.get_many(self._fingerprint, told, rest)
+        return {v: _hit(found[v]) for v in values if v in found}
 
     def earlier(self, task: Task, most: int) -> list[str]:
         """The texts of stored answers to ``task``, at most so many; NULL ones are left out."""
-        shelves = self._shelf(task.in_full), self._shelf(self._told(task))
-        some = islice(chain(*(shelf.values() for shelf in shelves)), most)
-        return [a.text for a in some if a.text is not None]
+        whole, told = task.in_full, self._told(task)
+        some = self.store.earlier(self._fingerprint, whole, most)
+        if told != whole and len(some) < most:
+            some = some + self.store.earlier(self._fingerprint, told, most - len(some))
+        return some
 
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
         known = self.known(task, values)
         missing = list(dict.fromkeys(v for v in values if v not in known))
         task = self._told(task)
         new = dict(zip(missing, self.inner.answer(task, missing), strict=True)) if missing else {}
-        kept = {v: a for v, a in new.items() if a.error is None}
-        whole, begun = self._shelf(task.in_full), self._shelf(task)
-        whole.update({v: a for v, a in kept.items() if a.finish != "decided"})
-        begun.update({v: a for v, a in kept.items() if a.finish == "decided"})
+        self._keep(task.in_full, {v: a for v, a in new.items() if a.finish != "decided"})
+        self._keep(task, {v: a for v, a in new.items() if a.finish == "decided"})
         unpaid: dict[Values, Answer | None] = {**new}  # the first of equal requests pays
         return [
-            unpaid.pop(v, None) or known.get(v) or new[v].with_usage(_FROM_CACHE) for v in values
+            unpaid.pop(v, None) or known.get(v) or new[v].with_usage(FROM_CACHE) for v in values
         ]
+
+    def forget(self) -> None:
+        """Forget every answer of this model, in a store that others share too."""
+        self.store.clear(self._fingerprint)
+
+    def _keep(self, task: Task, answers: dict[Values, Answer]) -> None:
+        valid = {v: a for v, a in answers.items() if a.error is None}
+        if valid:
+            self.store.put_many(self._fingerprint, task, valid)
 
     def _told(self, task: Task) -> Task:
         """What the model gets to know of a task."""
         return task if getattr(self.inner, "stops_early", False) else task.in_full
 
-    def _shelf(self, task: Task) -> MutableMapping[Values, Answer]:
+    @property
+    def _fingerprint(self) -> str:
         own = getattr(self.inner, "fingerprint", None)  # at hand before a model is loaded
-        return self.store.shelf(own or self.inner.info.fingerprint, task)
+        return own or self.inner.info.fingerprint
 
     def close(self) -> None:
         self.inner.close()
+
+
+def _hit(answer: Answer) -> Answer:
+    return answer if answer.usage is FROM_CACHE else answer.with_usage(FROM_CACHE)

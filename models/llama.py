@@ -18,6 +18,8 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +80,11 @@ class LlamaModel:
     def fingerprint(self) -> str:
         """The fingerprint in ``info``, at hand without the weights."""
         return self._fingerprint
+
+    @property
+    def fingerprint_lasts(self) -> bool:
+        """Where answers are corrected by the values beside them, those of other runs are others."""
+        return self._options.calibration != "column"
 
     @property
     def info(self) -> ModelInfo:
@@ -147,7 +154,7 @@ class LlamaModel:
 
 def fingerprint(path: Path, options: Options) -> str:
     """A digest of all that can change an answer: the weights (size, change time, head and tail),
-    the wording, shots, calibration, and how long an answer and a prompt may be."""
+    llama.cpp, the wording, shots, calibration, and how long an answer and a prompt may be."""
     state = path.stat()
     digest = hashlib.sha256()
     with path.open("rb") as file:
@@ -157,6 +164,7 @@ def fingerprint(path: Path, options: Options) -> str:
     said = [
         state.st_size,
         state.st_mtime_ns,
+        _llama_version(),
         PROMPT_VERSION,
         (NOISE, NOISE_QUANTISED),
         options.shots,
@@ -167,6 +175,15 @@ def fingerprint(path: Path, options: Options) -> str:
     ]
     digest.update(json.dumps(said).encode())
     return digest.hexdigest()[:32]
+
+
+@cache
+def _llama_version() -> str | None:
+    """Another version may compute a little differently; None if there is none."""
+    try:
+        return version("llama-cpp-python")
+    except PackageNotFoundError:
+        return None
 
 
 @dataclass(slots=True)

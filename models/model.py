@@ -17,7 +17,11 @@ class Model(Protocol):
 
     @property
     def info(self) -> ModelInfo:
-        """Who this is. Cheap after the first use; the first may load the model."""
+        """Who this is. Cheap after the first use; the first may load the model.
+
+        A model whose fingerprint says the same in every process, now and later, has an attribute
+        ``fingerprint_lasts`` that is True; only its answers are kept in files.
+        """
         ...
 
     @property

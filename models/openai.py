@@ -71,6 +71,9 @@ class OpenAIModel:
         self._forms = _FormsTaken()
         self._sampling = _Sampling(self._options.max_tokens)
 
+    fingerprint_lasts = True
+    """The same name at the same URL is the same model, as far as a client can tell."""
+
     def __repr__(self) -> str:
         return f"OpenAIModel({self._model!r}, {self._endpoint.shown!r})"
 

@@ -23,7 +23,9 @@ class ScriptedModel:
     of those, or None for "no answer". What lies outside the request's constraint becomes a failed
     answer. ``ModelFailed`` raised by ``fn`` fails that value alone; any other exception propagates.
 
-    Two scripted models never share cached answers, even around the same function.
+    Two scripted models never share cached answers, even around the same function, and a file of
+    stored answers gets none of theirs: what a function does is not known by its name. ``fingerprint``
+    vouches for it: models with equal ones answer alike, in every process and version of your code.
 
     >>> model = ScriptedModel(lambda call: len(call.values[0]))
     >>> model.answer(Task("llm_int", "How long?"), [("four",)])[0].text
@@ -31,11 +33,19 @@ class ScriptedModel:
     """
 
     def __init__(
-        self, fn: Script, *, name: str = "scripted", window: int = 4096, batch_size: int = 64
+        self,
+        fn: Script,
+        *,
+        name: str = "scripted",
+        window: int = 4096,
+        batch_size: int = 64,
+        fingerprint: str | None = None,
     ) -> None:
         self._fn = fn
         self._batch_size = batch_size
-        self._info = ModelInfo(name, f"scripted:{uuid.uuid4().hex}", window)
+        self.fingerprint_lasts = fingerprint is not None
+        own = uuid.uuid4().hex if fingerprint is None else f"named:{fingerprint}"
+        self._info = ModelInfo(name, f"scripted:{own}", window)
         self.calls: list[Request] = []
 
     @property

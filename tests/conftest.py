@@ -7,6 +7,9 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+# No test reads or writes the answers of the person who runs it.
+os.environ["BLENDFUSION_CACHE"] = "off"
+
 settings.register_profile(
     "default",
     derandomize=True,

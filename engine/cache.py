@@ -1,0 +1,83 @@
+"""Which store a session keeps its answers in, and where the file of it is."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+from blendfusion.errors import OptionError
+from blendfusion.models.sqlite_store import SqliteStore
+from blendfusion.models.store import AnswerStore, MemoryStore
+from blendfusion.models.store_file import SCHEMA_VERSION
+
+CACHE_VARIABLE = "BLENDFUSION_CACHE"
+MEMORY_WORDS = ("off", "none", "memory")
+"""What the variable, or ``--cache``, says where there should be no file."""
+FILE_NAME = f"answers-{SCHEMA_VERSION}.sqlite"
+"""A name for each version of the file, so that two versions of BlendFusion do not meet."""
+
+Cache: TypeAlias = "str | os.PathLike[str] | AnswerStore | None"
+
+
+def store_for(cache: Cache, limit_mb: int) -> AnswerStore:
+    """The store that ``connect(cache=…)`` names: a path, a store, None for memory, or "auto" (what
+    BLENDFUSION_CACHE says, else the file in the user's cache folder). No file is made yet.
+
+    Raises OptionError for what is none of these.
+    """
+    if cache == "auto":
+        path = cache_path()
+        return MemoryStore() if path is None else SqliteStore(path, limit_mb=limit_mb)
+    if cache is None:
+        return MemoryStore()
+    if isinstance(cache, str | os.PathLike):
+        path = Path(cache).expanduser()
+        if not path.name or path.is_dir():
+            raise OptionError(
+                f"cache={os.fspath(cache)!r} is a folder",
+                hint=f"Name a file, for example {str(path / FILE_NAME)!r}.",
+            )
+        return SqliteStore(path, limit_mb=limit_mb)
+    if isinstance(cache, AnswerStore):
+        return cache
+    raise OptionError(
+        f"cache={cache!r} is not possible",
+        hint="A path, 'auto', None for memory only, or an object with the methods of "
+        "bf.AnswerStore.",
+    )
+
+
+def cache_path(
+    environment: Mapping[str, str] = os.environ, platform: str = sys.platform
+) -> Path | None:
+    """The file that "auto" means; None where answers are kept in memory.
+
+    >>> cache_path({"BLENDFUSION_CACHE": "off"}) is None
+    True
+    >>> cache_path({"XDG_CACHE_HOME": "/tmp/c"}, "linux").as_posix()
+    '/tmp/c/blendfusion/answers-1.sqlite'
+    """
+    said = environment.get(CACHE_VARIABLE, "").strip()
+    if said.lower() in MEMORY_WORDS:
+        return None
+    if said:
+        return Path(said).expanduser()
+    try:
+        return _folder(environment, platform) / "blendfusion" / FILE_NAME
+    except RuntimeError:  # a user without a home
+        return None
+
+
+def _folder(environment: Mapping[str, str], platform: str) -> Path:
+    """Where programs of this user keep what they can make again."""
+    if platform == "win32":
+        local = environment.get("LOCALAPPDATA")
+        return Path(local) if local else Path.home() / "AppData" / "Local"
+    if platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    xdg = environment.get("XDG_CACHE_HOME", "")
+    # The XDG specification has relative paths ignored.
+    return Path(xdg) if os.path.isabs(xdg) else Path.home() / ".cache"

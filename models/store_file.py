@@ -1,0 +1,144 @@
+"""The file of stored answers: opened, made if it is not there, set aside if it is damaged."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+SCHEMA_VERSION = 1
+"""Of the tables. A file of another version is left as it is, and not used."""
+APPLICATION_ID = 0x42464143
+"""How a file of ours is told from any other SQLite database."""
+
+_SCHEMA = f"""
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS answers (
+    key BLOB PRIMARY KEY,
+    text TEXT,
+    finish TEXT NOT NULL,
+    logprob REAL,
+    used INTEGER NOT NULL,
+    mark INTEGER NOT NULL
+) WITHOUT ROWID;
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {SCHEMA_VERSION};
+COMMIT;
+"""
+_SETTINGS = """
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = NORMAL;
+PRAGMA temp_store = MEMORY;
+PRAGMA cache_size = -16000;
+PRAGMA journal_size_limit = 16000000;
+"""
+_COMPANIONS = ("-wal", "-shm", "-journal")
+_PAUSE_SECONDS = 0.02
+_DAMAGE = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_MAX_NAMES = 1000
+
+
+class Damaged(Exception):
+    """What a file holds is not what was written."""
+
+
+class NotOurs(Exception):
+    """A file that may be of use to somebody else."""
+
+
+def opened(path: Path, wait_seconds: float) -> sqlite3.Connection:
+    """A connection to the file, which is made if it is not there (only its owner may read it).
+
+    Waits so long for other processes. Raises sqlite3.Error, OSError, Damaged or NotOurs.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not path.exists():
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    connection = sqlite3.connect(
+        path, timeout=wait_seconds, isolation_level=None, check_same_thread=False
+    )
+    try:
+        _patiently(connection, wait_seconds)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _patiently(connection: sqlite3.Connection, wait_seconds: float) -> None:
+    """Settle the connection. SQLite itself does not wait for a process that makes the file."""
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        try:
+            _settle(connection)
+            return
+        except sqlite3.OperationalError as problem:
+            if _code(problem) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            time.sleep(_PAUSE_SECONDS)
+
+
+def _settle(connection: sqlite3.Connection) -> None:
+    application, version = (
+        _pragma(connection, "application_id"),
+        _pragma(connection, "user_version"),
+    )
+    if application == 0 and connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
+        connection.executescript(_SETTINGS)
+        connection.executescript(_SCHEMA)
+        return
+    if application != APPLICATION_ID:
+        raise NotOurs("it is a database of something else")
+    if version != SCHEMA_VERSION:
+        raise NotOurs(f"it was written by another version of BlendFusion (schema {version})")
+    connection.executescript(_SETTINGS)
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    with closing(connection.execute(f"PRAGMA {name}")) as rows:
+        return int(rows.fetchone()[0])
+
+
+def _code(problem: sqlite3.Error) -> int | None:
+    """The primary result code of SQLite; None if the error is not SQLite's own."""
+    code: int | None = getattr(problem, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+def is_damage(problem: Exception) -> bool:
+    """Whether what is in the file is the problem, and not the disk, a right or another process."""
+    if isinstance(problem, sqlite3.Error):
+        # Without a code: bytes that are no text, or a row that is not as it was made.
+        return _code(problem) is None or _code(problem) in _DAMAGE or _is_short(problem)
+    return isinstance(problem, Damaged)
+
+
+def _is_short(problem: sqlite3.Error) -> bool:
+    return getattr(problem, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_SHORT_READ
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """What tells this file from another one under the same name; None if there is none."""
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    return state.st_dev, state.st_ino
+
+
+def set_aside(path: Path) -> Path:
+    """Rename the file and what SQLite keeps beside it; the new name. Raises OSError."""
+    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
+    names = [f"{path.name}.corrupt-{stamp}{n}" for n in ("", *(f"-{i}" for i in range(_MAX_NAMES)))]
+    aside = next(p for name in names if not (p := path.with_name(name)).exists())
+    # A new file must not meet the log of the old one, so that goes first.
+    for companion in _COMPANIONS:
+        beside = path.with_name(path.name + companion)
+        if beside.exists():
+            beside.rename(aside.with_name(aside.name + companion))
+    path.rename(aside)
+    return aside
