@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from datafusion import DataFrame, SessionContext
 
+from blendfusion.deep import register_view, shallow
 from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.handover import batches_of, frame_of, relation_of
 from blendfusion.parts import NOTHING, Fed
 from blendfusion.pipeline import Chunks, Counts, run
-from blendfusion.planner.plan import Plan, boolean_literal, projected, write
+from blendfusion.planner.plan import Plan, Stored, boolean_literal, projected, write
 from blendfusion.planner.stages import Stage, Staged
 from blendfusion.planner.tree import branches
 from blendfusion.rowwise import RowWise
@@ -50,6 +51,8 @@ class Execution:
         self._serial = next(_serials)
         self._relations: dict[int, bytes] = {}
         self._fed = fed
+        self._views: list[str] = []
+        """Parts of plans that are too deep to be read at once."""
         self._parts: dict[str, str] = {}
         """The tables of parts that are stored, by the names of their leaves."""
         self.counts: dict[int, Counts] = {stage.number: Counts() for stage in plan.stages}
@@ -66,8 +69,11 @@ class Execution:
             yield from self._run(self._plan.last, eager=eager)
         finally:
             for number in self._relations:
-                self._context.deregister_table(self._name(number))
-            self._relations = {}
+                if number >= 0:
+                    self._context.deregister_table(self._name(number))
+            for name in self._views:
+                self._context.deregister_table(name)
+            self._relations, self._views = {}, []
             for name in self._parts.values():
                 self._context.deregister_table(name)
             self._parts = {}
@@ -108,12 +114,18 @@ class Execution:
     def _frame(self, source: Plan) -> DataFrame:
         if source.width == 0:  # a batch without columns would forget how many rows it has
             source = projected(source, (boolean_literal(True),))
-        data = write(source, self._relations)
         try:
             with self._fed.bound(self._parts):
-                return frame_of(self._context, data)
+                return frame_of(self._context, write(shallow(source, self._view), self._relations))
         except Exception as problem:
             raise PlanError(f"DataFusion does not read back its own plan: {problem}") from problem
+
+    def _view(self, plan: Plan) -> Stored:
+        number = -1 - len(self._views)
+        name = f"{STAGE_CATALOG}.{STAGE_SCHEMA}.run{self._serial}_view{-number}"
+        self._relations[number] = register_view(self._context, name, plan, self._relations)
+        self._views.append(name)
+        return Stored(number, plan.width)
 
     def _store(self, stage: Stage, tables: Iterator[pa.Table]) -> None:
         name = self._name(stage.number)

@@ -749,14 +749,20 @@ def _width(kind: str, body: Message, inputs: tuple[Plan, ...]) -> int:
 # --- writing -------------------------------------------------------------------------------------
 
 
-def write(plan: Plan, stored: Mapping[int, bytes]) -> bytes:
+def write(plan: Plan, stored: Mapping[int, bytes], names: Sequence[str] = ()) -> bytes:
     """The Substrait bytes of a plan without blocks and calls; its columns keep their places.
 
-    ``stored`` gives, for each ``Stored`` leaf, the bytes of the relation that reads its table.
+    ``stored`` gives, for each ``Stored`` leaf, the bytes of the relation that reads its table;
+    ``names`` what its columns are called (nested ones included).
     """
     writer = _Writer(stored)
     message = PlanMessage()
-    writer.rel(plan, message.relations.add().rel)
+    relation = message.relations.add()
+    if names:
+        relation.root.names.extend(names)
+        writer.rel(plan, relation.root.input)
+    else:
+        writer.rel(plan, relation.rel)
     for name, anchor in writer.anchors.items():
         declaration = SimpleExtensionDeclaration()
         declaration.extension_function.function_anchor = anchor
