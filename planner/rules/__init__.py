@@ -21,6 +21,7 @@ from blendfusion.planner.rules.gated_arguments import gated_arguments
 from blendfusion.planner.rules.gated_conditions import gated_conditions
 from blendfusion.planner.rules.implied_predicates import implied_predicates
 from blendfusion.planner.rules.late_projection import late_projection
+from blendfusion.planner.rules.limited_joins import limited_joins
 from blendfusion.planner.rules.merge_blocks import merge_blocks
 from blendfusion.planner.rules.prune_columns import prune_columns
 from blendfusion.planner.rules.pull_up import pull_up
@@ -50,6 +51,7 @@ RULES: tuple[Rule, ...] = (
     Rule("union_pull_up", union_pull_up),  # beside it: a union stands below a join, or above one
     Rule("dear_joins_last", dear_joins_last),  # what pull-up is for predicates, for EXISTS and IN
     Rule("late_projection", late_projection),  # before early_stop: an unfiltered LIMIT sinks
+    Rule("limited_joins", limited_joins),  # before the limit becomes a block's own
     Rule("early_stop", early_stop),
     Rule("gated_arguments", gated_arguments),  # before the columns that it no longer needs go
     Rule("prune_columns", prune_columns),  # when it is clear what a block must carry
