@@ -75,6 +75,9 @@ class DryRows(RowWise):
             return value
         return super().column(expr, rows)
 
+    def is_known(self, expr: Expr, rows: Rows) -> bool:
+        return False  # a look would be counted as a question
+
     def _other(self, expr: Node, rows: Rows) -> Column:
         """A predicate over answers that nobody knows is true at ``ASSUMED_PASS_RATE``."""
         try:

@@ -149,16 +149,30 @@ def _next_size(
 
 
 def _survivors(block: Block, rows: Rows, rowwise: RowWise, order: Order) -> Rows:
-    for done, i in enumerate(order.places, start=1):
-        if len(rows) == 0:
-            break
+    waiting = list(order.places)
+    while waiting and len(rows):
+        i = _next(block, waiting, rows, rowwise, order)
+        waiting.remove(i)
         seen, before = order.seen[i], rowwise.asker.tokens
         seen.rows_in += len(rows)
-        later = (*(block.where[j] for j in order.places[done:]), *block.select)
+        later = (*(block.where[j] for j in waiting), *block.select)
         rows = rows.filter(rowwise.column(block.where[i], rows), later)
         seen.rows_out += len(rows)
         seen.tokens += rowwise.asker.tokens - before
     return rows
+
+
+def _next(block: Block, waiting: list[int], rows: Rows, rowwise: RowWise, order: Order) -> int:
+    """The predicate to be tried: one that the cache decides on all of these rows, else by rank.
+
+    So a query that runs again asks nothing: what went first then is known for every row now, whatever
+    the order that was learned meanwhile.
+    """
+    if order.adaptive and len(waiting) > 1 and rowwise.asker.hits:
+        for i in waiting:
+            if rowwise.is_known(block.where[i], rows):
+                return i
+    return waiting[0]
 
 
 def _selected(block: Block, rows: Rows, rowwise: RowWise) -> pa.Table:

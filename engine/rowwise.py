@@ -30,7 +30,7 @@ from blendfusion.planner.plan import (
     needs_model,
     walk,
 )
-from blendfusion.udfs.asker import Asker
+from blendfusion.udfs.asker import Asker, UnknownAnswerError
 from blendfusion.udfs.evaluate import evaluate
 from blendfusion.workbench import Workbench
 
@@ -113,6 +113,17 @@ class RowWise:
             value = self._other(expr, rows)
         rows.known[expr] = value
         return value
+
+    def is_known(self, expr: Expr, rows: Rows) -> bool:
+        """Whether ``expr`` has its value on every row without asking anything; then it is kept."""
+        if any(ask.call.ingredient.run is not None for ask in asks(expr)):
+            return False  # what a user's function asks shows when it runs
+        try:
+            with self.asker.only_known():
+                self.column(expr, rows)
+        except UnknownAnswerError:
+            return False
+        return True
 
     def columns(self, exprs: Sequence[Expr], rows: Rows) -> list[Column]:
         """The values of several expressions; those that need no model in one plan."""

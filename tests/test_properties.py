@@ -137,10 +137,24 @@ def test_a_limit_over_a_filter_gives_the_first_rows_and_asks_no_more_than_withou
     assert planned.asked(f"{sql} ORDER BY id LIMIT {k} OFFSET {skip}") <= planned.asked(sql)
 
 
+@given(t=T, u=U, predicates=st.lists(P_T, min_size=2, max_size=4))
+@settings(max_examples=40)
+def test_a_second_run_asks_nothing_whatever_order_the_first_has_learned(
+    t: pa.Table, u: pa.Table, predicates: list[str]
+) -> None:
+    planned = over(t, u, first_chunk_rows=2, chunk_rows=5)
+    query = Query(f"SELECT id FROM t WHERE {' AND '.join(predicates)}")
+    note(query.sql)
+    first = result(planned, query)
+    planned.model.calls.clear()
+    assert result(planned, query) == first
+    assert asked(planned) == []
+
+
 @given(t=T, u=U, query=ANY_SHAPE)
 @settings(max_examples=20)
 def test_a_second_run_asks_nothing(t: pa.Table, u: pa.Table, query: Query) -> None:
-    planned = over(t, u)
+    planned = over(t, u, first_chunk_rows=2, chunk_rows=5)
     first = result(planned, query)
     planned.model.calls.clear()
     assert result(planned, query) == first

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from time import perf_counter
@@ -14,6 +15,10 @@ from blendfusion.models.model import Values
 from blendfusion.options import OnError
 from blendfusion.types import Answer, ModelInfo, Task
 from blendfusion.udfs.call import Call
+
+
+class UnknownAnswerError(Exception):
+    """Something would have to be asked."""
 
 
 class Observer(Protocol):
@@ -46,6 +51,9 @@ class Asker:
         self.on_error = on_error
         self.tokens = 0
         """Tokens evaluated and generated so far."""
+        self.hits = 0
+        """Answers that the cache gave so far."""
+        self._only_known = False
         self.error: Exception | None = None
         """What a call raised inside DataFusion, which passes on only its text."""
         self._values: dict[Call, dict[Values, object]] = {}
@@ -105,6 +113,9 @@ class Asker:
         if new:
             hits = self.model.known(put, new)
             missing = [v for v in new if v not in hits]
+            if missing and self._only_known:
+                raise UnknownAnswerError
+            self.hits += len(hits)
             self.observer.expect(len(missing))
             if hits:
                 self.observer.batch(task, list(hits), list(hits.values()), 0.0)
@@ -113,6 +124,15 @@ class Asker:
             for start in range(0, len(missing), size):
                 self._batch(task, put, missing[start : start + size], answered)
         return [answered[v] for v in values]
+
+    @contextmanager
+    def only_known(self) -> Iterator[None]:
+        """Meanwhile nothing is asked: what is not known already raises UnknownAnswerError."""
+        self._only_known = True
+        try:
+            yield
+        finally:
+            self._only_known = False
 
     def values_of(self, call: Call) -> dict[Values, object]:
         """What this run knows already: the decoded answer for each tuple that ``call`` has met."""
