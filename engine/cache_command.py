@@ -76,7 +76,8 @@ def _stats(store: SqliteStore, arguments: argparse.Namespace) -> int:
     table.add_row("size", f"{stats.bytes / MEGABYTE:,.1f} MB")
     table.add_row("least recent use", _moment(stats.oldest))
     table.add_row("last use", _moment(stats.newest))
-    console = Console(file=sys.stdout, highlight=False, markup=False, soft_wrap=True)
+    console = Console(file=sys.stdout, highlight=False, markup=False)
+    console.width = max(console.width, len(str(store.path)) + 40)  # a path is never cut
     console.print(table)
     return 0
 

@@ -348,6 +348,7 @@ class SqliteStore:
                     f"the answer cache {self.path} cannot be used: {problem}. "
                     "New answers are kept in memory only."
                 )
+                break
         return otherwise
 
     def _connection(self) -> sqlite3.Connection:

@@ -83,11 +83,15 @@ def _patiently(connection: sqlite3.Connection, wait_seconds: float) -> None:
 
 
 def _settle(connection: sqlite3.Connection) -> None:
-    application, version = (
-        _pragma(connection, "application_id"),
-        _pragma(connection, "user_version"),
-    )
-    if application == 0 and connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
+    connection.execute("BEGIN")  # both are read of one state: another process may be making it
+    try:
+        application = _pragma(connection, "application_id")
+        version = _pragma(connection, "user_version")
+        empty = connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+    if application == 0 and empty:
         connection.executescript(_SETTINGS)
         connection.executescript(_SCHEMA)
         return

@@ -1,0 +1,472 @@
+"""The file of stored answers: what it holds, what it survives, and who may use it at once."""
+
+from __future__ import annotations
+
+import gc
+import json
+import multiprocessing
+import os
+import random
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from blendfusion.errors import CacheWarning
+from blendfusion.models.model import Values
+from blendfusion.models.sqlite_store import REFRESHED_AFTER_SECONDS, SqliteStore
+from blendfusion.models.store_lines import WrongLine, entries_of, lines_of
+from blendfusion.types import Answer, Constraint, Task, Usage
+
+TASK = Task("llm_int", "How many?", Constraint("integer"), ("x",))
+SECRET = "the patient's name"
+
+
+def right(value: str) -> Answer:
+    """The one right answer to a value."""
+    return Answer(f"answer to {value}", logprob=-float(len(value)))
+
+
+def many(start: int, stop: int) -> dict[Values, Answer]:
+    return {(f"value {i}",): right(f"value {i}") for i in range(start, stop)}
+
+
+def filled(path: Path, entries: int = 500) -> SqliteStore:
+    store = SqliteStore(path)
+    store.put_many("m", TASK, many(0, entries))
+    return store
+
+
+def found(store: SqliteStore, asked: dict[Values, Answer]) -> dict[Values, Answer]:
+    answers = store.get_many("m", TASK, list(asked))
+    return {v: a.with_usage(Usage()) for v, a in answers.items()}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "folder" / "answers.sqlite"
+
+
+def aside(path: Path) -> list[str]:
+    """Files that were set aside, without SQLite's companions."""
+    names = [file.name for file in path.parent.glob("*.corrupt-*")]
+    return [name for name in names if not name.endswith(("-wal", "-shm"))]
+
+
+# --- what is in the file -------------------------------------------------------------------------
+
+
+def test_a_look_up_makes_no_file(path: Path) -> None:
+    store = SqliteStore(path)
+    assert store.get_many("m", TASK, [("a",)]) == {}
+    assert store.earlier("m", TASK, 3) == []
+    assert list(store.entries()) == []
+    assert store.stats().entries == 0
+    store.clear()
+    assert not path.parent.exists()
+
+
+def test_only_the_owner_may_read_it_and_it_holds_no_question_and_no_value(path: Path) -> None:
+    store = SqliteStore(path)
+    store.put_many(SECRET, replace(TASK, question=SECRET), {(SECRET,): Answer("7")})
+    files = list(path.parent.iterdir())
+    assert {file.name for file in files} == {path.name, f"{path.name}-wal", f"{path.name}-shm"}
+    if os.name == "posix":
+        assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert not any(b"patient" in file.read_bytes() for file in files)
+    store.close()
+
+
+def test_the_first_answer_to_a_key_stays(path: Path) -> None:
+    store = filled(path, 1)
+    store.put_many("m", TASK, {("value 0",): Answer("another")})
+    assert found(store, many(0, 1)) == many(0, 1)
+    store.close()
+
+
+def test_text_that_no_database_holds_is_left_out(path: Path) -> None:
+    store = SqliteStore(path)
+    store.put_many("m", TASK, {("a",): Answer("\ud800"), ("\ud800",): Answer("b")})
+    assert found(store, {("a",): Answer(""), ("\ud800",): Answer("")}) == {("\ud800",): Answer("b")}
+    store.close()
+
+
+def test_nothing_of_forgotten_answers_is_left_in_the_files(path: Path) -> None:
+    store = SqliteStore(path)
+    store.put_many("m", TASK, {("a",): Answer(SECRET)})
+    store.clear("m")
+    assert not any(b"patient" in file.read_bytes() for file in path.parent.iterdir())
+    store.close()
+
+
+def test_a_store_that_nobody_closes_lets_go_of_its_file(path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ResourceWarning)
+        filled(path, 1)
+        gc.collect()
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+# --- room ----------------------------------------------------------------------------------------
+
+
+def test_the_least_recently_used_answers_go_first(path: Path) -> None:
+    now = [1_000_000_000.0]
+    store = SqliteStore(path, limit_mb=1, clock=lambda: now[0])
+    kept, text = many(0, 100), "x" * 200
+    store.put_many("m", TASK, kept)
+    for batch in range(200):
+        now[0] += REFRESHED_AFTER_SECONDS + 1
+        answers: dict[Values, Answer] = {(f"{batch} {i}",): Answer(text) for i in range(100)}
+        store.put_many("m", TASK, answers)
+        assert found(store, answers) == answers, "what was just kept is there"
+        assert found(store, kept) == kept, "what is used every day stays"
+        assert store.stats().bytes <= 1_000_000
+    assert store.get_many("m", TASK, [(f"0 {i}",) for i in range(100)]) == {}
+    assert store.stats().entries > 2_000
+    store.close()
+    assert path.stat().st_size <= 1_100_000
+
+
+def test_a_look_up_writes_the_time_of_its_use_once_a_day(path: Path) -> None:
+    now = [1_000_000_000.0]
+    store = SqliteStore(path, clock=lambda: now[0])
+    store.put_many("m", TASK, many(0, 3))
+    for seconds, expected in (
+        (REFRESHED_AFTER_SECONDS, 1_000_000_000),
+        (1, 1_000_000_000 + REFRESHED_AFTER_SECONDS + 1),
+        (10, 1_000_000_000 + REFRESHED_AFTER_SECONDS + 1),
+    ):
+        now[0] += seconds
+        found(store, many(0, 3))
+        assert store.stats().oldest == expected
+    store.close()
+
+
+# --- damage --------------------------------------------------------------------------------------
+
+
+def spoil(path: Path, how: Callable[[bytearray], bytes | bytearray]) -> None:
+    path.write_bytes(how(bytearray(path.read_bytes())))
+
+
+def test_garbage_is_set_aside_with_one_warning(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_bytes(b"no database at all" * 100)
+    store = SqliteStore(path)
+    with pytest.warns(CacheWarning, match=r"damaged .*answers\.sqlite\.corrupt-") as caught:
+        assert store.get_many("m", TASK, [("a",)]) == {}
+    assert len(caught) == 1
+    assert len(aside(path)) == 1
+    assert (path.parent / aside(path)[0]).read_bytes().startswith(b"no database at all")
+    store.put_many("m", TASK, many(0, 5))
+    assert found(store, many(0, 9)) == many(0, 5)
+    store.close()
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_damage_anywhere_is_never_a_wrong_answer_nor_a_crash(path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    filled(path, 2_000).close()
+
+    def cut(data: bytearray) -> bytearray:
+        return data[: rng.randrange(len(data))]
+
+    def flipped(data: bytearray) -> bytearray:
+        for _ in range(rng.choice([1, 10, 1000])):
+            data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        return data
+
+    def zeroed(data: bytearray) -> bytearray:
+        start = rng.randrange(len(data))
+        data[start : start + 4096] = bytes(len(data[start : start + 4096]))
+        return data
+
+    spoil(path, [cut, flipped, zeroed][seed % 3])
+    asked = many(0, 2_000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CacheWarning)
+        store = SqliteStore(path)
+        assert found(store, asked).items() <= asked.items()
+        store.put_many("m", TASK, asked)
+        assert found(store, asked).items() <= asked.items()
+        store.earlier("m", TASK, 10)
+        store.stats()
+        # Answers that were lost can be kept again, in the file or in memory.
+        known = found(store, asked)
+        store.put_many("m", TASK, {v: a for v, a in asked.items() if v not in known})
+        list(store.entries())
+        store.close()
+
+
+def test_a_flipped_bit_in_a_text_is_seen(path: Path) -> None:
+    filled(path, 3).close()
+    spoil(path, lambda data: data.replace(b"answer to value 1", b"answer to value 9"))
+    store = SqliteStore(path)
+    with pytest.warns(CacheWarning, match="an answer is not as it was written"):
+        assert found(store, many(0, 3)).items() <= many(0, 3).items()
+    assert len(aside(path)) == 1
+    store.close()
+
+
+def test_the_log_of_a_damaged_file_never_meets_the_new_one(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_bytes(b"x" * 8192)
+    path.with_name(path.name + "-wal").write_bytes(b"the log of old answers")
+    store = SqliteStore(path)
+    with pytest.warns(CacheWarning, match="damaged"):
+        store.put_many("m", TASK, many(0, 2))
+    assert found(store, many(0, 500)) == many(0, 2)
+    log = path.with_name(path.name + "-wal")
+    assert b"the log of old answers" not in log.read_bytes()
+    assert len(aside(path)) == 1
+    store.close()
+
+
+def test_a_file_that_another_process_set_aside_is_not_set_aside_again(path: Path) -> None:
+    first = filled(path)
+    first.close()
+    spoil(path, lambda data: data[:100] + bytes(len(data) - 100))
+    first, second = SqliteStore(path), SqliteStore(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CacheWarning)
+        second._open.append(sqlite3.connect(path, check_same_thread=False, isolation_level=None))
+        second._identity = (path.stat().st_dev, path.stat().st_ino)
+        first.put_many("m", TASK, many(0, 3))
+        second.put_many("m", TASK, many(3, 6))
+    assert len(aside(path)) == 1
+    assert found(first, many(0, 6)) == many(0, 6)
+    first.close()
+    second.close()
+
+
+# --- files that cannot be used -------------------------------------------------------------------
+
+
+def in_memory_with_one_warning(store: SqliteStore, reason: str) -> None:
+    with pytest.warns(CacheWarning, match=reason) as caught:
+        store.put_many("m", TASK, many(0, 10))
+    assert len(caught) == 1
+    store.put_many("m", TASK, many(10, 20))
+    assert found(store, many(0, 20)) == many(0, 20)
+    assert len(store.earlier("m", TASK, 100)) >= 20
+    store.close()
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    in_memory_with_one_warning(
+        SqliteStore(tmp_path / "file" / "answers.sqlite"), "directory|exists"
+    )
+
+
+@pytest.mark.skipif(
+    os.name != "posix" or os.geteuid() == 0, reason="rights do not bind this user or system"
+)
+def test_a_folder_without_rights(path: Path) -> None:
+    filled(path, 30).close()
+    path.parent.chmod(0o500)
+    path.chmod(0o400)
+    in_memory_with_one_warning(SqliteStore(path), "cannot be used")
+    path.parent.chmod(0o700)
+
+
+def test_a_full_disk(path: Path) -> None:
+    store = filled(path, 300)
+    pages = store._open[0].execute("PRAGMA page_count").fetchone()[0]
+    store._open[0].execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.warns(CacheWarning, match="full"):
+        store.put_many("m", TASK, many(300, 3_000))
+    assert found(store, many(0, 3_000)) == many(0, 3_000)
+    store.close()
+
+
+def test_another_process_that_never_ends_writing(path: Path) -> None:
+    filled(path, 30).close()
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    store = SqliteStore(path, wait_seconds=0.05)
+    with pytest.warns(CacheWarning, match="locked"):
+        store.put_many("m", TASK, many(30, 60))
+    assert found(store, many(0, 60)) == many(0, 60), "reading needs no lock"
+    other.close()
+    store.close()
+
+
+def test_a_database_of_something_else_is_left_as_it_is(path: Path) -> None:
+    path.parent.mkdir()
+    theirs = sqlite3.connect(path)
+    theirs.execute("CREATE TABLE customers (name)")
+    theirs.close()
+    before = path.read_bytes()
+    in_memory_with_one_warning(SqliteStore(path), "a database of something else")
+    assert path.read_bytes() == before
+    assert aside(path) == []
+
+
+def test_a_file_of_another_version_is_left_as_it_is(path: Path) -> None:
+    filled(path, 30).close()
+    later = sqlite3.connect(path)
+    later.execute("PRAGMA user_version = 99")
+    later.close()
+    in_memory_with_one_warning(SqliteStore(path), r"another version of BlendFusion \(schema 99\)")
+    assert aside(path) == []
+
+
+def test_an_interrupt_in_a_transaction_harms_nothing(path: Path) -> None:
+    store = filled(path, 3)
+    store._open[0].execute("BEGIN IMMEDIATE")
+    store._open[0].execute("DELETE FROM answers")
+    store.put_many("m", TASK, many(3, 5))
+    assert found(store, many(0, 5)) == many(0, 5)
+    store.close()
+
+
+# --- several at once -----------------------------------------------------------------------------
+
+WORKER = """
+import random, sys, threading
+sys.path.insert(0, {folder!r})
+from test_sqlite_store import SqliteStore, TASK, found, right
+from pathlib import Path
+
+store = SqliteStore(Path({path!r}))
+wrong = []
+
+def work(seed):
+    rng = random.Random(seed)
+    mine = {{}}
+    for _ in range({rounds}):
+        batch = {{(f"value {{rng.randrange({values})}}",): None for _ in range(rng.randint(1, 64))}}
+        batch = {{v: right(v[0]) for v in batch}}
+        if rng.random() < 0.5:
+            store.put_many("m", TASK, batch)
+            mine.update(batch)
+        else:
+            known = found(store, batch | mine)
+            if not known.items() <= (batch | mine).items():
+                wrong.append("a wrong answer")
+            if not mine.items() <= known.items():
+                wrong.append("an answer was lost")
+
+threads = [threading.Thread(target=work, args=({seed} * 4 + i,)) for i in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+store.close()
+print(wrong)
+"""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_two_processes_with_four_threads_each_share_a_file(path: Path, seed: int) -> None:
+    here = str(Path(__file__).parent)
+    codes = [
+        WORKER.format(folder=here, path=str(path), rounds=40, values=3_000, seed=seed * 2 + number)
+        for number in (0, 1)
+    ]
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-W", "error", "-c", code],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for code in codes
+    ]
+    for process in running:
+        out, err = process.communicate(timeout=60)
+        assert (out.strip(), err) == ("[]", "")
+    store = SqliteStore(path)
+    everything = many(0, 3_000)
+    known = found(store, everything)
+    assert known.items() <= everything.items()
+    assert len(known) == store.stats().entries > 1_000
+    store.close()
+
+
+def test_stores_of_one_process_may_make_the_file_together(path: Path) -> None:
+    stores = [SqliteStore(path) for _ in range(8)]
+    begin = threading.Barrier(8)
+
+    def work(number: int) -> None:
+        begin.wait()
+        stores[number].put_many("m", TASK, many(number * 10, number * 10 + 10))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found(stores[0], many(0, 80)) == many(0, 80)
+    for store in stores:
+        store.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_process_opens_the_file_anew(path: Path) -> None:
+    store = filled(path, 10)
+    held = store._open[0]
+
+    def child() -> None:
+        assert store._open == []
+        store.put_many("m", TASK, many(10, 20))
+        assert found(store, many(0, 20)) == many(0, 20)
+        assert store._open[0] is not held
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # pytest may have threads
+        process = multiprocessing.get_context("fork").Process(target=child)
+        process.start()
+    process.join(30)
+    assert process.exitcode == 0
+    assert found(store, many(0, 20)) == many(0, 20)
+    store.close()
+
+
+# --- copies --------------------------------------------------------------------------------------
+
+
+def test_a_copy_as_lines_holds_the_same(path: Path, tmp_path: Path) -> None:
+    store, other = filled(path, 7_000), SqliteStore(tmp_path / "other.sqlite")
+    store.put_many("m", TASK, {("odd",): Answer(None, "length", float("-inf"))})
+    lines = list(lines_of(store.entries()))
+    assert len(lines) == 7_002
+    assert other.add(entries_of(lines)) == 7_001
+    assert other.add(entries_of(lines)) == 0
+    assert list(lines_of(other.entries())) == lines
+    assert found(other, many(0, 7_000)) == many(0, 7_000)
+    store.close()
+    other.close()
+
+
+HEADER = '{"blendfusion": "answers", "keys": 1}'
+LINE = {"key": "00" * 24, "text": "x", "finish": "complete", "logprob": None, "used": 5}
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([], "line 1: no JSON"),
+        (["[]"], "line 1: no JSON object"),
+        (["{}"], "line 1: not answers that"),
+        (['{"blendfusion": "answers", "keys": 2}'], "line 1: keys of version 2, not 1"),
+        ([HEADER, "{"], "line 2: no JSON"),
+        ([HEADER, "", json.dumps(LINE | {"key": "00"})], "line 3: 'key' is not 24 bytes"),
+        ([HEADER, json.dumps(LINE | {"key": "zz" * 24})], "line 2: 'key'"),
+        ([HEADER, json.dumps(LINE | {"text": 5})], "line 2: 'text'"),
+        ([HEADER, json.dumps(LINE | {"finish": "error"})], "line 2: 'finish'"),
+        ([HEADER, json.dumps(LINE | {"logprob": "x"})], "line 2: 'logprob'"),
+        ([HEADER, json.dumps(LINE | {"used": -1})], "line 2: 'used'"),
+    ],
+)
+def test_a_line_that_is_no_answer_is_refused(lines: list[str], said: str) -> None:
+    with pytest.raises(WrongLine, match=said):
+        list(entries_of(lines))
