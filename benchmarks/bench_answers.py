@@ -186,7 +186,7 @@ Ask = Callable[[Case], list[str | None]]
 
 def in_sql(path: Path, options: Options) -> tuple[bf.Session, Ask]:
     """A session with the model, and a way to ask a case as a user does: one SELECT over a table."""
-    session = bf.connect(LlamaModel(path, options), progress="off")
+    session = bf.connect(LlamaModel(path, options), cache=None, progress="off")
 
     def ask(case: Case) -> list[str | None]:
         table = pa.table({"row": range(len(case.texts)), "text": case.texts})

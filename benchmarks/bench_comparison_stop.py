@@ -43,7 +43,7 @@ class Way:
     """One way to run queries, and what it spent."""
 
     def __init__(self, model: str, rules_off: str) -> None:
-        self._session = bf.connect(model, progress="off")
+        self._session = bf.connect(model, cache=None, progress="off")
         self._session.sql(f"SET blendfusion.rules_off = '{rules_off}'")
         self.rows: list[int] = []
         self.completion = self.evaluated = 0

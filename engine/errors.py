@@ -10,6 +10,8 @@ BlendFusionError
 ├── AnswerError           a value got no valid answer and the call says on_error => 'raise'
 └── PlanError             the planner met a plan that it does not understand (never seen by a
                           user: the plain path takes over, and EXPLAIN says why)
+
+CacheWarning (a UserWarning) says that a file of stored answers could not be used.
 """
 
 from __future__ import annotations
