@@ -201,8 +201,8 @@ class SqliteStore:
     ) -> dict[Values, Answer]:
         found: dict[Values, Answer] = {}
         stale: list[bytes] = []
-        sums: dict[tuple[str | None, str], int] = {}
-        equal: dict[tuple[str | None, str], Answer] = {}
+        equal: dict[tuple[str | None, str], tuple[int, Answer]] = {}
+        crc32, pack = _crc32, _pack
         fresh = int(self._clock()) - REFRESHED_AFTER_SECONDS
         for keys in _pieces(sorted(wanted), _AT_ONCE):  # in order: a page is read once
             marks = ",".join("?" * len(keys))
@@ -210,16 +210,19 @@ class SqliteStore:
                 f"SELECT {_COLUMNS} FROM answers WHERE key IN ({marks})", keys
             )
             for key, text, finish, logprob, used, mark in rows:  # this runs for every value
-                said = text, finish
-                if said not in sums:
-                    sums[said], equal[said] = _sum(*said), _answer(*said, None)
-                number = b"" if logprob is None else _pack(logprob)
-                if _crc32(number, _crc32(key, sums[said])) != mark:
-                    raise Damaged("an answer is not as it was written")
+                said = equal.get((text, finish))
+                if said is None:
+                    answer = _answer(text, finish, None)
+                    said = equal[text, finish] = (_sum(text, finish), answer)
+                known, answer = said
                 if logprob is None:
-                    found[wanted[key]] = equal[said]
+                    right = crc32(key, known)
                 else:
-                    found[wanted[key]] = Answer(text, finish, logprob, FROM_CACHE)
+                    right = crc32(pack(logprob), crc32(key, known))
+                    answer = Answer(text, finish, logprob, FROM_CACHE)
+                if right != mark:
+                    raise Damaged("an answer is not as it was written")
+                found[wanted[key]] = answer
                 if used < fresh:
                     stale.append(key)
         if stale and self._writable:
