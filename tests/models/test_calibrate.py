@@ -17,7 +17,9 @@ def test_probes_fill_every_column():
 
 
 def test_the_probes_of_an_aggregate_are_contexts_of_one_row():
-    task = Task("llm_validate", "?", Constraint("boolean"), columns=("a",), aggregate=True, form="statement")
+    task = Task(
+        "llm_validate", "?", Constraint("boolean"), columns=("a",), aggregate=True, form="statement"
+    )
 
     assert probes(task)[-1] == (BANK[-1],)
 
