@@ -18,6 +18,8 @@ class Options:
 
     Planning and execution
         planner: False runs every query with the plain functions (same answers, not minimal).
+        rules_off: rules of the planner to leave out, by name, separated by commas: right results,
+            more values asked. EXPLAIN VERBOSE shows which rules did something.
         chunk_rows: most rows of one chunk of a pipeline (a chunk is bounded in bytes, too).
         first_chunk_rows: rows of the first chunk where a LIMIT may end the work early;
             chunks double from there.
@@ -42,6 +44,7 @@ class Options:
     """
 
     planner: bool = True
+    rules_off: str = ""
     chunk_rows: int = 1_048_576
     first_chunk_rows: int = 16
     on_error: OnError = "null"
@@ -113,6 +116,11 @@ def _check(name: str, value: object) -> None:
         if not isinstance(value, int | float) or isinstance(value, bool) or value <= 0:
             raise OptionError(
                 f"option {name}={value!r} is not possible", hint="A positive number of seconds."
+            )
+    elif name == "rules_off":
+        if not isinstance(value, str):
+            raise OptionError(
+                f"option {name}={value!r} is not possible", hint="Names, separated by commas."
             )
     elif not isinstance(value, bool):
         raise OptionError(f"option {name}={value!r} is not possible", hint="True or False.")

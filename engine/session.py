@@ -82,7 +82,7 @@ class Session(SessionContext):
     ) -> None:
         super().__init__(config, runtime)
         self.options = options or Options()
-        self.rules_off: tuple[str, ...] = ()
+        self.rules_off = checked_names(self.options.rules_off)
         self._spec = model
         self._store: AnswerStore = MemoryStore() if store is None else store
         self._model: CachedModel | None = None
@@ -282,10 +282,9 @@ class Session(SessionContext):
         return frame
 
     def _set(self, setting: Setting) -> Frame:
-        if setting.name == "rules_off":
-            self.rules_off = checked_names(setting.value)
-        else:
-            self.options = self.options.with_text(setting.name, setting.value)
+        options = self.options.with_text(setting.name, setting.value)
+        self.rules_off = checked_names(options.rules_off)
+        self.options = options
         return Frame(self.plain_frame(pa.table({})).df, self)
 
     def _register(self, call: Call) -> None:

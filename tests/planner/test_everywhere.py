@@ -7,6 +7,8 @@ import pytest
 from datafusion import SessionConfig
 from scripts import Counted, hashed, tuples, unordered
 
+import blendfusion as bf
+
 N = 50
 TABLE = pa.table(
     {
@@ -107,3 +109,16 @@ def test_null_without_a_type(sql: str) -> None:
         table = frame.to_arrow_table()
         results.append((table.schema.types, unordered(tuples(table))))
     assert results[0] == results[1]
+
+
+def test_rules_are_switched_off_by_an_option_or_a_statement() -> None:
+    data = {"id": list(range(4)), "x": ["a", "b", "a", "c"]}
+    sql = "SELECT llm_int('n', x) FROM v ORDER BY id LIMIT 1"
+    assert Counted(hashed).add("v", data).asked(sql) == 1
+    without = Counted(hashed, rules_off="late_projection, predicate_order").add("v", data)
+    assert without.asked(sql) == 3
+    without.session.sql("SET blendfusion.rules_off = ''")
+    assert without.asked(sql) == 1
+    with pytest.raises(bf.OptionError, match="no rule 'cheap' to switch off") as wrong:
+        Counted(hashed, rules_off="cheap")
+    assert "cheap_first" in (wrong.value.hint or "")
