@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from blendfusion.planner.partners import inlined, partner_of, turned, with_partner
 from blendfusion.planner.plan import (
     Block,
     Expr,
@@ -25,7 +26,6 @@ from blendfusion.planner.plan import (
     literal_like,
     needs_model,
 )
-from blendfusion.planner.rules.semi_join_reduction import inlined, partner_of, turned, with_partner
 from blendfusion.planner.tree import expressions
 
 _KEEPS_LEFT = ("left", "outer", "left_anti", "left_mark")

@@ -15,49 +15,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from blendfusion.planner.leaf import QUERIES, leaf_text
+from blendfusion.planner.partners import inlined, small, steady, stripped, turned, with_partner
 from blendfusion.planner.plan import (
     Block,
     Expr,
-    Field,
     Node,
     Plan,
     Rel,
-    Stored,
     aggregation,
     boolean_literal,
     conjuncts,
     fields,
-    filtered,
     function,
     has_window,
-    inline,
-    is_union_all,
     is_volatile,
     join_type,
-    joined,
-    limited,
     literal_like,
     needs_model,
-    parts,
-    projected,
-    shift,
-    substitute,
     table_names,
 )
-from blendfusion.planner.tree import asks_anything, expressions, subplans
+from blendfusion.planner.tree import asks_anything, subplans
 
 _DROPS_LEFT = ("inner", "left_semi", "right_semi", "right", "right_anti")
 """Joins in which a row of the left without a partner on the right changes nothing."""
 _DROPS_RIGHT = ("inner", "left_semi", "right_semi", "left", "left_anti", "left_mark")
-_GROWS_WITH_LEFT = ("inner", "left", "left_semi", "right_semi", "left_anti", "left_mark")
-"""Joins that lose no row when the left gets more."""
-_GROWS_WITH_RIGHT = ("inner", "right", "left_semi", "right_semi", "right_anti")
 _PASSABLE = ("project", "filter", "sort", "fetch", "aggregate")
-_MOST_RELATIONS = 64
-"""A partner with more than that is not run a second time."""
-_REPEATABLE = ("count", "min", "max", "bool_and", "bool_or")
-"""Aggregates that come out the same however their rows are divided among threads."""
 
 
 def semi_join_reduction(plan: Plan) -> Plan:
@@ -67,7 +49,7 @@ def semi_join_reduction(plan: Plan) -> Plan:
     kind = join_type(plan)
     terms = [t for e in plan.exprs for t in conjuncts(e) if not literal_like(t)]
     new_left, new_right = left, right
-    bare = _stripped(right)
+    bare = stripped(right)
     if kind in _DROPS_LEFT and not asks_anything(bare):
         readable = _plain_columns(right)
         new_left = _reduced(left, [t for t in terms if _reads_of(t, left.width) <= readable], bare)
@@ -80,17 +62,6 @@ def semi_join_reduction(plan: Plan) -> Plan:
     return replace(plan, inputs=(new_left, new_right))
 
 
-def turned(term: Expr, n_left: int, n_right: int) -> Expr:
-    """The term with the columns of the right side before those of the left."""
-
-    def place(part: Expr) -> Expr | None:
-        if not isinstance(part, Field):
-            return None
-        return Field(part.index - n_left if part.index >= n_left else part.index + n_right)
-
-    return substitute(term, place)
-
-
 def _reads_of(term: Expr, width: int) -> set[int]:
     """The columns that a term reads of what stands behind the first ``width``."""
     return {i - width for i in fields(term) if i >= width}
@@ -100,7 +71,7 @@ def _reduced(side: Plan, terms: Sequence[Expr], other: Plan) -> Plan:
     """``side`` with fewer rows below its blocks; the terms read its columns, then the other's."""
     if not any(isinstance(p, Block) and _asks(p) for p in _line(side)):
         return side
-    partner = _small(_steady(other))
+    partner = small(steady(other))
     if partner is None:
         return side
     usable = [t for t in (*terms, *_present(terms, side.width)) if not is_volatile(t)]
@@ -179,17 +150,6 @@ def _below_block(block: Block, terms: Sequence[Expr], partner: Plan) -> Block | 
     return replace(block, source=source)
 
 
-def inlined(terms: Sequence[Expr], columns: Sequence[Expr], width: int, below: int) -> list[Expr]:
-    """The terms over a relation as terms over its input, those that a model must decide left out."""
-    place = (*columns, *(Field(below + i) for i in range(max(map(_most, terms), default=0) + 1)))
-    moved = (inline(t, place) for t in terms)
-    return [t for t in moved if not needs_model(t) and not is_volatile(t) and fields(t)]
-
-
-def _most(term: Expr) -> int:
-    return max(fields(term), default=0)
-
-
 def _reads(term: Expr, width: int) -> set[int]:
     return {i for i in fields(term) if i < width}
 
@@ -198,25 +158,6 @@ def _kept(source: Plan, terms: Sequence[Expr], partner: Plan) -> Plan:
     """The rows of ``source`` with a partner; ``source`` itself if it holds no others already."""
     kept = with_partner(source, terms, partner, "left_semi")
     return source if _is_kept(source, kept) else kept
-
-
-def with_partner(source: Plan, terms: Sequence[Expr], partner: Plan, kind: str) -> Rel:
-    """The semi or mark join of ``source`` with the columns of ``partner`` that the terms read; with any
-    row of it, if they read none."""
-    width = source.width
-    both = tuple(dict.fromkeys(t for t in terms if min(fields(t)) < width))
-    keys = {part for t in both for part in parts(t)}
-    alone = dict.fromkeys(t for t in terms if min(fields(t)) >= width and not keys & {*parts(t)})
-    rows = filtered(partner, tuple(shift(t, -width) for t in alone))
-    used = sorted({i for t in both for i in fields(t) if i >= width})
-    if not used:
-        row = limited(projected(rows, (boolean_literal(True),)), 0, 1)
-        return joined(source, row, both, kind)
-    place = {i: Field(width + n) for n, i in enumerate(used)}
-    moved = tuple(
-        substitute(t, lambda p: place.get(p.index) if isinstance(p, Field) else None) for t in both
-    )
-    return joined(source, projected(rows, tuple(Field(i - width) for i in used)), moved, kind)
 
 
 def _is_kept(source: Plan, kept: Rel) -> bool:
@@ -233,84 +174,7 @@ def _tables(plan: Plan) -> set[tuple[str, ...]]:
     return {table_names(p) for p in subplans(plan) if isinstance(p, Rel) and p.kind == "read"}
 
 
-# --- the partner ---------------------------------------------------------------------------------
-
-
-def partner_of(other: Plan) -> Plan | None:
-    """A plan with the rows of ``other``, or more, that asks nothing; None if there is none to be had."""
-    bare = _stripped(other)
-    return None if asks_anything(bare) else _small(_steady(bare))
-
-
-def _small(plan: Plan | None) -> Plan | None:
-    return None if plan is None or len(_relations(plan)) > _MOST_RELATIONS else plan
-
-
-def _stripped(plan: Plan) -> Plan:
-    """A block's rows before it filters, TRUE in place of what it asks: then it need not run first."""
-    if not isinstance(plan, Block) or plan.limited:
-        return plan
-    blank = tuple(boolean_literal(True) if needs_model(e) else e for e in plan.select)
-    return projected(plan.source, blank)
-
-
 def _plain_columns(other: Plan) -> set[int]:
     if not isinstance(other, Block) or other.limited:
         return set(range(other.width))
     return {i for i, e in enumerate(other.select) if not needs_model(e)}
-
-
-def _relations(plan: Plan) -> list[Plan]:
-    """The relations that run again: blocks are stages, which run once."""
-    if not isinstance(plan, Rel):
-        return [plan]
-    return [plan, *(p for below in plan.inputs for p in _relations(below))]
-
-
-def _steady(plan: Plan) -> Plan | None:
-    """``plan`` without its limits, where that can only add rows; None if it may come out otherwise
-    when it runs again."""
-    if isinstance(plan, Block | Stored):
-        return plan
-    if plan.kind == "fetch":
-        return _steady(plan.inputs[0])
-    if any(is_volatile(e) or has_window(e) for e in plan.exprs):
-        return None
-    if plan.kind in ("project", "filter", "cross") or is_union_all(plan):
-        return _with_steady(plan, [_steady(p) for p in plan.inputs])
-    if plan.kind == "sort":
-        return _steady(plan.inputs[0])
-    if plan.kind == "join":
-        kind = join_type(plan)
-        left, right = plan.inputs
-        return _with_steady(
-            plan,
-            [
-                _steady(left) if kind in _GROWS_WITH_LEFT else _exact(left),
-                _steady(right) if kind in _GROWS_WITH_RIGHT else _exact(right),
-            ],
-        )
-    return _exact(plan)
-
-
-def _with_steady(plan: Rel, inputs: Sequence[Plan | None]) -> Plan | None:
-    known = tuple(p for p in inputs if p is not None)
-    return plan.with_inputs(*known) if len(known) == len(inputs) else None
-
-
-def _exact(plan: Plan) -> Plan | None:
-    """``plan`` if it gives the same rows whenever it runs."""
-    for part in _relations(plan):
-        if isinstance(part, Rel) and not _repeats(part):
-            return None
-    return plan
-
-
-def _repeats(plan: Rel) -> bool:
-    if plan.kind == "fetch" or any(is_volatile(e) or has_window(e) for e in expressions(plan)):
-        return False
-    if plan.kind == "read":
-        return leaf_text(table_names(plan), QUERIES) is None
-    return plan.kind != "aggregate" or all(
-        m.name in _REPEATABLE for m in aggregation(plan).measures
-    )
