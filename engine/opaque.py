@@ -56,9 +56,10 @@ class Twin:
 
 def encoded(context: SessionContext, plan: LogicalPlan) -> bytes:
     """The plan as Substrait. Raises PlanError where that cannot carry it."""
-    if _FUNCTION.search(plan.display_indent()):
+    text = plan.display_indent()
+    if _FUNCTION.search(text):
         raise PlanError("a table function cannot be expressed in Substrait")
-    left_out = lost(plan.display_indent())
+    left_out = lost(text)
     if left_out is not None:
         raise PlanError(f"{left_out} cannot be expressed in Substrait")
     try:

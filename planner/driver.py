@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -69,7 +70,8 @@ class _Driver:
 
     def __init__(self, most: int) -> None:
         self._left = most
-        self._fired: dict[str, list[tuple[Plan, Plan]]] = {}
+        self._times: Counter[str] = Counter()
+        self._first: dict[str, tuple[Plan, Plan]] = {}
         self._seconds: dict[str, float] = {}
 
     def settled(self, plan: Plan, rules: Sequence[Rule], done: dict[int, Plan]) -> Plan:
@@ -101,14 +103,17 @@ class _Driver:
         self._left -= 1
         if self._left < 0:
             raise PlanError("the rules did not come to an end")
-        self._fired.setdefault(rule.name, []).append((plan, new))
+        self._times[rule.name] += 1
+        self._first.setdefault(rule.name, (plan, new))
         return new
 
     def rewrites(self) -> tuple[Rewrite, ...]:
         return tuple(
-            Rewrite(rule.name, len(fired), self._seconds[rule.name], *fired[0])
+            Rewrite(
+                rule.name, self._times[rule.name], self._seconds[rule.name], *self._first[rule.name]
+            )
             for rule in RULES
-            if (fired := self._fired.get(rule.name))
+            if rule.name in self._first
         )
 
 

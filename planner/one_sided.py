@@ -8,9 +8,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from blendfusion.planner.plan import Expr, Field, Node, Plan, Rel, conjunction, conjuncts, function
-
-_KEYS = ("equal", "is_not_distinct_from")
+from blendfusion.planner.plan import (
+    KEY_COMPARISONS,
+    Expr,
+    Field,
+    Node,
+    Plan,
+    Rel,
+    conjunction,
+    conjuncts,
+    function,
+)
 
 
 def readable(plan: Plan) -> Plan:
@@ -29,7 +37,7 @@ def readable(plan: Plan) -> Plan:
 
 
 def _is_of_one_side(term: Expr, left_width: int) -> bool:
-    if not isinstance(term, Node) or term.name not in _KEYS:
+    if not isinstance(term, Node) or term.name not in KEY_COMPARISONS:
         return False
     a, b = term.children
     return (

@@ -1,4 +1,4 @@
-"""A plan as a tree of frozen nodes: the only file that knows Substrait's messages.
+"""A plan as a tree of frozen nodes: the only file that makes plans of Substrait's messages, and back.
 
 ``read`` turns the bytes of a Substrait plan into nodes, ``write`` turns nodes back. A node keeps
 its message with the nested relations and expressions cut out (its *template*), so that whatever
@@ -222,6 +222,21 @@ GATES = ("and", "or", "if_then", "coalesce", "nullif")
 _VOLATILE = frozenset({"random", "uuid", "uuidv4"})
 
 
+def asks_itself(block: Block) -> bool:
+    """True if a block has calls of its own."""
+    return any(map(needs_model, (*block.where, *block.select)))
+
+
+def is_volatile_block(block: Block) -> bool:
+    """True if a block may give other rows each time it runs over the same source."""
+    return any(map(is_volatile, (*block.where, *block.select)))
+
+
+def may_move(block: Block) -> bool:
+    """True if a block gives the same for a row whatever other rows stand beside it, or came before."""
+    return not block.limited and not is_volatile_block(block)
+
+
 def shift(expr: Expr, by: int) -> Expr:
     """``expr`` with every column moved to the right by ``by``."""
     return substitute(expr, lambda e: Field(e.index + by) if isinstance(e, Field) else None)
@@ -232,6 +247,14 @@ def conjuncts(expr: Expr) -> list[Expr]:
     if isinstance(expr, Node) and expr.name == "and":
         return [c for child in expr.children for c in conjuncts(child)]
     return [expr]
+
+
+def through_projection(plan: Plan) -> tuple[tuple[Expr, ...], Plan]:
+    """(the columns of ``plan``, the relation below it that they read): those of a projection without
+    windows and its input, or of ``plan`` itself."""
+    if isinstance(plan, Rel) and plan.kind == "project" and not any(map(has_window, plan.exprs)):
+        return plan.exprs, plan.inputs[0]
+    return all_fields(plan.width), plan
 
 
 def all_fields(width: int) -> tuple[Field, ...]:
@@ -426,9 +449,13 @@ def side_of(expr: Expr, n_left: int) -> str | None:
     return None
 
 
+KEY_COMPARISONS = ("equal", "is_not_distinct_from")
+"""What a hash join can compare its keys by."""
+
+
 def is_key(term: Expr, n_left: int) -> bool:
     """True for an equality of one side with the other: a hash join can use it."""
-    if not isinstance(term, Node) or term.name not in ("equal", "is_not_distinct_from"):
+    if not isinstance(term, Node) or term.name not in KEY_COMPARISONS:
         return False
     return {side_of(child, n_left) for child in term.children} == {"left", "right"}
 

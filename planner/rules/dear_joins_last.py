@@ -17,13 +17,12 @@ from blendfusion.planner.plan import (
     Field,
     Plan,
     Rel,
-    all_fields,
-    has_window,
     inline,
     is_volatile,
     join_type,
     projected,
     substitute,
+    through_projection,
 )
 from blendfusion.planner.tree import asks_anything
 
@@ -37,9 +36,10 @@ def dear_joins_last(plan: Plan) -> Plan:
     left, right = plan.inputs
     if join_type(plan) not in _PASSES_LEFT_ON or asks_anything(right):
         return plan
-    columns, dear = _through_projection(left)
-    if dear is None or any(map(is_volatile, (*plan.exprs, *columns))):
+    columns, dear = through_projection(left)
+    if not _is_dear(dear) or any(map(is_volatile, (*plan.exprs, *columns))):
         return plan
+    assert isinstance(dear, Rel)
     rows, block = dear.inputs
     rights = tuple(Field(rows.width + i) for i in range(right.width))
     condition = tuple(inline(e, (*columns, *rights)) for e in plan.exprs)
@@ -56,14 +56,9 @@ def dear_joins_last(plan: Plan) -> Plan:
     return projected(last, (*columns, *(Field(rows.width + i) for i in range(gained))))
 
 
-def _through_projection(plan: Plan) -> tuple[tuple[Expr, ...], Rel | None]:
-    """(the columns of ``plan`` over the left side of the dear join in it, that join); None if there is
-    none at its top."""
-    columns: tuple[Expr, ...] = all_fields(plan.width)
-    if isinstance(plan, Rel) and plan.kind == "project" and not any(map(has_window, plan.exprs)):
-        columns, plan = plan.exprs, plan.inputs[0]
-    if isinstance(plan, Rel) and plan.kind == "join" and join_type(plan) in _FILTERS:
-        left, right = plan.inputs
-        if asks_anything(right) and not asks_anything(left):
-            return columns, plan
-    return columns, None
+def _is_dear(plan: Plan) -> bool:
+    """True for a semi or anti join whose right side alone asks."""
+    if not isinstance(plan, Rel) or plan.kind != "join" or join_type(plan) not in _FILTERS:
+        return False
+    left, right = plan.inputs
+    return asks_anything(right) and not asks_anything(left)

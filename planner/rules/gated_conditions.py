@@ -24,6 +24,7 @@ from blendfusion.planner.plan import (
     is_volatile,
     join_type,
     literal_like,
+    may_move,
     needs_model,
 )
 from blendfusion.planner.tree import expressions
@@ -70,9 +71,7 @@ def _answers(side: Plan) -> set[int]:
 
 
 def _asked_of_partners(side: Plan, terms: Sequence[Expr], other: Plan, columns: set[int]) -> Plan:
-    if not columns or not isinstance(side, Block) or side.where or side.limited:
-        return side
-    if any(map(is_volatile, side.select)):
+    if not columns or not isinstance(side, Block) or side.where or not may_move(side):
         return side
     partner = partner_of(other)
     if partner is None:

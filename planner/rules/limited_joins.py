@@ -12,30 +12,26 @@ from __future__ import annotations
 
 from blendfusion.planner.plan import (
     Block,
-    Expr,
-    Field,
     Plan,
     Rel,
     all_fields,
     conjuncts,
-    has_window,
     inline,
     is_key,
     is_volatile,
     join_type,
     joined,
+    may_move,
     needs_model,
     shift,
+    through_projection,
 )
 
 
 def limited_joins(plan: Plan) -> Plan:
     if not isinstance(plan, Rel) or plan.kind != "fetch":
         return plan
-    below = plan.inputs[0]
-    columns: tuple[Expr, ...] = all_fields(below.width)
-    if isinstance(below, Rel) and below.kind == "project" and not any(map(has_window, below.exprs)):
-        columns, below = below.exprs, below.inputs[0]
+    columns, below = through_projection(plan.inputs[0])
     if not isinstance(below, Rel) or below.kind != "join" or join_type(below) != "inner":
         return plan
     block = _over_pairs(below)
@@ -66,7 +62,5 @@ def _over_pairs(join: Rel) -> Block | None:
 def _taken_apart(side: Plan) -> Block | None:
     """A side as a block: what it does row by row, over its source. None if that must not move."""
     if not isinstance(side, Block):
-        return Block(side, (), tuple(Field(i) for i in range(side.width)))
-    if side.limited or any(map(is_volatile, (*side.where, *side.select))):
-        return None
-    return side
+        return Block(side, (), all_fields(side.width))
+    return side if may_move(side) else None

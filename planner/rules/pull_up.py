@@ -25,8 +25,8 @@ from blendfusion.planner.plan import (
     all_fields,
     cast_to_text,
     inline,
-    is_volatile,
     join_type,
+    may_move,
     needs_model,
     shift,
 )
@@ -44,15 +44,11 @@ def pull_up(plan: Plan) -> Plan:
     kind = join_type(plan)
     moved: Plan | None = None
     if isinstance(left, Block) and (kind in _LEFT or (kind in _PADS_LEFT and _keeps_null(left))):
-        moved = _above(plan, left, right) if _movable(left) else None
+        moved = _above(plan, left, right) if may_move(left) else None
     if moved is None and isinstance(right, Block):
         may = kind in _RIGHT or (kind in _PADS_RIGHT and _keeps_null(right))
-        moved = _above_right(plan, left, right, kind) if may and _movable(right) else None
+        moved = _above_right(plan, left, right, kind) if may and may_move(right) else None
     return moved or plan
-
-
-def _movable(block: Block) -> bool:
-    return not block.limited and not any(map(is_volatile, (*block.where, *block.select)))
 
 
 def _keeps_null(block: Block) -> bool:

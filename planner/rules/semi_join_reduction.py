@@ -23,12 +23,14 @@ from blendfusion.planner.plan import (
     Plan,
     Rel,
     aggregation,
+    asks_itself,
     boolean_literal,
     conjuncts,
     fields,
     function,
     has_window,
     is_volatile,
+    is_volatile_block,
     join_type,
     literal_like,
     needs_model,
@@ -69,7 +71,7 @@ def _reads_of(term: Expr, width: int) -> set[int]:
 
 def _reduced(side: Plan, terms: Sequence[Expr], other: Plan) -> Plan:
     """``side`` with fewer rows below its blocks; the terms read its columns, then the other's."""
-    if not any(isinstance(p, Block) and _asks(p) for p in _line(side)):
+    if not any(isinstance(p, Block) and asks_itself(p) for p in _line(side)):
         return side
     partner = small(steady(other))
     if partner is None:
@@ -100,10 +102,6 @@ def _line(plan: Plan) -> list[Plan]:
     return found
 
 
-def _asks(block: Block) -> bool:
-    return any(map(needs_model, (*block.where, *block.select)))
-
-
 # --- sinking -------------------------------------------------------------------------------------
 
 
@@ -131,23 +129,25 @@ def _pushed(plan: Plan, terms: Sequence[Expr], partner: Plan) -> Plan | None:
         inner = inlined(by_key, keys, plan.width, plan.inputs[0].width)
     else:
         return None
-    below = _pushed(plan.inputs[0], inner, partner)
-    if below is None or below is plan.inputs[0]:
-        return None if below is None else plan
-    return plan.with_inputs(below)
+    return _with_input(plan, _pushed(plan.inputs[0], inner, partner))
 
 
-def _below_block(block: Block, terms: Sequence[Expr], partner: Plan) -> Block | None:
-    if any(map(is_volatile, (*block.where, *block.select))):
+def _below_block(block: Block, terms: Sequence[Expr], partner: Plan) -> Plan | None:
+    if is_volatile_block(block):
         return None
     kept = () if block.limited else terms  # below a limit, all of the rows or none
     inner = inlined(kept, block.select, block.width, block.source.width)
     source = _pushed(block.source, inner, partner)
-    if source is None and _asks(block):
+    if source is None and asks_itself(block):
         source = _kept(block.source, inner, partner)
-    if source is None or source is block.source:
-        return None if source is None else block
-    return replace(block, source=source)
+    return _with_input(block, source)
+
+
+def _with_input(plan: Rel | Block, below: Plan | None) -> Plan | None:
+    """``plan`` over ``below``: itself if that is its input, None if there is none."""
+    if below is plan.inputs[0]:
+        return plan
+    return None if below is None else plan.with_inputs(below)
 
 
 def _reads(term: Expr, width: int) -> set[int]:

@@ -22,15 +22,16 @@ from blendfusion.planner.plan import (
     Plan,
     Rel,
     all_fields,
+    asks_itself,
     case,
     fetch_bounds,
     function,
     integer_literal,
     is_union_all,
-    is_volatile,
     joined,
     limited,
     literal_like,
+    may_move,
     needs_model,
     projected,
     substitute,
@@ -55,10 +56,7 @@ def union_pull_up(plan: Plan) -> Plan:
 
 def _movable(branch: Plan) -> bool:
     """True for a block that asks, and may do so later."""
-    if not isinstance(branch, Block) or branch.limited:
-        return False
-    exprs = (*branch.where, *branch.select)
-    return any(map(needs_model, exprs)) and not any(map(is_volatile, exprs))
+    return isinstance(branch, Block) and may_move(branch) and asks_itself(branch)
 
 
 def _without_limits_of_branches(plan: Rel) -> Plan:
