@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from blendfusion.models.model import Model, Values
+from blendfusion.models.model import Model, Told, Values, answer_each, unheard
 from blendfusion.models.store import FROM_CACHE, AnswerStore, MemoryStore
 from blendfusion.types import Answer, ModelInfo, Task
 
@@ -14,6 +14,8 @@ class CachedModel:
 
     The key is all that can change an answer: the model's fingerprint, the task, the values. Errors
     are not stored. An answer from the store carries the usage of a cache hit, no tokens.
+
+    What ``inner`` has told when it raises, or is interrupted, is stored before that goes on.
 
     An answer that ended where a query's comparisons were decided belongs to these comparisons; one
     that was given in full to every query. A model that does not end answers early is not told of
@@ -56,32 +58,60 @@ class CachedModel:
 
     def known(self, task: Task, values: Sequence[Values]) -> dict[Values, Answer]:
         """The stored answers among these, in order, as cache hits; the others must be asked."""
-        whole, told = task.in_full, self._told(task)
+        whole, posed = task.in_full, self._posed(task)
         found = self.store.get_many(self._fingerprint, whole, values)
-        if told != whole:
+        if posed != whole:
             rest = [v for v in values if v not in found]
-            found |= self.store.get_many(self._fingerprint, told, rest)
+            found |= self.store.get_many(self._fingerprint, posed, rest)
         return {v: _hit(found[v]) for v in values if v in found}
 
     def earlier(self, task: Task, most: int) -> list[str]:
         """The texts of stored answers to ``task``, at most so many; NULL ones are left out."""
-        whole, told = task.in_full, self._told(task)
+        whole, posed = task.in_full, self._posed(task)
         some = self.store.earlier(self._fingerprint, whole, most)
-        if told != whole and len(some) < most:
-            some = some + self.store.earlier(self._fingerprint, told, most - len(some))
+        if posed != whole and len(some) < most:
+            some = some + self.store.earlier(self._fingerprint, posed, most - len(some))
         return some
 
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
-        known = self.known(task, values)
-        missing = list(dict.fromkeys(v for v in values if v not in known))
-        task = self._told(task)
-        new = dict(zip(missing, self.inner.answer(task, missing), strict=True)) if missing else {}
-        self._keep(task.in_full, {v: a for v, a in new.items() if a.finish != "decided"})
-        self._keep(task, {v: a for v, a in new.items() if a.finish == "decided"})
-        unpaid: dict[Values, Answer | None] = {**new}  # the first of equal requests pays
-        return [
-            unpaid.pop(v, None) or known.get(v) or new[v].with_usage(FROM_CACHE) for v in values
-        ]
+        return self.answer_each(task, values, unheard)
+
+    def answer_each(self, task: Task, values: Sequence[Values], told: Told) -> list[Answer]:
+        """As ``Telling.answer_each``; of equal requests the first pays, the others are cache hits."""
+        places: dict[Values, list[int]] = {}
+        for place, row in enumerate(values):
+            places.setdefault(row, []).append(place)
+        answers: dict[int, Answer] = {}
+
+        def tell(row: Values, answer: Answer) -> None:
+            for place in places[row]:
+                answers[place] = answer
+                told(place, answer)
+                answer = answer.with_usage(FROM_CACHE)
+
+        known = self.known(task, list(places))
+        for row, answer in known.items():
+            tell(row, answer)
+        self._ask(self._posed(task), [row for row in places if row not in known], tell)
+        return [answers[place] for place in range(len(values))]
+
+    def _ask(
+        self, task: Task, missing: list[Values], tell: Callable[[Values, Answer], None]
+    ) -> None:
+        """Ask the model, and store what it told, whatever else happens."""
+        if not missing:
+            return
+        new: dict[Values, Answer] = {}
+
+        def arrived(place: int, answer: Answer) -> None:
+            new[missing[place]] = answer
+            tell(missing[place], answer)
+
+        try:
+            answer_each(self.inner, task, missing, arrived)
+        finally:
+            self._keep(task.in_full, {v: a for v, a in new.items() if a.finish != "decided"})
+            self._keep(task, {v: a for v, a in new.items() if a.finish == "decided"})
 
     def forget(self) -> None:
         """Forget every answer of this model, in a store that others share too."""
@@ -92,7 +122,7 @@ class CachedModel:
         if valid:
             self.store.put_many(self._fingerprint, task, valid)
 
-    def _told(self, task: Task) -> Task:
+    def _posed(self, task: Task) -> Task:
         """What the model gets to know of a task."""
         return task if getattr(self.inner, "stops_early", False) else task.in_full
 

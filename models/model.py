@@ -1,14 +1,17 @@
-"""The protocol of a model: one method that answers a batch of requests of one task."""
+"""The protocol of a model: one method that answers a batch of requests of one task, or more."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 from blendfusion.types import Answer, ModelInfo, Task
 
 Values = tuple[str | None, ...]
 """The values of one request: see ``blendfusion.types.Request``."""
+
+Told = Callable[[int, Answer], None]
+"""Is told the position of a request among those asked, and its answer."""
 
 
 @runtime_checkable
@@ -54,3 +57,34 @@ class Model(Protocol):
     def close(self) -> None:
         """Free what the model holds. May be called twice; the model may be used again after."""
         ...
+
+
+@runtime_checkable
+class Telling(Protocol):
+    """What a model may offer besides: answers told one by one, so that none is lost to an error.
+
+    A wrapper around a model offers it too, or what the inner one tells ends there.
+    """
+
+    def answer_each(self, task: Task, values: Sequence[Values], told: Told) -> list[Answer]:
+        """As ``Model.answer``; besides, each answer is told as soon as it is final, in any order.
+
+        ``told`` is quick. It is called on any thread, but never twice at a time, never twice for one
+        request, and not after this method has returned or raised. Whatever is raised
+        (KeyboardInterrupt too), what was told stands: it is stored, counted and not asked again.
+        """
+        ...
+
+
+def answer_each(model: Model, task: Task, values: Sequence[Values], told: Told) -> list[Answer]:
+    """The answers of ``model``, told one by one: at the end where it cannot tell them before."""
+    if isinstance(model, Telling):
+        return model.answer_each(task, values, told)
+    answers = model.answer(task, values)
+    for place, answer in enumerate(answers):
+        told(place, answer)
+    return answers
+
+
+def unheard(place: int, answer: Answer) -> None:
+    """A ``Told`` for callers who only want the answers."""

@@ -21,7 +21,7 @@ from blendfusion.models.endpoint import (
     Tally,
     Unanswered,
 )
-from blendfusion.models.model import Values
+from blendfusion.models.model import Told, Values, unheard
 from blendfusion.models.prompt import PROMPT_VERSION, render, replies_of
 from blendfusion.models.reply import read_reply
 from blendfusion.models.retry import Retry
@@ -118,23 +118,30 @@ class OpenAIModel:
         Raises ``ModelFailed`` if there is no server or no access, ``ModelNotFound`` if the server
         does not have the model.
         """
+        return self.answer_each(task, values, unheard)
+
+    def answer_each(self, task: Task, values: Sequence[Values], told: Told) -> list[Answer]:
+        """As ``answer``; answers are told in the order in which the server gives them."""
         if not values:
             return []
-        return run_confined(lambda: self._answer_all(task, values))
+        return run_confined(lambda: self._answer_all(task, values, told))
 
-    async def _answer_all(self, task: Task, values: Sequence[Values]) -> list[Answer]:
+    async def _answer_all(self, task: Task, values: Sequence[Values], told: Told) -> list[Answer]:
         answers: dict[int, Answer] = {}
         waiting = iter(enumerate(values))
 
+        async def settle(number: int, row: Values) -> None:
+            answers[number] = await self._ask(client, task, row)
+            told(number, answers[number])
+
         async def work() -> None:
             for number, row in waiting:
-                answers[number] = await self._ask(client, task, row)
+                await settle(number, row)
 
         async with self._endpoint.client() as client:
             if not self._forms.known(_sent(task)):
                 # Alone, so that one request finds out what all the others may send.
-                number, row = next(waiting)
-                answers[number] = await self._ask(client, task, row)
+                await settle(*next(waiting))
             workers = [
                 asyncio.create_task(work())
                 for _ in range(min(self._options.concurrency, len(values)))

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from blendfusion.errors import ModelFailed
 from blendfusion.models.canonical import Value, canonical
 from blendfusion.models.constraint import holds
-from blendfusion.models.model import Values
+from blendfusion.models.model import Told, Values, unheard
 from blendfusion.types import Answer, ModelInfo, Request, Task, Usage
 
 Script: TypeAlias = "Callable[[Request], Value | None]"
@@ -61,6 +61,10 @@ class ScriptedModel:
 
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
         """Answer ``task`` for each tuple; the whole batch counts as one call of the first answer."""
+        return self.answer_each(task, values, unheard)
+
+    def answer_each(self, task: Task, values: Sequence[Values], told: Told) -> list[Answer]:
+        """As ``answer``; an exception of the function keeps what it has answered until then."""
         question_tokens = self.count_tokens(task.question)
         answers = []
         for number, row in enumerate(values):
@@ -73,6 +77,7 @@ class ScriptedModel:
                 if value:
                     tokens += self.count_tokens(value)
             answers.append(self._ask(request, tokens, calls=0 if number else 1))
+            told(number, answers[-1])
         return answers
 
     def _ask(self, request: Request, tokens: int, calls: int) -> Answer:

@@ -39,7 +39,8 @@ class Asker:
     """Puts the requests of one run to one model.
 
     Requests go in batches of the model's size, so that a run can be interrupted between them
-    (KeyboardInterrupt, a closed stream) and what was answered stays in the cache. The model is
+    (KeyboardInterrupt, a closed stream). What was answered stays in the cache and in the trace, and of
+    a batch that is interrupted or fails, what the model has told. The model is
     looked up when the first request is made: a run without one needs none.
     """
 
@@ -141,11 +142,20 @@ class Asker:
     def _batch(
         self, task: Task, put: Task, values: list[Values], into: dict[Values, Answer]
     ) -> None:
+        told: dict[int, Answer] = {}
         start = perf_counter()
-        answers = self.model.answer(put, values)
-        self.observer.batch(task, values, answers, perf_counter() - start)
-        self.tokens += sum(a.usage.evaluated_tokens + a.usage.completion_tokens for a in answers)
-        into.update(zip(values, answers, strict=True))
+        try:
+            self.model.answer_each(put, values, told.__setitem__)
+        finally:  # what was answered before an error or an interruption counts like the rest
+            seconds = perf_counter() - start
+            places = sorted(told)
+            asked, answers = [values[place] for place in places], [told[p] for p in places]
+            into.update(zip(asked, answers, strict=True))
+            self.tokens += sum(
+                a.usage.evaluated_tokens + a.usage.completion_tokens for a in answers
+            )
+            if places:
+                self.observer.batch(task, asked, answers, seconds)
 
     def texts(
         self, call: Call, answers: Sequence[Answer], values: Sequence[Values]

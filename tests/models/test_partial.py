@@ -1,0 +1,147 @@
+"""Answers that a model has told before it fails or is interrupted: stored, counted, not asked again."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from loopback import Body, Reply, said, serving
+
+import blendfusion as bf
+from blendfusion.errors import ModelFailed
+from blendfusion.models.cached import CachedModel
+from blendfusion.models.model import Model, Telling, Values, answer_each
+from blendfusion.models.scripted import ScriptedModel
+from blendfusion.models.store import MemoryStore
+from blendfusion.types import Answer, Constraint, ModelInfo, Request, Task
+
+LENGTH = Task("llm_int", "How long?", Constraint("integer"), ("text",))
+WORDS = ("a", "bb", "ccc", "dddd")
+ROWS: list[Values] = [(word,) for word in WORDS]
+
+
+class Plain:
+    """A model of somebody else's, with nothing but the methods of the protocol."""
+
+    batch_size = 8
+    info = ModelInfo("plain", "plain", 100)
+
+    def count_tokens(self, text: str) -> int:
+        return 1
+
+    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
+        return [Answer(str(len(row[0] or ""))) for row in values]
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+def lengths_until(stop: str, problem: BaseException) -> ScriptedModel:
+    def script(call: Request) -> int:
+        if call.values[0] == stop:
+            raise problem
+        return len(call.values[0] or "")
+
+    return ScriptedModel(script)
+
+
+def test_a_model_of_the_bare_protocol_is_told_of_at_the_end() -> None:
+    model: Model = Plain()
+    assert not isinstance(model, Telling)
+    told: dict[int, Answer] = {}
+    answers = answer_each(model, LENGTH, ROWS, told.__setitem__)
+    assert [told[place] for place in range(4)] == answers
+
+
+@pytest.mark.parametrize("problem", [KeyboardInterrupt(), ValueError("a bug"), MemoryError()])
+def test_what_was_told_is_stored_whatever_is_raised(problem: BaseException) -> None:
+    inner = lengths_until("ccc", problem)
+    cached = CachedModel(inner, MemoryStore())
+    told: list[int] = []
+    with pytest.raises(type(problem)):
+        cached.answer_each(LENGTH, ROWS, lambda place, answer: told.append(place))
+    assert told == [0, 1]
+    assert {v: a.text for v, a in cached.known(LENGTH, ROWS).items()} == {("a",): "1", ("bb",): "2"}
+
+
+def test_of_equal_requests_each_is_told_and_one_is_paid() -> None:
+    cached = CachedModel(ScriptedModel(lambda call: len(call.values[0] or "")), MemoryStore())
+    cached.answer(LENGTH, [("bb",)])
+    told: dict[int, Answer] = {}
+    rows: list[Values] = [("a",), ("bb",), ("a",), ("bb",)]
+    answers = cached.answer_each(LENGTH, rows, told.__setitem__)
+    assert [told[place] for place in range(4)] == answers
+    assert [answer.text for answer in answers] == ["1", "2", "1", "2"]
+    assert [answer.usage.cached for answer in answers] == [0, 1, 1, 1]
+
+
+def number(body: Body) -> int:
+    return int(next(word for word in said(body).split() if word.isdigit()))
+
+
+def test_a_server_that_withdraws_access_midway_loses_no_answer(tmp_path: Path) -> None:
+    asked: list[int] = []
+    open_for = 20
+
+    def script(body: Body) -> Reply:
+        asked.append(number(body))
+        if len(asked) > open_for:
+            return Reply(status=402, error="No credit.")
+        return Reply('{"answer": ' + str(number(body)) + "}")
+
+    rows = [f"box {n} of many" for n in range(40)]
+    with serving(script) as server:
+        options = {"cache": tmp_path / "answers.sqlite", "progress": "off", "concurrency": 1}
+        with bf.connect(f"openai:tiny@{server.url}", **options) as session:
+            session.from_pydict({"text": rows}, name="boxes")
+            frame = session.sql("SELECT llm_int('Which number?', text) AS n FROM boxes")
+            with pytest.raises(ModelFailed, match="payment"):
+                frame.collect()
+            assert frame.trace.usage.values == open_for
+            assert frame.trace.calls.num_rows == open_for
+            open_for = 1000
+            first = len(asked)
+            assert sorted(frame.to_pydict()["n"]) == list(range(40))
+            assert len(asked) == first + 20
+        with bf.connect(f"openai:tiny@{server.url}", **options) as session:
+            session.from_pydict({"text": rows}, name="boxes")
+            session.sql("SELECT llm_int('Which number?', text) AS n FROM boxes").collect()
+        assert len(asked) == first + 20
+
+
+def test_an_interrupt_loses_no_answer_that_has_arrived() -> None:
+    gate, stuck = threading.Event(), threading.Event()
+
+    def script(body: Body) -> Reply:
+        if number(body) < 8:
+            return Reply('{"answer": ' + str(number(body)) + "}")
+        stuck.set()
+        return Reply(wait=gate)
+
+    def interrupt() -> None:
+        stuck.wait(10)
+        signal.raise_signal(signal.SIGINT)
+
+    rows = [f"box {n} of many" for n in range(12)]
+    with (
+        serving(script) as server,
+        bf.connect(
+            f"openai:tiny@{server.url}", cache=None, progress="off", concurrency=1
+        ) as session,
+    ):
+        session.from_pydict({"text": rows}, name="boxes")
+        frame = session.sql("SELECT llm_int('Which number?', text) AS n FROM boxes")
+        interrupter = threading.Thread(target=interrupt)
+        interrupter.start()
+        with pytest.raises(KeyboardInterrupt):
+            frame.collect()
+        interrupter.join()
+        assert frame.trace.calls["answer"].to_pylist() == [str(n) for n in range(8)]
+        server.script = lambda body: Reply('{"answer": ' + str(number(body)) + "}")
+        gate.set()
+        before = len(server.bodies)
+        assert frame.to_pydict()["n"] == list(range(12))
+        assert len(server.bodies) == before + 4
