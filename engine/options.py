@@ -1,4 +1,4 @@
-"""Every setting of a session: its unit, its default, its name. A leaf that imports nothing of ours."""
+"""Every setting of a session: its unit, its default, its name. A leaf: it imports only leaves."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Literal, get_args
 
 from blendfusion.errors import OptionError, close_matches
+from blendfusion.redaction import Redact, Redaction, ShowValues
 
 OnError = Literal["null", "raise"]
 Calibration = Literal["prior", "column", "none"]
@@ -27,6 +28,13 @@ class Options:
         progress: a progress bar on standard error: only on a terminal ("auto"), always, never.
         cache_size: megabytes that the file of stored answers may take; beyond them the least
             recently used answers are dropped.
+
+    Safety (docs/security.md)
+        read_only: queries may read registered tables and do nothing else. SET cannot switch it off.
+        show_values: values of the data in warnings and errors: only where a person looks on, that is
+            on a terminal, in an interactive Python or a notebook ("auto"); always; never ("off").
+        redact: a function from a text to what may be shown of it, for every value that is shown
+            outside of results; None shows it as it is.
 
     Local models (llama.cpp)
         n_ctx: context window in tokens (0: what the model was trained for, at most 8192).
@@ -50,6 +58,9 @@ class Options:
     on_error: OnError = "null"
     progress: Progress = "auto"
     cache_size: int = 1024
+    read_only: bool = False
+    show_values: ShowValues = "auto"
+    redact: Redact | None = None
     n_ctx: int = 0
     n_gpu_layers: int = 0
     threads: int = 0
@@ -58,6 +69,11 @@ class Options:
     calibration: Calibration = "prior"
     timeout_seconds: float = 120.0
     concurrency: int = 16
+
+    @property
+    def redaction(self) -> Redaction:
+        """What people get to see of the data outside of results."""
+        return Redaction(self.show_values, self.redact)
 
     def with_(self, **changes: object) -> Options:
         """These options with some changed; unknown names and wrong values raise OptionError."""
@@ -83,6 +99,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "on_error": get_args(OnError),
     "calibration": get_args(Calibration),
     "progress": get_args(Progress),
+    "show_values": get_args(ShowValues),
 }
 _AT_LEAST = {
     "chunk_rows": 1,
@@ -121,6 +138,12 @@ def _check(name: str, value: object) -> None:
         if not isinstance(value, str):
             raise OptionError(
                 f"option {name}={value!r} is not possible", hint="Names, separated by commas."
+            )
+    elif name == "redact":
+        if value is not None and not callable(value):
+            raise OptionError(
+                f"option {name}={value!r} is not possible",
+                hint="A function from text to text: connect(redact=function).",
             )
     elif not isinstance(value, bool):
         raise OptionError(f"option {name}={value!r} is not possible", hint="True or False.")

@@ -1,0 +1,123 @@
+"""What people get to see of the data outside of results: in warnings, errors, logs and pages. A leaf
+that imports nothing of ours.
+
+Words that are not ours (a value, an answer, what a server says) stand in a message in Python's quotes,
+with every control character escaped, so that they can be told from ours: see ``quoted``.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+ShowValues = Literal["auto", "on", "off"]
+Redact: TypeAlias = "Callable[[str], str]"
+"""What may be shown of a text."""
+
+WITHHELD = "…"
+"""Stands for what is not shown."""
+
+_CHARACTERS = 80
+_ROW_VALUES = 4
+_QUOTED = re.compile(r"""(?<![\w'"])(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
+
+
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """One session's rule for showing data: its options ``show_values`` and ``redact``."""
+
+    show: ShowValues = "auto"
+    redact: Redact | None = None
+
+    def quoted(self, value: str | None) -> str:
+        """One value for a warning or an error: through ``redact``, cut at 80 characters, in quotes,
+        control characters escaped. WITHHELD where no value is to be seen; NULL is None.
+
+        >>> Redaction("on").quoted("a\\x1b[1m"), Redaction("on", str.upper).quoted("a")
+        ("'a\\\\x1b[1m'", "'A'")
+        """
+        if value is None:
+            return "None"
+        return quoted(self._redacted(value)) if self._shows else WITHHELD
+
+    def row(self, values: Sequence[str | None]) -> str:
+        """The first values of a request, each as ``quoted``.
+
+        >>> Redaction("on").row(("a", None)), Redaction("off").row(("a", "b"))
+        ("'a', None", '…')
+        """
+        if not self._shows:
+            return WITHHELD
+        return ", ".join(self.quoted(value) for value in values[:_ROW_VALUES])
+
+    def reason(self, text: str) -> str:
+        """A message whose quotations are shown as values are.
+
+        >>> Redaction("off").reason("answered 'Ann Lee', which is not a date")
+        'answered …, which is not a date'
+        """
+
+        def shown(found: re.Match[str]) -> str:
+            if not self._shows:
+                return WITHHELD
+            try:
+                said = ast.literal_eval(found[0])
+            except (SyntaxError, ValueError):  # no quotation of ours
+                said = found[0]
+            return quoted(self._redacted(str(said)))
+
+        if self._shows and self.redact is None:
+            return printable(text)
+        return printable(_QUOTED.sub(shown, text))
+
+    def page(self, text: str) -> str:
+        """A whole text for what somebody asked for, such as a page of sample prompts: through
+        ``redact``, WITHHELD if ``show_values`` is "off". Not escaped for the page."""
+        return WITHHELD if self.show == "off" else self._redacted(text)
+
+    @property
+    def _shows(self) -> bool:
+        return self.show == "on" or (self.show == "auto" and _looked_on())
+
+    def _redacted(self, text: str) -> str:
+        if self.redact is None:
+            return text
+        try:
+            return str(self.redact(text))
+        except Exception as problem:  # it must not let a text through, nor end a query
+            return f"(redact failed: {type(problem).__name__})"
+
+
+def quoted(text: str, characters: int = _CHARACTERS) -> str:
+    """``text`` in quotes with nothing in it that a terminal obeys, cut at ``characters``.
+
+    >>> quoted("one\\ntwo"), quoted("abcdef", 4)
+    ("'one\\\\ntwo'", "'abc…'")
+    """
+    return repr(text if len(text) <= characters else text[: characters - 1] + "…")
+
+
+def printable(text: str) -> str:
+    """``text`` with the control, format and surrogate characters escaped, line breaks and tabs
+    excepted.
+
+    >>> printable("a\\x1b[2J\\u202eb\\nc")
+    'a\\\\x1b[2J\\\\u202eb\\nc'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c in "\n\t" or c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def _looked_on() -> bool:
+    """A person sees what goes to standard error: a terminal, an interactive Python, a notebook."""
+    stream = sys.stderr
+    return (
+        hasattr(sys, "ps1")
+        or "ipykernel" in sys.modules
+        or (stream is not None and stream.isatty())
+    )
