@@ -2,12 +2,14 @@
 
 Run with ``python benchmarks/bench_store.py``: a file of 1,000,000 answers to ten questions, in a
 temporary folder; then look-ups of 100,000 values of one question, of which all, half or none are
-stored, and batches of 64 new answers.
+stored, and batches of 64 new answers. And the same with 1,000,000 answers to one question, of which
+100,000 anywhere are looked up.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
 import statistics
 import tempfile
 from collections.abc import Callable
@@ -48,8 +50,9 @@ def seconds(run: Callable[[], object]) -> float:
     return perf_counter() - start
 
 
-def look_up(store: AnswerStore, start: int, expected: int, rounds: int) -> list[float]:
-    wanted = values(start, start + LOOKED_UP)
+def look_up(
+    store: AnswerStore, wanted: list[tuple[str]], expected: int, rounds: int
+) -> list[float]:
     found: list[int] = []
     taken = [
         seconds(lambda: found.append(len(store.get_many(MODEL, task(3), wanted))))
@@ -72,12 +75,23 @@ def measure(name: str, store: AnswerStore, entries: int, rounds: int) -> None:
     print(f"{name}: {entries:,} entries kept in {filled:.1f} s, {store.stats().bytes / 1e6:.0f} MB")
     print(f"{'':58} {'median ms':>10} {'min ms':>8}")
     for stored, start in ((each, 0), (each // 2, each // 2), (0, each)):
+        wanted = values(start, start + LOOKED_UP)
         shown = f"look up {LOOKED_UP:,}, {min(stored, LOOKED_UP):,} of them stored"
-        show(shown, look_up(store, start, min(stored, LOOKED_UP), rounds))
+        show(shown, look_up(store, wanted, min(stored, LOOKED_UP), rounds))
     batches = [answers(entries + i * BATCH, entries + (i + 1) * BATCH) for i in range(10 * rounds)]
     show(
         f"keep {BATCH} new ones",
         [seconds(lambda a=a: store.put_many(MODEL, task(3), a)) for a in batches],  # type: ignore[misc]
+    )
+
+
+def measure_scattered(store: AnswerStore, entries: int, rounds: int) -> None:
+    """Keys that lie far apart: one page of the file for each."""
+    store.put_many(MODEL, task(3), answers(0, entries))
+    wanted = random.Random(1).sample(values(0, entries), LOOKED_UP)
+    show(
+        f"look up {LOOKED_UP:,} anywhere among {entries:,} of one question",
+        look_up(store, wanted, LOOKED_UP, rounds),
     )
 
 
@@ -90,6 +104,9 @@ def main() -> None:
         store = SqliteStore(Path(folder) / "answers.sqlite")
         measure("a file", store, arguments.entries, arguments.rounds)
         store.close()
+        other = SqliteStore(Path(folder) / "one.sqlite")
+        measure_scattered(other, arguments.entries, arguments.rounds)
+        other.close()
     measure("memory", MemoryStore(), arguments.entries, arguments.rounds)
 
 

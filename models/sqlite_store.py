@@ -40,6 +40,8 @@ REFRESHED_AFTER_SECONDS = 86_400
 """How old the time of an entry's last use must be for a look-up to write a new one."""
 _AT_ONCE = 500
 """Keys of one look-up statement: SQLite of any age takes so many."""
+_SCANNED = 1.2
+"""Rows that may be read for one that is wanted."""
 _ROWS_OF_A_TRANSACTION = 5_000
 _HOUR = 3_600
 _KEPT, _FULL = 0.8, 0.9
@@ -204,27 +206,22 @@ class SqliteStore:
         equal: dict[tuple[str | None, str], tuple[int, Answer]] = {}
         crc32, pack = _crc32, _pack
         fresh = int(self._clock()) - REFRESHED_AFTER_SECONDS
-        for keys in _pieces(sorted(wanted), _AT_ONCE):  # in order: a page is read once
-            marks = ",".join("?" * len(keys))
-            rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM answers WHERE key IN ({marks})", keys
-            )
-            for key, text, finish, logprob, used, mark in rows:  # this runs for every value
-                said = equal.get((text, finish))
-                if said is None:
-                    answer = _answer(text, finish, None)
-                    said = equal[text, finish] = (_sum(text, finish), answer)
-                known, answer = said
-                if logprob is None:
-                    right = crc32(key, known)
-                else:
-                    right = crc32(pack(logprob), crc32(key, known))
-                    answer = Answer(text, finish, logprob, FROM_CACHE)
-                if right != mark:
-                    raise Damaged("an answer is not as it was written")
-                found[wanted[key]] = answer
-                if used < fresh:
-                    stale.append(key)
+        for key, text, finish, logprob, used, mark in _among(connection, wanted):
+            said = equal.get((text, finish))  # this runs for every value
+            if said is None:
+                answer = _answer(text, finish, None)
+                said = equal[text, finish] = (_sum(text, finish), answer)
+            known, answer = said
+            if logprob is None:
+                right = crc32(key, known)
+            else:
+                right = crc32(key + pack(logprob), known)
+                answer = Answer(text, finish, logprob, FROM_CACHE)
+            if right != mark:
+                raise Damaged("an answer is not as it was written")
+            found[wanted[key]] = answer
+            if used < fresh:
+                stale.append(key)
         if stale and self._writable:
             self._refresh(connection, stale)
         return found
@@ -412,6 +409,25 @@ def _sum(text: str | None, finish: str) -> int:
 
 def _answer(text: str | None, finish: str, logprob: float | None) -> Answer:
     return Answer(text, cast("FinishReason", finish), logprob, FROM_CACHE)
+
+
+def _among(connection: sqlite3.Connection, wanted: Mapping[bytes, Values]) -> Iterator[_Row]:
+    """The stored rows of these keys: by a scan from the first to the last, where most of what lies
+    between them is wanted (a query that runs again), else key by key."""
+    if len(wanted) > _AT_ONCE:
+        between = "FROM answers WHERE key BETWEEN ? AND ?"
+        ends, most = (min(wanted), max(wanted)), int(_SCANNED * len(wanted))
+        counted = f"SELECT count(*) FROM (SELECT 1 {between} LIMIT {most + 1})"
+        if connection.execute(counted, ends).fetchone()[0] <= most:
+            for row in connection.execute(f"SELECT {_COLUMNS} {between}", ends):
+                if row[0] in wanted:
+                    yield row
+            return
+    for keys in _pieces(sorted(wanted), _AT_ONCE):  # in order: a page is read once
+        marks = ",".join("?" * len(keys))
+        yield from connection.execute(
+            f"SELECT {_COLUMNS} FROM answers WHERE key IN ({marks})", keys
+        )
 
 
 def _after(prefix: bytes) -> bytes:

@@ -85,6 +85,14 @@ def test_only_the_owner_may_read_it_and_it_holds_no_question_and_no_value(path: 
     store.close()
 
 
+@pytest.mark.parametrize("every", [1, 2])
+def test_many_are_found_among_others(path: Path, every: int) -> None:
+    """Where most of what lies near is wanted it is scanned, else each key is looked up."""
+    store = filled(path, 4_000)
+    wanted = dict(list(many(0, 5_000).items())[::every])
+    assert found(store, wanted) == {v: a for v, a in many(0, 4_000).items() if v in wanted}
+
+
 def test_the_first_answer_to_a_key_stays(path: Path) -> None:
     store = filled(path, 1)
     store.put_many("m", TASK, {("value 0",): Answer("another")})
