@@ -45,6 +45,11 @@ class CachedModel:
         """How many requests take the model no longer than one: 1 if it does not say."""
         return max(1, getattr(self.inner, "at_once", 1))
 
+    @property
+    def call_per_value(self) -> bool:
+        """Whether every value takes a call of its own, rather than every batch."""
+        return bool(getattr(self.inner, "call_per_value", False))
+
     def count_tokens(self, text: str) -> int:
         return self.inner.count_tokens(text)
 

@@ -71,6 +71,8 @@ class OpenAIModel:
         self._forms = _FormsTaken()
         self._sampling = _Sampling(self._options.max_tokens)
 
+    call_per_value = True
+    """A request asks for one answer."""
     fingerprint_lasts = True
     """The same name at the same URL is the same model, as far as a client can tell."""
 
