@@ -741,6 +741,22 @@ def test_56_a_second_run_asks_nothing(db: Counted) -> None:
     assert (second.values, second.cached, second.completion_tokens) == (0, 10, 0)
 
 
+JOINS_BY_ANSWERS = ("33 a join by an answer", "34 a join by an answer, and two maps")
+
+
+@pytest.mark.parametrize("title", [title for title in CASES if title not in JOINS_BY_ANSWERS])
+def test_56_a_new_row_asks_at_most_one_value_a_question(title: str, db: Counted) -> None:
+    for asked in db.asked_for_a_new_row(CASES[title].sql):
+        assert max(asked.values(), default=0) <= 1
+
+
+@pytest.mark.parametrize("title", JOINS_BY_ANSWERS)
+def test_56_a_new_row_asks_at_most_one_value_a_partner(title: str, db: Counted) -> None:
+    most = db.number("SELECT greatest((SELECT count(*) FROM held), (SELECT count(*) FROM firm))")
+    for asked in db.asked_for_a_new_row(CASES[title].sql):
+        assert max(asked.values(), default=0) <= most
+
+
 @pytest.mark.parametrize(
     ("sql", "values", "twin"),
     [

@@ -102,6 +102,12 @@ def test_the_ideal_number_of_values_is_asked(title: str, planned: Counted, plain
         assert unordered(planned.rows(sql)) == unordered(plain.rows(sql))
 
 
+@pytest.mark.parametrize("title", PROBES)
+def test_a_new_row_asks_at_most_one_value_a_question(title: str, planned: Counted) -> None:
+    for asked in planned.asked_for_a_new_row(PROBES[title][0]):
+        assert max(asked.values(), default=0) <= 1
+
+
 def test_a_limit_stops_soon_after_its_last_row(planned: Counted) -> None:
     sql = f"SELECT id FROM t WHERE {LLM} LIMIT 5"
     # The fifth seventh is row 29; the chunks that find it may overshoot a little.

@@ -38,6 +38,7 @@ def test_a_perfect_model_gives_the_gold_result_at_the_lower_bound(
     else:
         assert found == gold
     assert 0 < asked <= (query.texts if name in PAIRS_THAT_STOP else query.bound)
+    assert movies.asked(query)[1] == 0
 
 
 def test_count_ratio_and_groups_share_their_answers(movies: Movies) -> None:

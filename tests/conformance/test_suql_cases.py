@@ -739,6 +739,12 @@ def test_47_an_impossible_filter_needs_no_model(where: str) -> None:
         assert session.sql(sql).to_pylist() == []
 
 
+@pytest.mark.parametrize("title", CASES)
+def test_48_a_new_row_asks_at_most_one_value_a_question(title: str, db: Counted) -> None:
+    for asked in db.asked_for_a_new_row(CASES[title].sql):
+        assert max(asked.values(), default=0) <= 1
+
+
 def test_48_a_repeated_query_asks_nothing_and_a_new_row_one_value() -> None:
     counted = Counted(told).add("t", {"x": ["mood=calm", "mood=loud", "mood=calm"]})
     sql = f"SELECT count(*) FROM t WHERE {mood('x')} = 'calm'"

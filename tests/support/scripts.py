@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+from collections import Counter
+from collections.abc import Iterator
 
 import pyarrow as pa
 
@@ -72,10 +74,11 @@ class Counted:
     def __init__(self, script: object = hashed, **options: object) -> None:
         self.model = bf.ScriptedModel(script)  # type: ignore[arg-type]
         self.session = bf.connect(self.model, progress="off", **options)
+        self._tables: dict[str, pa.Table] = {}
 
     def add(self, name: str, table: pa.Table | dict[str, list[object]]) -> Counted:
-        table = table if isinstance(table, pa.Table) else pa.table(table)
-        self.session.from_arrow(table, name=name)
+        self._tables[name] = table if isinstance(table, pa.Table) else pa.table(table)
+        self.session.from_arrow(self._tables[name], name=name)
         return self
 
     def rows(self, sql: str) -> list[tuple[object, ...]]:
@@ -83,15 +86,49 @@ class Counted:
         return tuples(self.session.sql(sql).to_arrow_table())
 
     def asked(self, sql: str) -> int:
-        """The number of values that a query puts to a model that has not answered anything yet."""
+        """The number of values that a query puts to a model that has not answered anything yet.
+
+        Whatever the query, a second run must ask nothing.
+        """
         self.session.clear_cache()
         self.model.calls.clear()
         self.session.sql(sql).collect()
-        return len(self.model.calls)
+        asked = len(self.model.calls)
+        self.session.sql(sql).collect()
+        assert len(self.model.calls) == asked, "a second run asked again"
+        return asked
+
+    def asked_for_a_new_row(self, sql: str) -> Iterator[Counter[str]]:
+        """How many values, a question, a query asks that ran before one row came to a table, for each
+        table in turn: the table's first row with other texts."""
+        self.session.clear_cache()
+        self.session.sql(sql).collect()
+        for name, table in self._tables.items():
+            row = {
+                column: _renewed(value)
+                for column, value in table.slice(0, 1).to_pylist()[0].items()
+            }
+            more = pa.concat_tables([table, pa.Table.from_pylist([row], table.schema)])
+            self.model.calls.clear()
+            self.session.deregister_table(name)
+            self.session.from_arrow(more, name=name)
+            try:
+                self.session.sql(sql).collect()
+                yield Counter(call.question for call in self.model.calls)
+            finally:
+                self.session.deregister_table(name)
+                self.session.from_arrow(table, name=name)
 
     def number(self, sql: str) -> int:
         """The number that a query without calls gives."""
         return int(self.rows(sql)[0][0])  # type: ignore[call-overload]
+
+
+def _renewed(value: object) -> object:
+    """A value like this one, if it is text or texts: one that no table holds."""
+    if isinstance(value, list):
+        return [_renewed(item) for item in value]
+    return f"{value} anew" if isinstance(value, str) else value
 
 
 def tuples(table: pa.Table) -> list[tuple[object, ...]]:
