@@ -8,6 +8,8 @@ BlendFusionError
 │   ├── ModelNotFound     no such model, file, back end or weights (before any model call)
 │   └── ModelFailed       the model could not answer; ``retryable`` says whether to try again
 ├── AnswerError           a value got no valid answer and the call says on_error => 'raise'
+├── BudgetExceeded        a limit of a budget is reached; what was answered is kept
+├── NotConfirmed          a query that confirm_above asks about was not confirmed (before any model call)
 └── PlanError             the planner met a plan that it does not understand (never seen by a
                           user: the plain path takes over, and EXPLAIN says why)
 
@@ -18,6 +20,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+
+from blendfusion.types import Usage
 
 
 class BlendFusionError(Exception):
@@ -64,6 +68,29 @@ class ModelFailed(ModelError):
 
 class AnswerError(BlendFusionError):
     """A value got no valid answer, and the call says ``on_error => 'raise'``."""
+
+
+class BudgetExceeded(BlendFusionError):
+    """A limit of a budget is reached, and more values would have to be asked.
+
+    What was answered so far is in the cache and in the trace: run again with a larger budget, a
+    query goes on from there.
+    """
+
+    limit: str = ""
+    """The name of the limit, a field of ``Budget``."""
+    allowed: float = 0
+    """The limit itself."""
+    usage: Usage = Usage()
+    """What was spent under this budget."""
+    cost: float | None = None
+    """The same as money; None if the model has no price."""
+    pending: int = 0
+    """Values that the step at hand still had to ask; later steps may need more."""
+
+
+class NotConfirmed(BlendFusionError):
+    """A query is expected to ask more values than ``confirm_above``, and nobody said yes."""
 
 
 class PlanError(BlendFusionError):

@@ -16,6 +16,7 @@ LEAVES = (
     "blendfusion.errors",
     "blendfusion.options",
     "blendfusion.redaction",
+    "blendfusion.budget",
 )
 """Pages of engine/ that import nothing of ours but each other, and that every layer may import."""
 

@@ -1,0 +1,207 @@
+"""What a session or a query may spend, and what models charge. A leaf: it imports only leaves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import TypeAlias
+
+from blendfusion.errors import OptionError, close_matches
+from blendfusion.types import Usage
+
+_WHOLE = ("calls", "values", "prompt_tokens", "completion_tokens")
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """The most that may be spent on models; None: no limit. What the cache answers is free.
+
+    calls: requests: of a server, HTTP requests with their retries; in process, batches.
+    values: values put to a model, also those that fail.
+    prompt_tokens: of all prompts; a beginning that they share counts each time.
+    completion_tokens: of all answers.
+    seconds: inside models, waiting for a server among it.
+    cost: in the currency of the session's ``prices``.
+
+    Each limit is checked before a batch of values is asked, and a batch that is being asked may
+    finish: values are exact, and the others are exceeded by no more than that batch. Raises
+    OptionError for a limit that is no number, or below zero.
+
+    >>> Budget(values=1_000, cost=2.5)
+    Budget(values=1000, cost=2.5)
+    """
+
+    calls: int | None = None
+    values: int | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    seconds: float | None = None
+    cost: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, limit in self.limits():
+            whole = name in _WHOLE
+            if not _is_amount(limit) or (whole and not isinstance(limit, int)):
+                kind = "a whole number" if whole else "a number"
+                raise OptionError(
+                    f"Budget({name}={limit!r}) is not possible",
+                    hint=f"{name} is {kind}, at least 0; None sets no limit.",
+                )
+
+    def __repr__(self) -> str:
+        return f"Budget({', '.join(f'{name}={limit!r}' for name, limit in self.limits())})"
+
+    def limits(self) -> Iterator[tuple[str, float]]:
+        """(name, limit) of each limit that is set."""
+        for field in fields(self):
+            limit = getattr(self, field.name)
+            if limit is not None:
+                yield field.name, limit
+
+    def within(self, other: Budget | None) -> Budget:
+        """Both budgets at once: of each limit the lower one.
+
+        >>> Budget(values=10, seconds=60).within(Budget(values=5))
+        Budget(values=5, seconds=60)
+        """
+        if other is None:
+            return self
+        both = [*self.limits(), *other.limits()]
+        return Budget(**{name: min(n for m, n in both if m == name) for name, _ in both})  # type: ignore[arg-type]
+
+    @staticmethod
+    def parsed(text: str) -> Budget:
+        """A budget as a command line has it.
+
+        >>> Budget.parsed("values=1000,cost=2.5")
+        Budget(values=1000, cost=2.5)
+        """
+        names = [field.name for field in fields(Budget)]
+        return Budget(**_amounts(text, names, "budget"))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What a model charges for a million tokens of prompts and of answers, in any currency.
+
+    A lower price for tokens that a server has cached is not known here: a cost is an upper bound
+    then. Raises OptionError for a price that is no number, or below zero.
+
+    >>> Price(prompt=0.15, completion=0.6).of(Usage(prompt_tokens=2_000_000, completion_tokens=500_000))
+    0.6
+    """
+
+    prompt: float
+    completion: float
+
+    def __post_init__(self) -> None:
+        for name, price in (("prompt", self.prompt), ("completion", self.completion)):
+            if not _is_amount(price):
+                raise OptionError(
+                    f"Price({name}={price!r}) is not possible",
+                    hint="What a million tokens cost: a number, at least 0.",
+                )
+
+    def of(self, usage: Usage) -> float:
+        """What ``usage`` costs."""
+        spent = usage.prompt_tokens * self.prompt + usage.completion_tokens * self.completion
+        return spent / _MILLION
+
+    @staticmethod
+    def parsed(text: str) -> Price:
+        """A price as a command line has it.
+
+        >>> Price.parsed("prompt=0.15,completion=0.6")
+        Price(prompt=0.15, completion=0.6)
+        """
+        amounts = _amounts(text, ["prompt", "completion"], "price")
+        if len(amounts) < 2:
+            raise OptionError(
+                f"the price {text!r} is not complete", hint="Write prompt=0.15,completion=0.6."
+            )
+        return Price(**amounts)
+
+
+PriceList: TypeAlias = "Price | Mapping[str, Price] | None"
+
+
+class Prices:
+    """Prices of models: one for whichever model a session has, or by name.
+
+    A name is the model's as ``ModelInfo`` has it, ``openai:gpt-x@https://…``, with or without the URL
+    or the back end: ``openai:gpt-x``, ``gpt-x``. The longest form that has a price counts. Raises
+    OptionError for what is no price.
+    """
+
+    def __init__(self, given: PriceList = None) -> None:
+        self._any = given if isinstance(given, Price) else None
+        named = {} if given is None or self._any is not None else given
+        if not isinstance(named, Mapping) or not all(isinstance(p, Price) for p in named.values()):
+            raise OptionError(
+                f"prices={given!r} is not possible",
+                hint="A bf.Price(prompt=…, completion=…), or a dict of such by the names of models.",
+            )
+        self._named = dict(named)
+
+    def __bool__(self) -> bool:
+        return self._any is not None or bool(self._named)
+
+    def of(self, model: str) -> Price | None:
+        """The price of the model of this name; None if it has none."""
+        return next((self._named[n] for n in _forms(model) if n in self._named), self._any)
+
+    def required(self, model: str) -> Price:
+        """The same. Raises OptionError where there is none."""
+        price = self.of(model)
+        if price is None:
+            near = close_matches(_forms(model)[-1], self._named)
+            raise OptionError(
+                f"a budget of cost needs the price of the model '{model}'",
+                hint=f"{near} Give connect(prices={{'{_forms(model)[-1]}': bf.Price(prompt=…, "
+                "completion=…)}) what a million tokens cost.".strip(),
+            )
+        return price
+
+
+def _forms(model: str) -> list[str]:
+    """The names under which a price may be given, the longest first.
+
+    >>> _forms("openai:gpt-x@https://api.openai.com/v1")
+    ['openai:gpt-x@https://api.openai.com/v1', 'openai:gpt-x', 'gpt-x']
+    """
+    without_url = model.partition("@http")[0]
+    return list(dict.fromkeys([model, without_url, without_url.partition(":")[2] or without_url]))
+
+
+def money(cost: float) -> str:
+    """An amount for people: two decimals, or as many as a small one needs.
+
+    >>> money(12.3456), money(0.000153), money(0.0)
+    ('12.35', '0.000153', '0')
+    """
+    return f"{cost:,.2f}" if cost >= 1 else f"{cost:.6f}".rstrip("0").rstrip(".")
+
+
+def _amounts(text: str, names: list[str], what: str) -> dict[str, float]:
+    """The numbers of ``name=number,…``. Raises OptionError for anything else."""
+    amounts: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, number = (side.strip() for side in part.partition("="))
+        if name not in names:
+            hint = f"{close_matches(name, names)} Write for example {names[0]}=100,{names[1]}=100."
+            raise OptionError(f"the {what} {text!r} names no '{name}'", hint=hint.strip())
+        try:
+            amounts[name] = int(number) if number.isdecimal() else float(number)
+        except ValueError:
+            raise OptionError(
+                f"the {what} {text!r} has no number for '{name}'", hint=f"Write {name}=100."
+            ) from None
+    return amounts
+
+
+def _is_amount(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value) and value >= 0

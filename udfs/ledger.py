@@ -1,0 +1,153 @@
+"""What was spent against a budget, and how much the next batch may ask."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from blendfusion.budget import Budget, Price, Prices, money
+from blendfusion.errors import BudgetExceeded
+from blendfusion.models.cached import CachedModel
+from blendfusion.types import Answer, Task, Usage
+
+Whose = Literal["query", "session", "context"]
+
+
+class Ledger:
+    """Counts what models are asked, and says before each batch how large it may be.
+
+    A query's ledger has its session's ``above`` it: both budgets hold, and both count. Safe to use from
+    threads: a batch in flight counts as spent.
+
+    A batch is made smaller where it would go beyond a limit: exactly for values, and for calls where
+    each value is one; for tokens, seconds and cost by what the values of this task took so far. As
+    long as none of a task has been seen, no more are asked than the model answers at once.
+    """
+
+    def __init__(
+        self,
+        budget: Budget | None = None,
+        prices: Prices | None = None,
+        *,
+        whose: Whose = "session",
+        above: Ledger | None = None,
+    ) -> None:
+        self.budget = budget or Budget()
+        self.prices: Prices = above.prices if above is not None else prices or Prices()
+        self.usage = Usage()
+        """What was spent so far. Values from the cache count as ``cached`` alone."""
+        self.expected: int | None = None
+        """Values that the whole run was expected to ask, if that is known."""
+        self._whose = whose
+        self._above = above
+        self._cost: float | None = 0.0
+        self._price: Price | None = None
+        self._values_in_flight = 0
+        self._batches_in_flight = 0
+        self._by_task: dict[Task, Usage] = above._by_task if above is not None else {}
+        self._lock: threading.Lock = above._lock if above is not None else threading.Lock()
+
+    def for_query(self, budget: Budget | None = None) -> Ledger:
+        """A ledger for one run, which counts here too."""
+        return Ledger(budget, whose="query", above=self)
+
+    @property
+    def cost(self) -> float | None:
+        """What was spent, as money; None if a model that was asked has no price."""
+        return self._cost
+
+    def open(self, model: CachedModel) -> None:
+        """From here on ``model`` is asked. Raises OptionError if a cost is limited and it has no price."""
+        if any(ledger.budget.cost is not None for ledger in self._chain()):
+            self._price = self.prices.required(model.info.name)
+        elif self.prices:
+            self._price = self.prices.of(model.info.name)
+
+    def admit(self, task: Task, pending: int, model: CachedModel) -> int:
+        """How many of ``pending`` values of ``task`` the next batch may have: at least one.
+
+        ``settle`` must follow. Raises BudgetExceeded if a limit is reached.
+        """
+        with self._lock:
+            most = min(pending, max(1, model.batch_size))
+            for ledger in self._chain():
+                for name, limit in ledger.budget.limits():
+                    fitting = ledger._fitting(name, limit, task, model, self._price)
+                    if fitting < 1:
+                        raise ledger._exceeded(name, limit, pending, self)
+                    most = min(most, fitting)
+            for ledger in self._chain():
+                ledger._values_in_flight += most
+                ledger._batches_in_flight += 1
+        return most
+
+    def settle(self, task: Task, admitted: int, answers: Sequence[Answer], seconds: float) -> None:
+        """A batch of ``admitted`` values has ended after ``seconds``, with these answers."""
+        spent = _counted(answers, seconds)
+        price = self._price
+        with self._lock:
+            if spent.values:
+                self._by_task[task] = self._by_task.get(task, Usage()) + spent
+            for ledger in self._chain():
+                ledger._values_in_flight -= admitted
+                ledger._batches_in_flight -= 1
+                ledger.usage += spent
+                if spent.values and ledger._cost is not None:
+                    ledger._cost = None if price is None else ledger._cost + price.of(spent)
+
+    def _chain(self) -> Iterator[Ledger]:
+        yield self
+        if self._above is not None:
+            yield self._above
+
+    def _fitting(
+        self, name: str, limit: float, task: Task, model: CachedModel, price: Price | None
+    ) -> int:
+        """How many more values of ``task`` one limit allows; less than 1 if it is reached."""
+        left = limit - self._spent(name)
+        if left <= 0:
+            return 0
+        flying, seen = self._values_in_flight, self._by_task.get(task)
+        if name == "values":
+            return int(left) - flying
+        if name == "calls":
+            if not model.call_per_value:
+                return model.batch_size if left > self._batches_in_flight else 0
+            tries = seen.calls / seen.values if seen is not None else 1.0
+            return max(1, int((left - flying) / max(1.0, tries))) if left > flying else 0
+        if seen is None:
+            return model.at_once
+        amount = (price.of(seen) if price else 0.0) if name == "cost" else getattr(seen, name)
+        each = amount / seen.values
+        return max(1, int(left / each) - flying) if each else model.batch_size
+
+    def _spent(self, name: str) -> float:
+        return (self._cost or 0.0) if name == "cost" else float(getattr(self.usage, name))
+
+    def _exceeded(self, name: str, limit: float, pending: int, run: Ledger) -> BudgetExceeded:
+        remains = f"{pending:,} value(s) of this step"
+        if run.expected is not None and run.expected - run.usage.values > pending:
+            remains += f", about {run.expected - run.usage.values:,} of the query"
+        error = BudgetExceeded(
+            f"the {self._whose}'s budget is spent: {name}={limit:g}. Done: {self._done()}. "
+            f"Still to be asked: {remains}.",
+            hint="Answers so far are kept: with a larger budget the same query goes on from here.",
+        )
+        error.limit, error.allowed, error.pending = name, limit, pending
+        error.usage, error.cost = self.usage, self._cost
+        return error
+
+    def _done(self) -> str:
+        names = ("values", "calls", "prompt_tokens", "completion_tokens")
+        done = [f"{name}={getattr(self.usage, name)}" for name in names]
+        done.append(f"seconds={self.usage.seconds:.1f}")
+        return ", ".join(done + ([f"cost={money(self._cost)}"] if self._cost else []))
+
+
+def _counted(answers: Sequence[Answer], seconds: float) -> Usage:
+    """What a batch spent. A model that tells no usage has asked each value that it answered."""
+    told = Usage.total(a.usage for a in answers) if answers else Usage()
+    values = max(told.values, len(answers) - told.cached)
+    return replace(told, values=values, calls=max(told.calls, min(1, values)), seconds=seconds)
