@@ -15,6 +15,7 @@ from blendfusion.models.model import Values
 from blendfusion.options import OnError
 from blendfusion.types import Answer, ModelInfo, Task
 from blendfusion.udfs.call import Call
+from blendfusion.udfs.ledger import Ledger
 
 
 class UnknownAnswerError(Exception):
@@ -45,11 +46,16 @@ class Asker:
     """
 
     def __init__(
-        self, model: Callable[[], CachedModel], observer: Observer, on_error: OnError = "null"
+        self,
+        model: Callable[[], CachedModel],
+        observer: Observer,
+        on_error: OnError = "null",
+        ledger: Ledger | None = None,
     ) -> None:
         self._source = model
         self.observer = observer
         self.on_error = on_error
+        self.ledger = ledger or Ledger()
         self.tokens = 0
         """Tokens evaluated and generated so far."""
         self.hits = 0
@@ -65,9 +71,10 @@ class Asker:
     def model(self) -> CachedModel:
         """The model behind its cache, once it is known to answer (a server tells its window then).
 
-        Raises ModelNotFound, or ModelFailed.
+        Raises ModelNotFound, ModelFailed, or OptionError where a cost is limited and it has no price.
         """
         model = self._source()
+        self.ledger.open(model)
         model.check()
         return model
 
@@ -121,9 +128,11 @@ class Asker:
             if hits:
                 self.observer.batch(task, list(hits), list(hits.values()), 0.0)
                 answered.update(hits)
-            size = max(1, self.model.batch_size)
-            for start in range(0, len(missing), size):
-                self._batch(task, put, missing[start : start + size], answered)
+            asked = 0
+            while asked < len(missing):
+                size = self.ledger.admit(put, len(missing) - asked, self.model)
+                self._batch(task, put, missing[asked : asked + size], answered)
+                asked += size
         return [answered[v] for v in values]
 
     @contextmanager
@@ -150,6 +159,7 @@ class Asker:
             seconds = perf_counter() - start
             places = sorted(told)
             asked, answers = [values[place] for place in places], [told[p] for p in places]
+            self.ledger.settle(put, len(values), answers, seconds)
             into.update(zip(asked, answers, strict=True))
             self.tokens += sum(
                 a.usage.evaluated_tokens + a.usage.completion_tokens for a in answers
