@@ -13,7 +13,8 @@ import pyarrow as pa
 from datafusion import DataFrame, SessionContext
 
 from blendfusion.handover import batches_of, frame_of, relation_of
-from blendfusion.planner.plan import Plan, Rel, Stored, write
+from blendfusion.planner.plan import Plan, Rel, Stored
+from blendfusion.planner.write import write
 
 _MOST_RELATIONS = 16
 """Above each other in one message, two levels each; the rest is for expressions."""

@@ -14,20 +14,10 @@ from blendfusion.execution import Execution, streamed
 from blendfusion.guesses import Guesser, Share, Tally
 from blendfusion.parts import Fed
 from blendfusion.pipeline import Chunks, run
-from blendfusion.planner.plan import (
-    Ask,
-    Expr,
-    Node,
-    Plan,
-    Rel,
-    Stored,
-    aggregation,
-    asks,
-    boolean_literal,
-    is_volatile,
-    projected,
-)
-from blendfusion.planner.plan import limited as fetched
+from blendfusion.planner.aggregation import aggregation
+from blendfusion.planner.build import boolean_literal, projected
+from blendfusion.planner.build import limited as fetched
+from blendfusion.planner.plan import Ask, Expr, Node, Plan, Rel, Stored, asks, is_volatile
 from blendfusion.planner.stages import Stage, Staged
 from blendfusion.planner.tree import expressions, subplans, transform
 from blendfusion.rowwise import Column, Rows, RowWise
@@ -97,7 +87,7 @@ _NULL_TESTS = ("is_null", "is_not_null")
 
 
 def _hashable(key: tuple[object, ...]) -> tuple[object, ...]:
-    return tuple(tuple(v) if isinstance(v, list) else v for v in key)
+    return tuple(repr(v) if isinstance(v, list | dict) else v for v in key)
 
 
 def occurrences(table: pa.Table) -> list[int]:

@@ -14,9 +14,11 @@ from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.handover import batches_of, frame_of, relation_of
 from blendfusion.parts import NOTHING, Fed
 from blendfusion.pipeline import Chunks, Counts, run
-from blendfusion.planner.plan import Plan, Stored, boolean_literal, projected, write
+from blendfusion.planner.build import boolean_literal, projected
+from blendfusion.planner.plan import Plan, Stored
 from blendfusion.planner.stages import Stage, Staged
 from blendfusion.planner.tree import branches
+from blendfusion.planner.write import write
 from blendfusion.rowwise import RowWise
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pyarrow as pa
 from datafusion import DataFrame, SessionContext
 from datafusion.substrait import Consumer, Producer, Serde
 
-from blendfusion.planner.plan import read_relation
+from blendfusion.planner.messages import read_relation
 
 
 def batches_of(table: pa.Table) -> list[pa.RecordBatch]:

@@ -26,7 +26,7 @@ from blendfusion.origin import Text, Verb
 from blendfusion.parts import Above, Part
 from blendfusion.planner.leaf import QUERIES, TABLES
 from blendfusion.planner.lost import lost
-from blendfusion.planner.plan import has_lost_types
+from blendfusion.planner.messages import has_lost_types
 from blendfusion.split import split
 from blendfusion.udfs.call import calls_in
 

@@ -14,7 +14,8 @@ import pyarrow as pa
 from datafusion import DataFrame
 
 from blendfusion.leaves import Leaf, surviving
-from blendfusion.planner.plan import Plan, Rel, Stored, table_names
+from blendfusion.planner.build import table_names
+from blendfusion.planner.plan import Plan, Rel, Stored
 from blendfusion.planner.stages import Stage, Staged
 from blendfusion.planner.tree import subplans, transform
 

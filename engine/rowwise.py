@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from blendfusion.errors import BlendFusionError, PlanError
+from blendfusion.planner.build import cast_to_text, function
 from blendfusion.planner.plan import (
     GATES,
     Ask,
@@ -23,9 +24,7 @@ from blendfusion.planner.plan import (
     Field,
     Node,
     asks,
-    cast_to_text,
     fields,
-    function,
     literal_like,
     needs_model,
     walk,

@@ -9,15 +9,9 @@ from datafusion import ScalarUDF, SessionConfig, SessionContext
 
 from blendfusion.handover import batches_of, frame_of, relation_of
 from blendfusion.layouts import plain_batch, plain_schema
-from blendfusion.planner.plan import (
-    Expr,
-    Field,
-    Stored,
-    fields,
-    projected,
-    substitute,
-    write,
-)
+from blendfusion.planner.build import projected
+from blendfusion.planner.plan import Expr, Field, Stored, fields, substitute
+from blendfusion.planner.write import write
 
 _TABLE = "rows"
 _SLOT = 0

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from blendfusion.errors import CacheWarning
 from blendfusion.models.cache_key import MODEL_BYTES, Keys, model_prefix
@@ -376,7 +376,7 @@ class SqliteStore:
         self._open.clear()
 
 
-_Row = tuple[bytes, str | None, str, float | None, int, int]
+_Row = tuple[bytes, str | None, FinishReason, float | None, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,8 +407,8 @@ def _sum(text: str | None, finish: str) -> int:
     return _crc32(f"{finish} {'' if text is None else 'text '}{text}".encode())
 
 
-def _answer(text: str | None, finish: str, logprob: float | None) -> Answer:
-    return Answer(text, cast("FinishReason", finish), logprob, FROM_CACHE)
+def _answer(text: str | None, finish: FinishReason, logprob: float | None) -> Answer:
+    return Answer(text, finish, logprob, FROM_CACHE)
 
 
 def _among(connection: sqlite3.Connection, wanted: Mapping[bytes, Values]) -> Iterator[_Row]:

@@ -11,7 +11,8 @@ from time import perf_counter
 
 from blendfusion.errors import PlanError
 from blendfusion.planner.not_in import with_nulls
-from blendfusion.planner.plan import Plan, Rel, Root, needs_model, read
+from blendfusion.planner.plan import Plan, Rel, needs_model
+from blendfusion.planner.read import Root, read
 from blendfusion.planner.rules import RULES, Rule
 from blendfusion.planner.tree import expressions, subplans, transform, with_subplans
 

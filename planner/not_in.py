@@ -11,20 +11,10 @@ from dataclasses import replace
 from functools import partial
 
 from blendfusion.errors import PlanError
-from blendfusion.planner.plan import (
-    Expr,
-    Field,
-    Node,
-    Plan,
-    Rel,
-    conjuncts,
-    distinct,
-    fields,
-    function,
-    join_type,
-    shift,
-    walk,
-)
+from blendfusion.planner.aggregation import distinct
+from blendfusion.planner.build import function
+from blendfusion.planner.joins import join_type
+from blendfusion.planner.plan import Expr, Field, Node, Plan, Rel, conjuncts, fields, shift, walk
 from blendfusion.planner.tree import expressions, with_subplans
 
 

@@ -8,17 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from blendfusion.planner.plan import (
-    KEY_COMPARISONS,
-    Expr,
-    Field,
-    Node,
-    Plan,
-    Rel,
-    conjunction,
-    conjuncts,
-    function,
-)
+from blendfusion.planner.build import conjunction, function
+from blendfusion.planner.plan import KEY_COMPARISONS, Expr, Field, Node, Plan, Rel, conjuncts
 
 
 def readable(plan: Plan) -> Plan:

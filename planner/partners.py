@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from blendfusion.planner.aggregation import aggregation
+from blendfusion.planner.build import boolean_literal, filtered, limited, projected, table_names
+from blendfusion.planner.joins import is_union_all, join_type, joined
 from blendfusion.planner.leaf import QUERIES, leaf_text
 from blendfusion.planner.plan import (
     Block,
@@ -16,23 +19,14 @@ from blendfusion.planner.plan import (
     Plan,
     Rel,
     Stored,
-    aggregation,
-    boolean_literal,
     fields,
-    filtered,
     has_window,
     inline,
-    is_union_all,
     is_volatile,
-    join_type,
-    joined,
-    limited,
     needs_model,
     parts,
-    projected,
     shift,
     substitute,
-    table_names,
 )
 from blendfusion.planner.tree import asks_anything, expressions
 

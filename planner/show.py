@@ -10,25 +10,12 @@ from substrait.proto import Rel as RelMessage
 from substrait.proto import SetRel
 from substrait.proto import Type as TypeMessage
 
+from blendfusion.planner.aggregation import Aggregation, aggregation
+from blendfusion.planner.build import fetch_bounds, literal, projected, table_names
+from blendfusion.planner.joins import join_type
 from blendfusion.planner.leaf import QUERIES, TABLES, leaf_text
 from blendfusion.planner.one_line import cut, listed
-from blendfusion.planner.plan import (
-    Aggregation,
-    Block,
-    Expr,
-    Field,
-    Plan,
-    Rel,
-    Stored,
-    aggregation,
-    conjuncts,
-    fetch_bounds,
-    join_type,
-    literal,
-    needs_model,
-    projected,
-    table_names,
-)
+from blendfusion.planner.plan import Block, Expr, Field, Plan, Rel, Stored, conjuncts, needs_model
 from blendfusion.planner.sql_text import (
     Text,
     conjunct,

@@ -9,17 +9,10 @@ from substrait.proto import AggregateFunction, SortField
 from substrait.proto import Expression as ExpressionMessage
 from substrait.proto import Rel as RelMessage
 
+from blendfusion.planner.aggregation import Measure
+from blendfusion.planner.build import cast_to_text, literal
 from blendfusion.planner.literals import literal_text, type_text
-from blendfusion.planner.plan import (
-    Ask,
-    Expr,
-    Field,
-    Measure,
-    Node,
-    cast_to_text,
-    literal,
-    walk,
-)
+from blendfusion.planner.plan import Ask, Expr, Field, Node, walk
 
 _LOOSEST, _OR, _AND, _NOT, _COMPARISON, _BITS, _SUM, _PRODUCT, _SIGN, _ATOM = range(10)
 """How tightly operators bind."""

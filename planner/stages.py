@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from blendfusion.planner.build import projected
 from blendfusion.planner.one_sided import readable
-from blendfusion.planner.plan import Block, Plan, Root, Stored, all_fields, projected
+from blendfusion.planner.plan import Block, Plan, Stored, all_fields
+from blendfusion.planner.read import Root
 from blendfusion.planner.tree import transform
 
 

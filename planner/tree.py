@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
+from blendfusion.planner.joins import is_union_all
 from blendfusion.planner.plan import (
     Ask,
     Block,
@@ -15,7 +16,6 @@ from blendfusion.planner.plan import (
     Rel,
     Stored,
     has_window,
-    is_union_all,
     needs_model,
     walk,
 )

@@ -12,27 +12,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 from blendfusion.errors import PlanError
+from blendfusion.planner.aggregation import Aggregation, Measure, aggregated, aggregation
+from blendfusion.planner.build import case, conjunction, projected
+from blendfusion.planner.joins import join_type, joined
 from blendfusion.planner.plan import (
-    Aggregation,
     Block,
     Expr,
     Field,
-    Measure,
     Plan,
     Rel,
-    aggregated,
-    aggregation,
     all_fields,
-    case,
-    conjunction,
     conjuncts,
     has_window,
     is_key,
-    join_type,
-    joined,
     literal_like,
     needs_model,
-    projected,
     shift,
     side_of,
     substitute,

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from blendfusion.planner.plan import Block, Plan, filtered, is_volatile, needs_model
+from blendfusion.planner.build import filtered
+from blendfusion.planner.plan import Block, Plan, is_volatile, needs_model
 
 
 def cheap_first(plan: Plan) -> Plan:

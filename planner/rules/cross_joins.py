@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from blendfusion.planner.build import projected
+from blendfusion.planner.joins import join_type
 from blendfusion.planner.plan import (
     Block,
     Plan,
@@ -20,9 +22,7 @@ from blendfusion.planner.plan import (
     conjuncts,
     is_key,
     is_volatile,
-    join_type,
     needs_model,
-    projected,
     shift,
     side_of,
 )

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from blendfusion.planner.build import projected
+from blendfusion.planner.joins import join_type
 from blendfusion.planner.plan import (
     Expr,
     Field,
@@ -19,8 +21,6 @@ from blendfusion.planner.plan import (
     Rel,
     inline,
     is_volatile,
-    join_type,
-    projected,
     substitute,
     through_projection,
 )

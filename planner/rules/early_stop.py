@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from blendfusion.planner.plan import Block, Plan, Rel, fetch_bounds, join_type, limited, literal
+from blendfusion.planner.build import fetch_bounds, limited, literal
+from blendfusion.planner.joins import join_type
+from blendfusion.planner.plan import Block, Plan, Rel
 
 _ASKS_FOR_EXISTENCE = ("left_semi", "left_anti", "left_mark")
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from blendfusion.planner.aggregation import aggregated, aggregation
 from blendfusion.planner.plan import (
     GATES,
     Block,
@@ -18,8 +19,6 @@ from blendfusion.planner.plan import (
     Node,
     Plan,
     Rel,
-    aggregated,
-    aggregation,
     fields,
     inline,
     is_volatile,

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from blendfusion.planner.build import case
+from blendfusion.planner.joins import join_type
 from blendfusion.planner.partners import inlined, partner_of, turned, with_partner
 from blendfusion.planner.plan import (
     Block,
@@ -18,11 +20,9 @@ from blendfusion.planner.plan import (
     Field,
     Plan,
     Rel,
-    case,
     conjuncts,
     fields,
     is_volatile,
-    join_type,
     literal_like,
     may_move,
     needs_model,

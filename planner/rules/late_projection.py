@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from blendfusion.planner.build import fetch_bounds, limited
 from blendfusion.planner.plan import (
     Block,
     Expr,
@@ -18,10 +19,8 @@ from blendfusion.planner.plan import (
     Plan,
     Rel,
     all_fields,
-    fetch_bounds,
     inline,
     is_volatile,
-    limited,
     needs_model,
     substitute,
 )

@@ -10,6 +10,7 @@ safe:   the same pairs. As the key of a hash join an answer is needed of every r
 
 from __future__ import annotations
 
+from blendfusion.planner.joins import join_type, joined
 from blendfusion.planner.plan import (
     Block,
     Plan,
@@ -19,8 +20,6 @@ from blendfusion.planner.plan import (
     inline,
     is_key,
     is_volatile,
-    join_type,
-    joined,
     may_move,
     needs_model,
     shift,

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from blendfusion.planner.build import cast_to_text
+from blendfusion.planner.joins import join_type
 from blendfusion.planner.plan import (
     Ask,
     Block,
@@ -23,9 +25,7 @@ from blendfusion.planner.plan import (
     Plan,
     Rel,
     all_fields,
-    cast_to_text,
     inline,
-    join_type,
     may_move,
     needs_model,
     shift,

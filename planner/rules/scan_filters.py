@@ -10,15 +10,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from blendfusion.planner.plan import (
-    Expr,
-    Plan,
-    Rel,
-    boolean_literal,
-    conjunction,
-    conjuncts,
-    needs_model,
-)
+from blendfusion.planner.build import boolean_literal, conjunction
+from blendfusion.planner.plan import Expr, Plan, Rel, conjuncts, needs_model
 
 
 def scan_filters(plan: Plan) -> Plan:

@@ -15,6 +15,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from blendfusion.planner.aggregation import aggregation
+from blendfusion.planner.build import boolean_literal, function, table_names
+from blendfusion.planner.joins import join_type
 from blendfusion.planner.partners import inlined, small, steady, stripped, turned, with_partner
 from blendfusion.planner.plan import (
     Block,
@@ -22,19 +25,14 @@ from blendfusion.planner.plan import (
     Node,
     Plan,
     Rel,
-    aggregation,
     asks_itself,
-    boolean_literal,
     conjuncts,
     fields,
-    function,
     has_window,
     is_volatile,
     is_volatile_block,
-    join_type,
     literal_like,
     needs_model,
-    table_names,
 )
 from blendfusion.planner.tree import asks_anything, subplans
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from blendfusion.errors import PlanError
+from blendfusion.planner.build import projected
 from blendfusion.planner.plan import (
     Block,
     Expr,
@@ -19,7 +20,6 @@ from blendfusion.planner.plan import (
     Plan,
     all_fields,
     needs_model,
-    projected,
     substitute,
 )
 

@@ -13,6 +13,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from blendfusion.planner.build import (
+    case,
+    fetch_bounds,
+    function,
+    integer_literal,
+    limited,
+    projected,
+    text_null,
+)
+from blendfusion.planner.joins import is_union_all, joined
 from blendfusion.planner.plan import (
     Ask,
     Block,
@@ -23,19 +33,10 @@ from blendfusion.planner.plan import (
     Rel,
     all_fields,
     asks_itself,
-    case,
-    fetch_bounds,
-    function,
-    integer_literal,
-    is_union_all,
-    joined,
-    limited,
     literal_like,
     may_move,
     needs_model,
-    projected,
     substitute,
-    text_null,
 )
 from blendfusion.udfs.call import Call
 

@@ -12,7 +12,8 @@ from datafusion.substrait import Consumer, Producer, Serde
 from scripts import tuples, unordered
 
 from blendfusion.planner.not_in import null_aware, with_nulls
-from blendfusion.planner.plan import read, write
+from blendfusion.planner.read import read
+from blendfusion.planner.write import write
 
 N = 30
 T = pa.table(

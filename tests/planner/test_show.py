@@ -11,7 +11,7 @@ from datafusion import SessionContext, substrait
 from scripts import Counted, hashed
 
 from blendfusion.planner.one_line import cut, listed
-from blendfusion.planner.plan import read
+from blendfusion.planner.read import read
 from blendfusion.planner.show import changed, lines, names_of
 
 

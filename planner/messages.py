@@ -1,0 +1,89 @@
+"""Substrait's messages as such: bytes of plans, and the places in a message where others nest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from google.protobuf.message import DecodeError, Message
+from substrait.proto import Expression as ExpressionMessage
+from substrait.proto import Plan as PlanMessage
+from substrait.proto import Rel as RelMessage
+from substrait.proto import Type as TypeMessage
+
+from blendfusion.errors import PlanError
+
+
+def parsed_plan(data: bytes) -> PlanMessage:
+    """The message of a plan, however deeply it is nested. Raises PlanError for what is none."""
+    _allow_deep_nesting(True)
+    try:
+        return PlanMessage.FromString(data)
+    except DecodeError as problem:
+        raise PlanError("a plan that is nested too deeply for protobuf") from problem
+    finally:
+        _allow_deep_nesting(False)
+
+
+def _allow_deep_nesting(allow: bool) -> None:
+    # Protobuf stops at 100 nested messages, a chain of 25 joins, unless told otherwise. Its
+    # implementation in C has this switch; the one in Python needs none.
+    with suppress(ImportError):
+        from google._upb import _message  # type: ignore[import-untyped]
+
+        _message.SetAllowOversizeProtos(allow)
+
+
+def holes(message: Message) -> list[Message]:
+    """The relations and expressions right inside ``message``, in the order of its fields."""
+    found: list[Message] = []
+    for descriptor, value in message.ListFields():
+        if descriptor.message_type is None:
+            continue
+        for item in value if is_repeated(value) else (value,):
+            if isinstance(item, RelMessage | ExpressionMessage):
+                found.append(item)
+            elif isinstance(item, Message):
+                found.extend(holes(item))
+    return found
+
+
+def is_repeated(value: object) -> bool:
+    """True for the value of a field that may hold several messages."""
+    return not isinstance(value, Message)
+
+
+def read_relation(data: bytes) -> bytes:
+    """The bytes of the relation of a plan that only reads one table."""
+    return bytes(PlanMessage.FromString(data).relations[0].root.input.SerializeToString())
+
+
+def has_lost_types(data: bytes) -> bool:
+    """True for a plan with columns or casts of types that DataFusion writes, and does not read back.
+
+    The literal NULL has such a type too; ``read`` takes it for a NULL of text.
+    """
+    message = parsed_plan(data)
+    types = (e.extension_type for e in message.extensions)
+    lost = {t.type_anchor for t in types if t.name in _LOST_TYPES}
+    return bool(lost) and any(t.user_defined.type_reference in lost for t in _types(message))
+
+
+_LOST_TYPES = frozenset({"fp16", "null"})
+
+
+def _types(message: Message) -> Iterator[TypeMessage]:
+    """The user-defined types in a message, but for those of literals and of functions' results."""
+    for descriptor, value in message.ListFields():
+        if descriptor.message_type is None or descriptor.name in ("literal", "output_type"):
+            continue
+        for item in value if is_repeated(value) else (value,):
+            if isinstance(item, TypeMessage) and item.WhichOneof("kind") == "user_defined":
+                yield item
+            elif isinstance(item, Message):
+                yield from _types(item)
+
+
+def serialized(message: Message) -> bytes:
+    """The bytes of a message, the same each time."""
+    return bytes(message.SerializeToString(deterministic=True))
