@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
+from itertools import chain
 from typing import TypeAlias
 
 from blendfusion.errors import OptionError, close_matches
@@ -60,17 +61,6 @@ class Budget:
             if limit is not None:
                 yield field.name, limit
 
-    def within(self, other: Budget | None) -> Budget:
-        """Both budgets at once: of each limit the lower one.
-
-        >>> Budget(values=10, seconds=60).within(Budget(values=5))
-        Budget(values=5, seconds=60)
-        """
-        if other is None:
-            return self
-        both = [*self.limits(), *other.limits()]
-        return Budget(**{name: min(n for m, n in both if m == name) for name, _ in both})  # type: ignore[arg-type]
-
     @staticmethod
     def parsed(text: str) -> Budget:
         """A budget as a command line has it.
@@ -80,6 +70,28 @@ class Budget:
         """
         names = [field.name for field in fields(Budget)]
         return Budget(**_amounts(text, names, "budget"))  # type: ignore[arg-type]
+
+
+def checked_budget(given: Budget | None) -> Budget | None:
+    """``given``. Raises OptionError if it is no budget."""
+    if given is None or isinstance(given, Budget):
+        return given
+    raise OptionError(
+        f"budget={given!r} is not possible", hint="A bf.Budget, for example bf.Budget(values=1000)."
+    )
+
+
+def lowest(budgets: Iterable[Budget | None]) -> Budget | None:
+    """All of these at once: of each limit the lowest. None if there is none among them.
+
+    >>> lowest([Budget(values=10, seconds=60), None, Budget(values=5)])
+    Budget(values=5, seconds=60)
+    """
+    low: dict[str, float] = {}
+    given = [budget for budget in budgets if budget is not None]
+    for name, limit in chain.from_iterable(budget.limits() for budget in given):
+        low[name] = min(limit, low.get(name, limit))
+    return Budget(**low) if given else None  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

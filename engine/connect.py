@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 
+from blendfusion.budget import Budget, PriceList, Prices
 from blendfusion.cache import Cache, store_for
 from blendfusion.models.cached import CachedModel
 from blendfusion.models.load import load
 from blendfusion.models.model import Model
 from blendfusion.options import Options
 from blendfusion.session import Session
+from blendfusion.udfs.ledger import Ledger
 from blendfusion.udfs.plain import register_plain
 
 
@@ -19,6 +21,8 @@ def connect(
     cache: Cache = "auto",
     config: SessionConfig | None = None,
     runtime: RuntimeEnvBuilder | None = None,
+    budget: Budget | None = None,
+    prices: PriceList = None,
     **options: object,
 ) -> Session:
     """A session with ``model``: the place to register tables and run queries.
@@ -28,9 +32,11 @@ def connect(
     kept: the path of a file, "auto" (the environment variable BLENDFUSION_CACHE, else a file in the
     user's cache folder), None for the memory of this session, or an object with the methods of
     ``bf.AnswerStore``. ``options`` are the fields of ``bf.Options``; ``config`` and ``runtime`` go to
-    DataFusion.
+    DataFusion. ``budget`` is what the session may spend on models in its life, ``prices`` what they
+    charge: a ``bf.Price``, or a dict of such by the names of models, {"gpt-x": bf.Price(…)}.
 
-    Raises ModelNotFound for a model that cannot be had, OptionError for an unknown option.
+    Raises ModelNotFound for a model that cannot be had, OptionError for an unknown option, a budget
+    or a price that is none.
 
     >>> session = connect(ScriptedModel(lambda call: "good" in call.values[0]))
     >>> frame = session.from_pydict({"text": ["good", "bad"]}, name="reviews")
@@ -38,7 +44,8 @@ def connect(
     [{'text': 'good'}]
     """
     chosen = Options().with_(**options)
-    return Session(model, chosen, config, runtime, store_for(cache, chosen.cache_size))
+    store = store_for(cache, chosen.cache_size)
+    return Session(model, chosen, config, runtime, store, budget, prices)
 
 
 def register(
@@ -46,14 +53,18 @@ def register(
     model: str | Model | None = "auto",
     *,
     cache: Cache = "auto",
+    budget: Budget | None = None,
+    prices: PriceList = None,
     **options: object,
 ) -> None:
     """Put the ingredients into a plain DataFusion context, as ordinary typed functions.
 
     Each takes its literals and one value column, all as arguments: ``llm_filter(question, value)``,
     ``llm_classify(value, labels)``, ``llm_qa(question, value)``. The answers are those of a session;
-    without the planner, though, a function sees whatever DataFusion passes to it.
+    without the planner, though, a function sees whatever DataFusion passes to it. ``budget`` is for
+    all that they ask from now on; DataFusion passes on the text of BudgetExceeded, not its type.
     """
     chosen = Options().with_(**options)
     store = store_for(cache, chosen.cache_size)
-    register_plain(context, CachedModel(load(model, chosen), store), chosen.on_error)
+    ledger = Ledger(budget, Prices(prices), whose="context")
+    register_plain(context, CachedModel(load(model, chosen), store), chosen.on_error, ledger)

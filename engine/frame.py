@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
@@ -14,6 +14,7 @@ from datafusion import functions as f
 from datafusion.plan import LogicalPlan
 from datafusion.record_batch import RecordBatch
 
+from blendfusion.budget import Budget, checked_budget, lowest
 from blendfusion.errors import PlanError
 from blendfusion.estimate import Estimate, estimated
 from blendfusion.execution import Execution, as_schema
@@ -90,10 +91,14 @@ class Frame(DataFrame):
     afterwards ``trace`` tells what was asked and spent.
     """
 
-    def __init__(self, df: Any, session: Session, origin: Origin = None) -> None:
+    def __init__(
+        self, df: Any, session: Session, origin: Origin = None, budget: Budget | None = None
+    ) -> None:
         super().__init__(df)
         self._session = session
         self.origin = origin
+        self.budget = budget
+        """What each run may spend on models, within the session's budget; None: no limit."""
         self._trace: Trace | None = None
         self._last: Execution | None = None
 
@@ -159,7 +164,18 @@ class Frame(DataFrame):
     def _next(self, method: Callable[..., DataFrame], *args: Any, **kwargs: Any) -> Frame:
         """The frame that a method of DataFrame makes of this one."""
         made = method(self, *args, **kwargs)
-        return Frame(made.df, self._session, Verb(method, self, args, kwargs))
+        budgets = [a.budget for a in (self, *args, *kwargs.values()) if isinstance(a, Frame)]
+        verb = Verb(method, self, args, kwargs)
+        return Frame(made.df, self._session, verb, lowest(budgets))
+
+    def with_budget(self, budget: Budget | None) -> Frame:
+        """This frame, with what each of its runs may spend on models; None: as much as its session.
+
+        It replaces the frame's own budget, and goes on to the frames that verbs make of it; what two
+        frames make together has of each limit the lower one. A run that would need more raises
+        BudgetExceeded; its answers are kept, and a run with a larger budget goes on from there.
+        """
+        return Frame(self.df, self._session, self.origin, checked_budget(budget))
 
     def _parsed(self, text: str, place: str) -> Expr:
         """``text`` as an expression; ``place`` is the SQL before it, which tells its type."""
@@ -225,6 +241,14 @@ class Frame(DataFrame):
         """Rows seen by each stage in the latest run; empty before a run, or after a plain one."""
         return self._last.counts if self._last is not None else {}
 
+    @contextmanager
+    def _traced_by(self, other: Frame) -> Iterator[None]:
+        """What ``other`` runs meanwhile is this frame's latest run, also where it ends in an error."""
+        try:
+            yield
+        finally:
+            self._trace = other._trace
+
     def _result_schema(self) -> pa.Schema:
         """The schema of the result: of a column that is NULL in one branch of a union, ``schema`` knows
         less than DataFusion's analyser."""
@@ -241,7 +265,7 @@ class Frame(DataFrame):
         reporter = progress(self._session.options.progress)
         self._trace = trace = Trace(reporter, self._session.measured)
         with reporter:
-            yield from self.answered(self._session.asker(trace), eager=eager)
+            yield from self.answered(self._session.asker(trace, self.budget), eager=eager)
         trace.warn()
 
     def answered(self, asker: Asker, *, eager: bool) -> Generator[pa.Table, None, None]:
@@ -337,9 +361,8 @@ class Frame(DataFrame):
 
     def count(self) -> int:
         counted = self.aggregate([], [f.count(lit(1)).alias("rows")])
-        table = counted.to_arrow_table()
-        self._trace = counted.trace
-        return int(table.column(0)[0].as_py())
+        with self._traced_by(counted):
+            return int(counted.to_arrow_table().column(0)[0].as_py())
 
     def execute_stream(self) -> Any:
         """Batches of the result, lazily: closing the stream early ends the work."""
@@ -367,15 +390,15 @@ class Frame(DataFrame):
     def cache(self) -> Frame:
         """A frame over the stored result: the model is asked once, now."""
         if not self.prepared.calls:
-            return Frame(super().cache().df, self._session)
-        cached = Frame(self._result().df, self._session)
+            return Frame(super().cache().df, self._session, budget=self.budget)
+        cached = Frame(self._result().df, self._session, budget=self.budget)
         cached._trace = self._trace
         return cached
 
     def show(self, num: int = 20) -> None:
         limited = self.limit(num)
-        limited._result().show(num)
-        self._trace = limited._trace
+        with self._traced_by(limited):
+            limited._result().show(num)
 
     def describe(self) -> Frame:
         return Frame(self._result().describe().df, self._session)
@@ -389,9 +412,8 @@ class Frame(DataFrame):
     def _shown(self, write: Callable[[DataFrame], str]) -> str:
         # One row more than is shown, so that DataFusion says when there are more.
         limited = self.limit(_SHOWN_ROWS + 1)
-        text = write(limited._result())
-        self._trace = limited._trace
-        return text
+        with self._traced_by(limited):
+            return write(limited._result())
 
     # --- explaining ------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from datafusion import (
 )
 from datafusion.catalog import Catalog, Schema
 
+from blendfusion.budget import Budget, PriceList, Prices, checked_budget
 from blendfusion.coercions import types_beside_columns
 from blendfusion.errors import ModelNotFound
 from blendfusion.execution import STAGE_CATALOG, STAGE_SCHEMA
@@ -47,6 +48,7 @@ from blendfusion.udfs.call import Call, readable
 from blendfusion.udfs.define import known_ingredients
 from blendfusion.udfs.functions import scalar_function
 from blendfusion.udfs.ingredient import Ingredient
+from blendfusion.udfs.ledger import Ledger
 from blendfusion.views import Views
 from blendfusion.workbench import Workbench
 
@@ -79,10 +81,14 @@ class Session(SessionContext):
         config: SessionConfig | None = None,
         runtime: RuntimeEnvBuilder | None = None,
         store: AnswerStore | None = None,
+        budget: Budget | None = None,
+        prices: PriceList = None,
     ) -> None:
         super().__init__(config, runtime)
         self.options = options or Options()
         self.rules_off = checked_names(self.options.rules_off)
+        self.ledger = Ledger(budget, Prices(prices))
+        """What this session's model was asked so far, and may be asked yet."""
         self._spec = model
         self._store: AnswerStore = MemoryStore() if store is None else store
         self._model: CachedModel | None = None
@@ -115,9 +121,19 @@ class Session(SessionContext):
         self._model = CachedModel(load(self._spec, self.options), self._store)
         return self._model
 
-    def asker(self, trace: Trace) -> Asker:
-        """What puts the requests of one run to the model."""
-        return Asker(lambda: self.model, trace, self.options.on_error)
+    def asker(self, trace: Trace, budget: Budget | None = None) -> Asker:
+        """What puts the requests of one run to the model, as far as ``budget`` and the session's go."""
+        trace.ledger = ledger = self.ledger.for_query(budget)
+        return Asker(lambda: self.model, trace, self.options.on_error, ledger=ledger)
+
+    @property
+    def budget(self) -> Budget:
+        """What this session may spend in its life; what it has spent is in ``ledger``."""
+        return self.ledger.budget
+
+    @budget.setter
+    def budget(self, budget: Budget | None) -> None:
+        self.ledger.budget = checked_budget(budget) or Budget()
 
     def clear_cache(self) -> None:
         """Forget every answer of this session's model.
@@ -155,6 +171,8 @@ class Session(SessionContext):
         query: str,
         options: SQLOptions | None = None,
         param_values: dict[str, Any] | None = None,
+        *,
+        budget: Budget | None = None,
         **named_params: Any,
     ) -> Frame:
         """A frame of a query, which may call ingredients anywhere DataFusion takes a function.
@@ -162,18 +180,20 @@ class Session(SessionContext):
         Nothing runs (DDL and DML statements excepted, as in DataFusion) and no model is asked.
         Raises QueryError, with the place and a remedy, for a query that cannot be planned.
         ``EXPLAIN [ANALYZE]`` gives the staged plan; ``SET blendfusion.option = value`` changes
-        an option of this session.
+        an option of this session. ``budget`` is what each run of the frame may spend on models,
+        within the session's: see ``Frame.with_budget``.
         """
+        budget = checked_budget(budget)
         said = statement(query)
         if isinstance(said, Setting):
             return self._set(said)
         if isinstance(said, Explain):
-            inner = self._planned(said.query, options, param_values, named_params)
+            inner = self._planned(said.query, options, param_values, named_params, budget)
             if inner.prepared.calls:
                 text = inner.explain_text(analyze=said.analyze, verbose=said.verbose)
                 frame = self.plain_frame(pa.table({"plan": text.splitlines()}))
                 return Frame(frame.df, self)
-        return self._planned(query, options, param_values, named_params)
+        return self._planned(query, options, param_values, named_params, budget)
 
     def _planned(
         self,
@@ -181,18 +201,20 @@ class Session(SessionContext):
         options: SQLOptions | None,
         param_values: dict[str, Any] | None,
         named_params: dict[str, Any],
+        budget: Budget | None,
     ) -> Frame:
         parameters = spelled_parameters(param_values, named_params)
 
         def plan(ready: Typed) -> Frame:
             text = unnested(ready.sql, self._columns)
             try:
-                with self._creating(query, ready.calls):
+                with self._creating(query, ready.calls, budget):
                     planned = super(Session, self).sql(text, options, param_values, **named_params)
             except Exception as problem:
                 raise understood(problem, self, query) from problem
             self.views.note(text)
-            return Frame(planned.df, self, Text(text, options, param_values, named_params))
+            origin = Text(text, options, param_values, named_params)
+            return Frame(planned.df, self, origin, budget)
 
         ready = self.typed(query, parameters, whole=True)
         frame = plan(ready)
@@ -213,13 +235,13 @@ class Session(SessionContext):
         return list(schema.names)
 
     @contextmanager
-    def _creating(self, query: str, calls: Sequence[Call]) -> Iterator[None]:
+    def _creating(self, query: str, calls: Sequence[Call], budget: Budget | None) -> Iterator[None]:
         """CREATE TABLE … AS runs while DataFusion plans it: its calls are answered as in any run."""
         if not calls or not creates_table(query):
             yield
             return
         trace = Trace()
-        asker = self.asker(trace)
+        asker = self.asker(trace, budget)
         self.settle(calls, asker)
         try:
             with self.answering(asker):

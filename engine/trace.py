@@ -15,6 +15,7 @@ from blendfusion.models.model import Values
 from blendfusion.progress import Reporter
 from blendfusion.types import Answer, Task, Usage
 from blendfusion.udfs.asker import shortened
+from blendfusion.udfs.ledger import Ledger
 
 CALLS_SCHEMA = pa.schema(
     [
@@ -54,10 +55,17 @@ class Trace:
         self._reporter = reporter
         self._measured = measured
         self._lock = threading.Lock()
+        self.ledger: Ledger | None = None
+        """Where the run counts what it spends."""
 
     @property
     def usage(self) -> Usage:
         return Usage.total(self.by_task.values())
+
+    @property
+    def cost(self) -> float | None:
+        """What the run spent by the session's prices; None if the model has none."""
+        return 0.0 if self.ledger is None else self.ledger.cost
 
     def expect(self, n: int) -> None:
         self._known += n

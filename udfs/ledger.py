@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from blendfusion.budget import Budget, Price, Prices, money
+from blendfusion.budget import Budget, Price, Prices, checked_budget, money
 from blendfusion.errors import BudgetExceeded
 from blendfusion.models.cached import CachedModel
 from blendfusion.types import Answer, Task, Usage
@@ -34,7 +34,7 @@ class Ledger:
         whose: Whose = "session",
         above: Ledger | None = None,
     ) -> None:
-        self.budget = budget or Budget()
+        self.budget = checked_budget(budget) or Budget()
         self.prices: Prices = above.prices if above is not None else prices or Prices()
         self.usage = Usage()
         """What was spent so far. Values from the cache count as ``cached`` alone."""

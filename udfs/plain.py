@@ -25,17 +25,20 @@ from blendfusion.udfs.ingredient import (
     arrow_type,
     bind,
 )
+from blendfusion.udfs.ledger import Ledger
 
 Literals: TypeAlias = tuple[Literal, ...]
 
 
-def register_plain(context: SessionContext, model: CachedModel, on_error: OnError) -> None:
+def register_plain(
+    context: SessionContext, model: CachedModel, on_error: OnError, ledger: Ledger
+) -> None:
     """Register every known ingredient in ``context``: literals and one value column as arguments.
 
     Literals may come from a column too (``llm_map(questions.text, x)``): each of them is then
-    a call of its own. A NULL literal gives NULL.
+    a call of its own. A NULL literal gives NULL. What they spend counts in ``ledger``.
     """
-    asker = Asker(lambda: model, NullObserver(), on_error)
+    asker = Asker(lambda: model, NullObserver(), on_error, ledger=ledger)
     for ingredient in known_ingredients().values():
         if ingredient.aggregate:
             context.register_udaf(_aggregate(ingredient, asker))
