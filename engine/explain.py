@@ -7,13 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from blendfusion.estimate import Estimate
-from blendfusion.pipeline import Counts
+from blendfusion.operators import AskLine, StageLines, stage_lines
 from blendfusion.planner.driver import Rewrite
-from blendfusion.planner.one_line import cut, listed
-from blendfusion.planner.plan import Ask, asks
-from blendfusion.planner.show import changed, limit_text, lines, names_of
-from blendfusion.planner.sql_text import shown
-from blendfusion.planner.stages import Stage
+from blendfusion.planner.plan import Ask
+from blendfusion.planner.show import changed
 from blendfusion.predicates import Seen
 from blendfusion.progress import counted
 from blendfusion.types import Task, Usage
@@ -45,17 +42,9 @@ def explained(
         ]
     else:
         counts = frame.last_counts if analyze else {}
-        names: dict[int, list[str]] = {}
-        for i, stage in enumerate(prepared.staged.stages):
-            last = stage is prepared.staged.last
-            out.append(f"Stage {i + 1}{' → result' if last else ''}")
-            out += [
-                "  " + line
-                for line in _stage(
-                    stage, names, counts.get(stage.number), beside.at(i + 1), full=verbose
-                )
-            ]
-            names[stage.number] = names_of(stage.block, names)
+        for stage in stage_lines(prepared.staged, counts, full=verbose):
+            out.append(f"Stage {stage.place}{' → result' if stage.last else ''}")
+            out += ["  " + line for line in _stage(stage, beside.at(stage.place))]
     out += beside.total()
     if verbose and prepared.rewrites:
         out.append("Rules that fired, and what they did first (block: what runs row by row):")
@@ -107,55 +96,30 @@ def _rewrite(rewrite: Rewrite) -> list[str]:
     return out
 
 
-def _stage(
-    stage: Stage,
-    names: dict[int, list[str]],
-    counts: Counts | None,
-    beside: _Beside,
-    *,
-    full: bool,
-) -> list[str]:
-    block = stage.block
-    below = names_of(block.source, names)
-    out = []
-    asked: list[Ask] = []
+def _stage(stage: StageLines, beside: _Beside) -> list[str]:
+    def calls(lines: Sequence[AskLine]) -> list[str]:
+        return [f"  ask {c.text}{beside.of(c.ask.call.task, c.ask)}" for c in lines]
 
-    def calls(of: list[Ask]) -> list[str]:
-        new = [a for a in dict.fromkeys(of) if a not in asked]
-        asked.extend(new)
-        return [f"  ask {_asked(a, below, full)}{beside.of(a.call.task, a)}" for a in new]
-
-    order = counts.order if counts is not None and counts.order.seen else None
-    ranked = len(block.where) > 1
-    predicates = []
-    if order is not None and ranked:
-        predicates.append(_ORDER_LEARNED if order.adaptive else _ORDER_WRITTEN)
-    for i in order.places if order is not None else range(len(block.where)):
-        term = block.where[i]
-        rows = "" if order is None else f"  {_seen(order.seen[i], ranked=ranked)}"
-        predicates.append(f"filter {i + 1}: {cut(shown(term, below), full)}{rows}")
-        predicates += calls(asks(term))
-    computed = [e for e in block.select if asks(e)]
-    selected = []
-    if computed:
-        selected.append(f"compute {listed([shown(e, below) for e in computed], full)}")
-        selected += calls([a for e in computed for a in asks(e)])
+    counts, out = stage.counts, []
     if counts is not None:
         out.append(
             f"rows in {counts.rows_in:,}, out {counts.rows_out:,}, "
             f"chunks {counts.chunks:,}, {counts.seconds:.2f} s"
         )
-    out += selected
-    if block.limited:
-        out.append(f"{limit_text(block)} (stops early)")
-    out += predicates
+    if stage.compute:
+        out += [f"compute {stage.compute}", *calls(stage.computing)]
+    if stage.limit:
+        out.append(f"{stage.limit} (stops early)")
+    if stage.order is not None:
+        out.append(_ORDER_LEARNED if stage.order.adaptive else _ORDER_WRITTEN)
+    for predicate in stage.predicates:
+        rows = ""
+        if predicate.seen is not None:
+            rows = f"  {_seen(predicate.seen, ranked=stage.order is not None)}"
+        out += [f"filter {predicate.place}: {predicate.text}{rows}", *calls(predicate.calls)]
     out.append("from DataFusion:")
-    out += ["  " + line for line in lines(block.source, names, full=full)]
+    out += ["  " + line for line in stage.source]
     return out
-
-
-def _asked(ask: Ask, names: Sequence[str], full: bool) -> str:
-    return f"{cut(shown(ask, names), full)} → {cut(str(ask.call.task.constraint), full)}"
 
 
 _ORDER_LEARNED = "tried from the highest rank on (rank: share of rows dropped, per token):"

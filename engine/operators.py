@@ -1,0 +1,115 @@
+"""The staged plan as data: stages, their operators, and what a run counted of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from blendfusion.pipeline import Counts
+from blendfusion.planner.one_line import cut, listed
+from blendfusion.planner.plan import Ask, asks
+from blendfusion.planner.show import limit_text, lines, names_of
+from blendfusion.planner.sql_text import shown
+from blendfusion.planner.stages import Stage, Staged
+from blendfusion.predicates import Order, Seen
+
+
+@dataclass(frozen=True, slots=True)
+class AskLine:
+    """One call of a stage. ``text``: as SQL, and what its answers look like."""
+
+    ask: Ask
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """One predicate of a stage with the calls that are new in it."""
+
+    place: int
+    """Where it was written among the predicates, from 1."""
+    text: str
+    calls: tuple[AskLine, ...]
+    seen: Seen | None
+    """None: not run."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageLines:
+    """One stage, from its output down to its source. Each call stands where it is asked first."""
+
+    place: int
+    """From 1, in the order in which stages run."""
+    last: bool
+    counts: Counts | None
+    """None: not run."""
+    compute: str
+    """The columns that ask; '' where none does."""
+    computing: tuple[AskLine, ...]
+    limit: str
+    predicates: tuple[Predicate, ...]
+    """In the order in which they are tried."""
+    order: Order | None
+    """Of several predicates, after a run."""
+    source: tuple[str, ...]
+    """DataFusion's plan, a relation a line, indented."""
+
+    @property
+    def calls(self) -> Iterator[AskLine]:
+        for predicate in self.predicates:
+            yield from predicate.calls
+        yield from self.computing
+
+
+def stage_lines(
+    plan: Staged, counts: Mapping[int, Counts], *, full: bool = False
+) -> Iterator[StageLines]:
+    """The stages of ``plan`` in the order in which they run, with what was counted of them, if it
+    was; texts are cut unless ``full``."""
+    names: dict[int, list[str]] = {}
+    for place, stage in enumerate(plan.stages, 1):
+        yield _stage(stage, place, stage is plan.last, names, counts.get(stage.number), full=full)
+        names[stage.number] = names_of(stage.block, names)
+
+
+def _stage(
+    stage: Stage,
+    place: int,
+    last: bool,
+    names: Mapping[int, Sequence[str]],
+    counts: Counts | None,
+    *,
+    full: bool,
+) -> StageLines:
+    block = stage.block
+    below = names_of(block.source, names)
+    known: set[Ask] = set()
+
+    def new(found: Iterable[Ask]) -> tuple[AskLine, ...]:
+        calls = [a for a in dict.fromkeys(found) if a not in known]
+        known.update(calls)
+        return tuple(AskLine(a, _asked(a, below, full)) for a in calls)
+
+    order = counts.order if counts is not None and counts.order.seen else None
+    predicates = []
+    for i in order.places if order is not None else range(len(block.where)):
+        term = block.where[i]
+        seen = None if order is None else order.seen[i]
+        text = cut(shown(term, below), full)
+        predicates.append(Predicate(i + 1, text, new(asks(term)), seen))
+    computed = [e for e in block.select if asks(e)]
+    return StageLines(
+        place=place,
+        last=last,
+        counts=counts,
+        compute=listed([shown(e, below) for e in computed], full) if computed else "",
+        computing=new(a for e in computed for a in asks(e)),
+        limit=limit_text(block) if block.limited else "",
+        predicates=tuple(predicates),
+        order=order if len(block.where) > 1 else None,
+        source=tuple(lines(block.source, names, full=full)),
+    )
+
+
+def _asked(ask: Ask, names: Sequence[str], full: bool) -> str:
+    return f"{cut(shown(ask, names), full)} → {cut(str(ask.call.task.constraint), full)}"
