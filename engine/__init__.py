@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from blendfusion.budget import Budget, Price
 from blendfusion.connect import connect, register
 from blendfusion.errors import (
     AnswerError,
     ArgumentError,
     BlendFusionError,
+    BudgetExceeded,
     CacheWarning,
     ModelError,
     ModelFailed,
     ModelNotFound,
+    NotConfirmed,
     OptionError,
     QueryError,
 )
@@ -45,6 +48,8 @@ __all__ = [
     "AnswerStore",
     "AnswerWarning",
     "ArgumentError",
+    "Budget",
+    "BudgetExceeded",
     "BlendFusionError",
     "CacheWarning",
     "Constraint",
@@ -56,9 +61,11 @@ __all__ = [
     "ModelFailed",
     "ModelInfo",
     "ModelNotFound",
+    "NotConfirmed",
     "OperatorEstimate",
     "OptionError",
     "Options",
+    "Price",
     "QueryError",
     "Request",
     "ScriptedModel",
