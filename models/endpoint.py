@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import json
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import httpx
 
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.constraint import Json
-from blendfusion.models.retry import Retry
+from blendfusion.models.line import Line
+from blendfusion.models.retry import Passing, Retry, seconds_asked
+from blendfusion.models.server_words import shown, words_of
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 URL_VARIABLE = "OPENAI_BASE_URL"
 
 _CONNECT_SECONDS = 10.0
 _TRANSIENT = (408, 409, 425, 429)
-_SHOWN = 300
-"""Characters of a server's own words that an error repeats."""
+_KEPT = "What was answered is kept: a later run asks for the rest."
+
+T = TypeVar("T")
 
 
 class RequestError(Exception):
@@ -28,7 +32,14 @@ class RequestError(Exception):
 
 
 class Refused(RequestError):
-    """The server will not take this request (400, 413, 422, …); trying again changes nothing."""
+    """The server will not take this request (400, 413, 422, …); trying again changes nothing.
+
+    ``words`` are the server's in full, to find out why; the message is what may be shown.
+    """
+
+    def __init__(self, message: str, words: str = "") -> None:
+        super().__init__(message)
+        self.words = words
 
 
 class Unanswered(RequestError):
@@ -39,22 +50,34 @@ class Missing(RequestError):
     """404: no such path or no such model."""
 
 
-@dataclass(slots=True)
-class Tally:
-    """HTTP requests sent on behalf of one value."""
+class _Silent(Passing):
+    """No reply in time."""
 
+
+@dataclass(slots=True)
+class Errand:
+    """What is sent on behalf of one value."""
+
+    prompt: Sequence[str] = ()
+    """Texts of ours that a server may repeat in an error, and that errors of ours leave out."""
     calls: int = 0
+    """HTTP requests that went out."""
 
 
 @dataclass(slots=True)
 class Endpoint:
-    """Where to ask and how patiently. ``reached`` turns true with the first reply of any kind."""
+    """Where to ask and how patiently.
+
+    ``most_in_vain``: as many values in a row without an answer, each after every try, mean that the
+    server answers nobody.
+    """
 
     url: str
     key: str | None = field(repr=False)
     timeout_seconds: float
     retry: Retry
-    reached: bool = False
+    most_in_vain: int = 32
+    line: Line = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.url = self.url.rstrip("/")
@@ -67,6 +90,13 @@ class Endpoint:
                 f"{self.url!r} is not the URL of a server",
                 hint="It begins with http:// or https:// and mostly ends in /v1.",
             )
+        self.key = (self.key or "").strip() or None
+        if self.key and not (self.key.isascii() and self.key.isprintable()):
+            raise ModelNotFound(
+                f"the key in {KEY_VARIABLE} has characters that no HTTP header can carry",
+                hint="Only the key belongs there: one line, as the server's owner gave it out.",
+            )
+        self.line = Line(self.retry)
 
     @property
     def shown(self) -> str:
@@ -91,97 +121,177 @@ class Endpoint:
         client: httpx.AsyncClient,
         path: str,
         body: dict[str, Json],
-        tally: Tally,
+        errand: Errand,
         *,
+        read: Callable[[dict[str, Json]], T],
         final: Callable[[str], bool],
-    ) -> dict[str, Json]:
-        """The reply's JSON object. ``final``: words of an error that trying again will not mend;
-        some servers answer 500 to a field that they do not know.
+    ) -> T:
+        """What ``read`` finds in the reply's JSON object; it raises ``Passing`` for another shape.
+
+        ``final``: words of an error that trying again will not mend; some servers answer 500 to a
+        field that they do not know.
 
         Raises ``Refused``, ``Missing`` or ``Unanswered`` for this request alone, and
         ``ModelFailed`` where every other request would meet the same.
         """
-        reason = ""
-        for attempt in range(self.retry.attempts):
-            wait: str | None = None
-            tally.calls += 1
+        request = client.build_request("POST", f"{self.url}{path}", json=body)
+
+        async def once() -> T:
+            return read(self._object(await self._send(client, request, errand), errand, final))
+
+        try:
+            reply: T = await self.retry.tries()(once)
+        except Passing as trouble:
+            self._in_vain(str(trouble))
+            tries = "1 try" if self.retry.attempts == 1 else f"{self.retry.attempts} tries"
+            raise Unanswered(f"{trouble} ({tries})") from None
+        self.line.answered()
+        return reply
+
+    async def get(self, client: httpx.AsyncClient, path: str) -> httpx.Response:
+        """The reply, whatever its status, if that is not passing trouble.
+
+        Raises ``ModelFailed`` if there is no server, no access, or trouble at every try.
+        """
+        request = client.build_request("GET", f"{self.url}{path}")
+        errand = Errand()
+
+        async def once() -> httpx.Response:
+            try:
+                response = await self._send(client, request, errand)
+            except _Silent as trouble:  # whoever waited that long wants to know
+                raise self._not_ready(trouble) from None
+            self._check_access(response)
+            if _is_passing(response.status_code):
+                raise self._passing(response, errand)
+            return response
+
+        try:
+            response: httpx.Response = await self.retry.tries()(once)
+            return response
+        except Passing as trouble:
+            raise self._not_ready(trouble) from None
+
+    def _not_ready(self, trouble: Passing) -> ModelFailed:
+        return ModelFailed(
+            f"{self.shown} is not ready: {trouble}",
+            hint="If it is starting, wait for it. The URL of an OpenAI-compatible server mostly "
+            "ends in /v1.",
+            retryable=True,
+        )
+
+    async def _send(
+        self, client: httpx.AsyncClient, request: httpx.Request, errand: Errand
+    ) -> httpx.Response:
+        """The reply of any kind. Waits for a server that was there before and is away."""
+        while True:
+            await self.line.free()
+            sent_at = time.monotonic()
             try:
                 async with asyncio.timeout(self.timeout_seconds):
-                    response = await client.post(f"{self.url}{path}", json=body)
+                    response = await client.send(request)
             except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-                if not self.reached or attempt + 1 == self.retry.attempts:
-                    raise self.down(error) from None
-                reason = "no connection"
+                self._unreachable(error, sent_at)
+                continue
             except (TimeoutError, httpx.TimeoutException):
-                reason = f"no reply within {self.timeout_seconds:g} s"
-            except httpx.TransportError as error:
-                reason = f"connection lost ({type(error).__name__})"
-            else:
-                self.reached = True
-                reply = self._reply(response, final)
-                if reply is not None:
-                    return reply
-                reason = f"HTTP {response.status_code}: {self.words(response)}"
-                wait = response.headers.get("retry-after")
-            if attempt + 1 < self.retry.attempts:
-                await asyncio.sleep(self.retry.delay_seconds(attempt, wait))
-        raise Unanswered(f"{reason} ({self.retry.attempts} tries)")
+                errand.calls += 1
+                raise _Silent(f"no reply within {self.timeout_seconds:g} s") from None
+            except httpx.HTTPError as error:
+                errand.calls += 1
+                raise Passing(f"connection lost ({type(error).__name__})") from None
+            errand.calls += 1
+            self.line.replied()
+            return response
 
-    def _reply(
-        self, response: httpx.Response, final: Callable[[str], bool]
-    ) -> dict[str, Json] | None:
-        """The object of a good reply; None for one that may be better next time."""
+    def _unreachable(self, error: httpx.HTTPError, sent_at: float) -> None:
+        """Return if it is worth waiting for the server."""
+        said = shown(str(error), self.key) or type(error).__name__
+        if not self.line.reached:
+            raise ModelFailed(
+                f"no server answers at {self.shown} ({said})",
+                hint=f"Start it, or correct the URL in the model's name or in {URL_VARIABLE}.",
+            )
+        if self.line.lost(sent_at):
+            raise ModelFailed(
+                f"the server at {self.shown} is gone: it answered before, and takes no connection "
+                f"any more ({said})",
+                hint=_KEPT,
+                retryable=True,
+            )
+        if not self.retry.patient:
+            raise Passing(f"no connection ({said})")
+
+    def _in_vain(self, reason: str) -> None:
+        """Count a value without an answer; raise ``ModelFailed`` when there are too many in a row."""
+        values = self.line.unanswered()
+        if values >= self.most_in_vain:
+            raise ModelFailed(
+                f"{self.shown} answered none of {values} values in a row; the last: {reason}",
+                hint=_KEPT,
+                retryable=True,
+            )
+
+    def _object(
+        self, response: httpx.Response, errand: Errand, final: Callable[[str], bool]
+    ) -> dict[str, Json]:
+        """The JSON object of a good reply."""
         status = response.status_code
         if status == 200:
             try:
                 reply = response.json()
             except (ValueError, RecursionError):
-                return None
-            return reply if isinstance(reply, dict) else None
-        self.check_access(response)
-        if status in _TRANSIENT or (status >= 500 and not final(self.words(response))):
-            return None
+                raise Passing("the server's reply is not JSON") from None
+            if not isinstance(reply, dict):
+                raise Passing("the server's reply is not a JSON object")
+            return reply
+        self._check_access(response)
+        words = words_of(response)
+        if _is_passing(status) and not final(words):
+            raise self._passing(response, errand)
+        said = shown(words, self.key, errand.prompt)
         if status == 404:
-            raise Missing(self.words(response))
-        raise Refused(f"HTTP {status}: {self.words(response)}")
+            raise Missing(said)
+        reason = f"HTTP {status}: {said}"
+        if status == 403:
+            self._in_vain(reason)
+        raise Refused(reason, words)
 
-    def check_access(self, response: httpx.Response) -> None:
-        """Raise ``ModelFailed`` where the server wants a key or money: no value will fare better."""
+    def _passing(self, response: httpx.Response, errand: Errand) -> Passing:
+        """The error for a reply that may be better next time; a pause that it asks for is all's."""
+        asked = seconds_asked(response.headers.get("retry-after"), response.headers.get("date"))
+        said = shown(words_of(response), self.key, errand.prompt)
+        if asked is not None and asked > self.retry.longest_pause_seconds:
+            raise ModelFailed(
+                f"{self.shown} asks for a pause of {asked:.0f} s (HTTP {response.status_code}): {said}",
+                hint=_KEPT,
+                retryable=True,
+            )
+        if asked is not None:
+            self.line.pause(asked)
+        return Passing(f"HTTP {response.status_code}: {said}")
+
+    def _check_access(self, response: httpx.Response) -> None:
+        """Raise ``ModelFailed`` where the server wants a key or money: no value will fare better.
+
+        A 403 from a server that served others is about one value: moderation, a firewall.
+        """
         status = response.status_code
-        if status in (401, 403):
+        if status == 401 or (status == 403 and not self.line.served):
             state = "was refused" if self.key else "is not set"
             raise ModelFailed(
                 f"{self.shown} refused access (HTTP {status}); the key in {KEY_VARIABLE} {state}",
                 hint=f"Set {KEY_VARIABLE} to a key of that server.",
             )
         if status == 402 or (status == 429 and "insufficient_quota" in response.text):
+            said = shown(words_of(response), self.key)
             raise ModelFailed(
-                f"{self.shown} asks for payment (HTTP {status}): {self.words(response)}",
-                hint="The account behind the key has no credit left.",
+                f"{self.shown} asks for payment (HTTP {status}): {said}",
+                hint=f"The account behind the key has no credit left. {_KEPT}",
             )
 
-    def down(self, error: Exception) -> ModelFailed:
-        said = self._hidden(str(error)) or type(error).__name__
-        return ModelFailed(
-            f"no server answers at {self.shown} ({said})",
-            hint=f"Start it, or correct the URL in the model's name or in {URL_VARIABLE}.",
-        )
 
-    def words(self, response: httpx.Response) -> str:
-        """What the server says about an error, short and without our key."""
-        said = response.text
-        try:
-            body = json.loads(said)
-            told = body.get("error", body) if isinstance(body, dict) else body
-            told = told.get("message", told) if isinstance(told, dict) else told
-            said = told if isinstance(told, str) else json.dumps(told)
-        except (ValueError, RecursionError):
-            pass
-        said = " ".join(self._hidden(said).split())
-        return said[:_SHOWN] or response.reason_phrase or "no words"
-
-    def _hidden(self, text: str) -> str:
-        return text.replace(self.key, "…") if self.key else text
+def _is_passing(status: int) -> bool:
+    return status in _TRANSIENT or status >= 500
 
 
 def _is_loopback(host: str) -> bool:

@@ -1,48 +1,80 @@
-"""How long to wait before the same HTTP request is tried again."""
+"""When and how often the same HTTP request is tried again."""
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import email.utils
-import random
 from dataclasses import dataclass
+
+from tenacity import (
+    AsyncRetrying,
+    retry_if_exception_type,
+    stop_after_attempt,
+    wait_random_exponential,
+)
+
+
+class Passing(Exception):
+    """A try came to nothing for a reason that may pass. Never leaves ``blendfusion.models``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
     """Exponential backoff with full jitter (M. Brooker, 2015): many waiting requests spread out.
 
-    ``attempts`` counts the first try. A server's own Retry-After wins over the backoff,
-    up to ``most_seconds``.
+    ``attempts`` counts the first try. ``most_seconds`` bounds one backoff, and how long a server
+    that answered before may be away. ``longest_pause_seconds``: a server that asks for a longer one
+    (Retry-After) is given up, as coming back earlier than it says is of no use.
     """
 
     attempts: int = 5
     base_seconds: float = 0.5
     most_seconds: float = 60.0
+    longest_pause_seconds: float = 600.0
 
-    def delay_seconds(self, attempt: int, retry_after: str | None = None) -> float:
-        """Seconds to wait after the failed try number ``attempt`` (from 0)."""
-        asked = seconds_asked(retry_after)
-        if asked is not None:
-            return min(asked, self.most_seconds)
-        return random.uniform(0, min(self.base_seconds * 2**attempt, self.most_seconds))
+    @property
+    def patient(self) -> bool:
+        """Anything is tried again at all."""
+        return self.attempts > 1
+
+    def tries(self) -> AsyncRetrying:
+        """Calls a function until it raises no ``Passing``; the last one is raised. For one use."""
+        return AsyncRetrying(
+            stop=stop_after_attempt(self.attempts),
+            wait=wait_random_exponential(multiplier=self.base_seconds, max=self.most_seconds),
+            retry=retry_if_exception_type(Passing),
+            sleep=asyncio.sleep,
+            reraise=True,
+        )
 
 
-def seconds_asked(retry_after: str | None) -> float | None:
+def seconds_asked(retry_after: str | None, sent: str | None = None) -> float | None:
     """A Retry-After header (RFC 9110: seconds or an HTTP date) in seconds; None if it says nothing.
+
+    A date counts from ``sent``, the reply's own Date: the clocks of two machines differ.
 
     >>> seconds_asked("1.5"), seconds_asked("soon")
     (1.5, None)
+    >>> seconds_asked("Wed, 21 Oct 2026 07:28:30 GMT", "Wed, 21 Oct 2026 07:28:00 GMT")
+    30.0
     """
     if retry_after is None:
         return None
     try:
         seconds = float(retry_after)
     except ValueError:
-        try:
-            when = email.utils.parsedate_to_datetime(retry_after)
-        except ValueError:
+        then = _moment(retry_after)
+        if then is None:
             return None
-        zone = when.tzinfo or datetime.UTC
-        seconds = (when.replace(tzinfo=zone) - datetime.datetime.now(datetime.UTC)).total_seconds()
+        now = _moment(sent or "") or datetime.datetime.now(datetime.UTC)
+        seconds = (then - now).total_seconds()
     return max(0.0, seconds) if seconds == seconds else None  # "nan" says nothing
+
+
+def _moment(text: str) -> datetime.datetime | None:
+    try:
+        moment = email.utils.parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return moment.replace(tzinfo=moment.tzinfo or datetime.UTC)

@@ -1,0 +1,80 @@
+"""What a server was found to accept: forms of structured output, fields of sampling."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from blendfusion.models.constraint import Json
+from blendfusion.models.structured import INSTRUCTION, Form, forms_for
+from blendfusion.types import Constraint, ConstraintKind
+
+_DISOBEYED = 4
+"""One disobeying reply in so many means that a form is ignored; rarer ones are slips."""
+
+
+class FormsTaken:
+    """Which forms of structured output a server takes, for each kind of constraint."""
+
+    def __init__(self) -> None:
+        self._taken: dict[ConstraintKind, Form] = {}
+        self._useless: set[tuple[ConstraintKind, Form]] = set()
+        self._obeyed: Counter[tuple[ConstraintKind, Form]] = Counter()
+        self._ignored: Counter[tuple[ConstraintKind, Form]] = Counter()
+
+    def known(self, constraint: Constraint) -> bool:
+        return constraint.kind == "text" or constraint.kind in self._taken
+
+    def candidates(self, constraint: Constraint) -> list[Form]:
+        """The forms still to try, best first; from the one that was taken on, if there is one."""
+        forms = [f for f in forms_for(constraint) if (constraint.kind, f) not in self._useless]
+        taken = self._taken.get(constraint.kind)
+        return forms[forms.index(taken) :] if taken in forms else forms
+
+    def obeyed(self, constraint: Constraint, form: Form) -> None:
+        """The server took ``form``, as far as one reply can show."""
+        self._taken.setdefault(constraint.kind, form)
+        self._obeyed[constraint.kind, form] += 1
+
+    def ignored(self, constraint: Constraint, form: Form) -> None:
+        """A reply shows that the server paid no heed to ``form``."""
+        key = (constraint.kind, form)
+        self._ignored[key] += 1
+        if self._ignored[key] * _DISOBEYED >= self._obeyed[key] + self._ignored[key]:
+            self.drop(constraint, form)
+
+    def drop(self, constraint: Constraint, form: Form) -> None:
+        """The server does not know ``form``, or ignores it."""
+        if form is INSTRUCTION:  # there is nothing after it
+            return
+        self._useless.add((constraint.kind, form))
+        if self._taken.get(constraint.kind) is form:
+            del self._taken[constraint.kind]
+
+
+class Sampling:
+    """The sampling fields of a request: greedy, less what the server says it does not know."""
+
+    def __init__(self, max_tokens: int) -> None:
+        self.fields: dict[str, Json] = {"temperature": 0, "seed": 0, "max_tokens": max_tokens}
+
+    def adapt(self, refusal: str, sent: Mapping[str, Json]) -> bool:
+        """Change the fields as ``refusal`` of ``sent`` demands; False if it is about something else.
+
+        Reasoning models of OpenAI, for one, take only their own temperature and call max_tokens
+        otherwise.
+        """
+        if sent != self.fields:  # another request was refused in the meantime
+            return True
+        if "max_completion_tokens" in refusal and "max_tokens" in self.fields:
+            most = self.fields["max_tokens"]
+            self.fields = self._without("max_tokens") | {"max_completion_tokens": most}
+            return True
+        for name in ("temperature", "seed"):
+            if f"'{name}'" in refusal and name in self.fields:
+                self.fields = self._without(name)
+                return True
+        return False
+
+    def _without(self, name: str) -> dict[str, Json]:
+        return {other: value for other, value in self.fields.items() if other != name}

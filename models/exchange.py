@@ -1,0 +1,154 @@
+"""The requests that are made on behalf of one value, and the answer that comes of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import httpx
+
+from blendfusion.models.accepted import FormsTaken, Sampling
+from blendfusion.models.completion import Completion, read_completion
+from blendfusion.models.constraint import Json
+from blendfusion.models.endpoint import Endpoint, Errand, Refused, Unanswered
+from blendfusion.models.model import Values
+from blendfusion.models.prompt import render, replies_of
+from blendfusion.models.reply import read_reply
+from blendfusion.models.structured import INSTRUCTION, Form, blames_form, wrap
+from blendfusion.types import Answer, Constraint, Task, Usage
+
+Message: TypeAlias = dict[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A model of a server, and what was found out about it so far."""
+
+    model: str
+    endpoint: Endpoint
+    forms: FormsTaken
+    sampling: Sampling
+    max_tokens: int
+    shots: bool
+
+
+class Exchange:
+    """Asks for one value until there is an answer inside the constraint, or none is to be had."""
+
+    def __init__(self, chat: Chat, client: httpx.AsyncClient, task: Task, row: Values) -> None:
+        self._chat, self._client = chat, client
+        self._constraint, self._sent = task.constraint, sent_constraint(task)
+        turns: list[Message] = [{**turn} for turn in render(task, shots=chat.shots).messages(row)]
+        self._shots, self._messages = turns[:-1], turns[-1:]
+        prompt = [*(value for value in row if value), *(str(turn["content"]) for turn in turns)]
+        self._errand = Errand(prompt)
+        self._spent = Usage(values=1)
+
+    async def answer(self) -> Answer:
+        """The answer, or why there is none.
+
+        A reply outside the constraint is asked for once more, where anything is tried again at all.
+        Raises ``Missing`` and ``ModelFailed``.
+        """
+        try:
+            reply = await self._next_reply()
+            answer = self._read(reply)
+            if answer.error is not None and reply.whole and self._patient:
+                self._messages = [*self._messages, *_correction(reply.text, self._constraint)]
+                answer = self._read(await self._next_reply())
+        except (Refused, Unanswered) as error:
+            answer = Answer.failed(str(error))
+        failed = 0 if answer.error is None else 1
+        return answer.with_usage(self._spent + Usage(failed=failed, calls=self._errand.calls))
+
+    @property
+    def _patient(self) -> bool:
+        return self._chat.endpoint.retry.patient
+
+    async def _next_reply(self) -> Completion:
+        """The reply under the first form that the server takes."""
+        forms = self._chat.forms
+        known = forms.known(self._sent)
+        refused = Refused("no form was tried")
+        for form in forms.candidates(self._sent):
+            try:
+                reply = await self._reply(form)
+            except Refused as refusal:
+                refused = refusal
+                blamed = blames_form(refusal.words)
+                if known and not blamed:
+                    raise
+                # A known form may be fine, and only this constraint too much for it.
+                if not known and blamed:
+                    forms.drop(self._sent, form)
+                continue
+            if form is INSTRUCTION or not reply.whole or form.obeyed(reply.text, self._sent):
+                forms.obeyed(self._sent, form)
+                return reply
+            forms.ignored(self._sent, form)
+            slip = form in forms.candidates(self._sent)
+            if known and (slip or not self._patient):
+                return reply
+        raise refused
+
+    async def _reply(self, form: Form) -> Completion:
+        shots = self._shots
+        if form.wrapped:
+            shots = [_wrapped(turn, self._sent) for turn in shots]
+        body: dict[str, Json] = {"model": self._chat.model, "messages": [*shots, *self._messages]}
+        body.update(form.fields(self._sent) or {})
+        while True:
+            sampling = self._chat.sampling.fields
+            try:
+                reply = await self._chat.endpoint.post(
+                    self._client,
+                    "/chat/completions",
+                    body | sampling,
+                    self._errand,
+                    read=read_completion,
+                    final=blames_form,
+                )
+            except Refused as refusal:
+                if self._chat.sampling.adapt(refusal.words, sampling):
+                    continue
+                raise
+            self._spent += reply.usage
+            return reply
+
+    def _read(self, reply: Completion) -> Answer:
+        if reply.refusal:
+            return Answer.failed(f"the model refused: {reply.refusal}")
+        if reply.finish == "content_filter":
+            return Answer.failed("the server's content filter stopped the answer")
+        text = read_reply(reply.text, self._constraint)
+        if reply.finish == "length":
+            if self._constraint.kind == "text" and text:
+                return Answer(text, finish="length")
+            return Answer.failed(f"cut off at {self._chat.max_tokens} tokens")
+        if text is None:
+            shown = f"{reply.text.strip()[:80]!r}" if reply.text.strip() else "nothing"
+            return Answer.failed(f"answered {shown}, which is not {self._constraint}")
+        return Answer(text)
+
+
+def sent_constraint(task: Task) -> Constraint:
+    """What the server is asked to keep to: the words of the prompt's shots (Yes and No for true and
+    false), so that the prompt and the constraint never pull a model apart."""
+    replies = replies_of(task)
+    return Constraint("choice", options=replies) if replies else task.constraint
+
+
+def _wrapped(turn: Message, constraint: Constraint) -> Message:
+    """A shot's reply in the form that the server will be held to."""
+    if turn["role"] != "assistant":
+        return turn
+    return {**turn, "content": wrap(str(turn["content"]), constraint)}
+
+
+def _correction(reply: str, constraint: Constraint) -> list[Message]:
+    """What is said after a reply outside the constraint.
+
+    Asking the same again would give the same: decoding is greedy.
+    """
+    wanted = f"That is not a valid answer. Answer with {constraint} and nothing else."
+    return [{"role": "assistant", "content": reply}, {"role": "user", "content": wanted}]
