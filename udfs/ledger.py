@@ -131,7 +131,7 @@ class Ledger:
         if run.expected is not None and run.expected - run.usage.values > pending:
             remains += f", about {run.expected - run.usage.values:,} of the query"
         error = BudgetExceeded(
-            f"the {self._whose}'s budget is spent: {name}={limit:g}. Done: {self._done()}. "
+            f"the {self._whose}'s budget is spent: {name}={limit}. Done: {self._done()}. "
             f"Still to be asked: {remains}.",
             hint="Answers so far are kept: with a larger budget the same query goes on from here.",
         )
