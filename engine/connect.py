@@ -6,6 +6,7 @@ from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 
 from blendfusion.budget import Budget, PriceList, Prices
 from blendfusion.cache import Cache, store_for
+from blendfusion.errors import OptionError
 from blendfusion.models.cached import CachedModel
 from blendfusion.models.load import load
 from blendfusion.models.model import Model
@@ -66,5 +67,10 @@ def register(
     """
     chosen = Options().with_(**options)
     store = store_for(cache, chosen.cache_size)
+    if chosen.confirm_above:
+        raise OptionError(
+            "confirm_above needs a session: registered functions do not know how many values come",
+            hint="Use bf.connect(confirm_above=…), or limit what is spent here: budget=bf.Budget(…).",
+        )
     ledger = Ledger(budget, Prices(prices), whose="context")
-    register_plain(context, CachedModel(load(model, chosen), store), chosen.on_error, ledger)
+    register_plain(context, CachedModel(load(model, chosen), store), chosen, ledger)

@@ -15,6 +15,7 @@ from datafusion.plan import LogicalPlan
 from datafusion.record_batch import RecordBatch
 
 from blendfusion.budget import Budget, checked_budget, lowest
+from blendfusion.confirm import confirm
 from blendfusion.errors import PlanError
 from blendfusion.estimate import Estimate, estimated
 from blendfusion.execution import Execution, as_schema
@@ -100,6 +101,8 @@ class Frame(DataFrame):
         self.budget = budget
         """What each run may spend on models, within the session's budget; None: no limit."""
         self._trace: Trace | None = None
+        self._expected: int | None = None
+        """Values that the next run is expected to ask, if that is known."""
         self._last: Execution | None = None
 
     # --- verbs -----------------------------------------------------------------------------------
@@ -262,10 +265,15 @@ class Frame(DataFrame):
 
     def _tables(self, *, eager: bool) -> Generator[pa.Table, None, None]:
         """The result as tables of this frame's schema; at least one."""
-        reporter = progress(self._session.options.progress)
-        self._trace = trace = Trace(reporter, self._session.measured)
+        if self._session.options.confirm_above:
+            confirm(self, self._session.options.confirm_above)
+        options = self._session.options
+        reporter = progress(options.progress)
+        self._trace = trace = Trace(reporter, self._session.measured, options.redaction)
+        asker = self._session.asker(trace, self.budget)
+        asker.ledger.expected, self._expected = self._expected, None
         with reporter:
-            yield from self.answered(self._session.asker(trace, self.budget), eager=eager)
+            yield from self.answered(asker, eager=eager)
         trace.warn()
 
     def answered(self, asker: Asker, *, eager: bool) -> Generator[pa.Table, None, None]:
@@ -429,7 +437,9 @@ class Frame(DataFrame):
         100,000 of a plan at most; larger ones are sampled, which ``basis`` tells. What is in the
         cache counts as ``cached``, not as asked.
         """
-        return estimated(self)
+        estimate = estimated(self)
+        self._expected = estimate.total.values if estimate.complete else None
+        return estimate
 
     def explain(
         self, verbose: bool = False, analyze: bool = False, *args: Any, **kwargs: Any

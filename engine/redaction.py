@@ -74,6 +74,11 @@ class Redaction:
             return printable(text)
         return printable(_QUOTED.sub(shown, text))
 
+    @property
+    def remedy(self) -> str:
+        """A sentence on how to see what is withheld; '' if nothing is."""
+        return "" if self._shows else "Values are withheld here: show_values='on' shows them."
+
     def page(self, text: str) -> str:
         """A whole text for what somebody asked for, such as a page of sample prompts: through
         ``redact``, WITHHELD if ``show_values`` is "off". Not escaped for the page."""

@@ -22,6 +22,7 @@ from datafusion.catalog import Catalog, Schema
 
 from blendfusion.budget import Budget, PriceList, Prices, checked_budget
 from blendfusion.coercions import types_beside_columns
+from blendfusion.confirm import demand
 from blendfusion.errors import ModelNotFound
 from blendfusion.execution import STAGE_CATALOG, STAGE_SCHEMA
 from blendfusion.frame import Frame
@@ -124,7 +125,8 @@ class Session(SessionContext):
     def asker(self, trace: Trace, budget: Budget | None = None) -> Asker:
         """What puts the requests of one run to the model, as far as ``budget`` and the session's go."""
         trace.ledger = ledger = self.ledger.for_query(budget)
-        return Asker(lambda: self.model, trace, self.options.on_error, ledger=ledger)
+        options = self.options
+        return Asker(lambda: self.model, trace, options.on_error, options.redaction, ledger)
 
     @property
     def budget(self) -> Budget:
@@ -240,7 +242,10 @@ class Session(SessionContext):
         if not calls or not creates_table(query):
             yield
             return
-        trace = Trace()
+        trace = Trace(redaction=self.options.redaction)
+        if self.options.confirm_above:
+            known = "How many values CREATE TABLE … AS asks is not known before it runs."
+            demand(known, self.options.confirm_above)
         asker = self.asker(trace, budget)
         self.settle(calls, asker)
         try:
@@ -277,8 +282,11 @@ class Session(SessionContext):
         for call in calls:
             query = call.options_query
             if query is not None and not asker.is_settled(call.task):
-                frame = self._option_frames.get(query) or option_frame(self, query)
-                asker.settle(call.task, read_options(frame, query, asker))
+                asker.settle(call.task, read_options(self.option_frame(query), query, asker))
+
+    def option_frame(self, query: str) -> Frame:
+        """The options that the subquery of a call gives: see ``option_values.option_frame``."""
+        return self._option_frames.get(query) or option_frame(self, query)
 
     def _ingredients(self) -> dict[str, Ingredient]:
         """The ingredients by name; a function that the user registered here goes before them."""

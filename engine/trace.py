@@ -13,8 +13,8 @@ import pyarrow as pa
 from blendfusion.measured import Measured
 from blendfusion.models.model import Values
 from blendfusion.progress import Reporter
+from blendfusion.redaction import Redaction
 from blendfusion.types import Answer, Task, Usage
-from blendfusion.udfs.asker import shortened
 from blendfusion.udfs.ledger import Ledger
 
 CALLS_SCHEMA = pa.schema(
@@ -47,13 +47,19 @@ class Trace:
     from the cache, tokens and seconds.
     """
 
-    def __init__(self, reporter: Reporter | None = None, measured: Measured | None = None) -> None:
+    def __init__(
+        self,
+        reporter: Reporter | None = None,
+        measured: Measured | None = None,
+        redaction: Redaction | None = None,
+    ) -> None:
         self.by_task: dict[Task, Usage] = {}
         self._batches: list[tuple[Task, list[Values], list[Answer]]] = []
         self._known = 0
         self._done = 0
         self._reporter = reporter
         self._measured = measured
+        self._redaction = redaction or Redaction()
         self._lock = threading.Lock()
         self.ledger: Ledger | None = None
         """Where the run counts what it spends."""
@@ -124,9 +130,11 @@ class Trace:
         ]
         if not failed:
             return
-        shown = "; ".join(f"{shortened(v)}: {a.error}" for v, a in failed[:3])
+        show = self._redaction
+        shown = "; ".join(f"{show.row(v)}: {show.reason(a.error or '')}" for v, a in failed[:3])
         warnings.warn(
-            f"{len(failed)} value(s) got no valid answer and are NULL. First: {shown}",
+            f"{len(failed)} value(s) got no valid answer and are NULL. First: {shown}"
+            + (f". {show.remedy}" if show.remedy else ""),
             AnswerWarning,
             stacklevel=_level_of_caller(),
         )

@@ -13,6 +13,7 @@ from blendfusion.errors import AnswerError, QueryError
 from blendfusion.models.cached import CachedModel
 from blendfusion.models.model import Values
 from blendfusion.options import OnError
+from blendfusion.redaction import Redaction
 from blendfusion.types import Answer, ModelInfo, Task
 from blendfusion.udfs.call import Call
 from blendfusion.udfs.ledger import Ledger
@@ -50,11 +51,13 @@ class Asker:
         model: Callable[[], CachedModel],
         observer: Observer,
         on_error: OnError = "null",
+        redaction: Redaction | None = None,
         ledger: Ledger | None = None,
     ) -> None:
         self._source = model
         self.observer = observer
         self.on_error = on_error
+        self.redaction = redaction or Redaction()
         self.ledger = ledger or Ledger()
         self.tokens = 0
         """Tokens evaluated and generated so far."""
@@ -174,7 +177,7 @@ class Asker:
         if (call.on_error or self.on_error) == "raise":
             for answer, asked in zip(answers, values, strict=True):
                 if answer.error is not None:
-                    raise failure(call, answer, asked)
+                    raise failure(call, answer, asked, self.redaction)
         return [a.text for a in answers]
 
 
@@ -187,21 +190,13 @@ def with_options(task: Task, options: Sequence[str]) -> Task:
     return replace(task, constraint=choice)
 
 
-def failure(call: Call, answer: Answer, asked: Values) -> AnswerError:
+def failure(call: Call, answer: Answer, asked: Values, redaction: Redaction) -> AnswerError:
     """The error of a value that got no valid answer."""
+    reason = redaction.reason(answer.error or "no answer")
     return AnswerError(
-        f"{call.text}: no valid answer for {shortened(asked)}: {answer.error}",
-        hint="on_error => 'null' gives NULL for such values and goes on.",
+        f"{call.text}: no valid answer for {redaction.row(asked)}: {reason}",
+        hint=f"on_error => 'null' gives NULL for such values and goes on. {redaction.remedy}".strip(),
     )
-
-
-def shortened(values: Values) -> str:
-    """The first values of a request for a message, long ones cut.
-
-    >>> shortened(("a", None, "b" * 100))[:20]
-    "'a', None, 'bbbbbbbb"
-    """
-    return ", ".join(repr(v if v is None or len(v) <= 80 else v[:79] + "…") for v in values[:4])
 
 
 class NullObserver:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from datafusion import Accumulator, AggregateUDF, ScalarUDF, SessionContext, udaf, udf
 
 from blendfusion.models.cached import CachedModel
-from blendfusion.options import OnError
+from blendfusion.options import Options
 from blendfusion.types import Constraint
 from blendfusion.udfs.asker import Asker, NullObserver
 from blendfusion.udfs.call import Call
@@ -31,14 +31,14 @@ Literals: TypeAlias = tuple[Literal, ...]
 
 
 def register_plain(
-    context: SessionContext, model: CachedModel, on_error: OnError, ledger: Ledger
+    context: SessionContext, model: CachedModel, options: Options, ledger: Ledger
 ) -> None:
     """Register every known ingredient in ``context``: literals and one value column as arguments.
 
     Literals may come from a column too (``llm_map(questions.text, x)``): each of them is then
     a call of its own. A NULL literal gives NULL. What they spend counts in ``ledger``.
     """
-    asker = Asker(lambda: model, NullObserver(), on_error, ledger=ledger)
+    asker = Asker(lambda: model, NullObserver(), options.on_error, options.redaction, ledger)
     for ingredient in known_ingredients().values():
         if ingredient.aggregate:
             context.register_udaf(_aggregate(ingredient, asker))

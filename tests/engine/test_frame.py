@@ -430,7 +430,7 @@ def test_a_failed_value_is_null_with_one_warning() -> None:
 
 @pytest.mark.parametrize("planner", [True, False])
 def test_a_failed_value_raises_where_the_call_says_so(planner: bool) -> None:
-    db = Counted(lambda call: None, planner=planner).add("t", TABLE)
+    db = Counted(lambda call: None, planner=planner, show_values="on").add("t", TABLE)
     with pytest.raises(bf.AnswerError, match="no valid answer for 'good tea'"):
         db.rows("SELECT llm_int('q', x, on_error => 'raise') FROM t WHERE id = 1")
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import blendfusion as bf
 from blendfusion.models.cached import CachedModel
 from blendfusion.models.store import MemoryStore
+from blendfusion.redaction import Redaction
 from blendfusion.udfs.asker import Asker, NullObserver
 from blendfusion.udfs.call import Call
 from blendfusion.udfs.evaluate import evaluate
@@ -99,8 +100,9 @@ def test_a_failed_value_is_null_or_raises() -> None:
 
     column = [pa.array(["bad", "fine"])]
     assert evaluate(scalar(), column, asker(bf.ScriptedModel(script))).to_pylist() == [None, 1]
+    shown = Redaction("on")
     with pytest.raises(bf.AnswerError, match="no valid answer for 'bad'"):
-        evaluate(scalar(), column, asker(bf.ScriptedModel(script), on_error="raise"))
+        evaluate(scalar(), column, asker(bf.ScriptedModel(script), on_error="raise", redaction=shown))
 
 
 GROUPS = pa.array([["b", "a", None, " "], [], None, [None, ""], ["a", "b"]], pa.list_(pa.string()))
