@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from blendfusion.budget import Price, money
 from blendfusion.dryrun import DryRows, DryRun, StageSeen, occurrences
 from blendfusion.errors import ModelNotFound
 from blendfusion.guesses import Guesser, Tally
@@ -93,6 +94,8 @@ class Estimate:
     """
 
     operators: tuple[OperatorEstimate, ...] = ()
+    price: Price | None = None
+    """What the session's model charges, if that is known."""
 
     @property
     def total(self) -> Usage:
@@ -116,6 +119,11 @@ class Estimate:
         known = [op.seconds for op in self.operators]
         return None if any(s is None for s in known) else sum(s for s in known if s is not None)
 
+    @property
+    def cost(self) -> float | None:
+        """Of ``total``, by the session's prices; None if the model has none or a part is unknown."""
+        return self.price.of(self.total) if self.price is not None and self.complete else None
+
     def values_of(self, task: Task) -> int | None:
         """Values that all operators together put to the model for ``task``, without notes; None if
         unknown."""
@@ -131,6 +139,8 @@ class Estimate:
         total, seconds = self.total, self.seconds
         about = "" if self.exact else "about "
         text = f"Expected: {about}{counted(total.values, 'value')}{_spent(total, seconds)}"
+        if self.cost:
+            text += f", cost {money(self.cost)}"
         if seconds is None:
             text += "; no time yet: this session has not measured its model"
         return [text, *([FOOTNOTE] if any(ASSUMED in op.basis for op in self.operators) else [])]
@@ -158,6 +168,7 @@ def estimated(frame: Frame) -> Estimate:
     if prepared.staged is None:
         return Estimate(tuple(_unknown(c.text, c.task, prepared.reason) for c in prepared.calls))
     known = _known(session)
+    price = session.ledger.prices.of("" if known.model is None else known.model.info.name)
     guesser = Guesser(known.cache, known.model)
     session.settle(prepared.calls, guesser)
     rows = DryRows(guesser, session.workbench_source())
@@ -178,7 +189,7 @@ def estimated(frame: Frame) -> Estimate:
         shots=session.options.shots,
     )
     report = _Report(prepared.staged, run, guesser, meter)
-    return Estimate(tuple(report.operators(problem)))
+    return Estimate(tuple(report.operators(problem)), price)
 
 
 class _Report:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from blendfusion.budget import money
 from blendfusion.estimate import Estimate
 from blendfusion.operators import AskLine, StageLines, stage_lines
 from blendfusion.planner.driver import Rewrite
@@ -81,7 +82,8 @@ class _Beside:
         if self._trace is not None:
             known = expected is not None and expected.complete
             values = expected.total.values if expected is not None and known else None
-            return [f"Total: {_usage(self._trace.usage, values)}"]
+            cost = f", cost {money(self._trace.cost)}" if self._trace.cost else ""
+            return [f"Total: {_usage(self._trace.usage, values)}{cost}"]
         return expected.lines() if expected is not None and expected.complete else []
 
 

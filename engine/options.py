@@ -26,6 +26,8 @@ class Options:
             chunks double from there.
         on_error: what a value without a valid answer becomes: NULL, or an error.
         progress: a progress bar on standard error: only on a terminal ("auto"), always, never.
+        confirm_above: values: a query that is expected to ask more, or an unknown number, is run only
+            after a yes on the terminal; without a terminal it is an error. 0: nothing is confirmed.
         cache_size: megabytes that the file of stored answers may take; beyond them the least
             recently used answers are dropped.
 
@@ -57,6 +59,7 @@ class Options:
     first_chunk_rows: int = 16
     on_error: OnError = "null"
     progress: Progress = "auto"
+    confirm_above: int = 0
     cache_size: int = 1024
     read_only: bool = False
     show_values: ShowValues = "auto"
@@ -104,6 +107,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 _AT_LEAST = {
     "chunk_rows": 1,
     "first_chunk_rows": 1,
+    "confirm_above": 0,
     "cache_size": 1,
     "n_ctx": 0,
     "n_gpu_layers": -1,

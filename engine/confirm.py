@@ -1,0 +1,56 @@
+"""Asks a person before a run that is expected to ask many values."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.prompt import Confirm
+
+from blendfusion.errors import NotConfirmed
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Frame
+
+
+def confirm(frame: Frame, above: int) -> None:
+    """Ask on the terminal if running ``frame`` is expected to put more than ``above`` values to a model,
+    or an unknown number.
+
+    Raises NotConfirmed for any answer but yes, and where standard input or standard error is no
+    terminal: nobody can say yes there.
+    """
+    estimates = [part.estimate() for part in _with_options(frame)]
+    known = all(estimate.complete for estimate in estimates)
+    if not known or sum(estimate.total.values for estimate in estimates) > above:
+        demand("\n".join(estimate.lines()[0] for estimate in estimates), above)
+
+
+def demand(expected: str, above: int) -> None:
+    """Show what is ``expected`` and return if a person says yes. Raises NotConfirmed otherwise."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise NotConfirmed(
+            f"confirm_above={above} wants a yes before this query, and there is no terminal to ask on. "
+            f"{expected}",
+            hint="Raise confirm_above, or set it to 0 and limit what is spent: budget=bf.Budget(…).",
+        )
+    console = Console(stderr=True)
+    console.print(expected, markup=False, highlight=False)
+    try:
+        agreed = Confirm.ask("Ask the model?", console=console, default=False)
+    except EOFError:
+        agreed = False
+    if not agreed:
+        raise NotConfirmed("the query was not confirmed: no value was asked")
+
+
+def _with_options(frame: Frame) -> Iterator[Frame]:
+    """The frames that a run of ``frame`` runs: those that its calls have options from come first."""
+    queries = dict.fromkeys(c.options_query for c in frame.prepared.calls)
+    for query in queries:
+        if query is not None:
+            yield from _with_options(frame.session.option_frame(query))
+    if frame.prepared.calls:
+        yield frame
