@@ -20,6 +20,10 @@ FinishReason = Literal["complete", "decided", "length", "error"]
 
 ComparisonOperator = Literal["=", "<", "<=", ">", ">=", "between", "like"]
 
+ADDED = {"added": True}
+"""Metadata of a field that nouns did not always have: as long as it has its default it is no part of
+a cache key, so that answers which were stored before are found."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Comparison:
@@ -56,6 +60,10 @@ class Constraint:
     """The regular expression (whole match, Rust/RE2 syntax) of kind ``regex``."""
     item: Constraint | None = None
     """What each element of a list may look like."""
+    min_items: int = field(default=0, metadata=ADDED)
+    """How many elements a list has at least."""
+    max_items: int | None = field(default=None, metadata=ADDED)
+    """How many it has at most; None: as many as lists have at most where nothing is said."""
     literals: tuple[str, ...] = ()
     """Literals that the query compares the answer with; shown to the model as examples."""
     decides: tuple[Comparison, ...] = ()
@@ -77,8 +85,17 @@ class Constraint:
         if self.kind == "regex":
             return f"/{self.pattern}/"
         if self.kind == "list":
-            return f"list of {self.item}"
+            return f"list of {self.lengths}{self.item}"
         return self.kind
+
+    @property
+    def lengths(self) -> str:
+        """How many elements a list has, in words; '' where nothing is said."""
+        if self.min_items == self.max_items:
+            return f"{self.min_items} "
+        if self.max_items is not None:
+            return f"{self.min_items} to {self.max_items} "
+        return f"at least {self.min_items} " if self.min_items else ""
 
 
 @dataclass(frozen=True, slots=True)

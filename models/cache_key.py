@@ -77,7 +77,8 @@ def written(noun: object) -> Json:
     if isinstance(noun, tuple):
         return [written(part) for part in noun]
     if is_dataclass(noun) and not isinstance(noun, type):
-        return {f.name: written(getattr(noun, f.name)) for f in fields(noun) if f.compare}
+        said = ((f, getattr(noun, f.name)) for f in fields(noun) if f.compare)
+        return {f.name: written(v) for f, v in said if not ("added" in f.metadata and v == f.default)}
     raise TypeError(f"{type(noun).__name__} has no canonical form")
 
 

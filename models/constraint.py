@@ -58,9 +58,24 @@ def regex_of(constraint: Constraint) -> str:
         assert constraint.pattern is not None
         return constraint.pattern
     if constraint.kind == "list":
-        item = f"({_item_regex(constraint.item or Constraint())})"
-        return rf"\[({item}(, {item}){{0,{MAX_LIST_ITEMS - 1}}})?\]"
+        return _list_regex(constraint)
     return _PATTERNS.get(constraint.kind, TEXT_PATTERN)
+
+
+def most_items(constraint: Constraint) -> int:
+    """How many elements a list has at most."""
+    if constraint.max_items is not None:
+        return constraint.max_items
+    return max(MAX_LIST_ITEMS, constraint.min_items)
+
+
+def _list_regex(constraint: Constraint) -> str:
+    item = f"({_item_regex(constraint.item or Constraint())})"
+    least, most = constraint.min_items, most_items(constraint)
+    if not most:
+        return r"\[\]"
+    filled = rf"{item}(, {item}){{{max(0, least - 1)},{most - 1}}}"
+    return rf"\[{filled}\]" if least else rf"\[({filled})?\]"
 
 
 def _item_regex(item: Constraint) -> str:
@@ -89,7 +104,8 @@ def schema_of(constraint: Constraint) -> dict[str, Json]:
         return {
             "type": "array",
             "items": schema_of(constraint.item or Constraint()),
-            "maxItems": MAX_LIST_ITEMS,
+            **({"minItems": constraint.min_items} if constraint.min_items else {}),
+            "maxItems": most_items(constraint),
         }
     if kind == "text":
         return {"type": "string"}
@@ -108,20 +124,26 @@ def holds(constraint: Constraint, text: str) -> bool:
     if constraint.kind == "text":
         return True
     if constraint.kind == "list":
-        return _holds_list(constraint.item or Constraint(), text)
+        return _holds_list(constraint, text)
     if re.fullmatch(regex_of(constraint), text) is None:
         return False
     return constraint.kind not in ("date", "timestamp") or _in_calendar(text)
 
 
-def _holds_list(item: Constraint, text: str) -> bool:
+def _holds_list(constraint: Constraint, text: str) -> bool:
     try:
         elements = json.loads(text)
     except ValueError:
         return False
-    return isinstance(elements, list) and all(
-        isinstance(element, str | int | float) and holds(item, _canonical(element))
-        for element in elements
+    item = constraint.item or Constraint()
+    return (
+        isinstance(elements, list)
+        and len(elements) >= constraint.min_items
+        and (constraint.max_items is None or len(elements) <= constraint.max_items)
+        and all(
+            isinstance(element, str | int | float) and holds(item, _canonical(element))
+            for element in elements
+        )
     )
 
 

@@ -169,6 +169,8 @@ def _instruction(task: Task, *, listed: bool) -> str:
     if kind == "choice" and not listed:
         return "Answer each question about a text."
     said = _INSTRUCTIONS.get(kind, "Answer each question about a text in a few words.")
+    if kind == "list" and task.constraint.lengths:
+        said += f" It has {task.constraint.lengths}items."
     if task.constraint.literals and kind != "choice":
         said += f" Possible answers look like: {', '.join(task.constraint.literals)}."
     return said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Concatenate, TypeAlias, cast, get_args
 
 import pyarrow as pa
@@ -111,7 +111,33 @@ RETURNS: Mapping[str, Constraint] = {
     "list[float]": Constraint("list", item=Constraint("number")),
     "list[date]": Constraint("list", item=Constraint("date")),
 }
-"""The names that ``returns =>`` accepts."""
+"""The names that ``returns =>`` accepts; behind that of a list may stand how many items it has:
+``list{3}``, ``list[int]{1,4}``, ``list{2,}``, ``list+`` (at least one), ``list*``."""
+
+MOST_ITEMS = 100
+"""The longest list that ``returns =>`` may ask for."""
+
+_COUNTED = re.compile(r"(list(?:\[\w+\])?)(?:([*+])|\{(\d+)(?:(,)(\d*))?\})")
+
+
+def returned(name: str) -> Constraint | None:
+    """What ``returns => name`` says of answers; None if it is no type.
+
+    >>> str(returned("list[int]{2,4}"))
+    'list of 2 to 4 integer'
+    """
+    name = name.lower().replace(" ", "")
+    counted = _COUNTED.fullmatch(name)
+    if counted is None or counted[1] not in RETURNS:
+        return RETURNS.get(name)
+    listed, sign, least, comma, most = counted.groups()
+    if sign is not None:
+        return replace(RETURNS[listed], min_items=int(sign == "+"))
+    fewest = int(least)
+    highest = int(most) if most else None if comma else fewest
+    if max(fewest, highest or 0) > MOST_ITEMS or (highest is not None and highest < fewest):
+        return None
+    return replace(RETURNS[listed], min_items=fewest, max_items=highest)
 
 
 def arrow_type(constraint: Constraint) -> pa.DataType:
@@ -276,8 +302,9 @@ class _Binder:
                 choice = Constraint("choice", query=query.text)
             else:
                 choice = Constraint("choice", options=self._options(options, word))
-            if fixed is not None and fixed.kind == "list":
-                return Constraint("list", item=choice)
+            listed = self._returns(returns) if returns is not None else fixed
+            if listed is not None and listed.kind == "list":
+                return replace(listed, item=choice)
             self._check_place(choice, word)
             return choice
         if regex is not None:
@@ -353,8 +380,9 @@ class _Binder:
         return regex
 
     def _returns(self, returns: Literal) -> Constraint:
-        if isinstance(returns, str) and returns.lower() in RETURNS:
-            return RETURNS[returns.lower()]
+        found = returned(returns) if isinstance(returns, str) else None
+        if found is not None:
+            return found
         raise self.error(
             f"returns => {returns!r} is not a type", close_matches(str(returns), RETURNS)
         )
