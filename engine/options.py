@@ -51,6 +51,9 @@ class Options:
     HTTP models
         timeout_seconds: of one request.
         concurrency: requests in flight.
+        requests_per_minute: most requests that are sent in any 60 seconds, those that are tried again
+            among them (0: any number).
+        tokens_per_minute: most tokens of prompts and answers in any 60 seconds (0: any number).
     """
 
     planner: bool = True
@@ -72,6 +75,8 @@ class Options:
     calibration: Calibration = "prior"
     timeout_seconds: float = 120.0
     concurrency: int = 16
+    requests_per_minute: int = 0
+    tokens_per_minute: int = 0
 
     @property
     def redaction(self) -> Redaction:
@@ -114,6 +119,8 @@ _AT_LEAST = {
     "threads": 0,
     "max_tokens": 1,
     "concurrency": 1,
+    "requests_per_minute": 0,
+    "tokens_per_minute": 0,
 }
 
 

@@ -14,6 +14,7 @@ import httpx
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.constraint import Json
 from blendfusion.models.line import Line
+from blendfusion.models.rate import Load, Rate
 from blendfusion.models.retry import Passing, Retry, seconds_asked
 from blendfusion.models.server_words import shown, words_of
 
@@ -62,6 +63,8 @@ class Errand:
     """Texts of ours that a server may repeat in an error, and that errors of ours leave out."""
     calls: int = 0
     """HTTP requests that went out."""
+    load: Load | None = None
+    """What the latest of them takes of the limits."""
 
 
 @dataclass(slots=True)
@@ -77,6 +80,7 @@ class Endpoint:
     timeout_seconds: float
     retry: Retry
     most_in_vain: int = 32
+    rate: Rate = field(default_factory=Rate, repr=False)
     line: Line = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -96,7 +100,7 @@ class Endpoint:
                 f"the key in {KEY_VARIABLE} has characters that no HTTP header can carry",
                 hint="Only the key belongs there: one line, as the server's owner gave it out.",
             )
-        self.line = Line(self.retry)
+        self.line = Line(self.retry, self.rate)
 
     @property
     def shown(self) -> str:
@@ -137,7 +141,10 @@ class Endpoint:
         request = client.build_request("POST", f"{self.url}{path}", json=body)
 
         async def once() -> T:
-            return read(self._object(await self._send(client, request, errand), errand, final))
+            reply = self._object(await self._send(client, request, errand), errand, final)
+            if errand.load is not None:
+                self.rate.settle(errand.load, reply)
+            return read(reply)
 
         try:
             reply: T = await self.retry.tries()(once)
@@ -185,7 +192,8 @@ class Endpoint:
     ) -> httpx.Response:
         """The reply of any kind. Waits for a server that was there before and is away."""
         while True:
-            await self.line.free()
+            errand.load = self.rate.load(request.content) if request.content else None
+            await self.line.free(errand.load)
             sent_at = time.monotonic()
             try:
                 async with asyncio.timeout(self.timeout_seconds):

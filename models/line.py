@@ -7,6 +7,7 @@ import random
 import threading
 import time
 
+from blendfusion.models.rate import Load, Rate
 from blendfusion.models.retry import Retry
 
 _REFUSED_AT_MOST = 5
@@ -20,7 +21,8 @@ class Line:
     it together, and no value loses a try.
     """
 
-    def __init__(self, retry: Retry) -> None:
+    def __init__(self, retry: Retry, rate: Rate) -> None:
+        self.rate = rate
         self.reached = False
         """There was a reply of any kind."""
         self.served = False
@@ -32,9 +34,11 @@ class Line:
         self._in_vain = 0
         self._lock = threading.Lock()
 
-    async def free(self) -> None:
-        """Wait until requests may go out."""
-        while (left := self._free_at - time.monotonic()) > 0:
+    async def free(self, load: Load | None = None) -> None:
+        """Wait until requests may go out; ``load`` is then counted against the limits in ``rate``."""
+        while (left := self._free_at - time.monotonic()) > 0 or (
+            load is not None and (left := self.rate.take(load)) > 0
+        ):
             await asyncio.sleep(left)
 
     def pause(self, seconds: float) -> None:

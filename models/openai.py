@@ -15,6 +15,7 @@ from blendfusion.models.endpoint import KEY_VARIABLE, URL_VARIABLE, Endpoint, Mi
 from blendfusion.models.exchange import Chat, Exchange, sent_constraint
 from blendfusion.models.model import Told, Values, unheard
 from blendfusion.models.prompt import PROMPT_VERSION
+from blendfusion.models.rate import Rate
 from blendfusion.models.retry import Retry
 from blendfusion.models.workers import for_each
 from blendfusion.options import Options
@@ -62,6 +63,11 @@ class OpenAIModel:
             self._options.timeout_seconds,
             retry or Retry(attempts=5),
             most_in_vain=max(_IN_VAIN, 2 * self._options.concurrency),
+            rate=Rate(
+                self._options.requests_per_minute,
+                self._options.tokens_per_minute,
+                answer_tokens=self._options.max_tokens,
+            ),
         )
         self._window = window
         self._chat = Chat(
@@ -95,7 +101,9 @@ class OpenAIModel:
 
     @property
     def batch_size(self) -> int:
-        return self._options.concurrency * _BATCHES_IN_FLIGHT
+        full = self._options.concurrency * _BATCHES_IN_FLIGHT
+        # No batch should take much longer than a minute: what is between batches waits for it.
+        return min(full, self._options.requests_per_minute or full)
 
     @property
     def at_once(self) -> int:
