@@ -18,7 +18,8 @@ Body = dict[str, Any]
 
 @dataclass
 class Reply:
-    """One HTTP reply. ``reset``: the connection is cut instead. ``raw``: sent as it is."""
+    """One HTTP reply. ``raw``: sent as it is. ``reset``: the connection is cut instead; ``half``: after
+    half of the reply. ``wait``: until then nothing is sent."""
 
     content: str = ""
     status: int = 200
@@ -27,6 +28,7 @@ class Reply:
     error: str = ""
     raw: bytes | None = None
     reset: bool = False
+    half: bool = False
     wait: threading.Event | None = None
     refusal: str | None = None
 
@@ -73,7 +75,7 @@ def said(body: Body) -> str:
 class Loopback:
     """The server: ``url`` for the client, ``bodies`` and ``keys`` as they arrived."""
 
-    def __init__(self, script: Script, models: tuple[str, ...]) -> None:
+    def __init__(self, script: Script, models: tuple[str, ...], port: int = 0) -> None:
         self.script = script
         self.models: Body | None = {"data": [{"id": m, "max_model_len": 2048} for m in models]}
         self.status = 200
@@ -120,7 +122,7 @@ class Loopback:
                 elif self.path != "/v1/chat/completions":
                     self._send(404, b"not here", {})
                 else:
-                    self._send(reply.status, reply.payload(), reply.headers)
+                    self._send(reply.status, reply.payload(), reply.headers, half=reply.half)
 
             def _reset(self) -> None:
                 linger = struct.pack("ii", 1, 0)  # closing then sends RST instead of FIN
@@ -129,13 +131,16 @@ class Loopback:
                 self.close_connection = True
                 self.wfile = io.BytesIO()  # the base class still flushes it
 
-            def _send(self, status: int, payload: bytes, headers: Mapping[str, str]) -> None:
+            def _send(
+                self, status: int, payload: bytes, headers: Mapping[str, str], half: bool = False
+            ) -> None:
                 self.send_response(status)
                 for name, value in headers.items():
                     self.send_header(name, value)
                 self.send_header("Content-Length", str(len(payload)))
                 self.end_headers()
-                self.wfile.write(payload)
+                self.wfile.write(payload[: len(payload) // 2] if half else payload)
+                self.close_connection = self.close_connection or half
 
             def log_message(self, *args: object) -> None:
                 """Silent."""
@@ -146,7 +151,7 @@ class Loopback:
             def handle_error(self, request: Any, client_address: Any) -> None:
                 """A client that goes away in the middle is part of the tests."""
 
-        self._server = Server(("127.0.0.1", 0), Handler)
+        self._server = Server(("127.0.0.1", port), Handler)
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
@@ -159,8 +164,10 @@ class Loopback:
 
 
 @contextmanager
-def serving(script: Script, models: tuple[str, ...] = ("tiny",)) -> Iterator[Loopback]:
-    server = Loopback(script, models)
+def serving(
+    script: Script, models: tuple[str, ...] = ("tiny",), port: int = 0
+) -> Iterator[Loopback]:
+    server = Loopback(script, models, port)
     try:
         yield server
     finally:
