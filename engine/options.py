@@ -50,6 +50,8 @@ class Options:
 
     HTTP models
         timeout_seconds: of one request.
+        retries: how often a value is asked again after trouble that may pass (0: never; then a server
+            that stops answering is not waited for either).
         concurrency: requests in flight.
         requests_per_minute: most requests that are sent in any 60 seconds, those that are tried again
             among them (0: any number).
@@ -74,6 +76,7 @@ class Options:
     shots: bool = True
     calibration: Calibration = "prior"
     timeout_seconds: float = 120.0
+    retries: int = 4
     concurrency: int = 16
     requests_per_minute: int = 0
     tokens_per_minute: int = 0
@@ -118,6 +121,7 @@ _AT_LEAST = {
     "n_gpu_layers": -1,
     "threads": 0,
     "max_tokens": 1,
+    "retries": 0,
     "concurrency": 1,
     "requests_per_minute": 0,
     "tokens_per_minute": 0,

@@ -61,7 +61,7 @@ class OpenAIModel:
             base_url,
             api_key,
             self._options.timeout_seconds,
-            retry or Retry(attempts=5),
+            retry or Retry(attempts=1 + self._options.retries),
             most_in_vain=max(_IN_VAIN, 2 * self._options.concurrency),
             rate=Rate(
                 self._options.requests_per_minute,
