@@ -28,6 +28,7 @@ from blendfusion.session import Session
 from blendfusion.trace import AnswerWarning, Trace
 from blendfusion.types import Answer, Constraint, ModelInfo, Request, Task, Usage
 from blendfusion.udfs.define import ingredient
+from blendfusion.udfs.llm_answer import llm_answer
 from blendfusion.udfs.llm_bool import llm_bool
 from blendfusion.udfs.llm_classify import llm_classify
 from blendfusion.udfs.llm_date import llm_date
@@ -37,7 +38,9 @@ from blendfusion.udfs.llm_int import llm_int
 from blendfusion.udfs.llm_list import llm_list
 from blendfusion.udfs.llm_map import llm_map
 from blendfusion.udfs.llm_qa import llm_qa
+from blendfusion.udfs.llm_members import llm_members
 from blendfusion.udfs.llm_summarize import llm_summarize
+from blendfusion.udfs.llm_summary import llm_summary
 from blendfusion.udfs.llm_text import llm_text
 from blendfusion.udfs.llm_validate import llm_validate
 from blendfusion.udfs.user import UserModel
@@ -78,6 +81,7 @@ __all__ = [
     "UserModel",
     "connect",
     "ingredient",
+    "llm_answer",
     "llm_bool",
     "llm_classify",
     "llm_date",
@@ -86,8 +90,10 @@ __all__ = [
     "llm_int",
     "llm_list",
     "llm_map",
+    "llm_members",
     "llm_qa",
     "llm_summarize",
+    "llm_summary",
     "llm_text",
     "llm_validate",
     "register",

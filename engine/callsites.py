@@ -342,6 +342,8 @@ def replaced(sql: str, sites: Sequence[Site], name: Callable[[int], str]) -> str
                     f" {write(*span, inner)}" if span else "" for span in (site.order, site.clauses)
                 )
                 values = [f"array_agg({_as_text(v)}{order}){clauses}" for v in values]
+            elif site.ingredient.lists:  # a text becomes a list of one
+                values = [f"arrow_cast({v}, 'List(Utf8)')" for v in values]
             out += [sql[at : site.start], f"{name(i)}({', '.join(values)})"]
             at = site.stop
         return "".join([*out, sql[at:end]])

@@ -78,7 +78,9 @@ def written(noun: object) -> Json:
         return [written(part) for part in noun]
     if is_dataclass(noun) and not isinstance(noun, type):
         said = ((f, getattr(noun, f.name)) for f in fields(noun) if f.compare)
-        return {f.name: written(v) for f, v in said if not ("added" in f.metadata and v == f.default)}
+        return {
+            f.name: written(v) for f, v in said if not ("added" in f.metadata and v == f.default)
+        }
     raise TypeError(f"{type(noun).__name__} has no canonical form")
 
 

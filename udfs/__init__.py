@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from blendfusion.udfs.ingredient import Ingredient
+from blendfusion.udfs.llm_answer import LLM_ANSWER
 from blendfusion.udfs.llm_bool import LLM_BOOL
 from blendfusion.udfs.llm_classify import LLM_CLASSIFY
 from blendfusion.udfs.llm_date import LLM_DATE
@@ -11,8 +12,10 @@ from blendfusion.udfs.llm_float import LLM_FLOAT
 from blendfusion.udfs.llm_int import LLM_INT
 from blendfusion.udfs.llm_list import LLM_LIST
 from blendfusion.udfs.llm_map import LLM_MAP
+from blendfusion.udfs.llm_members import LLM_MEMBERS
 from blendfusion.udfs.llm_qa import LLM_QA
 from blendfusion.udfs.llm_summarize import LLM_SUMMARIZE
+from blendfusion.udfs.llm_summary import LLM_SUMMARY
 from blendfusion.udfs.llm_text import LLM_TEXT
 from blendfusion.udfs.llm_validate import LLM_VALIDATE
 
@@ -29,4 +32,7 @@ INGREDIENTS: tuple[Ingredient, ...] = (
     LLM_QA,
     LLM_VALIDATE,
     LLM_SUMMARIZE,
+    LLM_ANSWER,
+    LLM_SUMMARY,
+    LLM_MEMBERS,
 )

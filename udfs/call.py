@@ -55,7 +55,8 @@ class Call:
 
     @property
     def aggregate(self) -> bool:
-        return self.ingredient.aggregate
+        """The values are lists: the rows of a group, or the items of a row's list."""
+        return self.ingredient.reads_rows
 
     @property
     def text(self) -> str:

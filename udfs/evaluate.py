@@ -99,11 +99,11 @@ def _user(call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
     run = call.ingredient.run
     assert run is not None
     arrays = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns]
-    table = pa.table(arrays, names=[str(i) for i in range(len(arrays))])
-    order = table.append_column("row", pa.array(range(len(table)), pa.int64()))
-    distinct = order.group_by([str(i) for i in range(len(arrays))]).aggregate([("row", "min")])
-    distinct = distinct.sort_by("row_min")
-    keys = [distinct.column(str(i)).combine_chunks() for i in range(len(arrays))]
+    rows = [_hashable(row) for row in zip(*(a.to_pylist() for a in arrays), strict=True)]
+    first: dict[object, int] = {}
+    for i, row in enumerate(rows):
+        first.setdefault(row, i)
+    keys = [a.take(pa.array(first.values(), pa.int64())) for a in arrays]
     present = pc.invert(_all_null(keys))
     inputs = [k.filter(present) for k in keys]
     answers = run(UserModel(asker, call), *inputs) if len(inputs[0]) else pa.array([], call.type)
@@ -111,9 +111,13 @@ def _user(call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
     codes = np.full(len(keys[0]), -1, dtype=np.int64)
     codes[present.to_numpy(zero_copy_only=False)] = np.arange(len(answers))
     per_tuple = answers.take(pa.array(codes, mask=codes < 0))
-    positions = {t: i for i, t in enumerate(zip(*(k.to_pylist() for k in keys), strict=True))}
-    rows = zip(*(a.to_pylist() for a in arrays), strict=True)
+    positions = {row: i for i, row in enumerate(first)}
     return per_tuple.take(pa.array([positions[r] for r in rows], pa.int64()))
+
+
+def _hashable(value: object) -> object:
+    """A value that can be a key: lists, which Arrow cannot group by, as tuples."""
+    return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value
 
 
 def _all_null(keys: Sequence[pa.Array]) -> pa.Array:
@@ -154,7 +158,8 @@ def _contexts(call: Call, columns: Sequence[list[list[object] | None]]) -> list[
     for group in zip(*columns, strict=True):
         lists = [g or [] for g in group]
         rows = [r for r in (_row_text(labels, row) for row in zip(*lists, strict=True)) if r]
-        contexts.append(tuple(rows if call.ordered else sorted(rows)))
+        keeps_order = call.ordered or call.ingredient.lists
+        contexts.append(tuple(rows if keeps_order else sorted(rows)))
     return contexts
 
 

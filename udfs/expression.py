@@ -53,6 +53,8 @@ def expression(
         key = col(order_by) if isinstance(order_by, str) else order_by
         order: list[Expr | SortExpr | str] | None = None if key is None else [key.sort()]
         exprs = [f.array_agg(e.cast(pa.string()), filter=where, order_by=order) for e in exprs]
+    elif ingredient.lists:
+        exprs = [e.cast(pa.list_(pa.string())) for e in exprs]
     return scalar_function(call, lambda: bound(call))(*exprs).alias(call.text)
 
 

@@ -68,6 +68,9 @@ class Ingredient:
     question: str = ""
     returns: Constraint | None = None
     aggregate: bool = False
+    lists: bool = False
+    """A function of a row whose value, a list of texts or a text, is read as an aggregate reads the rows
+    of a group: item by item, and in parts where it is longer than the model's window."""
     form: TaskForm = "question"
     max_values: int | None = None
     run: Run | None = field(default=None, compare=False)
@@ -77,6 +80,11 @@ class Ingredient:
     """The Arrow type of a user's ingredient; None: given by the constraint."""
     value_types: tuple[pa.DataType, ...] | None = None
     """The Arrow types of a user's ingredient's columns; None: any number of texts."""
+
+    @property
+    def reads_rows(self) -> bool:
+        """A question is put about any number of texts."""
+        return self.aggregate or self.lists
 
     @property
     def signature(self) -> str:
@@ -209,7 +217,7 @@ class _Binder:
             constraint=constraint,
             columns=columns,
             examples=self._examples(len(values)),
-            aggregate=self.ingredient.aggregate,
+            aggregate=self.ingredient.reads_rows,
             form=self.ingredient.form,
         )
         return Call(
@@ -394,7 +402,7 @@ class _Binder:
         hint = "Write examples => [['a value', 'its answer'], …], one value a value column."
         if not isinstance(given, list):
             raise self.error("examples must be a list", hint)
-        width = 1 if self.ingredient.aggregate else n_values
+        width = 1 if self.ingredient.reads_rows else n_values
         examples = []
         for item in given:
             if not isinstance(item, list) or len(item) != width + 1:

@@ -51,7 +51,8 @@ def _result_type(ingredient: Ingredient) -> pa.DataType:
 
 
 def _value_types(ingredient: Ingredient) -> list[pa.DataType]:
-    return list(ingredient.value_types or (pa.string(),))
+    one = pa.list_(pa.string()) if ingredient.lists else pa.string()
+    return list(ingredient.value_types or (one,))
 
 
 def _call(ingredient: Ingredient, literals: Literals) -> Call:

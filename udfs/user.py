@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -11,7 +12,7 @@ from blendfusion.types import Constraint, ModelInfo, Task
 from blendfusion.udfs.asker import Asker
 from blendfusion.udfs.call import Call
 from blendfusion.udfs.decode import decode
-from blendfusion.udfs.ingredient import RETURNS, arrow_type
+from blendfusion.udfs.ingredient import RETURNS, arrow_type, returned
 
 
 class UserModel:
@@ -37,14 +38,17 @@ class UserModel:
 
         ``values`` are text arrays of one length (others are cast to text). A row whose values
         are all NULL or blank gives NULL without a call. ``options`` is a closed set of
-        answers, ``regex`` a pattern for the whole answer.
+        answers, or of the items of lists, ``regex`` a pattern for the whole answer.
         """
+        said = returned(returns)
         if options is not None:
             constraint = Constraint("choice", options=tuple(options))
+            if said is not None and said.kind == "list":
+                constraint = replace(said, item=constraint)
         elif regex is not None:
             constraint = Constraint("regex", pattern=regex)
-        elif returns in RETURNS:
-            constraint = RETURNS[returns]
+        elif said is not None:
+            constraint = said
         else:
             raise ArgumentError(
                 f"returns={returns!r} is not a type", hint=close_matches(returns, RETURNS)

@@ -1,0 +1,46 @@
+"""``llm_answer``: the answer to a question about the texts of a row, however many and long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from datafusion import Expr
+
+from blendfusion.options import OnError
+from blendfusion.udfs.expression import ColumnLike, expression
+from blendfusion.udfs.ingredient import Ingredient
+
+LLM_ANSWER = Ingredient(
+    name="llm_answer",
+    summary="the answer to a question about a row's list of texts",
+    lists=True,
+    max_values=1,
+)
+
+
+def llm_answer(
+    question: str,
+    value: ColumnLike,
+    *,
+    options: Sequence[str] | None = None,
+    returns: str | None = None,
+    regex: str | None = None,
+    examples: Sequence[Sequence[str]] | None = None,
+    on_error: OnError | None = None,
+) -> Expr:
+    """The answer to ``question`` about all items of a list, or about a text: TEXT, or what ``returns``
+    names.
+
+    Items keep their order; NULL and blank ones are left out, and a list without others gives NULL
+    without a call. A list longer than the model's window is read in parts, as ``llm_qa`` reads a
+    group.
+    """
+    return expression(
+        LLM_ANSWER,
+        (question, value),
+        options=options,
+        returns=returns,
+        regex=regex,
+        examples=examples,
+        on_error=on_error,
+    )

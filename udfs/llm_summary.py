@@ -1,0 +1,31 @@
+"""``llm_summary``: a summary of the texts of a row, however many and long."""
+
+from __future__ import annotations
+
+from datafusion import Expr
+
+from blendfusion.options import OnError
+from blendfusion.types import Constraint
+from blendfusion.udfs.expression import ColumnLike, expression
+from blendfusion.udfs.ingredient import Ingredient
+
+LLM_SUMMARY = Ingredient(
+    name="llm_summary",
+    summary="a summary of a row's list of texts",
+    leading=(),
+    question="Summarize the main points.",
+    returns=Constraint("text"),
+    lists=True,
+    form="summary",
+    max_values=1,
+)
+
+
+def llm_summary(
+    value: ColumnLike, *, question: str | None = None, on_error: OnError | None = None
+) -> Expr:
+    """A summary of all items of a list, or of a text, as TEXT; ``question`` says what to look for.
+
+    Items are read as ``llm_answer`` reads them.
+    """
+    return expression(LLM_SUMMARY, (value,), question=question, on_error=on_error)
