@@ -1,0 +1,93 @@
+"""Which texts of a set look most like a text: candidates of a join, found without a model.
+
+Cosine of TF-IDF weights (Salton and Buckley 1988) of words and of their pieces of three letters:
+words that are spelled alike, or glued and cut otherwise, still meet. Case, accents and punctuation
+say nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from itertools import accumulate
+from math import log, sqrt
+
+import numpy as np
+
+_WORD = re.compile(r"\w+")
+_PIECE = 3
+
+
+def normalized(text: str) -> str:
+    """The words of a text in lower case, without accents and punctuation.
+
+    >>> normalized("Café  'Noir', Paris")
+    'cafe noir paris'
+    """
+    bare = "".join(
+        c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c)
+    )
+    return " ".join(_WORD.findall(bare))
+
+
+def terms(text: str) -> Counter[str]:
+    """The words of a text and their pieces, with how often they occur; edges of words count.
+
+    >>> sorted(terms("Ab"))
+    [' ab', ' ab ', 'ab ']
+    """
+    found: Counter[str] = Counter()
+    for word in normalized(text).split():
+        edged = f" {word} "
+        found[edged] += 1
+        if len(edged) > _PIECE:
+            found.update(edged[i : i + _PIECE] for i in range(len(edged) - _PIECE + 1))
+    return found
+
+
+class Nearest:
+    """An index over ``texts``: which of them share the rarest words with another text."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        counted = [terms(text) for text in texts]
+        holders = Counter(term for counts in counted for term in counts)
+        self._size = len(texts)
+        self._rarity = {term: log(1 + len(texts) / n) for term, n in holders.items()}
+        # What holds a term lies together, in the order of texts.
+        starts = accumulate(holders.values(), initial=0)
+        self._spans = {
+            term: (start, start + n)
+            for (term, n), start in zip(holders.items(), starts, strict=False)
+        }
+        free = {term: start for term, (start, _) in self._spans.items()}
+        total = sum(holders.values())
+        self._texts = np.zeros(total, dtype=np.int32)
+        self._weights = np.zeros(total, dtype=np.float32)
+        for number, counts in enumerate(counted):
+            weights = self._weighted(counts)
+            length = sqrt(sum(w * w for w in weights.values())) or 1.0
+            for term, weight in weights.items():
+                at = free[term]
+                free[term] = at + 1
+                self._texts[at], self._weights[at] = number, weight / length
+
+    def of(self, text: str, k: int) -> list[int]:
+        """The positions of the ``k`` texts most like ``text`` (all, if they are fewer), best first;
+        of equals the earlier."""
+        scores = np.zeros(self._size, dtype=np.float32)
+        for term, weight in self._weighted(terms(text)).items():
+            start, stop = self._spans[term]
+            scores[self._texts[start:stop]] += weight * self._weights[start:stop]
+        order = np.lexsort((np.arange(self._size), -scores)) if k >= self._size else None
+        if order is None:
+            # Everything that may be among the first k, equals at the edge too.
+            edge = np.partition(scores, self._size - k)[self._size - k]
+            near = np.flatnonzero(scores >= edge)
+            order = near[np.lexsort((near, -scores[near]))]
+        return [int(i) for i in order[:k]]
+
+    def _weighted(self, counts: Counter[str]) -> dict[str, float]:
+        rarity = self._rarity
+        return {t: (1 + log(n)) * rarity[t] for t, n in counts.items() if t in rarity}
