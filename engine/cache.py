@@ -66,9 +66,15 @@ def cache_path(
     if said:
         return Path(said).expanduser()
     try:
-        return _folder(environment, platform) / "blendfusion" / FILE_NAME
+        return user_cache(environment, platform) / FILE_NAME
     except RuntimeError:  # a user without a home
         return None
+
+
+def user_cache(environment: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
+    """The folder of what can be made again for this user. Raises RuntimeError for a user without a
+    home."""
+    return _folder(environment, platform) / "blendfusion"
 
 
 def _folder(environment: Mapping[str, str], platform: str) -> Path:
