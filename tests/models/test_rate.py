@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 
@@ -218,7 +219,7 @@ def test_a_request_that_is_tried_again_counts_again(short_minute: float) -> None
 
 
 def test_tokens_wait_for_what_replies_tell(short_minute: float) -> None:
-    """The loopback's replies tell 23 tokens: three of them fit 80, whatever was estimated before."""
+    """The loopback's replies tell 23 tokens: next to two of them a third estimate has room."""
     arrived: list[float] = []
 
     def script(body: Body) -> Reply:
@@ -226,9 +227,14 @@ def test_tokens_wait_for_what_replies_tell(short_minute: float) -> None:
         return Reply("ok")
 
     with serving(script) as server:
-        model = limited(server.url, tokens_per_minute=80, max_tokens=1, concurrency=1)
-        model.answer(TASK, [(f"{i}",) for i in range(7)])
-    assert all(b - a > LAG * short_minute for a, b in zip(arrived, arrived[4:], strict=False))
+        limited(server.url).answer(TASK, [("0",)])
+        sent = json.dumps(server.bodies.pop(), separators=(",", ":")).encode()
+        estimate = Rate(answer_tokens=128).load(sent).tokens
+        arrived.clear()
+        model = limited(server.url, tokens_per_minute=estimate + 2 * 23, concurrency=1)
+        model.answer(TASK, [(f"{i}",) for i in range(4)])
+    assert arrived[3] - arrived[0] > LAG * short_minute
+    assert arrived[2] - arrived[0] < short_minute
 
 
 def test_a_batch_takes_about_a_minute_at_most() -> None:
