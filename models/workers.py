@@ -22,8 +22,12 @@ async def for_each(items: Iterable[T], at_once: int, work: Callable[[T], Awaitab
     waiting = deque(items)
 
     async def worker() -> None:
-        while waiting:
-            await work(waiting.popleft())
+        try:
+            while waiting:
+                await work(waiting.popleft())
+        except BaseException:
+            waiting.clear()
+            raise
 
     workers = [asyncio.create_task(worker()) for _ in range(min(at_once, len(waiting)))]
     if not workers:
@@ -31,7 +35,6 @@ async def for_each(items: Iterable[T], at_once: int, work: Callable[[T], Awaitab
     try:
         ended, going = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
         if going:
-            waiting.clear()
             await asyncio.wait(going, timeout=LAST_SECONDS)
     finally:
         for task in workers:

@@ -94,7 +94,7 @@ def test_a_server_that_withdraws_access_midway_loses_no_answer(tmp_path: Path) -
 
     rows = [f"box {n} of many" for n in range(40)]
     with serving(script) as server:
-        options = {"cache": tmp_path / "answers.sqlite", "progress": "off", "concurrency": 1}
+        options = {"cache": tmp_path / "answers.sqlite", "progress": "off", "concurrency": 4}
         with bf.connect(f"openai:tiny@{server.url}", **options) as session:
             session.from_pydict({"text": rows}, name="boxes")
             frame = session.sql("SELECT llm_int('Which number?', text) AS n FROM boxes")
