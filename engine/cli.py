@@ -88,6 +88,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     query.add_argument("--format", choices=FORMATS, help="default: by the extension of --output")
     query.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
+    query.add_argument(
+        "--read-only",
+        action="store_true",
+        help="refuse all but reading the tables: for queries that you did not write",
+    )
     shown = query.add_mutually_exclusive_group()
     shown.add_argument("--explain", action="store_true", help="show the plan, ask nothing")
     shown.add_argument("--analyze", action="store_true", help="run, and show plan and measurements")
@@ -119,7 +124,7 @@ def _query(arguments: argparse.Namespace) -> int:
     if not text.strip():
         raise QueryError("the query is empty")
     cache = None if arguments.cache.lower() in MEMORY_WORDS else arguments.cache
-    with bf.connect(model=arguments.model, cache=cache) as session:
+    with bf.connect(model=arguments.model, cache=cache, read_only=arguments.read_only) as session:
         for spec in arguments.table:
             register_file(session, spec)
         frame = session.sql(text)

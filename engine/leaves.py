@@ -75,8 +75,9 @@ class Leaves(SchemaProvider):
         """The names of the leaves that are held."""
         return set(self._leaves)
 
-    def table_names(self) -> set[str]:
-        return set()
+    @property
+    def table_names(self) -> list[str]:  # type: ignore[override]  # what DataFusion reads it as
+        return []
 
     def table(self, name: str) -> Table | None:
         leaf = self._leaves.get(name)

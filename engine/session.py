@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec
 
@@ -17,13 +17,14 @@ from datafusion import (
     SessionConfig,
     SessionContext,
     SQLOptions,
+    TableFunction,
 )
 from datafusion.catalog import Catalog, Schema
 
 from blendfusion.budget import Budget, PriceList, Prices, checked_budget
 from blendfusion.coercions import types_beside_columns
 from blendfusion.confirm import demand
-from blendfusion.errors import ModelNotFound
+from blendfusion.errors import ModelNotFound, OptionError
 from blendfusion.execution import STAGE_CATALOG, STAGE_SCHEMA
 from blendfusion.frame import Frame
 from blendfusion.handover import batches_of
@@ -41,6 +42,7 @@ from blendfusion.parameters import spelled_parameters
 from blendfusion.planner.rules import COMPARISON_STOP, checked_names
 from blendfusion.prepass import Typed, typed
 from blendfusion.problems import understood
+from blendfusion.read_only import READING, check_plan, check_text
 from blendfusion.statements import Explain, Setting, creates, creates_table, statement
 from blendfusion.trace import Trace
 from blendfusion.types import Constraint
@@ -100,6 +102,7 @@ class Session(SessionContext):
             self._load()
         self._functions: list[ScalarUDF] = []
         self._own_names: set[str] = set()
+        self._table_functions: set[str] = set()
         self._registered: set[str] = set()
         self._option_frames: dict[str, Frame] = {}
         self._answering: Asker | None = None
@@ -175,6 +178,7 @@ class Session(SessionContext):
         param_values: dict[str, Any] | None = None,
         *,
         budget: Budget | None = None,
+        read_only: bool = False,
         **named_params: Any,
     ) -> Frame:
         """A frame of a query, which may call ingredients anywhere DataFusion takes a function.
@@ -183,9 +187,15 @@ class Session(SessionContext):
         Raises QueryError, with the place and a remedy, for a query that cannot be planned.
         ``EXPLAIN [ANALYZE]`` gives the staged plan; ``SET blendfusion.option = value`` changes
         an option of this session. ``budget`` is what each run of the frame may spend on models,
-        within the session's: see ``Frame.with_budget``.
+        within the session's: see ``Frame.with_budget``. ``read_only`` is for queries that you did
+        not write: they may read registered tables, and anything else raises QueryError before it
+        happens (docs/security.md); the session's option says it for all.
         """
         budget = checked_budget(budget)
+        read_only = read_only or self.options.read_only
+        if read_only:
+            check_text(query, self._table_functions)
+            options = READING
         said = statement(query)
         if isinstance(said, Setting):
             return self._set(said)
@@ -208,12 +218,14 @@ class Session(SessionContext):
         parameters = spelled_parameters(param_values, named_params)
 
         def plan(ready: Typed) -> Frame:
-            text = unnested(ready.sql, self._columns)
+            text = unnested(ready.sql, partial(self._columns, options))
             try:
                 with self._creating(query, ready.calls, budget):
                     planned = super(Session, self).sql(text, options, param_values, **named_params)
             except Exception as problem:
                 raise understood(problem, self, query) from problem
+            if options is READING:
+                check_plan(planned.logical_plan())
             self.views.note(text)
             origin = Text(text, options, param_values, named_params)
             return Frame(planned.df, self, origin, budget)
@@ -228,10 +240,10 @@ class Session(SessionContext):
                 frame = plan(ready)
         return self.named(frame, ready.written)
 
-    def _columns(self, common: str, relation: str) -> list[str] | None:
+    def _columns(self, options: SQLOptions | None, common: str, relation: str) -> list[str] | None:
         """The columns of a relation of a query; None if DataFusion cannot tell by itself."""
         try:
-            schema = super().sql(f"{common}SELECT * FROM {relation}").schema()
+            schema = super().sql(f"{common}SELECT * FROM {relation}", options).schema()
         except Exception:  # whatever is wrong with it shows when the query is planned
             return None
         return list(schema.names)
@@ -364,6 +376,18 @@ class Session(SessionContext):
     def register_udaf(self, udaf: AggregateUDF) -> None:
         super().register_udaf(udaf)
         self._own_names.add(udaf.name)
+
+    def register_udtf(self, func: TableFunction) -> None:
+        super().register_udtf(func)
+        # A table function tells its name only so.
+        self._table_functions.add(repr(func._udtf).partition("(")[2].removesuffix(")"))
+
+    def enable_url_table(self) -> SessionContext:
+        """Not possible: a session reads tables that were registered, never a path in a query."""
+        raise OptionError(
+            "a session cannot read files by their paths in a query",
+            hint="Register the file: session.register_csv('name', path), register_parquet, …",
+        )
 
     def catalog_names(self) -> set[str]:
         return super().catalog_names() - {STAGE_CATALOG}

@@ -51,11 +51,13 @@ def creates_table(sql: str) -> bool:
     return _CREATES_TABLE.match(sql) is not None
 
 
-def _explain(sql: str) -> Explain:
+def _explain(sql: str) -> Explain | None:
     rest = sql.lstrip()[len("explain") :]
     flags = {"analyze": False, "verbose": False}
     while True:
         word = rest.split(maxsplit=1)[0].lower() if rest.split() else ""
+        if word == "format":
+            return None  # one of DataFusion's own ways to write its plan
         if word not in flags:
             return Explain(rest, flags["analyze"], flags["verbose"])
         flags[word] = True
