@@ -88,8 +88,8 @@ def aggregated(source: Plan, agg: Aggregation) -> Rel:
     return Rel("aggregate", serialized(message), (source,), exprs, width)
 
 
-def distinct(source: Plan, key: Expr) -> Rel:
-    """The distinct values of ``key`` over ``source``, one column."""
+def distinct(source: Plan, *keys: Expr) -> Rel:
+    """The distinct tuples of ``keys`` over ``source``, a column each."""
     message = RelMessage()
-    message.aggregate.groupings.add().expression_references.append(0)
-    return aggregated(source, Aggregation(serialized(message), (key,), ()))
+    message.aggregate.groupings.add().expression_references.extend(range(len(keys)))
+    return aggregated(source, Aggregation(serialized(message), keys, ()))

@@ -86,6 +86,11 @@ def partner_of(other: Plan) -> Plan | None:
     return None if asks_anything(bare) else small(steady(bare))
 
 
+def repeatable(plan: Plan) -> Plan | None:
+    """``plan``, or one with more rows, that gives the same rows whenever it runs; None if there is none."""
+    return small(_exact(plan) or steady(plan))
+
+
 def small(plan: Plan | None) -> Plan | None:
     """``plan`` if it may well run a second time."""
     return None if plan is None or len(_relations(plan)) > _MOST_RELATIONS else plan

@@ -28,10 +28,15 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """An ingredient call on argument expressions. Equal asks have equal answers."""
+    """An ingredient call on argument expressions. Equal asks have equal answers.
+
+    ``domain``: for one side of a join by meaning, the plan whose first column holds the texts that
+    may match the first argument; its others are equal to the other arguments.
+    """
 
     call: Call
     args: tuple[Expr, ...]
+    domain: Plan | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +136,13 @@ def parts(expr: Expr) -> tuple[Expr, ...]:
     if isinstance(expr, Ask):
         return expr.args
     return expr.children if isinstance(expr, Node) else ()
+
+
+def plans_in(expr: Expr) -> tuple[Plan, ...]:
+    """The relations right inside ``expr``: those of a subquery, or what an answer is chosen from."""
+    if isinstance(expr, Node):
+        return expr.rels
+    return (expr.domain,) if isinstance(expr, Ask) and expr.domain is not None else ()
 
 
 def walk(expr: Expr) -> Iterator[Expr]:

@@ -6,11 +6,11 @@ it. No plan waits inside another: a stage that reads another's output finds it s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from blendfusion.planner.build import projected
 from blendfusion.planner.one_sided import readable
-from blendfusion.planner.plan import Block, Plan, Stored, all_fields
+from blendfusion.planner.plan import Ask, Block, Expr, Plan, Stored, all_fields, substitute
 from blendfusion.planner.read import Root
 from blendfusion.planner.tree import transform
 
@@ -39,9 +39,25 @@ def staged(root: Root) -> Staged:
     """Cut a rewritten plan into stages. Equal blocks are one stage, run once."""
     numbers: dict[Block, int] = {}
 
+    def stored(plan: Plan) -> Stored:
+        if isinstance(plan, Stored):
+            return plan
+        block = Block(plan, (), all_fields(plan.width))
+        return Stored(numbers.setdefault(block, len(numbers)), plan.width)
+
+    def with_domain(expr: Expr) -> Expr | None:
+        """A call that chooses from the rows of a plan: those are a stage, which runs before."""
+        if not isinstance(expr, Ask) or expr.domain is None:
+            return None
+        args = tuple(substitute(a, with_domain) for a in expr.args)
+        return Ask(expr.call, args, stored(expr.domain))
+
     def cut(plan: Plan) -> Plan:
         if not isinstance(plan, Block):
             return readable(plan)
+        where = tuple(substitute(e, with_domain) for e in plan.where)
+        select = tuple(substitute(e, with_domain) for e in plan.select)
+        plan = replace(plan, where=where, select=select)
         number = numbers.setdefault(plan, len(numbers))
         if plan.width == 0:  # stored with a column all the same, or its rows would be lost
             return projected(Stored(number, 1), ())

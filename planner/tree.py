@@ -17,6 +17,7 @@ from blendfusion.planner.plan import (
     Stored,
     has_window,
     needs_model,
+    plans_in,
     walk,
 )
 
@@ -48,9 +49,8 @@ def _subplans(plan: Plan, seen: set[int]) -> Iterator[Plan]:
         yield from _subplans(below, seen)
     for expr in expressions(plan):
         for part in walk(expr):
-            if isinstance(part, Node):
-                for rel in part.rels:
-                    yield from _subplans(rel, seen)
+            for rel in plans_in(part):
+                yield from _subplans(rel, seen)
     yield plan
 
 
@@ -113,8 +113,9 @@ def branches(plan: Plan) -> list[Plan]:
 def _in_expr(expr: Expr, change: Change) -> Expr:
     if isinstance(expr, Ask):
         args = tuple(_in_expr(a, change) for a in expr.args)
-        same = all(a is b for a, b in zip(args, expr.args, strict=True))
-        return expr if same else replace(expr, args=args)
+        domain = expr.domain if expr.domain is None else change(expr.domain)
+        same = all(a is b for a, b in zip((*args, domain), (*expr.args, expr.domain), strict=True))
+        return expr if same else replace(expr, args=args, domain=domain)
     if not isinstance(expr, Node) or not (expr.children or expr.rels):
         return expr
     children = tuple(_in_expr(c, change) for c in expr.children)

@@ -123,10 +123,10 @@ def _join(plan: Rel) -> Plan:
     if above:
         below = joined(left, right, tuple(t for t in terms if t not in above))
         return Block(below, above, all_fields(below.width))
-    return _with_side_columns(plan, tuple(terms))
+    return with_side_columns(plan, tuple(terms))
 
 
-def _with_side_columns(plan: Rel, terms: tuple[Expr, ...]) -> Plan:
+def with_side_columns(plan: Rel, terms: tuple[Expr, ...]) -> Plan:
     """The join over inputs that bring, as columns, what its condition asks of one side alone."""
     left, right = plan.inputs
     extra: dict[str, dict[Expr, Expr]] = {"left": {}, "right": {}}
