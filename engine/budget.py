@@ -171,8 +171,8 @@ class Prices:
             near = close_matches(_forms(model)[-1], self._named)
             raise OptionError(
                 f"a budget of cost needs the price of the model '{model}'",
-                hint=f"{near} Give connect(prices={{'{_forms(model)[-1]}': bf.Price(prompt=…, "
-                "completion=…)}) what a million tokens cost.".strip(),
+                hint=f"{near} Say what a million tokens cost: prices={{'{_forms(model)[-1]}': "
+                "bf.Price(prompt=…, completion=…)}, or --price prompt=…,completion=….".strip(),
             )
         return price
 

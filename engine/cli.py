@@ -86,6 +86,24 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="where answers are kept, 'off' for nowhere (default: a file in your cache folder)",
     )
+    query.add_argument(
+        "--budget",
+        metavar="LIMITS",
+        help="the most that may be spent: calls=N,values=N,prompt_tokens=N,completion_tokens=N,"
+        "seconds=S,cost=C, any of them",
+    )
+    query.add_argument(
+        "--price",
+        metavar="PRICE",
+        help="what the model charges for a million tokens: prompt=P,completion=C",
+    )
+    query.add_argument(
+        "--confirm-above",
+        type=int,
+        default=0,
+        metavar="VALUES",
+        help="ask before a query that is expected to put more values to the model",
+    )
     query.add_argument("--format", choices=FORMATS, help="default: by the extension of --output")
     query.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
     query.add_argument(
@@ -124,17 +142,25 @@ def _query(arguments: argparse.Namespace) -> int:
     if not text.strip():
         raise QueryError("the query is empty")
     cache = None if arguments.cache.lower() in MEMORY_WORDS else arguments.cache
-    with bf.connect(model=arguments.model, cache=cache, read_only=arguments.read_only) as session:
+    budget = None if arguments.budget is None else bf.Budget.parsed(arguments.budget)
+    price = None if arguments.price is None else bf.Price.parsed(arguments.price)
+    with bf.connect(
+        model=arguments.model,
+        cache=cache,
+        prices=price,
+        confirm_above=arguments.confirm_above,
+        read_only=arguments.read_only,
+    ) as session:
         for spec in arguments.table:
             register_file(session, spec)
-        frame = session.sql(text)
+        frame = session.sql(text, budget=budget)
         if arguments.explain or arguments.analyze:
             print(frame.explain_text(analyze=arguments.analyze))
             return 0
         table = frame.to_arrow_table()
         write(table, arguments.format or format_for(arguments.output), arguments.output)
         if sys.stderr.isatty():
-            print(spent(frame.trace.usage), file=sys.stderr)
+            print(spent(frame.trace.usage, frame.trace.cost), file=sys.stderr)
     return 0
 
 

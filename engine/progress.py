@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from blendfusion.budget import money
 from blendfusion.options import Progress
 from blendfusion.types import Usage
 
@@ -112,11 +113,13 @@ def status(done: int, known: int | None, tokens: int, cached: int, seconds: floa
     return " · ".join(parts)
 
 
-def spent(usage: Usage) -> str:
+def spent(usage: Usage, cost: float | None = None) -> str:
     """What was asked and spent, in one line.
 
     >>> spent(Usage(values=40, cached=2, failed=1, calls=3, evaluated_tokens=1200, seconds=4.0))
     'asked 40 values in 3 calls, 2 more from the cache, 1 failed · 1,200 tokens · 4.0 s'
+    >>> spent(Usage(values=1, calls=1, evaluated_tokens=30, seconds=1.0), cost=0.002)
+    'asked 1 value in 1 call · 30 tokens · 1.0 s · cost 0.002'
     >>> spent(Usage())
     'asked nothing'
     """
@@ -128,7 +131,8 @@ def spent(usage: Usage) -> str:
     if usage.failed:
         asked += f", {usage.failed:,} failed"
     tokens = usage.evaluated_tokens + usage.completion_tokens
-    return f"{asked} · {counted(tokens, 'token')} · {usage.seconds:.1f} s"
+    money_spent = f" · cost {money(cost)}" if cost else ""
+    return f"{asked} · {counted(tokens, 'token')} · {usage.seconds:.1f} s{money_spent}"
 
 
 def counted(number: int, noun: str) -> str:
