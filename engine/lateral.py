@@ -1,18 +1,16 @@
-"""``FROM t CROSS JOIN UNNEST(t.xs) AS u(v)`` as ``FROM (SELECT *, unnest(t.xs) AS v FROM t) AS t``.
+"""A relation in FROM that reads one beside it, written into that relation: the frame of such rewritings.
 
-DataFusion plans an UNNEST that reads a table beside it in FROM, and then cannot run it; in a select
-list it can. Both give one row for each element, none for an empty or missing list.
-
-What is rewritten: UNNEST after a comma, CROSS JOIN, JOIN … ON and LEFT JOIN … ON TRUE (a row with
-NULL for an empty or missing list), also as ``LATERAL (SELECT unnest(t.xs) AS v)``. Anything
-that is not understood stays as it is, for DataFusion to say what it thinks of it.
+``FROM t CROSS JOIN UNNEST(t.xs) AS u(v)`` becomes ``FROM (SELECT *, unnest(t.xs) AS v FROM t) AS t``,
+and what names ``u`` names ``t``. DataFusion 55 has no plan for the first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import TypeAlias
 
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -24,38 +22,50 @@ Columns = Callable[[str, str], Sequence[str] | None]
 None if they cannot be told."""
 
 _MOST = 32
-"""Each round rewrites one UNNEST."""
+"""Each round rewrites one source."""
 _BEFORE_ITEMS = ("SELECT", "DISTINCT", "ALL")
 _NO_COLUMNS = ("CASE", "WHEN", "THEN", "ELSE", "END", "NULL", "TRUE", "FALSE", "AS")
 
 
-def unnested(sql: str, columns: Columns) -> str:
-    """``sql`` with its lateral UNNESTs in select lists."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One source of one SELECT in a text; ``whole`` is where its columns may be named."""
+
+    sql: str
+    tokens: Sequence[Token]
+    select: Select
+    source: Source
+    whole: Query | Select
+    columns: Callable[[str], Sequence[str] | None]
+
+
+Rewrite: TypeAlias = Callable[[Place], "str | None"]
+"""The text without a source of a certain kind; None if it is of another."""
+
+
+def rewritten(sql: str, columns: Columns, rewrite: Rewrite) -> str:
+    """``sql`` with all sources rewritten that ``rewrite`` rewrites, one after the other."""
     for _ in range(_MOST):
-        if "unnest" not in sql.lower():
-            break
-        new = _one(sql, columns)
-        if new == sql:
+        new = _one(sql, columns, rewrite)
+        if new is None:
             break
         sql = new
     return sql
 
 
-def _one(sql: str, columns: Columns) -> str:
+def _one(sql: str, columns: Columns, rewrite: Rewrite) -> str | None:
     tokens = tokenize(sql)
     for outer in queries(tokens):
         for query, scope in outer.walk():
             for select in query.branches:
                 if isinstance(select, Select):
                     whole = query if len(query.branches) == 1 else select
-                    common = scope.text(sql, tokens)
-                    for source in select.sources[1:]:
-                        found = _Rewriting(
-                            sql, tokens, select, source, whole, partial(columns, common)
-                        ).text()
+                    known = partial(columns, scope.text(sql, tokens))
+                    for source in select.sources:
+                        found = rewrite(Place(sql, tokens, select, source, whole, known))
                         if found is not None:
                             return found
-    return sql
+    return None
 
 
 def quoted_name(name: str) -> str:
@@ -64,67 +74,70 @@ def quoted_name(name: str) -> str:
 
 
 @dataclass(slots=True)
-class _Unnest:
+class Expanded:
+    """What makes several rows of each row of a relation beside it."""
+
     start: int
-    """The first and the last token of what is unnested."""
+    """The first and the last token of what it reads."""
     end: int
-    name: str
-    """The name of its column."""
+    names: tuple[str, ...]
+    """The columns that it brings."""
     keeps_empty: bool
-    """A row whose list is empty or missing stays, as in a LEFT JOIN."""
+    """A row of which it makes none stays, as in a LEFT JOIN."""
     condition: tuple[int, int] | None
     """What the rows have to meet: the tokens behind ON."""
 
 
-class _Rewriting:
-    """One UNNEST of one SELECT; ``whole`` is where its columns may be named."""
+class Rewriting(ABC):
+    """The rewriting of a source that reads a relation beside it."""
 
-    def __init__(
-        self,
-        sql: str,
-        tokens: Sequence[Token],
-        select: Select,
-        source: Source,
-        whole: Query | Select,
-        columns: Callable[[str], Sequence[str] | None],
-    ) -> None:
-        self.sql = sql
-        self.tokens = tokens
-        self.select = select
-        self.source = source
-        self.whole = whole
-        self.columns = columns
+    def __init__(self, place: Place) -> None:
+        self.sql = place.sql
+        self.tokens = place.tokens
+        self.select = place.select
+        self.source = place.source
+        self.whole = place.whole
+        self.columns = place.columns
+
+    @abstractmethod
+    def expanded(self) -> Expanded | None:
+        """What the source is; None if it is not to be rewritten."""
+
+    @abstractmethod
+    def relation(
+        self, what: Expanded, owner: str, known: Sequence[str], inside: Sequence[str]
+    ) -> str:
+        """A query of the columns ``known`` of the relation ``owner``, and after them those that
+        ``what`` brings, called ``inside``."""
 
     def text(self) -> str | None:
-        """The query without this UNNEST in FROM; None if it is none, or not understood."""
-        unnest = self._unnest()
-        owner = self._owner(unnest) if unnest is not None else None
-        if unnest is None or owner is None:
+        """The query without this source in FROM; None if it is another, or not understood."""
+        what = self.expanded()
+        owner = self._owner(what) if what is not None else None
+        if what is None or owner is None:
             return None
         alias = self._alias(owner)
-        known = self.columns(self._span(owner.start, owner.stop))
+        known = self.columns(self.span(owner.start, owner.stop))
         if alias is None or known is None:
             return None
         mine = self._alias(self.source)
         called = identifier(mine) if mine is not None else ""
         if called and self._shadowed(called):
             return None
-        inside = unnest.name if unnest.name not in known else f"{called}.{unnest.name}"
-        if inside in known or (inside != unnest.name and self._is_bare(unnest.name)):
-            return None
-        edits = self._references(called, alias, unnest.name, inside)
-        stars = self._stars(owner, alias, known, inside)
+        inside = {name: name if name not in known else f"{called}.{name}" for name in what.names}
+        for name, new in inside.items():
+            if new in known or (new != name and self._is_bare(name)):
+                return None
+        edits = self._references(called, alias, inside)
+        stars = self._stars(owner, alias, known, list(inside.values()))
         if stars is None:
             return None
-        values = self._span(unnest.start, unnest.end)
-        if unnest.keeps_empty:
-            values = f"CASE WHEN cardinality({values}) > 0 THEN {values} ELSE [NULL] END"
-        relation = (
-            f"(SELECT *, unnest({values}) AS {quoted_name(inside)} "
-            f"FROM {self._span(owner.start, owner.stop)}) AS {self._written(alias)}"
+        query = self.relation(
+            what, self.span(owner.start, owner.stop), known, list(inside.values())
         )
-        if unnest.condition is not None:
-            condition = self._edited_span(*unnest.condition, edits)
+        relation = f"({query}) AS {self._written(alias)}"
+        if what.condition is not None:
+            condition = self._edited_span(*what.condition, edits)
             relation = f"(SELECT * FROM {relation} WHERE {condition}) AS {self._written(alias)}"
             if self.columns(relation) is None:  # it reads more than this relation
                 return None
@@ -136,66 +149,31 @@ class _Rewriting:
 
     # --- what it is ------------------------------------------------------------------------------
 
-    def _unnest(self) -> _Unnest | None:
+    def joined(self) -> tuple[bool, tuple[int, int] | None] | None:
+        """How the source is joined: whether rows without any of it stay, and the condition; None for
+        a join that has no such form."""
         source = self.source
         words = [w for w in source.words if w not in ("INNER", "OUTER")]
         keeps_empty = words == ["LEFT", "JOIN"]
-        condition = None
         if words == ["JOIN"] or keeps_empty:
-            if source.on is None or not self._is(source.on[0], "ON"):
+            if source.on is None or not self.is_word(source.on[0], "ON"):
                 return None
-            if [word(t) for t in self.tokens[slice(*source.on)]] != ["ON", "TRUE"]:
-                condition = source.on[0] + 1, source.on[1]
-                if keeps_empty:
-                    return None
-        elif words not in ([""], [","], ["CROSS", "JOIN"]) or source.on:
+            if [word(t) for t in self.tokens[slice(*source.on)]] == ["ON", "TRUE"]:
+                return keeps_empty, None
+            return None if keeps_empty else (False, (source.on[0] + 1, source.on[1]))
+        if words not in ([""], [","], ["CROSS", "JOIN"]) or source.on:
             return None
-        name = self._column_name()
-        if source.kind == "function" and self._is(source.start, "UNNEST"):
-            start, end = source.start + 2, source.end - 1
-            return _Unnest(start, end, name or "unnest", keeps_empty, condition)
-        if source.kind == "query" and source.lateral and source.query is not None:
-            found = self._of_subquery(source.query)
-            if found is not None:
-                return replace(found, keeps_empty=keeps_empty, condition=condition)
-        return None
+        return False, None
 
-    def _of_subquery(self, query: Query) -> _Unnest | None:
-        """The UNNEST of ``(SELECT unnest(…) [AS name])``."""
-        start, end = query.start, query.end
-        if not (self._is(start, "SELECT") and self._is(start + 1, "UNNEST")):
-            return None
-        depth, close = 0, start + 2
-        for close in range(start + 2, end):
-            depth += nesting(self.tokens[close])
-            if depth == 0:
-                break
-        rest = self.tokens[close + 1 : end]
-        if rest and word(rest[0]) == "AS":
-            rest = rest[1:]
-        if len(rest) != 1:
-            return None
-        listed = [identifier(self.tokens[i]) for i in self.source.columns]
-        name = listed[0] if listed else identifier(rest[0])
-        if len(listed) > 1:
-            return None
-        return _Unnest(start + 3, close, name, keeps_empty=False, condition=None)
-
-    def _column_name(self) -> str | None:
-        listed = [identifier(self.tokens[i]) for i in self.source.columns]
-        if listed:
-            return listed[0]
-        return None if self.source.alias is None else identifier(self.tokens[self.source.alias])
-
-    def _owner(self, unnest: _Unnest) -> Source | None:
-        """The relation beside it that the UNNEST reads; None if that is none, or several."""
+    def _owner(self, what: Expanded) -> Source | None:
+        """The relation beside it that the source reads; None if that is none, or several."""
         if len(self.source.columns) > 1:
             return None
         before = self.select.sources[: self.select.sources.index(self.source)]
         if any("NATURAL" in s.words for s in self.select.sources):
             return None
         owners = []
-        for at in range(unnest.start, unnest.end):
+        for at in range(what.start, what.end):
             token = self.tokens[at]
             follows = self.tokens[at - 1].token_type == TokenType.DOT
             called = self.tokens[at + 1].token_type == TokenType.L_PAREN
@@ -225,7 +203,7 @@ class _Rewriting:
                     return source
         if len(before) == 1:
             return before[0]
-        having = [s for s in before if name in (self.columns(self._span(s.start, s.stop)) or ())]
+        having = [s for s in before if name in (self.columns(self.span(s.start, s.stop)) or ())]
         return having[0] if len(having) == 1 else None
 
     def _shadowed(self, name: str) -> bool:
@@ -260,7 +238,7 @@ class _Rewriting:
     # --- what changes ----------------------------------------------------------------------------
 
     def _references(
-        self, called: str, alias: Token, name: str, inside: str
+        self, called: str, alias: Token, inside: Mapping[str, str]
     ) -> list[tuple[int, int, str]]:
         """``u.v`` as a column of the relation that it came from."""
         edits = []
@@ -271,16 +249,22 @@ class _Rewriting:
             if qualified or not mine or dot.token_type != TokenType.DOT:
                 continue
             star = column.token_type == TokenType.STAR
-            if not star and identifier(column) != name:
-                continue
-            text = f"{self._written(alias)}.{quoted_name(inside)}"
-            if inside != name and self._is_item(at, at + 3) and self._is_only(at, name):
-                text += f" AS {quoted_name(name)}"
-            edits.append((at, at + 3, text))
+            named = list(inside) if star else [identifier(column)]
+            texts = [
+                self._reference(at, alias, name, inside[name]) for name in named if name in inside
+            ]
+            if texts:
+                edits.append((at, at + 3, ", ".join(texts)))
         return edits
 
+    def _reference(self, at: int, alias: Token, name: str, inside: str) -> str:
+        text = f"{self._written(alias)}.{quoted_name(inside)}"
+        if inside != name and self._is_item(at, at + 3) and self._is_only(at, name):
+            text += f" AS {quoted_name(name)}"
+        return text
+
     def _stars(
-        self, owner: Source, alias: Token, known: Sequence[str], inside: str
+        self, owner: Source, alias: Token, known: Sequence[str], inside: Sequence[str]
     ) -> list[tuple[int, int, str]] | None:
         """``*`` and ``t.*`` as the columns that they meant; None if that cannot be told."""
         edits = []
@@ -306,18 +290,18 @@ class _Rewriting:
         return edits
 
     def _every_column(
-        self, owner: Source, alias: Token, known: Sequence[str], inside: str
+        self, owner: Source, alias: Token, known: Sequence[str], inside: Sequence[str]
     ) -> str | None:
         parts = []
         for source in self.select.sources:
-            if source.on and self._is(source.on[0], "USING"):
+            if source.on and self.is_word(source.on[0], "USING"):
                 return None
             if source is self.source:
-                parts.append(f"{self._written(alias)}.{quoted_name(inside)}")
+                parts += [f"{self._written(alias)}.{quoted_name(c)}" for c in inside]
                 continue
             called, names = self._alias(source), known
             if source is not owner:
-                names = self.columns(self._span(source.start, source.stop)) or ()
+                names = self.columns(self.span(source.start, source.stop)) or ()
             if called is None or not names:
                 return None
             parts += [f"{self._written(called)}.{quoted_name(c)}" for c in names]
@@ -347,7 +331,7 @@ class _Rewriting:
 
     # --- text ------------------------------------------------------------------------------------
 
-    def _is(self, at: int, text: str) -> bool:
+    def is_word(self, at: int, text: str) -> bool:
         return word(self.tokens[at]) == text
 
     def _alias(self, source: Source) -> Token | None:
@@ -359,13 +343,13 @@ class _Rewriting:
     def _written(self, token: Token) -> str:
         return quoted_name(identifier(token))
 
-    def _span(self, start: int, end: int) -> str:
+    def span(self, start: int, end: int) -> str:
         return self.sql[self.tokens[start].start : self.tokens[end - 1].end + 1]
 
     def _edited_span(self, start: int, end: int, edits: Sequence[tuple[int, int, str]]) -> str:
         inside = [(a - start, b - start, t) for a, b, t in edits if start <= a and b <= end]
         tokens = self.tokens[start:end]
-        return edited(self._span(start, end), tokens, inside, offset=tokens[0].start)
+        return edited(self.span(start, end), tokens, inside, offset=tokens[0].start)
 
     def _edited(self, edits: Sequence[tuple[int, int, str]]) -> str:
         return edited(self.sql, self.tokens, edits)

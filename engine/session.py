@@ -28,7 +28,6 @@ from blendfusion.errors import ModelNotFound, OptionError
 from blendfusion.execution import STAGE_CATALOG, STAGE_SCHEMA
 from blendfusion.frame import Frame
 from blendfusion.handover import batches_of
-from blendfusion.lateral import unnested
 from blendfusion.leaves import LeafMaker
 from blendfusion.measured import Measured
 from blendfusion.models.cached import CachedModel
@@ -52,6 +51,7 @@ from blendfusion.udfs.define import known_ingredients
 from blendfusion.udfs.functions import scalar_function
 from blendfusion.udfs.ingredient import Ingredient
 from blendfusion.udfs.ledger import Ledger
+from blendfusion.unnest import unnested
 from blendfusion.views import Views
 from blendfusion.workbench import Workbench
 
