@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from sqlglot import exp, parse_one
-from sqlglot.errors import SqlglotError
+from sqlglot import exp
 
 from blendfusion.comparisons import Compared, compared
+from blendfusion.syntax import tree_of
 from blendfusion.types import Constraint
 
 _NUMERIC_AGGREGATES = (exp.Sum, exp.Avg, exp.Stddev, exp.StddevSamp, exp.Variance, exp.Median)
@@ -40,7 +40,8 @@ def contexts(skeleton: str, names: Iterable[str]) -> dict[str, Context]:
     parse says nothing about any. Where a call has an alias, what is said of the alias counts.
     """
     found = dict.fromkeys(names, Context())
-    for tree in _parse(skeleton):
+    tree = tree_of(skeleton)
+    if tree is not None:
         columns: dict[str, list[exp.Expr]] = {}
         for column in tree.find_all(exp.Column):
             columns.setdefault(column.name.lower(), []).append(column)
@@ -67,13 +68,6 @@ def _subquery_of(node: exp.Expr) -> exp.Subquery | None:
     alone = isinstance(select, exp.Select) and select.expressions == [item]
     whole = select.parent if select is not None and alone else None
     return whole if isinstance(whole, exp.Subquery) else None
-
-
-def _parse(skeleton: str) -> list[exp.Expr]:
-    try:
-        return [parse_one(skeleton)]
-    except (SqlglotError, RecursionError):
-        return []
 
 
 def combined(said: Iterable[Constraint]) -> Constraint | None:
