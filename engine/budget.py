@@ -203,7 +203,7 @@ def _amounts(text: str, names: list[str], what: str) -> dict[str, float]:
         name, _, number = (side.strip() for side in part.partition("="))
         if name not in names:
             hint = f"{close_matches(name, names)} Write for example {names[0]}=100,{names[1]}=100."
-            raise OptionError(f"the {what} {text!r} names no '{name}'", hint=hint.strip())
+            raise OptionError(f"unknown part '{name}' of the {what} {text!r}", hint=hint.strip())
         try:
             amounts[name] = int(number) if number.isdecimal() else float(number)
         except ValueError:

@@ -37,7 +37,7 @@ def demand(expected: str, above: int) -> None:
             hint="Raise confirm_above, or set it to 0 and limit what is spent: budget=bf.Budget(…).",
         )
     console = Console(stderr=True)
-    console.print(expected, markup=False, highlight=False)
+    console.print(expected, markup=False, highlight=False, soft_wrap=True)
     try:
         agreed = Confirm.ask("Ask the model?", console=console, default=False)
     except EOFError:

@@ -276,7 +276,7 @@ def test_the_lowest_of_each_limit_holds() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "names no ''"),
+        ("", "unknown part '' of the budget ''"),
         ("valeus=3", "Did you mean 'values'?"),
         ("values", "has no number for 'values'"),
         ("values=many", "has no number for 'values'"),
@@ -294,7 +294,7 @@ def test_the_text_of_a_budget_is_checked(text: str, words: str) -> None:
 def test_the_text_of_a_price_is_checked() -> None:
     with pytest.raises(bf.OptionError, match="is not complete"):
         bf.Price.parsed("prompt=1")
-    with pytest.raises(bf.OptionError, match="names no 'input'"):
+    with pytest.raises(bf.OptionError, match="unknown part 'input' of the price"):
         bf.Price.parsed("input=1")
 
 
