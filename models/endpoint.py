@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import ssl
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -82,6 +83,7 @@ class Endpoint:
     most_in_vain: int = 32
     rate: Rate = field(default_factory=Rate, repr=False)
     line: Line = field(init=False, repr=False)
+    _trusted: ssl.SSLContext | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.url = self.url.rstrip("/")
@@ -110,14 +112,18 @@ class Endpoint:
     def client(self) -> httpx.AsyncClient:
         """A new client; it belongs to the event loop that uses it, and must be closed there."""
         headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
+        # A proxy cannot reach this machine's own loopback.
+        trust_env = not _is_loopback(httpx.URL(self.url).host)
+        if self._trusted is None:  # tens of milliseconds: to read all the certificates
+            self._trusted = httpx.create_ssl_context(trust_env=trust_env)
         return httpx.AsyncClient(
             headers=headers,
+            verify=self._trusted,
             timeout=httpx.Timeout(
                 self.timeout_seconds, connect=min(self.timeout_seconds, _CONNECT_SECONDS)
             ),
             limits=httpx.Limits(max_connections=None),  # callers bound what is in flight
-            # A proxy cannot reach this machine's own loopback.
-            trust_env=not _is_loopback(httpx.URL(self.url).host),
+            trust_env=trust_env,
         )
 
     async def post(
@@ -149,7 +155,7 @@ class Endpoint:
         try:
             reply: T = await self.retry.tries()(once)
         except Passing as trouble:
-            self._in_vain(str(trouble))
+            self._in_vain(trouble)
             tries = "1 try" if self.retry.attempts == 1 else f"{self.retry.attempts} tries"
             raise Unanswered(f"{trouble} ({tries})") from None
         self.line.answered()
@@ -229,13 +235,14 @@ class Endpoint:
         if not self.retry.patient:
             raise Passing(f"no connection ({said})")
 
-    def _in_vain(self, reason: str) -> None:
+    def _in_vain(self, trouble: Passing | Refused) -> None:
         """Count a value without an answer; raise ``ModelFailed`` when there are too many in a row."""
         values = self.line.unanswered()
         if values >= self.most_in_vain:
+            slow = "If it is only slow, raise timeout_seconds. " * isinstance(trouble, _Silent)
             raise ModelFailed(
-                f"{self.shown} answered none of {values} values in a row; the last: {reason}",
-                hint=_KEPT,
+                f"{self.shown} answered none of {values} values in a row; the last: {trouble}",
+                hint=slow + _KEPT,
                 retryable=True,
             )
 
@@ -259,10 +266,10 @@ class Endpoint:
         said = shown(words, self.key, errand.prompt)
         if status == 404:
             raise Missing(said)
-        reason = f"HTTP {status}: {said}"
+        refusal = Refused(f"HTTP {status}: {said}", words)
         if status == 403:
-            self._in_vain(reason)
-        raise Refused(reason, words)
+            self._in_vain(refusal)
+        raise refusal
 
     def _passing(self, response: httpx.Response, errand: Errand) -> Passing:
         """The error for a reply that may be better next time; a pause that it asks for is all's."""

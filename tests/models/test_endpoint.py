@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import threading
 import time
 from collections.abc import Callable
 
+import httpx
 import pytest
 from loopback import Body, Loopback, Reply, closed_port, form_of, said, serving
 
@@ -159,6 +161,33 @@ def test_a_query_says_how_it_ended_when_the_server_answers_nobody() -> None:
             session.from_pydict({"t": [f"text {n}" for n in range(100)]}, name="notes")
             with pytest.raises(ModelFailed, match="no worker"):
                 session.sql("SELECT llm_map('What?', t) FROM notes").collect()
+
+
+def test_a_server_that_is_too_slow_for_all_is_told_from_one_that_is_gone() -> None:
+    gate = threading.Event()
+    with serving(lambda body: Reply(wait=gate)) as server:
+        model = model_at(server, Retry(attempts=1), timeout_seconds=0.1)
+        with pytest.raises(ModelFailed, match=r"no reply within 0.1 s") as raised:
+            model.answer(TEXT, numbered(100))
+        gate.set()
+    assert "timeout_seconds" in str(raised.value.hint)
+
+
+def test_certificates_are_read_once_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[bool] = []
+    create = httpx.create_ssl_context
+
+    def counted(**settings: bool) -> ssl.SSLContext:
+        read.append(True)
+        return create(**settings)
+
+    monkeypatch.setattr(httpx, "create_ssl_context", counted)
+    with serving(lambda body: Reply("fine")) as server:
+        model = model_at(server)
+        model.check()
+        for number in range(3):
+            model.answer(TEXT, texts(f"text {number}"))
+    assert len(read) == 1
 
 
 # ---------------------------------------------------------------- one value's own trouble

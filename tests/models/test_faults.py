@@ -23,7 +23,7 @@ from blendfusion.models.retry import Retry
 from blendfusion.options import Options
 
 SHARE = 0.3
-VALUES = 400
+VALUES = 256
 QUERY = "SELECT n, llm_int('Which number?', text) AS answer FROM boxes"
 DESCRIPTORS = Path("/proc/self/fd")
 
@@ -81,7 +81,7 @@ def test_without_retries_exactly_the_failed_values_are_null() -> None:
         session_of(model_at(server.url, retry), range(VALUES)) as session,
     ):
         frame = session.sql(QUERY)
-        with pytest.warns(bf.AnswerWarning, match=f"^{len(failing)} values "):
+        with pytest.warns(bf.AnswerWarning, match=f"^{len(failing)} value"):
             answers = frame.to_pydict()
     assert answers["n"] == list(range(VALUES))
     assert answers["answer"] == [None if n in failing else n for n in range(VALUES)]
