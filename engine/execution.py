@@ -86,15 +86,16 @@ class Execution:
         in_order = stage.block.limited
         batches = self._in_order(stage.block.source) if in_order else streamed(frame)
         counts = self.counts[stage.number]
-        return run(
-            stage.block,
-            Chunks(batches, schema),
-            self._rowwise,
-            self._options,
-            counts,
-            eager=eager,
-            adaptive=self._adaptive,
-        )
+        with self._rowwise.asker.observer.stage(stage.number, counts):
+            yield from run(
+                stage.block,
+                Chunks(batches, schema),
+                self._rowwise,
+                self._options,
+                counts,
+                eager=eager,
+                adaptive=self._adaptive,
+            )
 
     def _in_order(self, source: Plan) -> Iterator[pa.RecordBatch]:
         """The rows of a source, branch after branch of a union: where a limit ends in one, the next is

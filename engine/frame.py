@@ -22,7 +22,7 @@ from blendfusion.execution import Execution, as_schema
 from blendfusion.explain import explained
 from blendfusion.leaves import Leaf
 from blendfusion.opaque import encoded, twin
-from blendfusion.origin import Origin, Verb
+from blendfusion.origin import Origin, Verb, written
 from blendfusion.parts import NOTHING, Fed, chained
 from blendfusion.pipeline import Counts
 from blendfusion.planner.driver import Rewrite, reason, rewrite
@@ -272,8 +272,13 @@ class Frame(DataFrame):
         self._trace = trace = Trace(reporter, self._session.measured, options.redaction)
         asker = self._session.asker(trace, self.budget)
         asker.ledger.expected, self._expected = self._expected, None
-        with reporter:
-            yield from self.answered(asker, eager=eager)
+        prepared = self.prepared
+        run = trace.begin(self._session, written(self), len(prepared.calls), prepared)
+        with reporter, run:
+            try:
+                yield from self.answered(asker, eager=eager)
+            finally:
+                run.plan, run.counts = self.prepared, self.last_counts
         trace.warn()
 
     def answered(self, asker: Asker, *, eager: bool) -> Generator[pa.Table, None, None]:

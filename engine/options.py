@@ -28,6 +28,7 @@ class Options:
         progress: a progress bar on standard error: only on a terminal ("auto"), always, never.
         confirm_above: values: a query that is expected to ask more, or an unknown number, is run only
             after a yes on the terminal; without a terminal it is an error. 0: nothing is confirmed.
+        log_questions: logs and OpenTelemetry's spans hold the words of questions, too.
         cache_size: megabytes that the file of stored answers may take; beyond them the least
             recently used answers are dropped.
 
@@ -65,6 +66,7 @@ class Options:
     on_error: OnError = "null"
     progress: Progress = "auto"
     confirm_above: int = 0
+    log_questions: bool = False
     cache_size: int = 1024
     read_only: bool = False
     show_values: ShowValues = "auto"

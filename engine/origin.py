@@ -30,7 +30,22 @@ class Text:
     options: SQLOptions | None
     parameters: Mapping[str, Any] | None
     named: Mapping[str, Any]
+    written: str = ""
+    """The text as the user wrote it."""
 
 
 Origin = Verb | Text | None
 """How a frame was made; None: it reads a table."""
+
+
+def written(frame: Frame) -> str:
+    """The SQL that ``frame`` was made from, with the verbs after it as comments; '' without SQL."""
+    verbs: list[str] = []
+    origin = frame.origin
+    while isinstance(origin, Verb):
+        verbs.append(origin.method.__name__.strip("_"))
+        origin = origin.below.origin
+    if origin is None or not origin.written:
+        return ""
+    later = [verb for verb in reversed(verbs) if verb != "with_column_renamed"]
+    return "\n".join([origin.written.strip(), *(f"-- then: {verb}" for verb in later)])

@@ -227,7 +227,7 @@ class Session(SessionContext):
             if options is READING:
                 check_plan(planned.logical_plan())
             self.views.note(text)
-            origin = Text(text, options, param_values, named_params)
+            origin = Text(text, options, param_values, named_params, query)
             return Frame(planned.df, self, origin, budget)
 
         ready = self.typed(query, parameters, whole=True)
@@ -259,9 +259,9 @@ class Session(SessionContext):
             known = "How many values CREATE TABLE … AS asks is not known before it runs."
             demand(known, self.options.confirm_above)
         asker = self.asker(trace, budget)
-        self.settle(calls, asker)
         try:
-            with self.answering(asker):
+            with trace.begin(self, query, len(calls)), self.answering(asker):
+                self.settle(calls, asker)
                 yield
         except Exception:
             if asker.error is not None:
@@ -340,7 +340,11 @@ class Session(SessionContext):
 
     def _plain_asker(self) -> Asker:
         """Who answers where DataFusion evaluates a call itself: the current run, if there is one."""
-        return self._answering or self.asker(Trace())
+        if self._answering is not None:
+            return self._answering
+        trace = Trace(redaction=self.options.redaction)
+        trace.begin(self)
+        return self.asker(trace)
 
     @contextmanager
     def answering(self, asker: Asker) -> Iterator[None]:

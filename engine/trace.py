@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -14,8 +16,14 @@ from blendfusion.measured import Measured
 from blendfusion.models.model import Values
 from blendfusion.progress import Reporter
 from blendfusion.redaction import Redaction
+from blendfusion.run import Run, run_of
 from blendfusion.types import Answer, Task, Usage
+from blendfusion.udfs.asker import StageCounts
 from blendfusion.udfs.ledger import Ledger
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Prepared
+    from blendfusion.session import Session
 
 CALLS_SCHEMA = pa.schema(
     [
@@ -63,6 +71,8 @@ class Trace:
         self._lock = threading.Lock()
         self.ledger: Ledger | None = None
         """Where the run counts what it spends."""
+        self.run: Run | None = None
+        """What is known of the run besides its calls."""
 
     @property
     def usage(self) -> Usage:
@@ -73,8 +83,22 @@ class Trace:
         """What the run spent by the session's prices; None if the model has none."""
         return 0.0 if self.ledger is None else self.ledger.cost
 
+    def begin(
+        self, session: Session, query: str = "", calls: int = 1, plan: Prepared | None = None
+    ) -> Run:
+        """The run that this trace records, of ``query`` with so many calls; to be entered. Not entered,
+        it tells of batches alone."""
+        self.run = run_of(session, query, calls, plan)
+        return self.run
+
+    def stage(self, number: int, counts: StageCounts) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext() if self.run is None else self.run.stage(number, counts)
+
     def expect(self, n: int) -> None:
         self._known += n
+
+    def asking(self, task: Task, n: int) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext() if self.run is None else self.run.watch.asking(task, n)
 
     def batch(
         self, task: Task, values: Sequence[Values], answers: Sequence[Answer], seconds: float
@@ -86,6 +110,8 @@ class Trace:
             self._done += spent.values
         if self._measured is not None:
             self._measured.add(task, spent)
+        if self.run is not None:
+            self.run.batch(task, len(values), spent)
         if self._reporter is not None:
             total = self.usage
             tokens = total.evaluated_tokens + total.completion_tokens

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from time import perf_counter
@@ -23,11 +23,28 @@ class UnknownAnswerError(Exception):
     """Something would have to be asked."""
 
 
+class StageCounts(Protocol):
+    """What a stage saw so far: rows in and out, in how many chunks, in how many seconds of its own."""
+
+    rows_in: int
+    rows_out: int
+    chunks: int
+    seconds: float
+
+
 class Observer(Protocol):
     """Sees what is asked and answered, batch by batch. Called on the asking thread."""
 
+    def stage(self, number: int, counts: StageCounts) -> AbstractContextManager[None]:
+        """Meanwhile stage ``number`` (from 0) of a plan runs, and asks; ``counts`` grow with it."""
+        ...
+
     def expect(self, n: int) -> None:
         """``n`` more requests are about to be made."""
+        ...
+
+    def asking(self, task: Task, n: int) -> AbstractContextManager[None]:
+        """Meanwhile ``n`` requests are put to the model; ``batch`` tells before its end what came."""
         ...
 
     def batch(
@@ -134,7 +151,8 @@ class Asker:
             asked = 0
             while asked < len(missing):
                 size = self.ledger.admit(put, len(missing) - asked, self.model)
-                self._batch(task, put, missing[asked : asked + size], answered)
+                with self.observer.asking(task, size):
+                    self._batch(task, put, missing[asked : asked + size], answered)
                 asked += size
         return [answered[v] for v in values]
 
@@ -204,6 +222,12 @@ class NullObserver:
 
     def expect(self, n: int) -> None:
         pass
+
+    def asking(self, task: Task, n: int) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def stage(self, number: int, counts: StageCounts) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def batch(
         self, task: Task, values: Sequence[Values], answers: Sequence[Answer], seconds: float

@@ -1,0 +1,133 @@
+"""One run of a query, as its trace knows it besides the calls: what of, when, how it went and ended."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from time import perf_counter
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from blendfusion.models.fields import QUERY_CALLS, QUERY_PLAN
+from blendfusion.types import Task, Usage
+from blendfusion.udfs.asker import StageCounts
+from blendfusion.watch import Watch
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Prepared
+    from blendfusion.options import Options
+    from blendfusion.pipeline import Counts
+    from blendfusion.session import Session
+
+Outcome = Literal["running", "done", "closed", "failed"]
+"""``closed``: whoever reads the result wanted no more of it."""
+Place: TypeAlias = "int | None"
+"""A stage, from 1; None: no stage (a plain plan, or what is asked before the stages)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """When one batch was asked: seconds since the run began."""
+
+    place: Place
+    task: Task
+    start: float
+    end: float
+
+
+class Run:
+    """One run of a query; a context manager around it.
+
+    ``by_operator`` is what was spent, by stage and task; ``batches`` are those that a model was
+    asked, in the order in which they ended; ``counts`` hold what each stage saw, by its number.
+    """
+
+    def __init__(
+        self, watch: Watch, options: Options, query: str = "", plan: Prepared | None = None
+    ) -> None:
+        self.watch = watch
+        self.options = options
+        self.query = query
+        """The SQL; '' for a frame that was made without."""
+        self.plan = plan
+        self.counts: Mapping[int, Counts] = {}
+        self.by_operator: dict[tuple[Place, Task], Usage] = {}
+        self.batches: list[Batch] = []
+        self.outcome: Outcome = "running"
+        self.error: str | None = None
+        """The class of what ended it, if it failed."""
+        self.started = datetime.now(UTC)
+        self._began = perf_counter()
+        self._seconds: float | None = None
+        self._place: Place = None
+        self._lock = threading.Lock()
+
+    @property
+    def id(self) -> str:
+        """As logs and spans name it."""
+        return self.watch.id
+
+    @property
+    def seconds(self) -> float:
+        """From the first row that was wanted to the end, so far."""
+        return perf_counter() - self._began if self._seconds is None else self._seconds
+
+    @property
+    def model(self) -> str:
+        """The name of the model that was asked; '' if none was."""
+        return self.watch.model
+
+    def __enter__(self) -> Run:
+        self.started, self._began = datetime.now(UTC), perf_counter()
+        self.watch.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._seconds = self.seconds
+        if error is None:
+            self.outcome = "done"
+        elif isinstance(error, GeneratorExit):
+            self.outcome = "closed"
+        else:
+            self.outcome, self.error = "failed", type(error).__name__
+        self.watch.__exit__(kind, error, trace)
+
+    @contextmanager
+    def stage(self, number: int, counts: StageCounts) -> Iterator[None]:
+        """Meanwhile stage ``number`` (from 0) runs."""
+        outer, self._place = self._place, number + 1
+        try:
+            with self.watch.stage(number, counts):
+                yield
+        finally:
+            self._place = outer
+
+    def batch(self, task: Task, n: int, spent: Usage) -> None:
+        """``n`` requests were answered."""
+        end = perf_counter() - self._began
+        with self._lock:
+            place = self._place
+            key = (place, task)
+            self.by_operator[key] = self.by_operator.get(key, Usage()) + spent
+            if spent.values:
+                self.batches.append(Batch(place, task, end - spent.seconds, end))
+        self.watch.batch(task, n, spent)
+
+
+def run_of(session: Session, query: str, calls: int, plan: Prepared | None) -> Run:
+    """A run in ``session``, not begun yet."""
+    staged = plan is not None and plan.staged is not None
+    watch = Watch(
+        model=lambda: session.model.info.name,
+        questions=session.options.log_questions,
+        about={QUERY_CALLS: calls, QUERY_PLAN: "staged" if staged else "plain"},
+    )
+    return Run(watch, session.options, query, plan)
