@@ -167,16 +167,15 @@ class Endpoint:
         Raises ``ModelFailed`` if there is no server, no access, or trouble at every try.
         """
         request = client.build_request("GET", f"{self.url}{path}")
-        errand = Errand()
 
         async def once() -> httpx.Response:
             try:
-                response = await self._send(client, request, errand)
+                response = await self._send(client, request, Errand())
             except _Silent as trouble:  # whoever waited that long wants to know
                 raise self._not_ready(trouble) from None
             self._check_access(response)
             if _is_passing(response.status_code):
-                raise self._passing(response, errand)
+                raise self._passing(response, shown(words_of(response), self.key))
             return response
 
         try:
@@ -237,11 +236,11 @@ class Endpoint:
 
     def _in_vain(self, trouble: Passing | Refused) -> None:
         """Count a value without an answer; raise ``ModelFailed`` when there are too many in a row."""
-        values = self.line.unanswered()
-        if values >= self.most_in_vain:
+        if self.line.unanswered(self.most_in_vain):
             slow = "If it is only slow, raise timeout_seconds. " * isinstance(trouble, _Silent)
             raise ModelFailed(
-                f"{self.shown} answered none of {values} values in a row; the last: {trouble}",
+                f"{self.shown} answered none of {self.most_in_vain} values in a row; the last: "
+                f"{trouble}",
                 hint=slow + _KEPT,
                 retryable=True,
             )
@@ -261,9 +260,9 @@ class Endpoint:
             return reply
         self._check_access(response)
         words = words_of(response)
-        if _is_passing(status) and not final(words):
-            raise self._passing(response, errand)
         said = shown(words, self.key, errand.prompt)
+        if _is_passing(status) and not final(words):
+            raise self._passing(response, said)
         if status == 404:
             raise Missing(said)
         refusal = Refused(f"HTTP {status}: {said}", words)
@@ -271,10 +270,9 @@ class Endpoint:
             self._in_vain(refusal)
         raise refusal
 
-    def _passing(self, response: httpx.Response, errand: Errand) -> Passing:
+    def _passing(self, response: httpx.Response, said: str) -> Passing:
         """The error for a reply that may be better next time; a pause that it asks for is all's."""
         asked = seconds_asked(response.headers.get("retry-after"), response.headers.get("date"))
-        said = shown(words_of(response), self.key, errand.prompt)
         if asked is not None and asked > self.retry.longest_pause_seconds:
             raise ModelFailed(
                 f"{self.shown} asks for a pause of {asked:.0f} s (HTTP {response.status_code}): {said}",

@@ -78,8 +78,12 @@ class Line:
             self.served = True
             self._in_vain = 0
 
-    def unanswered(self) -> int:
-        """Note that a value came to nothing after every try: how many in a row."""
+    def unanswered(self, most: int) -> bool:
+        """Note that a value came to nothing after every try; True if it is one of ``most`` in a row,
+        which are then forgotten: another run may fare better."""
         with self._lock:
             self._in_vain += 1
-            return self._in_vain
+            if self._in_vain < most:
+                return False
+            self._in_vain = 0
+            return True
