@@ -180,11 +180,9 @@ class Asker:
             seconds = perf_counter() - start
             places = sorted(told)
             asked, answers = [values[place] for place in places], [told[p] for p in places]
-            self.ledger.settle(put, len(values), answers, seconds)
+            spent = self.ledger.settle(put, len(values), answers, seconds)
             into.update(zip(asked, answers, strict=True))
-            self.tokens += sum(
-                a.usage.evaluated_tokens + a.usage.completion_tokens for a in answers
-            )
+            self.tokens += spent.evaluated_tokens + spent.completion_tokens
             if places:
                 self.observer.batch(task, asked, answers, seconds)
 

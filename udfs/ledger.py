@@ -83,8 +83,8 @@ class Ledger:
                 ledger._batches_in_flight += 1
         return most
 
-    def settle(self, task: Task, admitted: int, answers: Sequence[Answer], seconds: float) -> None:
-        """A batch of ``admitted`` values has ended after ``seconds``, with these answers."""
+    def settle(self, task: Task, admitted: int, answers: Sequence[Answer], seconds: float) -> Usage:
+        """A batch of ``admitted`` values has ended after ``seconds``, with these answers: what it spent."""
         spent = _counted(answers, seconds)
         price = self._price
         with self._lock:
@@ -96,6 +96,7 @@ class Ledger:
                 ledger.usage += spent
                 if spent.values and ledger._cost is not None:
                     ledger._cost = None if price is None else ledger._cost + price.of(spent)
+        return spent
 
     def _chain(self) -> Iterator[Ledger]:
         yield self
