@@ -6,6 +6,7 @@ Works on tokens, not on a syntax tree, so that whatever DataFusion understands s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from sqlglot.errors import TokenError
@@ -80,8 +81,25 @@ def find_sites(
     for i, ingredient in _called(sql, tokens, ingredients):
         start = tokens[i].start
         if not any(a <= start < b for site in sites for a, b in site.queries.values()):
-            sites.append(_site(sql, tokens, i, ingredient))
+            with naming_place(start, _end_of_call(tokens, i)):
+                sites.append(_site(sql, tokens, i, ingredient))
     return sites
+
+
+@contextmanager
+def naming_place(start: int, end: int) -> Iterator[None]:
+    """What is wrong with a query inside the block is wrong between these offsets of its text."""
+    try:
+        yield
+    except QueryError as problem:
+        problem.span = problem.span or (start, end)
+        raise
+
+
+def _end_of_call(tokens: Sequence[Token], at: int) -> int:
+    """One past the call whose name stands at ``at``; past the name if it is not closed."""
+    close = closing(tokens, at + 1)
+    return int(tokens[at if close is None else close].end) + 1
 
 
 def call_spans(

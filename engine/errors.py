@@ -39,6 +39,10 @@ class BlendFusionError(Exception):
 class QueryError(BlendFusionError):
     """The text of a query is wrong; raised before any model call."""
 
+    span: tuple[int, int] | None = None
+    """Where in the text of the query, if that is known: offsets of the first character, and one past
+    the last."""
+
 
 class ArgumentError(QueryError):
     """An argument of an ingredient is wrong; raised before any model call."""

@@ -11,7 +11,14 @@ from dataclasses import dataclass, field
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from blendfusion.callsites import Site, call_spans, find_sites, replaced, tokenize
+from blendfusion.callsites import (
+    Site,
+    call_spans,
+    find_sites,
+    naming_place,
+    replaced,
+    tokenize,
+)
 from blendfusion.comparisons import until_decided
 from blendfusion.context import combined, contexts
 from blendfusion.nulls import nulls_last
@@ -60,6 +67,7 @@ def typed(
         sql = filled(sql, parameters, call_spans(sql, tokens, ingredients))
         tokens = tokenize(sql)
     sites = find_sites(sql, tokens, ingredients)
+    spans = [(site.start, site.stop) for site in sites]
     ordered = nulls_last(sql, tokens, sites)
     if ordered != sql:
         sql, tokens = ordered, tokenize(ordered)
@@ -71,16 +79,14 @@ def typed(
     places = _shared(words, [said[n].constraint for n in names])
 
     def bound() -> list[Call]:
-        calls = [
-            bind(
-                site.ingredient,
-                site.arguments,
-                _standing_alone(sql, tokens, site),
-                context=place,
-                ordered=site.order is not None,
-            )
-            for site, place in zip(sites, places, strict=True)
-        ]
+        calls = []
+        for site, place, span in zip(sites, places, spans, strict=True):
+            with naming_place(*span):
+                named = _standing_alone(sql, tokens, site)
+                in_order = site.order is not None
+                calls.append(
+                    bind(site.ingredient, site.arguments, named, context=place, ordered=in_order)
+                )
         return until_decided(calls, [said[n].compared for n in names]) if whole else calls
 
     calls = bound()

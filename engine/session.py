@@ -23,8 +23,9 @@ from datafusion.catalog import Catalog, Schema
 
 from blendfusion.budget import Budget, PriceList, Prices, checked_budget
 from blendfusion.coercions import types_beside_columns
+from blendfusion.dialects import OURS, by_number, planned, spoken
 from blendfusion.confirm import demand
-from blendfusion.errors import ModelNotFound, OptionError
+from blendfusion.errors import ModelNotFound, OptionError, QueryError, close_matches
 from blendfusion.execution import STAGE_CATALOG, STAGE_SCHEMA
 from blendfusion.frame import Frame
 from blendfusion.handover import batches_of
@@ -105,6 +106,8 @@ class Session(SessionContext):
         self._table_functions: set[str] = set()
         self._registered: set[str] = set()
         self._option_frames: dict[str, Frame] = {}
+        self.enums: dict[str, set[str]] = {}
+        """The columns that SUQL compares by meaning, by table."""
         self._answering: Asker | None = None
         hidden = Catalog.memory_catalog()
         SessionContext.register_catalog_provider(self, STAGE_CATALOG, hidden)
@@ -175,8 +178,9 @@ class Session(SessionContext):
         self,
         query: str,
         options: SQLOptions | None = None,
-        param_values: dict[str, Any] | None = None,
+        param_values: dict[str, Any] | Sequence[Any] | None = None,
         *,
+        dialect: str | None = None,
         budget: Budget | None = None,
         read_only: bool = False,
         **named_params: Any,
@@ -186,11 +190,25 @@ class Session(SessionContext):
         Nothing runs (DDL and DML statements excepted, as in DataFusion) and no model is asked.
         Raises QueryError, with the place and a remedy, for a query that cannot be planned.
         ``EXPLAIN [ANALYZE]`` gives the staged plan; ``SET blendfusion.option = value`` changes
-        an option of this session. ``budget`` is what each run of the frame may spend on models,
+        an option of this session. ``dialect`` is "blendsql", "suql" or "sql", ours; without it a text
+        with ``{{…}}`` outside of quotes is BlendSQL (docs/dialects.md). ``param_values`` are by name,
+        or in order: those of ``$1``, … and of BlendSQL's ``?``. ``budget`` is what each run of the frame may spend on models,
         within the session's: see ``Frame.with_budget``. ``read_only`` is for queries that you did
         not write: they may read registered tables, and anything else raises QueryError before it
         happens (docs/security.md); the session's option says it for all.
         """
+        words = spoken(query, dialect)
+        ordered = None if isinstance(param_values, Mapping) else param_values
+        if ordered is not None and words != "blendsql":
+            param_values, ordered = by_number(ordered), None
+        by_name = param_values if isinstance(param_values, dict) else None
+        if words != OURS:
+
+            def run(text: str, words: str) -> Frame:
+                limits: Any = {"budget": budget, "read_only": read_only}
+                return self.sql(text, options, by_name, dialect=words, **limits, **named_params)
+
+            return planned(self, query, words, run, ordered)
         budget = checked_budget(budget)
         read_only = read_only or self.options.read_only
         if read_only:
@@ -200,12 +218,12 @@ class Session(SessionContext):
         if isinstance(said, Setting):
             return self._set(said)
         if isinstance(said, Explain):
-            inner = self._planned(said.query, options, param_values, named_params, budget)
+            inner = self._planned(said.query, options, by_name, named_params, budget)
             if inner.prepared.calls:
                 text = inner.explain_text(analyze=said.analyze, verbose=said.verbose)
                 frame = self.plain_frame(pa.table({"plan": text.splitlines()}))
                 return Frame(frame.df, self)
-        return self._planned(query, options, param_values, named_params, budget)
+        return self._planned(query, options, by_name, named_params, budget)
 
     def _planned(
         self,
@@ -299,6 +317,21 @@ class Session(SessionContext):
     def option_frame(self, query: str) -> Frame:
         """The options that the subquery of a call gives: see ``option_values.option_frame``."""
         return self._option_frames.get(query) or option_frame(self, query)
+
+    def ingredient_names(self) -> set[str]:
+        """The names of the functions that ask a model, as queries call them."""
+        return set(self._ingredients())
+
+    def register_enum(self, table: str, *columns: str) -> None:
+        """Have SUQL compare ``columns`` of ``table`` by meaning: ``'coffee' = ANY(cuisines)`` is true of
+        {cafe} and {coffee & tea}. See ``llm_members``; raises QueryError for a column that is none.
+        """
+        known = self.table(table).schema().names
+        for column in columns:
+            if column not in known:
+                hint = close_matches(column, known)
+                raise QueryError(f"unknown column '{column}' of '{table}'", hint=hint)
+        self.enums.setdefault(table, set()).update(columns)
 
     def _ingredients(self) -> dict[str, Ingredient]:
         """The ingredients by name; a function that the user registered here goes before them."""

@@ -1,0 +1,107 @@
+"""Queries in other dialects: each is text → our SQL, with the way back for errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from blendfusion.clauses import identifier
+from blendfusion.dialects import blendsql, suql
+from blendfusion.dialects.braces import is_call
+from blendfusion.dialects.known import Known
+from blendfusion.dialects.reader import Reader
+from blendfusion.dialects.translation import Translation, place, placed, unchanged
+from blendfusion.errors import BlendFusionError, OptionError, QueryError
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Frame
+    from blendfusion.session import Session
+
+DIALECTS: Mapping[str, Callable[[str, Known], Translation]] = {
+    "blendsql": blendsql.translated,
+    "suql": suql.translated,
+}
+"""Each dialect by its name: text → our SQL. Raises QueryError with the span of what is wrong."""
+
+OURS = "sql"
+
+
+def by_number(values: Sequence[Any]) -> dict[str, Any]:
+    """Values in order as those of ``$1``, ``$2``, …."""
+    return {str(i): value for i, value in enumerate(values, 1)}
+
+
+def spoken(text: str, dialect: str | None = None) -> str:
+    """The dialect of ``text``: the one that is named, else blendsql if ``{{`` stands outside of quotes,
+    else our own, ``sql``. Raises OptionError for a name that is none."""
+    if dialect is None:
+        if "{{" not in text:
+            return OURS
+        reader = Reader(text)
+        return "blendsql" if any(is_call(reader, i) for i in range(len(reader.tokens))) else OURS
+    if dialect not in (OURS, *DIALECTS):
+        names = ", ".join(map(repr, (OURS, *DIALECTS)))
+        raise OptionError(f"dialect={dialect!r} is not possible", hint=f"Choose one of {names}.")
+    return dialect
+
+
+def planned(
+    session: Session,
+    text: str,
+    dialect: str,
+    run: Callable[[str, str], Frame],
+    positional: Sequence[Any] | None,
+) -> Frame:
+    """A frame of ``text``, a query in ``dialect``. Errors say where in ``text`` they are.
+
+    ``run`` gives the frame of a query in a dialect; ``positional`` are the values of ``?``.
+    """
+    schemas: dict[str, pa.Schema | None] = {}
+
+    def schema(query: str) -> pa.Schema | None:
+        if query not in schemas:
+            try:
+                schemas[query] = run(query, dialect).schema()
+            except BlendFusionError:  # said again, with its place, when the whole is planned
+                schemas[query] = None
+        return schemas[query]
+
+    known = Known(session.ingredient_names(), schema, session.enums, positional)
+    try:
+        translation = DIALECTS[dialect](text, known)
+    except QueryError as problem:
+        raise placed(problem, unchanged(text)) from None
+    try:
+        return run(translation.sql, OURS)
+    except QueryError as problem:
+        raise _pointed(problem, translation) from problem
+
+
+def _pointed(error: QueryError, translation: Translation) -> QueryError:
+    """An error of our SQL as one of the text that the user wrote."""
+    if error.span is not None:
+        return placed(error, translation)
+    source = translation.source
+    unknown = re.match(r"unknown (?:column|table|function) '(.+)'", error.message)
+    found = _named(source, unknown[1]) if unknown else None
+    if found is not None:
+        new = type(error)(f"{place(source, found)}: {error.message}", hint=error.hint)
+        new.span = found, found + 1
+        return new
+    line = re.match(r"SQL syntax on line (\d+):", error.message)
+    lines = source.splitlines()
+    if line and 0 < int(line[1]) <= len(lines):
+        return type(error)(error.message, hint=f"See {lines[int(line[1]) - 1].strip()!r}.")
+    return error
+
+
+def _named(source: str, name: str) -> int | None:
+    """Where a name stands in a text first, also as in ``'table::column'``."""
+    last = name.split(".")[-1].strip("\"'")
+    for token in Reader(source).tokens:
+        if last in (token.text, identifier(token), *token.text.split("::")):
+            return int(token.start)
+    return None

@@ -1,0 +1,24 @@
+"""What a translation may know of the session that it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+
+def _nothing(query: str) -> pa.Schema | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Known:
+    """``schema`` gives the schema of a query that is written in the dialect; None if it has none."""
+
+    ingredients: Collection[str] = ()
+    schema: Callable[[str], pa.Schema | None] = _nothing
+    enums: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """The columns with semantic equality, by table."""
+    parameters: Sequence[object] | None = None
+    """The values of ``?``, in order."""
