@@ -14,6 +14,7 @@ from typing import TextIO
 import blendfusion as bf
 from blendfusion.cache import MEMORY_WORDS
 from blendfusion.cache_command import add_cache_command
+from blendfusion.dialects import DIALECTS, OURS
 from blendfusion.errors import BlendFusionError, QueryError
 from blendfusion.files import FORMATS, format_for, register_file, write
 from blendfusion.progress import spent
@@ -78,6 +79,18 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         metavar="NAME=PATH",
         help="a table: csv, tsv, json (one object a line), arrow or parquet; may be repeated",
+    )
+    query.add_argument(
+        "--dialect",
+        choices=(OURS, *DIALECTS),
+        help="default: blendsql for a text with {{…}} outside of quotes, else sql, ours",
+    )
+    query.add_argument(
+        "--enum",
+        action="append",
+        default=[],
+        metavar="TABLE.COLUMN",
+        help="a column that suql compares by meaning; may be repeated",
     )
     _add_model(query)
     query.add_argument(
@@ -153,7 +166,9 @@ def _query(arguments: argparse.Namespace) -> int:
     ) as session:
         for spec in arguments.table:
             register_file(session, spec)
-        frame = session.sql(text, budget=budget)
+        for column in arguments.enum:
+            _register_enum(session, column)
+        frame = session.sql(text, budget=budget, dialect=arguments.dialect)
         if arguments.explain or arguments.analyze:
             print(frame.explain_text(analyze=arguments.analyze))
             return 0
@@ -162,6 +177,15 @@ def _query(arguments: argparse.Namespace) -> int:
         if sys.stderr.isatty():
             print(spent(frame.trace.usage, frame.trace.cost), file=sys.stderr)
     return 0
+
+
+def _register_enum(session: bf.Session, spec: str) -> None:
+    table, dot, column = spec.partition(".")
+    if not (table and dot and column):
+        raise QueryError(
+            f"--enum {spec!r} names no column", hint="Write --enum restaurants.cuisines."
+        )
+    session.register_enum(table, column)
 
 
 def _demo(arguments: argparse.Namespace) -> int:
