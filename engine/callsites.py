@@ -14,6 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
 from blendfusion.errors import ArgumentError, QueryError
+from blendfusion.udfs.call import ERROR, VALUE
 from blendfusion.udfs.ingredient import (
     Argument,
     Constant,
@@ -52,11 +53,23 @@ class Site:
     """Offsets of the ORDER BY inside the parentheses of an aggregate."""
     clauses: tuple[int, int] | None = None
     """Offsets of what belongs to an aggregate behind its parentheses: FILTER (…), OVER (…)."""
+    part: tuple[str, int] | None = None
+    """The field of the result that is taken, ``.value``, and the offset of its end."""
     aliased: bool = False
     """The call is a whole select item with a name of the user's."""
 
     @property
+    def kept(self) -> bool:
+        """The result is a struct of value and error."""
+        return self.named.get("on_error") == "keep"
+
+    @property
     def stop(self) -> int:
+        """One past the last character of the call with its clauses, and the field taken of it."""
+        return self.part[1] if self.part else self.call_stop
+
+    @property
+    def call_stop(self) -> int:
         """One past the last character of the call with its clauses."""
         return self.clauses[1] if self.clauses else self.end
 
@@ -157,9 +170,21 @@ def _site(sql: str, tokens: Sequence[Token], at: int, ingredient: Ingredient) ->
         if last != close:
             site.clauses = (tokens[close + 1].start, tokens[last].end + 1)
         site.text = " ".join(sql[start : site.stop].split())
+    if site.kept and _is_field(tokens, last + 1):
+        site.part = (tokens[last + 2].text, tokens[last + 2].end + 1)
+        last += 2
     following = tokens[last + 1].token_type if last + 1 < len(tokens) else None
     site.aliased = following in (TokenType.ALIAS, TokenType.VAR, TokenType.IDENTIFIER)
     return site
+
+
+def _is_field(tokens: Sequence[Token], at: int) -> bool:
+    """The tokens at a position are ``.value`` or ``.error``, which DataFusion does not take there."""
+    return (
+        at + 1 < len(tokens)
+        and tokens[at].token_type == TokenType.DOT
+        and tokens[at + 1].text in (VALUE, ERROR)
+    )
 
 
 def _check_distinct(sql: str, site: Site) -> None:
@@ -362,7 +387,8 @@ def replaced(sql: str, sites: Sequence[Site], name: Callable[[int], str]) -> str
                 values = [f"array_agg({_as_text(v)}{order}){clauses}" for v in values]
             elif site.ingredient.lists:  # a text becomes a list of one
                 values = [f"arrow_cast({v}, 'List(Utf8)')" for v in values]
-            out += [sql[at : site.start], f"{name(i)}({', '.join(values)})"]
+            part = f"['{site.part[0]}']" if site.part else ""
+            out += [sql[at : site.start], f"{name(i)}({', '.join(values)}){part}"]
             at = site.stop
         return "".join([*out, sql[at:end]])
 

@@ -13,7 +13,7 @@ from datafusion import DataFrame
 
 from blendfusion.context import combined
 from blendfusion.types import Constraint
-from blendfusion.udfs.call import after_call
+from blendfusion.udfs.call import VALUE, after_call
 
 _TYPES = (
     (re.compile(r"U?Int\d+"), Constraint("integer")),
@@ -57,9 +57,11 @@ def refused(problem: str, names: Iterable[str]) -> dict[str, Constraint]:
 
 def _casts(plan: str, name: str) -> list[Constraint]:
     said = []
-    for start in re.finditer(rf"\bCAST\({name}(?=\()", plan):
+    for start in re.finditer(rf"\bCAST\((get_field\()?{name}(?=\()", plan):
         # An alias may come before the type: CAST(f(x) AS name AS Int64).
-        kinds = re.match(r"(?: AS \w+)* AS (\w+)", plan[after_call(plan, start.end()) :])
+        field = rf', Utf8\("{VALUE}"\)\)' if start[1] else ""
+        rest = plan[after_call(plan, start.end()) :]
+        kinds = re.match(rf"{field}(?: AS \w+)* AS (\w+)", rest)
         constraint = _constraint(kinds[1]) if kinds else None
         if constraint is not None:
             said.append(constraint)

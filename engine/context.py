@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from sqlglot import exp
@@ -11,6 +11,7 @@ from sqlglot import exp
 from blendfusion.comparisons import Compared, compared
 from blendfusion.syntax import tree_of
 from blendfusion.types import Constraint
+from blendfusion.udfs.call import VALUE
 
 _NUMERIC_AGGREGATES = (exp.Sum, exp.Avg, exp.Stddev, exp.StddevSamp, exp.Variance, exp.Median)
 _NUMERIC_FUNCTIONS = (exp.Abs, exp.Round, exp.Ceil, exp.Floor, exp.Sqrt, exp.Exp, exp.Ln)
@@ -22,6 +23,10 @@ _NUMBERS = {"FLOAT", "DOUBLE", "DECIMAL"}
 _TIMESTAMPS = {"TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ", "DATETIME"}
 
 
+SITE = "bf_site_"
+"""How the names of the functions begin that stand for calls in a skeleton."""
+
+
 class Context(NamedTuple):
     """What the query says about a call."""
 
@@ -31,13 +36,16 @@ class Context(NamedTuple):
     """The comparisons that are all it does with them; None: it does more."""
     beside_columns: bool = False
     """It compares them with something whose type only DataFusion knows, and says nothing more."""
+    misplaced: Constraint | None = None
+    """A result that keeps errors stands itself where such an answer is needed."""
 
 
-def contexts(skeleton: str, names: Iterable[str]) -> dict[str, Context]:
+def contexts(skeleton: str, names: Iterable[str], kept: Collection[str] = ()) -> dict[str, Context]:
     """What the query says about each function in ``names``.
 
     ``skeleton`` is the query with its calls written as those functions. A query that sqlglot cannot
-    parse says nothing about any. Where a call has an alias, what is said of the alias counts.
+    parse says nothing about any. Where a call has an alias, what is said of the alias counts. Results
+    of the functions in ``kept`` are structs; their answers are the field ``value``.
     """
     found = dict.fromkeys(names, Context())
     tree = tree_of(skeleton)
@@ -47,11 +55,64 @@ def contexts(skeleton: str, names: Iterable[str]) -> dict[str, Context]:
             columns.setdefault(column.name.lower(), []).append(column)
         for node in tree.find_all(exp.Anonymous):
             if node.name in found:
-                said = [_said(place) for place in (node, *_references(node, columns))]
-                constraint = combined([s for s in said if s is not None])
-                beside_columns = constraint is None and _is_compared(node)
-                found[node.name] = Context(constraint, compared(node), beside_columns)
+                places = (node, *_references(node, columns))
+                if node.name in kept:
+                    found[node.name] = _context_of_kept(node, [*places, *_fields(node, columns)])
+                else:
+                    found[node.name] = _context(places)
     return found
+
+
+def _context(places: Sequence[exp.Expr]) -> Context:
+    """What is said of answers at these places, the call's own first."""
+    said = [_said(place) for place in places]
+    constraint = combined([s for s in said if s is not None])
+    beside_columns = constraint is None and _is_compared(places[0])
+    return Context(constraint, compared(places[0]), beside_columns)
+
+
+def _context_of_kept(node: exp.Expr, places: Sequence[exp.Expr]) -> Context:
+    """The same of a result that keeps errors: what is said of its value."""
+    values = [value for value in map(_value_of, places) if value is not None]
+    if not values:
+        needed = _said(node) or (Constraint() if _is_asked_about(node) else None)
+        return Context(misplaced=needed)
+    context = _context(values)
+    # Only what the call's own place reads is known to be all that is read.
+    return context if _value_of(node) is not None else context._replace(compared=None)
+
+
+def _is_asked_about(node: exp.Expr) -> bool:
+    """The result is a value of another call."""
+    parent = node.parent
+    while isinstance(parent, exp.Paren):
+        parent = parent.parent
+    return isinstance(parent, exp.Anonymous) and parent.name.startswith(SITE)
+
+
+def _value_of(place: exp.Expr) -> exp.Expr | None:
+    """The expression that takes the value out of the result at ``place``."""
+    if isinstance(place, exp.Column) and place.name.lower() == VALUE and place.table:
+        return place  # k.value
+    child, parent = place, place.parent
+    while isinstance(parent, exp.Paren):
+        child, parent = parent, parent.parent
+    if isinstance(parent, exp.Bracket) and child.arg_key == "this":
+        key = parent.expressions[0] if len(parent.expressions) == 1 else None
+        if isinstance(key, exp.Literal) and key.is_string and key.this == VALUE:
+            return parent
+    return None
+
+
+def _fields(node: exp.Expr, columns: Mapping[str, list[exp.Expr]]) -> list[exp.Expr]:
+    """Columns elsewhere that read the value by the alias of this call: ``k.value``."""
+    alias = node.parent
+    if not isinstance(alias, exp.Alias):
+        return []
+    name = alias.alias.lower()
+    return [
+        c for c in columns.get(VALUE, []) if isinstance(c, exp.Column) and c.table.lower() == name
+    ]
 
 
 def _is_compared(node: exp.Expr) -> bool:

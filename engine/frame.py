@@ -29,7 +29,7 @@ from blendfusion.planner.driver import Rewrite, reason, rewrite
 from blendfusion.planner.not_in import null_aware
 from blendfusion.planner.rules import PREDICATE_ORDER
 from blendfusion.planner.stages import Staged, staged
-from blendfusion.problems import understood
+from blendfusion.problems import misused_struct, understood
 from blendfusion.progress import progress
 from blendfusion.stream import Stream
 from blendfusion.trace import Trace
@@ -166,7 +166,10 @@ class Frame(DataFrame):
 
     def _next(self, method: Callable[..., DataFrame], *args: Any, **kwargs: Any) -> Frame:
         """The frame that a method of DataFrame makes of this one."""
-        made = method(self, *args, **kwargs)
+        try:
+            made = method(self, *args, **kwargs)
+        except Exception as problem:
+            raise misused_struct(problem) or problem from None
         budgets = [a.budget for a in (self, *args, *kwargs.values()) if isinstance(a, Frame)]
         verb = Verb(method, self, args, kwargs)
         return Frame(made.df, self._session, verb, lowest(budgets))

@@ -17,6 +17,7 @@ from blendfusion.models.scripted import ScriptedModel
 from blendfusion.models.store import MemoryStore
 from blendfusion.types import Answer, Constraint, Task
 from blendfusion.udfs.asker import Asker, NullObserver
+from blendfusion.udfs.call import Call
 
 MOST_EARLIER_ANSWERS = 1000
 """Cached answers that are looked at to guess others of the same task."""
@@ -88,7 +89,7 @@ class Guesser(Asker):
         self.tally = Tally()
         """Where the next values are counted."""
         self.counted: Task | None = None
-        """The task of the call that is counted there; what else it asks are notes."""
+        """The task of the call that is counted there; what else it asks are notes. None: no notes."""
         self.guesses: set[Task] = set()
         """Tasks of which some answer was guessed."""
         self.assumed: set[Task] = set()
@@ -101,7 +102,7 @@ class Guesser(Asker):
         boundless = ScriptedModel(lambda call: None, window=2**40)
         return self._real or CachedModel(boundless, MemoryStore())
 
-    def ask(self, task: Task, values: Sequence[Values]) -> list[Answer]:
+    def ask(self, task: Task, values: Sequence[Values], call: Call | None = None) -> list[Answer]:
         """One answer a tuple, in order; counts the tuples that no call before had."""
         certain = self.certain(task)
         if certain is not None:
@@ -117,7 +118,7 @@ class Guesser(Asker):
         if missing:
             characters = sum(len(text) for v in missing for text in v if text)
             tally.asked += len(missing)
-            tally.notes += len(missing) if task != self.counted else 0
+            tally.notes += len(missing) if self.counted not in (None, task) else 0
             tally.characters += characters
             tally.examples += missing[: _KEPT_EXAMPLES - len(tally.examples)]
             self.tokens += -(-characters // CHARACTERS_PER_TOKEN) + len(missing)

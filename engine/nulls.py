@@ -31,14 +31,22 @@ def nulls_last(sql: str, tokens: Sequence[Token], sites: Sequence[Site]) -> str:
     return sql
 
 
+_FIELD = [TokenType.L_BRACKET, TokenType.STRING, TokenType.R_BRACKET]
+
+
 def _aliases(tokens: Sequence[Token], sites: Sequence[Site]) -> set[str]:
     ends = {site.end for site in sites}
     found = set()
     for i, token in enumerate(tokens[:-1]):
         if token.end + 1 in ends and token.token_type == TokenType.R_PAREN:
-            following = tokens[i + 1]
-            if following.token_type == TokenType.ALIAS and i + 2 < len(tokens):
-                following = tokens[i + 2]
+            rest = tokens[i + 1 : i + 6]
+            if [t.token_type for t in rest[:3]] == _FIELD:  # f(…)['value'] AS v
+                rest = rest[3:]
+            elif rest[0].token_type == TokenType.DOT:  # f(…).value AS v
+                rest = rest[2:]
+            if len(rest) > 1 and rest[0].token_type == TokenType.ALIAS:
+                rest = rest[1:]
+            following = rest[0] if rest else token
             if following.token_type in (TokenType.VAR, TokenType.IDENTIFIER):
                 found.add(following.text.lower())
     return found

@@ -8,7 +8,9 @@ from typing import Literal, get_args
 from blendfusion.errors import OptionError, close_matches
 from blendfusion.redaction import Redact, Redaction, ShowValues
 
-OnError = Literal["null", "raise"]
+OnError = Literal["null", "raise", "keep"]
+"""What a call makes of a value without a valid answer: NULL, an error of the query, or a struct that
+keeps the error beside the value."""
 Calibration = Literal["prior", "column", "none"]
 Progress = Literal["auto", "on", "off"]
 
@@ -24,7 +26,8 @@ class Options:
         chunk_rows: most rows of one chunk of a pipeline (a chunk is bounded in bytes, too).
         first_chunk_rows: rows of the first chunk where a LIMIT may end the work early;
             chunks double from there.
-        on_error: what a value without a valid answer becomes: NULL, or an error.
+        on_error: what a value without a valid answer becomes: NULL, or an error of the query. 'keep'
+            changes the type of a call, so it is an option of calls only.
         progress: a progress bar on standard error: only on a terminal ("auto"), always, never.
         confirm_above: values: a query that is expected to ask more, or an unknown number, is run only
             after a yes on the terminal; without a terminal it is an error. 0: nothing is confirmed.
@@ -63,7 +66,7 @@ class Options:
     rules_off: str = ""
     chunk_rows: int = 1_048_576
     first_chunk_rows: int = 16
-    on_error: OnError = "null"
+    on_error: Literal["null", "raise"] = "null"
     progress: Progress = "auto"
     confirm_above: int = 0
     log_questions: bool = False
@@ -109,7 +112,7 @@ class Options:
 
 
 _CHOICES: dict[str, tuple[str, ...]] = {
-    "on_error": get_args(OnError),
+    "on_error": ("null", "raise"),
     "calibration": get_args(Calibration),
     "progress": get_args(Progress),
     "show_values": get_args(ShowValues),
@@ -136,10 +139,10 @@ def _check(name: str, value: object) -> None:
         raise OptionError(f"unknown option '{name}'", hint=close_matches(name, known))
     if name in _CHOICES:
         if value not in _CHOICES[name]:
-            raise OptionError(
-                f"option {name}={value!r} is not possible",
-                hint=f"Choose one of {', '.join(map(repr, _CHOICES[name]))}.",
-            )
+            hint = f"Choose one of {', '.join(map(repr, _CHOICES[name]))}."
+            if name == "on_error" and value == "keep":
+                hint += " 'keep' changes the type of a call: say it per call, on_error => 'keep'."
+            raise OptionError(f"option {name}={value!r} is not possible", hint=hint)
     elif name in _AT_LEAST:
         if not isinstance(value, int) or isinstance(value, bool) or value < _AT_LEAST[name]:
             raise OptionError(

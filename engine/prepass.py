@@ -20,12 +20,13 @@ from blendfusion.callsites import (
     tokenize,
 )
 from blendfusion.comparisons import until_decided
-from blendfusion.context import combined, contexts
+from blendfusion.context import SITE, combined, contexts
+from blendfusion.errors import ArgumentError
 from blendfusion.nulls import nulls_last
 from blendfusion.parameters import filled
 from blendfusion.scopes import visible_tables
 from blendfusion.types import Constraint
-from blendfusion.udfs.call import Call, remember
+from blendfusion.udfs.call import VALUE, Call, remember
 from blendfusion.udfs.ingredient import Ingredient, Option, Query, bind
 
 
@@ -72,9 +73,11 @@ def typed(
     if ordered != sql:
         sql, tokens = ordered, tokenize(ordered)
         sites = find_sites(sql, tokens, ingredients)
-    names = [f"bf_site_{i}_" for i in range(len(sites))]
+    names = [f"{SITE}{i}_" for i in range(len(sites))]
     skeleton = filled(replaced(sql, sites, names.__getitem__), parameters or {})
-    said = contexts(skeleton, names)
+    said = contexts(skeleton, names, {n for n, site in zip(names, sites, strict=True) if site.kept})
+    for name, site in zip(names, sites, strict=True):
+        _check_place(site, said[name].misplaced)
     words = [_words(tokens, site) for site in sites]
     places = _shared(words, [said[n].constraint for n in names])
 
@@ -106,6 +109,16 @@ def typed(
     return Typed(text, tuple(dict.fromkeys(calls)), written, tuple(dict.fromkeys(beside_columns)))
 
 
+def _check_place(site: Site, needed: Constraint | None) -> None:
+    """A struct of value and error cannot stand where an answer is needed."""
+    if needed is not None:
+        raise ArgumentError(
+            f"{site.ingredient.name}: on_error => 'keep' gives a struct of value and error, where "
+            f"the value alone is needed ({needed.kind})",
+            hint=f"Take the value out of it: {site.ingredient.name}(…)['{VALUE}'].",
+        )
+
+
 def _standing_alone(sql: str, tokens: Sequence[Token], site: Site) -> dict[str, Option]:
     """The named arguments; a subquery among them brings the tables that it can see along."""
     named = dict(site.named)
@@ -119,7 +132,7 @@ def _standing_alone(sql: str, tokens: Sequence[Token], site: Site) -> dict[str, 
 
 def _words(tokens: Sequence[Token], site: Site) -> tuple[str, ...]:
     """A call word by word, so that two ways of spacing are the same call."""
-    inside = [t for t in tokens if site.start <= t.start < site.stop]
+    inside = [t for t in tokens if site.start <= t.start < site.call_stop]
     return tuple(t.text if t.token_type == TokenType.STRING else t.text.lower() for t in inside)
 
 

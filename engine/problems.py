@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from blendfusion.errors import BlendFusionError, QueryError, close_matches
-from blendfusion.udfs.call import CALLS, readable
+from blendfusion.udfs.call import CALLS, ERROR, VALUE, readable
 from blendfusion.udfs.define import known_ingredients
 
 if TYPE_CHECKING:
@@ -26,11 +26,32 @@ def understood(problem: Exception, context: SessionContext, query: str) -> Blend
     if isinstance(problem, BlendFusionError):
         return problem
     text = _LISTS.sub(r"\1", str(problem))
-    for look in (_function, _table, _column, _syntax):
+    for look in (_function, _table, _column, _syntax, _kept):
         found = look(text, context, query)
         if found is not None:
             return found
-    return QueryError(readable(_PREFIXES.sub("", text).split("\n\nbacktrace")[0].strip()))
+    return QueryError(_words(text))
+
+
+def misused_struct(problem: Exception) -> QueryError | None:
+    """The error where a result that keeps errors stands for its value; None for any other problem."""
+    return _kept(str(problem))
+
+
+def _kept(text: str, *_: object) -> QueryError | None:
+    struct = re.search(rf'Struct\("{VALUE}": .*, "{ERROR}": Utf8\)', text)
+    if struct is None and "not found in struct" not in text and "Dot access" not in text:
+        return None
+    return QueryError(
+        _words(text),
+        hint="Where on_error => 'keep' gives a struct, write (…)['value'] for its value and "
+        "(…)['error'] for what went wrong.",
+    )
+
+
+def _words(text: str) -> str:
+    """DataFusion's words, less what it puts around them, with call sites as the user wrote them."""
+    return readable(_PREFIXES.sub("", text).split("\n\nbacktrace")[0].strip())
 
 
 def _function(text: str, context: SessionContext, query: str) -> QueryError | None:

@@ -6,12 +6,13 @@ import contextlib
 import sys
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from blendfusion.failures import summary
 from blendfusion.measured import Measured
 from blendfusion.models.model import Values
 from blendfusion.progress import Reporter
@@ -63,6 +64,8 @@ class Trace:
     ) -> None:
         self.by_task: dict[Task, Usage] = {}
         self._batches: list[tuple[Task, list[Values], list[Answer]]] = []
+        self._lost: dict[tuple[Task, Values], str] = {}
+        """Why values are NULL in the result."""
         self._known = 0
         self._done = 0
         self._reporter = reporter
@@ -146,24 +149,17 @@ class Trace:
         calls = self.calls
         return calls.filter(calls["error"].is_valid())
 
+    def lost(self, task: Task, failed: Mapping[Values, Answer]) -> None:
+        with self._lock:
+            for values, answer in failed.items():
+                self._lost[task, values] = answer.error or "no answer"
+
     def warn(self) -> None:
         """One warning that says how many values became NULL for want of an answer, and why."""
-        failed = [
-            (values, answer)
-            for _, asked, answers in self._batches
-            for values, answer in zip(asked, answers, strict=True)
-            if answer.error is not None
-        ]
-        if not failed:
-            return
-        show = self._redaction
-        shown = "; ".join(f"{show.row(v)}: {show.reason(a.error or '')}" for v, a in failed[:3])
-        warnings.warn(
-            f"{len(failed)} value(s) got no valid answer and are NULL. First: {shown}"
-            + (f". {show.remedy}" if show.remedy else ""),
-            AnswerWarning,
-            stacklevel=_level_of_caller(),
-        )
+        if self._lost:
+            warnings.warn(
+                summary(self._lost, self._redaction), AnswerWarning, stacklevel=_level_of_caller()
+            )
 
     def __repr__(self) -> str:
         u = self.usage

@@ -211,13 +211,15 @@ class Answer:
     """Natural logarithm of the probability of the chosen option, among the options."""
     usage: Usage = field(default_factory=Usage)
     error: str | None = None
+    too_long: bool = False
+    """A failed answer: what was asked does not fit the model's window."""
 
     @staticmethod
-    def failed(reason: str, usage: Usage | None = None) -> Answer:
-        return Answer(None, finish="error", error=reason, usage=usage or Usage())
+    def failed(reason: str, usage: Usage | None = None, *, too_long: bool = False) -> Answer:
+        return Answer(None, "error", None, usage or Usage(), reason, too_long)
 
     def with_usage(self, usage: Usage) -> Answer:
-        return Answer(self.text, self.finish, self.logprob, usage, self.error)
+        return Answer(self.text, self.finish, self.logprob, usage, self.error, self.too_long)
 
 
 @dataclass(frozen=True, slots=True)

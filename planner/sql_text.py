@@ -147,7 +147,7 @@ class _Writer:
             return self._in(expr, "")
         if name == "make_array":
             return f"[{self._list(expr.children)}]"
-        if name == "array_element":
+        if name in ("array_element", "get_field"):
             return f"{self.within(expr.children[0], _ATOM)}[{self.text(expr.children[1])}]"
         if expr.name.startswith("window:"):
             return self._window(name, expr)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from time import perf_counter
 from typing import Protocol
 
-from blendfusion.errors import AnswerError, QueryError
+from blendfusion.errors import QueryError
 from blendfusion.models.cached import CachedModel
 from blendfusion.models.model import Values
 from blendfusion.options import OnError
@@ -17,6 +17,7 @@ from blendfusion.redaction import Redaction
 from blendfusion.types import Answer, ModelInfo, Task
 from blendfusion.udfs.call import Call
 from blendfusion.udfs.ledger import Ledger
+from blendfusion.udfs.outcome import failure
 
 
 class UnknownAnswerError(Exception):
@@ -51,6 +52,10 @@ class Observer(Protocol):
         self, task: Task, values: Sequence[Values], answers: Sequence[Answer], seconds: float
     ) -> None:
         """A batch was answered in ``seconds``: one answer a tuple of values, in order."""
+        ...
+
+    def lost(self, task: Task, failed: Mapping[Values, Answer]) -> None:
+        """In the result, these values are NULL for want of an answer. May be told twice of a value."""
         ...
 
 
@@ -130,8 +135,12 @@ class Asker:
             return Answer(None)
         return Answer(choice.options[0]) if constraint.item is None else None
 
-    def ask(self, task: Task, values: Sequence[Values]) -> list[Answer]:
-        """One answer a tuple of values, in order; equal tuples are asked once a run."""
+    def ask(self, task: Task, values: Sequence[Values], call: Call | None = None) -> list[Answer]:
+        """One answer a tuple of values, in order; equal tuples are asked once a run.
+
+        Where ``call``, for which they are asked, says so, AnswerError is raised after the batch in
+        which one failed.
+        """
         certain = self.certain(task)
         if certain is not None:
             return [certain] * len(values)
@@ -154,7 +163,22 @@ class Asker:
                 with self.observer.asking(task, size):
                     self._batch(task, put, missing[asked : asked + size], answered)
                 asked += size
+                if call is not None and self.policy(call) == "raise":
+                    self._stop_at_failures(call, missing[:asked], answered)
         return [answered[v] for v in values]
+
+    def policy(self, call: Call) -> OnError:
+        """What becomes of failed answers to ``call``."""
+        return call.on_error or self.on_error
+
+    def _stop_at_failures(
+        self, call: Call, asked: Sequence[Values], answered: Mapping[Values, Answer]
+    ) -> None:
+        failed = {v: answered[v] for v in asked if answered[v].error is not None}
+        if call.aggregate:  # what is too long is read in parts
+            failed = {v: a for v, a in failed.items() if not a.too_long}
+        if failed:
+            raise failure(call, failed, len(asked), self.redaction)
 
     @contextmanager
     def only_known(self) -> Iterator[None]:
@@ -186,16 +210,6 @@ class Asker:
             if places:
                 self.observer.batch(task, asked, answers, seconds)
 
-    def texts(
-        self, call: Call, answers: Sequence[Answer], values: Sequence[Values]
-    ) -> list[str | None]:
-        """The canonical texts; a failed answer is NULL, or raises if the call or session says so."""
-        if (call.on_error or self.on_error) == "raise":
-            for answer, asked in zip(answers, values, strict=True):
-                if answer.error is not None:
-                    raise failure(call, answer, asked, self.redaction)
-        return [a.text for a in answers]
-
 
 def with_options(task: Task, options: Sequence[str]) -> Task:
     """``task`` with these for the options that its subquery gave."""
@@ -206,17 +220,11 @@ def with_options(task: Task, options: Sequence[str]) -> Task:
     return replace(task, constraint=choice)
 
 
-def failure(call: Call, answer: Answer, asked: Values, redaction: Redaction) -> AnswerError:
-    """The error of a value that got no valid answer."""
-    reason = redaction.reason(answer.error or "no answer")
-    return AnswerError(
-        f"{call.text}: no valid answer for {redaction.row(asked)}: {reason}",
-        hint=f"on_error => 'null' gives NULL for such values and goes on. {redaction.remedy}".strip(),
-    )
-
-
 class NullObserver:
     """Sees nothing: for plain functions outside a session."""
+
+    def lost(self, task: Task, failed: Mapping[Values, Answer]) -> None:
+        pass
 
     def expect(self, n: int) -> None:
         pass

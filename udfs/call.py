@@ -18,6 +18,15 @@ if TYPE_CHECKING:
     from blendfusion.udfs.ingredient import Ingredient
 
 
+VALUE, ERROR = "value", "error"
+"""The fields of a kept result."""
+
+
+def kept_type(answers: pa.DataType) -> pa.DataType:
+    """The type of results that keep their errors."""
+    return pa.struct([(VALUE, answers), (ERROR, pa.string())])
+
+
 @dataclass(frozen=True)
 class Call:
     """An ingredient with its literals bound: what is left are the value columns.
@@ -30,6 +39,7 @@ class Call:
     ingredient: Ingredient
     task: Task
     type: pa.DataType
+    """Of its result: that of its answers, or a struct of one and its error (see ``kept``)."""
     n_values: int
     on_error: OnError | None = None
     """None: as the session says."""
@@ -59,6 +69,16 @@ class Call:
         return self.ingredient.reads_rows
 
     @property
+    def kept(self) -> bool:
+        """The result keeps what went wrong: STRUCT<value, error>, of which one is set."""
+        return self.on_error == "keep"
+
+    @property
+    def answer_type(self) -> pa.DataType:
+        """The type of the answers."""
+        return self.type.field(VALUE).type if self.kept else self.type
+
+    @property
     def text(self) -> str:
         """The call as SQL, its values by their column names (``…`` for an expression)."""
         return self.written([name or "…" for name in self.task.columns])
@@ -83,6 +103,8 @@ class Call:
             parts.append(shown if ingredient.trailing else f"options => {shown}")
         if not ingredient.leading and task.question != ingredient.question:
             parts.append(f"question => {quoted(task.question)}")
+        if self.kept:
+            parts.append("on_error => 'keep'")
         return f"{ingredient.name}({', '.join(parts)})"
 
 

@@ -17,8 +17,8 @@ from blendfusion.models.model import Values
 from blendfusion.native import encode_text
 from blendfusion.udfs.asker import Asker
 from blendfusion.udfs.call import Call
-from blendfusion.udfs.decode import decode, value
-from blendfusion.udfs.fold import fold
+from blendfusion.udfs.fold import answered
+from blendfusion.udfs.outcome import arrow, outcomes
 from blendfusion.udfs.user import UserModel
 
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
@@ -29,8 +29,8 @@ def evaluate(call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
 
     ``columns`` holds the value columns, all of one length; for an aggregate call each is a list
     column, one list a group. A row whose values are all NULL, empty or blank gives NULL without
-    a call, as does a group without rows. Raises AnswerError if a value fails and the
-    call's ``on_error`` is 'raise'.
+    a call, as does a group without rows. A value that fails is NULL, or keeps its error, or raises
+    AnswerError, as the call's ``on_error`` says.
     """
     if call.aggregate:
         return _aggregate(call, columns, asker)
@@ -42,10 +42,9 @@ def evaluate(call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
     if new:
         seen.update((v, None) for v in new if _blank(v))
         asked = [v for v in new if v not in seen]
-        answers = asker.ask(call.task, asked)
-        texts = asker.texts(call, answers, asked)
-        seen.update((v, value(t, call.type)) for v, t in zip(asked, texts, strict=True))
-    return pa.array([seen[v] for v in distinct], call.type).take(rows)
+        answers = asker.ask(call.task, asked, call)
+        seen.update(zip(asked, outcomes(call, answers, asked, asker), strict=True))
+    return arrow([seen[v] for v in distinct], call.type).take(rows)
 
 
 def _blank(values: Values) -> bool:
@@ -141,13 +140,9 @@ def _checked(call: Call, answers: Any, length: int) -> pa.Array:
 def _aggregate(call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
     contexts = _contexts(call, [c.to_pylist() for c in columns])
     present = list(dict.fromkeys(c for c in contexts if c))
-    must_read = asker.certain(call.task) is None
-    read = fold(call, present, asker) if must_read else present
-    folded = dict(zip(present, read, strict=True))
-    asked = list(dict.fromkeys(f for f in folded.values() if f))
-    answers = asker.ask(call.task, asked)
-    texts = dict(zip(asked, asker.texts(call, answers, asked), strict=True))
-    return decode([texts.get(folded.get(c) or ()) for c in contexts], call.type)
+    answers = answered(call, present, asker)
+    results = dict(zip(present, outcomes(call, answers, present, asker), strict=True))
+    return arrow([results.get(c) for c in contexts], call.type)
 
 
 def _contexts(call: Call, columns: Sequence[list[list[object] | None]]) -> list[tuple[str, ...]]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
-from blendfusion.types import Constraint, Task
+from blendfusion.types import Answer, Constraint, Task
 from blendfusion.udfs.asker import Asker
 from blendfusion.udfs.call import Call
 
@@ -16,34 +18,85 @@ _LARGEST_ANSWER_SHARE = 4
 """An answer to a part may take a fourth of the window, so that each pass shortens."""
 
 
-def fold(call: Call, contexts: list[tuple[str, ...]], asker: Asker) -> list[tuple[str, ...] | None]:
-    """The contexts, in order, those too long for the window replaced by notes on their parts.
+_LEAST_ROOM = 16
+"""Tokens of values in one question; where even fewer do not fit, nothing will."""
+
+Context: TypeAlias = "tuple[str, ...]"
+"""The rows of a group, as they are asked about."""
+
+
+def answered(call: Call, contexts: list[Context], asker: Asker) -> list[Answer]:
+    """One answer a context, in order; contexts too long for the window are read in parts.
 
     Each pass asks for notes on every part of every long context in one batch; notes are the
-    rows of the next pass. A row longer than the window is split. None for a context whose
-    notes failed (or raises AnswerError, where the call says so).
+    rows of the next pass. A row longer than the window is split. Where the model finds too long what
+    should fit, the context is read in parts half as long. An answer is failed where notes failed,
+    or did not get shorter. Raises AnswerError where the call says so.
     """
     if not contexts:
         return []
-    folded: list[tuple[str, ...] | None] = list(contexts)
-    room = _room(call, asker)
+    if asker.certain(call.task) is not None:
+        return asker.ask(call.task, contexts)
+    waiting = {i: _Reading(context, _room(call, asker)) for i, context in enumerate(contexts)}
+    done: dict[int, Answer] = {}
+    while waiting:
+        _take_notes(call, list(waiting.values()), asker)
+        asked = list(dict.fromkeys(r.rows for r in waiting.values() if r.failed is None))
+        answers = dict(zip(asked, asker.ask(call.task, asked, call), strict=True))
+        for i, reading in list(waiting.items()):
+            answer = reading.failed or answers[reading.rows]
+            if not (answer.too_long and reading.shrink()):
+                done[i] = answer
+                del waiting[i]
+    return [done[i] for i in range(len(contexts))]
+
+
+@dataclass(slots=True)
+class _Reading:
+    """A context on its way to a question that fits."""
+
+    rows: Context
+    room: int
+    """Tokens of the rows of one question."""
+    failed: Answer | None = None
+
+    def shrink(self) -> bool:
+        """Half the room, for another try; False if there is too little of it."""
+        self.room //= 2
+        self.failed = None
+        return self.room >= _LEAST_ROOM
+
+    def note(self, notes: Sequence[Answer]) -> None:
+        """Go on with the notes on the parts, in the place of the rows."""
+        failed = next((n for n in notes if n.error is not None), None)
+        if failed is not None:
+            said = f"notes on a part of it failed: {failed.error}"
+            self.failed = Answer.failed(said, too_long=failed.too_long)
+            return
+        rows = tuple(n.text for n in notes if n.text)
+        if not rows:
+            self.failed = Answer.failed("notes on its parts say nothing")
+        elif sum(map(len, rows)) >= sum(map(len, self.rows)):
+            self.failed = Answer.failed("notes on its parts are no shorter than the parts")
+        else:
+            self.rows = rows
+
+
+def _take_notes(call: Call, readings: Sequence[_Reading], asker: Asker) -> None:
+    """Replace the rows of those that are too long by notes, as often as it takes."""
     task = _notes_task(call)
     while True:
-        parts = {
-            i: _parts(c, asker, room)
-            for i, c in enumerate(folded)
-            if c is not None and _size(c, asker, room) > room
-        }
+        parts = [
+            (reading, _parts(reading.rows, asker, reading.room))
+            for reading in readings
+            if reading.failed is None and _size(reading.rows, asker, reading.room) > reading.room
+        ]
         if not parts:
-            return folded
-        asked = list(dict.fromkeys(part for i in parts for part in parts[i]))
-        answers = asker.ask(task, asked)
-        notes = dict(zip(asked, asker.texts(call, answers, asked), strict=True))
-        for i, own in parts.items():
-            rows = [notes[part] for part in own]
-            shorter = sum(len(r or "") for r in rows) < sum(len(r) for r in folded[i] or ())
-            failed = not shorter or any(r is None for r in rows)
-            folded[i] = None if failed else tuple(r for r in rows if r)
+            return
+        asked = list(dict.fromkeys(part for _, own in parts for part in own))
+        notes = dict(zip(asked, asker.ask(task, asked, call), strict=True))
+        for reading, own in parts:
+            reading.note([notes[part] for part in own])
 
 
 def _notes_task(call: Call) -> Task:
@@ -65,15 +118,15 @@ def _room(call: Call, asker: Asker) -> int:
     return max(room, window // 4)
 
 
-def _size(context: tuple[str, ...], asker: Asker, room: int) -> int:
+def _size(context: Context, asker: Asker, room: int) -> int:
     upper = sum(len(row.encode()) + _ROW_OVERHEAD for row in context)
     if upper <= room:
         return upper
     return sum(asker.model.count_tokens(row) + _ROW_OVERHEAD for row in context)
 
 
-def _parts(context: tuple[str, ...], asker: Asker, room: int) -> list[tuple[str, ...]]:
-    parts: list[tuple[str, ...]] = []
+def _parts(context: Context, asker: Asker, room: int) -> list[Context]:
+    parts: list[Context] = []
     current: list[str] = []
     used = 0
     pieces = [piece for row in context for piece in _pieces(row, asker, room)]

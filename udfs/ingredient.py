@@ -13,7 +13,7 @@ from blendfusion.errors import ArgumentError, close_matches
 from blendfusion.models.constraint import holds
 from blendfusion.options import OnError
 from blendfusion.types import Constraint, Example, Task, TaskForm
-from blendfusion.udfs.call import Call
+from blendfusion.udfs.call import Call, kept_type
 
 if TYPE_CHECKING:
     from blendfusion.udfs.user import UserModel
@@ -211,6 +211,8 @@ class _Binder:
         columns = tuple(v.name for v in values)
         self._check_values(values)
         constraint = self._constraint()
+        on_error = self._on_error()
+        answers = self.ingredient.type or self._type(constraint)
         task = Task(
             ingredient=self.ingredient.name,
             question=self._question(columns),
@@ -223,9 +225,9 @@ class _Binder:
         return Call(
             self.ingredient,
             task,
-            self.ingredient.type or self._type(constraint),
+            kept_type(answers) if on_error == "keep" else answers,
             len(values),
-            self._on_error(),
+            on_error,
             self.ordered,
         )
 
@@ -415,10 +417,16 @@ class _Binder:
         given = self.named.get("on_error")
         if given is None:
             return None
-        for possible in get_args(OnError):
-            if given == possible:
-                return cast(OnError, given)
-        raise self.error(f"on_error => {given!r} is not possible", "Write 'null' or 'raise'.")
+        if given not in get_args(OnError):
+            raise self.error(
+                f"on_error => {given!r} is not possible", "Write 'null', 'raise' or 'keep'."
+            )
+        if given == "keep" and self.ingredient.run is not None:
+            raise self.error(
+                "on_error => 'keep' is not possible: only its body knows which answers a row needs",
+                "Ask with model.ask(…, on_error='keep') in it, and return what rows should keep.",
+            )
+        return cast(OnError, given)
 
 
 def _text(value: Literal) -> str:

@@ -8,11 +8,12 @@ from dataclasses import replace
 import pyarrow as pa
 
 from blendfusion.errors import ArgumentError, close_matches
+from blendfusion.options import OnError
 from blendfusion.types import Constraint, ModelInfo, Task
 from blendfusion.udfs.asker import Asker
-from blendfusion.udfs.call import Call
-from blendfusion.udfs.decode import decode
+from blendfusion.udfs.call import Call, kept_type
 from blendfusion.udfs.ingredient import RETURNS, arrow_type, returned
+from blendfusion.udfs.outcome import arrow, outcomes
 
 
 class UserModel:
@@ -33,12 +34,15 @@ class UserModel:
         returns: str = "text",
         options: Sequence[str] | None = None,
         regex: str | None = None,
+        on_error: OnError | None = None,
     ) -> pa.Array:
         """One answer a row, as an Arrow array of the type that ``returns`` names.
 
         ``values`` are text arrays of one length (others are cast to text). A row whose values
         are all NULL or blank gives NULL without a call. ``options`` is a closed set of
-        answers, or of the items of lists, ``regex`` a pattern for the whole answer.
+        answers, or of the items of lists, ``regex`` a pattern for the whole answer. A value without a valid answer is NULL or
+        raises AnswerError, as the call of the function says; ``on_error`` comes before it, and may be
+        "keep": then the array holds structs of ``value`` and ``error``.
         """
         said = returned(returns)
         if options is not None:
@@ -58,8 +62,10 @@ class UserModel:
         columns = [v.cast(pa.string()).to_pylist() for v in values]
         rows: list[tuple[str | None, ...]] = list(zip(*columns, strict=True))
         asked = [r for r in rows if any(v is not None and v.strip() for v in r)]
-        answers = dict(zip(asked, self._asker.ask(task, asked), strict=True))
-        self._asker.texts(self._call, list(answers.values()), list(answers))
-        return decode(
-            [answers[r].text if r in answers else None for r in rows], arrow_type(constraint)
+        to = arrow_type(constraint)
+        answers = self._asker.ask(task, asked)
+        found = outcomes(
+            self._call, answers, asked, self._asker, task=task, to=to, on_error=on_error
         )
+        results = dict(zip(asked, found, strict=True))
+        return arrow([results.get(r) for r in rows], kept_type(to) if on_error == "keep" else to)
