@@ -3,6 +3,7 @@
 BlendFusionError
 ├── QueryError            the text of a query or a call is wrong (before any model call)
 │   └── ArgumentError     an argument of an ingredient is wrong
+├── ExecutionError        the query failed on its data while it ran: a division by zero, a cast
 ├── OptionError           a setting of a session is unknown or out of range
 ├── ModelError            something about a model
 │   ├── ModelNotFound     no such model, file, back end or weights (before any model call)
@@ -46,6 +47,11 @@ class QueryError(BlendFusionError):
 
 class ArgumentError(QueryError):
     """An argument of an ingredient is wrong; raised before any model call."""
+
+
+class ExecutionError(BlendFusionError):
+    """The query failed on its data while it ran, in DataFusion's words: a division by zero, a value that
+    cannot be cast. What was answered is kept."""
 
 
 class OptionError(BlendFusionError):

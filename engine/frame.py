@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
@@ -31,6 +31,7 @@ from blendfusion.planner.rules import PREDICATE_ORDER
 from blendfusion.planner.stages import Staged, staged
 from blendfusion.problems import misused_struct, understood
 from blendfusion.progress import progress
+from blendfusion.running import running
 from blendfusion.stream import Stream
 from blendfusion.trace import Trace
 from blendfusion.udfs.call import Call, calls_in
@@ -80,7 +81,8 @@ def _writer(
     """A method of DataFrame that writes its rows, writing a Frame's result."""
 
     def write(self: Frame, /, *args: P.args, **kwargs: P.kwargs) -> None:
-        inherited(self._result(), *args, **kwargs)
+        with self.running():
+            inherited(self._result(), *args, **kwargs)
 
     return update_wrapper(write, inherited)
 
@@ -206,7 +208,7 @@ class Frame(DataFrame):
         """A plan of this frame; ``parts``: it may stage parts of the query by themselves."""
         if not calls_in(self.logical_plan().display_indent()):
             return Prepared()  # most frames of a session: nothing is optimized twice for them
-        plan = DataFrame.optimized_logical_plan(self)
+        plan = self._optimized()
         calls = tuple(calls_in(plan.display_indent()))
         if not calls:
             return Prepared()
@@ -255,13 +257,25 @@ class Frame(DataFrame):
         finally:
             self._trace = other._trace
 
+    def _optimized(self) -> LogicalPlan:
+        """DataFusion's plan of this frame. Raises QueryError, since its optimizer computes what is
+        constant."""
+        try:
+            return DataFrame.optimized_logical_plan(self)
+        except Exception as problem:
+            raise understood(problem, self._session, "") from problem
+
+    def running(self) -> AbstractContextManager[None]:
+        """Meanwhile, what DataFusion raises is an ExecutionError."""
+        return running(self._session.options.redaction)
+
     def _result_schema(self) -> pa.Schema:
         """The schema of the result: of a column that is NULL in one branch of a union, ``schema`` knows
         less than DataFusion's analyser."""
         schema = self.schema()
         if not any(pa.types.is_null(field.type) for field in schema):
             return schema
-        plan = DataFrame.optimized_logical_plan(self)
+        plan = self._optimized()
         return SessionContext.create_dataframe_from_logical_plan(self._session, plan).schema()
 
     # --- running ---------------------------------------------------------------------------------
@@ -277,7 +291,7 @@ class Frame(DataFrame):
         asker.ledger.expected, self._expected = self._expected, None
         prepared = self.prepared
         run = trace.begin(self._session, written(self), len(prepared.calls), prepared)
-        with reporter, run:
+        with reporter, run, self.running():
             try:
                 yield from self.answered(asker, eager=eager)
             finally:
@@ -343,18 +357,25 @@ class Frame(DataFrame):
 
     def collect(self) -> list[pa.RecordBatch]:
         if not self.prepared.calls:
-            return super().collect()
+            with self.running():
+                return super().collect()
         batches: list[pa.RecordBatch] = self._table().to_batches()
         return batches
 
     def collect_partitioned(self) -> list[list[pa.RecordBatch]]:
-        return super().collect_partitioned() if not self.prepared.calls else [self.collect()]
+        if self.prepared.calls:
+            return [self.collect()]
+        with self.running():
+            return super().collect_partitioned()
 
     def collect_column(self, column_name: str) -> pa.Array | pa.ChunkedArray:
         return self.select(column_name).to_arrow_table().column(0)
 
     def to_arrow_table(self) -> pa.Table:
-        return super().to_arrow_table() if not self.prepared.calls else self._table()
+        if self.prepared.calls:
+            return self._table()
+        with self.running():
+            return super().to_arrow_table()
 
     def to_pandas(self) -> pd.DataFrame:
         frame: pd.DataFrame = self.to_arrow_table().to_pandas()
@@ -406,18 +427,20 @@ class Frame(DataFrame):
     def cache(self) -> Frame:
         """A frame over the stored result: the model is asked once, now."""
         if not self.prepared.calls:
-            return Frame(super().cache().df, self._session, budget=self.budget)
+            with self.running():
+                return Frame(super().cache().df, self._session, budget=self.budget)
         cached = Frame(self._result().df, self._session, budget=self.budget)
         cached._trace = self._trace
         return cached
 
     def show(self, num: int = 20) -> None:
         limited = self.limit(num)
-        with self._traced_by(limited):
+        with self._traced_by(limited), self.running():
             limited._result().show(num)
 
     def describe(self) -> Frame:
-        return Frame(self._result().describe().df, self._session)
+        with self.running():
+            return Frame(self._result().describe().df, self._session)
 
     def __repr__(self) -> str:
         return self._shown(DataFrame.__repr__)
@@ -428,7 +451,7 @@ class Frame(DataFrame):
     def _shown(self, write: Callable[[DataFrame], str]) -> str:
         # One row more than is shown, so that DataFusion says when there are more.
         limited = self.limit(_SHOWN_ROWS + 1)
-        with self._traced_by(limited):
+        with self._traced_by(limited), self.running():
             return write(limited._result())
 
     # --- explaining ------------------------------------------------------------------------------
@@ -468,7 +491,7 @@ class Frame(DataFrame):
     ) -> str:
         """The staged plan as text: see ``explain``. Without ``estimates``, no data is read for it."""
         if not self.prepared.calls:
-            return str(DataFrame.optimized_logical_plan(self).display_indent())
+            return str(self._optimized().display_indent())
         estimate = self.estimate() if estimates else None
         if analyze:
             self._table()

@@ -30,7 +30,7 @@ def understood(problem: Exception, context: SessionContext, query: str) -> Blend
         found = look(text, context, query)
         if found is not None:
             return found
-    return QueryError(_words(text))
+    return QueryError(words(text))
 
 
 def misused_struct(problem: Exception) -> QueryError | None:
@@ -43,13 +43,13 @@ def _kept(text: str, *_: object) -> QueryError | None:
     if struct is None and "not found in struct" not in text and "Dot access" not in text:
         return None
     return QueryError(
-        _words(text),
+        words(text),
         hint="Where on_error => 'keep' gives a struct, write (…)['value'] for its value and "
         "(…)['error'] for what went wrong.",
     )
 
 
-def _words(text: str) -> str:
+def words(text: str) -> str:
     """DataFusion's words, less what it puts around them, with call sites as the user wrote them."""
     return readable(_PREFIXES.sub("", text).split("\n\nbacktrace")[0].strip())
 

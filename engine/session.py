@@ -21,6 +21,7 @@ from datafusion import (
 )
 from datafusion.catalog import Catalog, Schema
 
+from blendfusion.bounds import check_bounds
 from blendfusion.budget import Budget, PriceList, Prices, checked_budget
 from blendfusion.coercions import types_beside_columns
 from blendfusion.dialects import OURS, by_number, planned, spoken
@@ -299,6 +300,7 @@ class Session(SessionContext):
 
         ``whole``: it is no part of a larger one. ``types``: see ``prepass.typed``.
         """
+        check_bounds(query)
         whole = whole and COMPARISON_STOP not in self.rules_off
         ready = typed(query, self._ingredients(), parameters, whole=whole, types=types)
         for call in ready.calls:
