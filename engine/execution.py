@@ -157,6 +157,8 @@ def streamed(frame: DataFrame) -> Iterator[pa.RecordBatch]:
 
 def as_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """``table`` with the names and types of ``schema``, by position."""
+    if not schema.names:
+        return table.select([])  # less the constant that kept count of its rows
     renamed = table.rename_columns(schema.names)
     for i, field in enumerate(schema):
         if pa.types.is_null(field.type) and not pa.types.is_null(renamed.column(i).type):

@@ -270,10 +270,11 @@ class Frame(DataFrame):
         return running(self._session.options.redaction)
 
     def _result_schema(self) -> pa.Schema:
-        """The schema of the result: of a column that is NULL in one branch of a union, ``schema`` knows
-        less than DataFusion's analyser."""
+        """The schema of the result: of a union's columns, and of one that is NULL in a branch, ``schema``
+        knows less than DataFusion's analyser."""
         schema = self.schema()
-        if not any(pa.types.is_null(field.type) for field in schema):
+        united = "Union" in self.logical_plan().display_indent()
+        if not united and not any(pa.types.is_null(field.type) for field in schema):
             return schema
         plan = self._optimized()
         return SessionContext.create_dataframe_from_logical_plan(self._session, plan).schema()

@@ -341,7 +341,11 @@ class Session(SessionContext):
 
     def named(self, frame: Frame, written: Mapping[str, tuple[str, ...]]) -> Frame:
         """The frame with the columns of unnamed calls called as the user wrote them."""
-        names = frame.schema().names
+        try:
+            names = frame.schema().names
+        except pa.ArrowException as problem:
+            hint = "Give each column of the result a name without NUL: … AS name."
+            raise QueryError(f"a column has no valid name: {problem}", hint=hint) from problem
         ways = {name: list(texts) for name, texts in written.items()}
         new = []
         for name in names:
