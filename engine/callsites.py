@@ -155,7 +155,7 @@ def _site(sql: str, tokens: Sequence[Token], at: int, ingredient: Ingredient) ->
     if order is not None:
         site.order = (inside[order].start, end - 1)
         inside = inside[:order]
-    parts = _split(inside)
+    parts = arguments_of(inside)
     for i, part in enumerate(parts):
         last_ones = len(parts) - i <= len(ingredient.trailing)
         if last_ones and _is_query(part):
@@ -228,7 +228,7 @@ def closing(tokens: Sequence[Token], at: int) -> int | None:
     return None
 
 
-def _split(tokens: Sequence[Token]) -> list[Sequence[Token]]:
+def arguments_of(tokens: Sequence[Token]) -> list[Sequence[Token]]:
     """The arguments: tokens between commas that stand in no bracket."""
     parts: list[list[Token]] = [[]]
     depth = 0
@@ -251,7 +251,7 @@ def _argument(sql: str, tokens: Sequence[Token], site: Site) -> None:
         if _is_query(tokens[2:]):
             _query(sql, name, tokens[2:], site)
             return
-        found = _Literals(tokens[2:]).whole()
+        found = literal_of(tokens[2:])
         if found is None:
             raise ArgumentError(
                 f"{site.ingredient.name}: {name} => {_text(sql, tokens[2:])} is not a literal",
@@ -260,8 +260,8 @@ def _argument(sql: str, tokens: Sequence[Token], site: Site) -> None:
             )
         site.named[name] = found.value
         return
-    literal = _Literals(tokens).whole()
-    if literal is not None:
+    literal = literal_of(tokens)
+    if literal is not None and site.ingredient.compute is None:
         site.arguments.append(literal)
         return
     if len(tokens) == 1 and sql[tokens[0].start] == "$":
@@ -304,6 +304,11 @@ def _name(tokens: Sequence[Token]) -> str:
     dotted = all(t.token_type == TokenType.DOT for t in names[1::2]) and len(names) % 2 == 1
     plain = not any(map(nesting, names))
     return names[-1].text if dotted and plain else ""
+
+
+def literal_of(tokens: Sequence[Token]) -> Constant | None:
+    """The literal that all tokens together are; None if they are anything else."""
+    return _Literals(tokens).whole()
 
 
 class _Literals:

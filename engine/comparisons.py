@@ -182,7 +182,7 @@ def _comparisons(
     for place in places:
         for one in place or (None,):
             comparison = None if one is None else _of_kind(one, call.task.constraint.kind)
-            if comparison is None or call.ingredient.run is not None:
+            if comparison is None or call.ingredient.run or call.ingredient.compute:
                 return ()
             found.add(comparison)
     return tuple(sorted(found))

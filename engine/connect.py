@@ -8,6 +8,8 @@ from blendfusion.budget import Budget, PriceList, Prices
 from blendfusion.cache import Cache, store_for
 from blendfusion.errors import OptionError
 from blendfusion.models.cached import CachedModel
+from blendfusion.models.embed import Embedder
+from blendfusion.models.embed_cached import LazyEmbedder
 from blendfusion.models.load import load
 from blendfusion.models.model import Model
 from blendfusion.options import Options
@@ -24,6 +26,7 @@ def connect(
     runtime: RuntimeEnvBuilder | None = None,
     budget: Budget | None = None,
     prices: PriceList = None,
+    embedder: str | Embedder | None = "auto",
     **options: object,
 ) -> Session:
     """A session with ``model``: the place to register tables and run queries.
@@ -35,6 +38,9 @@ def connect(
     ``bf.AnswerStore``. ``options`` are the fields of ``bf.Options``; ``config`` and ``runtime`` go to
     DataFusion. ``budget`` is what the session may spend on models in its life, ``prices`` what they
     charge: a ``bf.Price``, or a dict of such by the names of models, {"gpt-x": bf.Price(…)}.
+    ``embedder`` gives texts vectors, for search and similarity: "auto" (the environment variable
+    BLENDFUSION_EMBEDDER, else the packaged wordllama), "openai:name@http://host:port/v1", an object
+    with the methods of ``bf.Embedder``, or None for none. It is loaded when it is needed.
 
     Raises ModelNotFound for a model that cannot be had, OptionError for an unknown option, a budget
     or a price that is none.
@@ -46,7 +52,7 @@ def connect(
     """
     chosen = Options().with_(**options)
     store = store_for(cache, chosen.cache_size)
-    return Session(model, chosen, config, runtime, store, budget, prices)
+    return Session(model, chosen, config, runtime, store, budget, prices, embedder)
 
 
 def register(
@@ -56,6 +62,7 @@ def register(
     cache: Cache = "auto",
     budget: Budget | None = None,
     prices: PriceList = None,
+    embedder: str | Embedder | None = "auto",
     **options: object,
 ) -> None:
     """Put the ingredients into a plain DataFusion context, as ordinary typed functions.
@@ -73,4 +80,5 @@ def register(
             hint="Use bf.connect(confirm_above=…), or limit what is spent here: budget=bf.Budget(…).",
         )
     ledger = Ledger(budget, Prices(prices), whose="context")
-    register_plain(context, CachedModel(load(model, chosen), store), chosen, ledger)
+    vectors = LazyEmbedder(embedder, chosen)
+    register_plain(context, CachedModel(load(model, chosen), store), chosen, ledger, vectors)

@@ -11,13 +11,23 @@ from datafusion import DataFrame, SessionContext, lit
 from datafusion import functions as f
 
 from blendfusion.execution import Execution, streamed
-from blendfusion.guesses import Guesser, Share, Tally
+from blendfusion.guesses import Guesser, Share, Tally, digest
 from blendfusion.parts import Fed
 from blendfusion.pipeline import Chunks, run
 from blendfusion.planner.aggregation import aggregation
 from blendfusion.planner.build import boolean_literal, projected
 from blendfusion.planner.build import limited as fetched
-from blendfusion.planner.plan import Ask, Expr, Node, Plan, Rel, Stored, asks, is_volatile
+from blendfusion.planner.plan import (
+    Ask,
+    Expr,
+    Node,
+    Plan,
+    Rel,
+    Stored,
+    asks,
+    asks_model,
+    is_volatile,
+)
 from blendfusion.planner.stages import Stage, Staged
 from blendfusion.planner.tree import expressions, subplans, transform
 from blendfusion.rowwise import Column, Rows, RowWise
@@ -47,6 +57,8 @@ class DryRows(RowWise):
     def column(self, expr: Expr, rows: Rows) -> Column:
         if not isinstance(expr, Ask) or expr in rows.known:
             return super().column(expr, rows)
+        if not asks_model(expr):
+            return self._placeholders(expr, rows)
         arguments = [self._argument(a, rows) for a in expr.args]
         tally = self.guesser.tally = self.tallies.setdefault(expr, Tally())
         self.guesser.counted = expr.call.task
@@ -64,6 +76,19 @@ class DryRows(RowWise):
             rows.known[expr] = value
             return value
         return super().column(expr, rows)
+
+    def _placeholders(self, expr: Ask, rows: Rows) -> Column:
+        """Values in the place of what would have to be embedded: the same for the same texts."""
+        task = expr.call.task
+        self.guesser.blind.add(task)
+        self.guesser.guesses.add(task)
+        self.guesser.assumed.add(task)
+        arguments = [self._argument(a, rows).to_pylist() for a in expr.args]
+        numbers = [digest(texts) / 2**32 for texts in zip(*arguments, strict=True)]
+        listed = pa.types.is_list(expr.call.type)
+        values: Column = pa.array([[n] for n in numbers] if listed else numbers, expr.call.type)
+        rows.known[expr] = values
+        return values
 
     def is_known(self, expr: Expr, rows: Rows) -> bool:
         return False  # a look would be counted as a question

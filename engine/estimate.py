@@ -14,7 +14,7 @@ from blendfusion.errors import ModelNotFound
 from blendfusion.guesses import Guesser, Tally
 from blendfusion.influence import influences
 from blendfusion.meter import Meter
-from blendfusion.planner.plan import Ask
+from blendfusion.planner.plan import Ask, asks_model
 from blendfusion.planner.rules import PREDICATE_ORDER
 from blendfusion.planner.show import names_of
 from blendfusion.planner.sql_text import shown
@@ -221,6 +221,8 @@ class _Report:
                 partial = [seen.partial]
             names = names_of(block.source, self._names)
             for ask, influencing in own.items():
+                if not asks_model(ask):
+                    continue
                 text = shown(ask, names)
                 if seen is None or (problem is not None and stage.number == max(self._run.seen)):
                     yield replace(_unknown(text, ask.call.task, problem, place), ask=ask)

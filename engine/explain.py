@@ -10,7 +10,7 @@ from blendfusion.budget import money
 from blendfusion.estimate import Estimate
 from blendfusion.operators import AskLine, StageLines, stage_lines
 from blendfusion.planner.driver import Rewrite
-from blendfusion.planner.plan import Ask
+from blendfusion.planner.plan import Ask, asks_model
 from blendfusion.planner.show import changed
 from blendfusion.predicates import Seen
 from blendfusion.progress import counted
@@ -100,7 +100,12 @@ def _rewrite(rewrite: Rewrite) -> list[str]:
 
 def _stage(stage: StageLines, beside: _Beside) -> list[str]:
     def calls(lines: Sequence[AskLine]) -> list[str]:
-        return [f"  ask {c.text}{beside.of(c.ask.call.task, c.ask)}" for c in lines]
+        return [
+            f"  ask {c.text}{beside.of(c.ask.call.task, c.ask)}"
+            if asks_model(c.ask)
+            else f"  embed {c.text}"
+            for c in lines
+        ]
 
     counts, out = stage.counts, []
     if counts is not None:

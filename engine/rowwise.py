@@ -24,6 +24,7 @@ from blendfusion.planner.plan import (
     Field,
     Node,
     asks,
+    asks_model,
     fields,
     literal_like,
     needs_model,
@@ -187,7 +188,7 @@ class RowWise:
         row, the rest of the parts see the others."""
         left, open_rows = rows, np.arange(len(rows))
         waiting = list(expr.children)
-        for part in sorted(must, key=lambda part: _asks(part, rows)):
+        for part in sorted(must, key=lambda part: _dearness(part, rows)):
             waiting.remove(part)
             if literal_like(part):
                 continue
@@ -206,7 +207,7 @@ class RowWise:
         decisive = expr.name == "or"  # a TRUE decides an OR, a FALSE an AND
         combine = pc.or_kleene if decisive else pc.and_kleene
         result: pa.Array = pa.array(np.full(len(rows), not decisive))
-        for part in sorted(expr.children, key=lambda part: _asks(part, rows)):
+        for part in sorted(expr.children, key=lambda part: _dearness(part, rows)):
             open_rows = np.flatnonzero(_not_equal(result, decisive))
             if len(open_rows) == 0:
                 break
@@ -262,6 +263,13 @@ def _as_equalities(expr: Node) -> Node:
 def _asks(expr: Expr, rows: Rows) -> bool:
     """True if ``expr`` holds a call that has no answers yet on these rows."""
     return expr not in rows.known and any(ask not in rows.known for ask in asks(expr))
+
+
+def _dearness(expr: Expr, rows: Rows) -> int:
+    """0 where nothing is to be asked any more on these rows, 1 where no language model is, else 2."""
+    if not _asks(expr, rows):
+        return 0
+    return 2 if any(asks_model(ask) and ask not in rows.known for ask in asks(expr)) else 1
 
 
 def _whole(column: Column) -> pa.Array:

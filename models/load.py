@@ -132,7 +132,14 @@ def _llama(argument: str, options: Options) -> Model:
 
 
 def _openai(argument: str, options: Options) -> Model:
-    from blendfusion.models.openai import DEFAULT_URL, KEY_VARIABLE, URL_VARIABLE, OpenAIModel
+    from blendfusion.models.openai import OpenAIModel
+
+    return OpenAIModel(*server_named(argument), options)
+
+
+def server_named(argument: str) -> tuple[str, str, str | None]:
+    """(a model's name, its server's URL, the key) of what follows ``openai:``. Raises ModelNotFound."""
+    from blendfusion.models.openai import DEFAULT_URL, KEY_VARIABLE, URL_VARIABLE
 
     found = re.fullmatch(r"(?P<name>.+?)(@(?P<url>https?://.+))?", argument)
     if found is None:
@@ -146,7 +153,7 @@ def _openai(argument: str, options: Options) -> Model:
             f"'openai:{argument}' needs a key for {DEFAULT_URL}, and {KEY_VARIABLE} is not set",
             hint=f"Set {KEY_VARIABLE}, or name a server: 'openai:{argument}@http://HOST:PORT/v1'.",
         )
-    return OpenAIModel(found["name"], url, key, options)
+    return found["name"], url, key
 
 
 BACK_ENDS: dict[str, BackEnd] = {

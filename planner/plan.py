@@ -157,6 +157,11 @@ def asks(expr: Expr) -> list[Ask]:
     return list(dict.fromkeys(e for e in walk(expr) if isinstance(e, Ask)))
 
 
+def asks_model(ask: Ask) -> bool:
+    """False for a call that needs no language model, whatever its arguments need: ``llm_embed``."""
+    return ask.call.ingredient.compute is None
+
+
 def needs_model(expr: Expr) -> bool:
     """True if a call of this query level stands anywhere in ``expr``."""
     return any(isinstance(e, Ask) for e in walk(expr))

@@ -7,6 +7,7 @@ from blendfusion.udfs.llm_answer import LLM_ANSWER
 from blendfusion.udfs.llm_bool import LLM_BOOL
 from blendfusion.udfs.llm_classify import LLM_CLASSIFY
 from blendfusion.udfs.llm_date import LLM_DATE
+from blendfusion.udfs.llm_embed import LLM_EMBED
 from blendfusion.udfs.llm_filter import LLM_FILTER
 from blendfusion.udfs.llm_float import LLM_FLOAT
 from blendfusion.udfs.llm_int import LLM_INT
@@ -14,6 +15,7 @@ from blendfusion.udfs.llm_list import LLM_LIST
 from blendfusion.udfs.llm_map import LLM_MAP
 from blendfusion.udfs.llm_members import LLM_MEMBERS
 from blendfusion.udfs.llm_qa import LLM_QA
+from blendfusion.udfs.llm_similarity import LLM_SIMILARITY
 from blendfusion.udfs.llm_summarize import LLM_SUMMARIZE
 from blendfusion.udfs.llm_summary import LLM_SUMMARY
 from blendfusion.udfs.llm_text import LLM_TEXT
@@ -32,6 +34,8 @@ INGREDIENTS: tuple[Ingredient, ...] = (
     LLM_QA,
     LLM_VALIDATE,
     LLM_SUMMARIZE,
+    LLM_EMBED,
+    LLM_SIMILARITY,
     LLM_ANSWER,
     LLM_SUMMARY,
     LLM_MEMBERS,

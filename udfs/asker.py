@@ -11,6 +11,7 @@ from typing import Protocol
 
 from blendfusion.errors import QueryError
 from blendfusion.models.cached import CachedModel
+from blendfusion.models.embed import Embedder, no_embedder
 from blendfusion.models.model import Values
 from blendfusion.options import OnError
 from blendfusion.redaction import Redaction
@@ -75,12 +76,15 @@ class Asker:
         on_error: OnError = "null",
         redaction: Redaction | None = None,
         ledger: Ledger | None = None,
+        embedder: Callable[[], Embedder] | None = None,
     ) -> None:
         self._source = model
         self.observer = observer
         self.on_error = on_error
         self.redaction = redaction or Redaction()
         self.ledger = ledger or Ledger()
+        self.embedder = embedder or no_embedder
+        """Looked up when the first text is to be embedded. Raises ModelNotFound."""
         self.tokens = 0
         """Tokens evaluated and generated so far."""
         self.hits = 0

@@ -20,6 +20,7 @@ from blendfusion.udfs.call import Call
 from blendfusion.udfs.fold import answered
 from blendfusion.udfs.outcome import arrow, outcomes
 from blendfusion.udfs.user import UserModel
+from blendfusion.udfs.vectors import Texts
 
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 
@@ -34,6 +35,9 @@ def evaluate(call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
     """
     if call.aggregate:
         return _aggregate(call, columns, asker)
+    if call.ingredient.compute is not None:
+        texts = [Texts(*_encode(_text(column))) for column in columns]
+        return call.ingredient.compute(texts, asker.embedder())
     if call.ingredient.run is not None:
         return _user(call, columns, asker)
     distinct, rows = _distinct([_text(c) for c in columns])

@@ -16,7 +16,9 @@ from blendfusion.types import Constraint, Example, Task, TaskForm
 from blendfusion.udfs.call import Call, kept_type
 
 if TYPE_CHECKING:
+    from blendfusion.models.embed import Embedder
     from blendfusion.udfs.user import UserModel
+    from blendfusion.udfs.vectors import Texts
 
 Literal: TypeAlias = "str | int | float | bool | list[Literal] | dict[str, Literal] | None"
 """A literal argument of a call, as Python."""
@@ -48,6 +50,10 @@ Option: TypeAlias = "Literal | Query"
 
 Argument: TypeAlias = "Value | Constant"
 
+Compute: TypeAlias = "Callable[[Sequence[Texts], Embedder], pa.Array]"
+"""What an ingredient that needs no language model computes: text columns and an embedder give one
+array, with a value a row."""
+
 Run: TypeAlias = "Callable[Concatenate[UserModel, ...], pa.Array]"
 """The body of a user's ingredient: a model and one array a value column give one array."""
 
@@ -74,6 +80,9 @@ class Ingredient:
     form: TaskForm = "question"
     max_values: int | None = None
     run: Run | None = field(default=None, compare=False)
+    compute: Compute | None = field(default=None, compare=False)
+    """It asks no language model: what there is to do, with text columns, some of which may be
+    literals."""
     serial: int = 0
     """Tells two users' ingredients of one name apart; 0 for ours."""
     type: pa.DataType | None = None
@@ -197,6 +206,8 @@ class _Binder:
 
     def call(self) -> Call:
         allowed = {*NAMED, *self.ingredient.leading, *self.ingredient.trailing}
+        if self.ingredient.compute is not None:
+            allowed = set()
         for name in (*self.named, *self.queries):
             if name not in allowed:
                 raise self.error(f"no option '{name}'", close_matches(name, allowed))

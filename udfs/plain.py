@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -10,6 +10,7 @@ import pyarrow as pa
 from datafusion import Accumulator, AggregateUDF, ScalarUDF, SessionContext, udaf, udf
 
 from blendfusion.models.cached import CachedModel
+from blendfusion.models.embed import Embedder
 from blendfusion.options import Options
 from blendfusion.types import Constraint
 from blendfusion.udfs.asker import Asker, NullObserver
@@ -31,14 +32,18 @@ Literals: TypeAlias = tuple[Literal, ...]
 
 
 def register_plain(
-    context: SessionContext, model: CachedModel, options: Options, ledger: Ledger
+    context: SessionContext,
+    model: CachedModel,
+    options: Options,
+    ledger: Ledger,
+    embedder: Callable[[], Embedder],
 ) -> None:
     """Register every known ingredient in ``context``: literals and one value column as arguments.
 
     Literals may come from a column too (``llm_map(questions.text, x)``): each of them is then
     a call of its own. A NULL literal gives NULL. What they spend counts in ``ledger``.
     """
-    asker = Asker(lambda: model, NullObserver(), options.on_error, options.redaction, ledger)
+    asker = Asker(lambda: model, NullObserver(), options.on_error, options.redaction, ledger, embedder)
     for ingredient in known_ingredients().values():
         if ingredient.aggregate:
             context.register_udaf(_aggregate(ingredient, asker))

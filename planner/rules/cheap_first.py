@@ -1,7 +1,8 @@
-"""A predicate that needs no model goes below the block, into DataFusion's plan.
+"""A predicate that needs no model goes below the block, into DataFusion's plan; one that needs vectors
+only goes before those that ask a language model.
 
-before: ``block where llm(x) AND p`` over ``source``
-after:  ``block where llm(x)`` over ``filter p`` over ``source``
+before: ``block where llm(x) AND llm_similarity(x, 'y') > 0.5 AND p`` over ``source``
+after:  ``block where llm_similarity(x, 'y') > 0.5 AND llm(x)`` over ``filter p`` over ``source``
 safe:   a conjunction does not depend on its order, and the block's limit counts rows after it.
 """
 
@@ -10,14 +11,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from blendfusion.planner.build import filtered
-from blendfusion.planner.plan import Block, Plan, is_volatile, needs_model
+from blendfusion.planner.plan import Block, Plan, asks, asks_model, is_volatile, needs_model
 
 
 def cheap_first(plan: Plan) -> Plan:
     if not isinstance(plan, Block):
         return plan
     cheap = tuple(t for t in plan.where if not needs_model(t) and not is_volatile(t))
-    if not cheap:
+    rest = [term for term in plan.where if term not in cheap]
+    rest.sort(key=lambda term: any(map(asks_model, asks(term))))
+    if tuple(rest) == plan.where:
         return plan
-    dear = tuple(t for t in plan.where if t not in cheap)
-    return replace(plan, source=filtered(plan.source, cheap), where=dear)
+    source = filtered(plan.source, cheap) if cheap else plan.source
+    return replace(plan, source=source, where=tuple(rest))

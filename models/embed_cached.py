@@ -1,0 +1,108 @@
+"""An embedder that remembers its latest vectors, and is asked in batches."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import numpy as np
+
+from blendfusion.models.embed import Embedder, Vectors, load_embedder
+from blendfusion.options import Options
+
+MOST_BYTES = 128 * 1024 * 1024
+"""Of vectors that are remembered: 128,000 of wordllama's."""
+
+
+class LazyEmbedder:
+    """Gives, when called, the embedder that ``spec`` names, always the same one. Calling raises
+    ModelNotFound."""
+
+    def __init__(self, spec: str | Embedder | None, options: Options) -> None:
+        self._spec = spec
+        self._options = options
+        self._made: CachedEmbedder | None = None
+        self._lock = threading.Lock()
+
+    def __call__(self) -> CachedEmbedder:
+        with self._lock:
+            if self._made is None:
+                self._made = CachedEmbedder(load_embedder(self._spec, self._options))
+            return self._made
+
+    def close(self) -> None:
+        """Free what was loaded; the next call loads it again."""
+        with self._lock:
+            if self._made is not None:
+                self._made.close()
+
+
+class CachedEmbedder:
+    """Asks ``embedder`` for each distinct text once, as long as its vector is remembered.
+
+    Vectors are kept in memory only: an index holds those of its rows, and for the rest a local
+    embedder is about as fast as a file. ``embedded`` counts the texts that were embedded. Safe to
+    use from threads.
+    """
+
+    def __init__(self, embedder: Embedder, most_bytes: int = MOST_BYTES) -> None:
+        self.embedder = embedder
+        self.embedded = 0
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._known: OrderedDict[bytes, Vectors] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        return self.embedder.name
+
+    @property
+    def fingerprint(self) -> str:
+        return self.embedder.fingerprint
+
+    @property
+    def batch_size(self) -> int:
+        return self.embedder.batch_size
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """As ``Embedder.embed``; of no texts an array without rows and columns."""
+        if not texts:
+            return np.zeros((0, 0), dtype=np.float32)
+        keys = [hashlib.blake2b(text.encode(), digest_size=16).digest() for text in texts]
+        found = self._look_up(keys)
+        missing = {k: text for k, text in zip(keys, texts, strict=True) if k not in found}
+        waiting = list(missing.items())
+        for start in range(0, len(waiting), self.batch_size):
+            batch = waiting[start : start + self.batch_size]
+            vectors = self.embedder.embed([text for _, text in batch])
+            new = dict(zip((key for key, _ in batch), vectors, strict=True))
+            found.update(new)
+            self._remember(new)
+        return np.stack([found[key] for key in keys])
+
+    def close(self) -> None:
+        with self._lock:
+            self._known.clear()
+            self._bytes = 0
+        self.embedder.close()
+
+    def _look_up(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
+        with self._lock:
+            found = {key: self._known[key] for key in keys if key in self._known}
+            for key in found:
+                self._known.move_to_end(key)
+            return found
+
+    def _remember(self, new: dict[bytes, Vectors]) -> None:
+        with self._lock:
+            self.embedded += len(new)
+            for key, vector in new.items():
+                if key not in self._known:
+                    # A copy: a row of a batch would keep the whole batch.
+                    self._known[key] = vector.copy()
+                    self._bytes += vector.nbytes
+            while self._bytes > self._most_bytes:
+                self._bytes -= self._known.popitem(last=False)[1].nbytes
