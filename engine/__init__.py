@@ -20,11 +20,14 @@ from blendfusion.errors import (
 )
 from blendfusion.estimate import Estimate, OperatorEstimate
 from blendfusion.frame import Frame
+from blendfusion.models.embed import Embedder
+from blendfusion.models.embed_scripted import ScriptedEmbedder
 from blendfusion.models.model import Model
 from blendfusion.models.scripted import ScriptedModel
 from blendfusion.models.sqlite_store import SqliteStore
 from blendfusion.models.store import AnswerStore, MemoryStore, StoreStats
 from blendfusion.options import Options
+from blendfusion.search.build import IndexReport
 from blendfusion.session import Session
 from blendfusion.trace import AnswerWarning, Trace
 from blendfusion.types import Answer, Constraint, ModelInfo, Request, Task, Usage
@@ -33,13 +36,15 @@ from blendfusion.udfs.llm_answer import llm_answer
 from blendfusion.udfs.llm_bool import llm_bool
 from blendfusion.udfs.llm_classify import llm_classify
 from blendfusion.udfs.llm_date import llm_date
+from blendfusion.udfs.llm_embed import llm_embed
 from blendfusion.udfs.llm_filter import llm_filter
 from blendfusion.udfs.llm_float import llm_float
 from blendfusion.udfs.llm_int import llm_int
 from blendfusion.udfs.llm_list import llm_list
 from blendfusion.udfs.llm_map import llm_map
-from blendfusion.udfs.llm_qa import llm_qa
 from blendfusion.udfs.llm_members import llm_members
+from blendfusion.udfs.llm_qa import llm_qa
+from blendfusion.udfs.llm_similarity import llm_similarity
 from blendfusion.udfs.llm_summarize import llm_summarize
 from blendfusion.udfs.llm_summary import llm_summary
 from blendfusion.udfs.llm_text import llm_text
@@ -52,14 +57,16 @@ __all__ = [
     "AnswerStore",
     "AnswerWarning",
     "ArgumentError",
+    "BlendFusionError",
     "Budget",
     "BudgetExceeded",
-    "BlendFusionError",
     "CacheWarning",
     "Constraint",
+    "Embedder",
     "Estimate",
     "ExecutionError",
     "Frame",
+    "IndexReport",
     "MemoryStore",
     "Model",
     "ModelError",
@@ -73,6 +80,7 @@ __all__ = [
     "Price",
     "QueryError",
     "Request",
+    "ScriptedEmbedder",
     "ScriptedModel",
     "Session",
     "SqliteStore",
@@ -87,6 +95,7 @@ __all__ = [
     "llm_bool",
     "llm_classify",
     "llm_date",
+    "llm_embed",
     "llm_filter",
     "llm_float",
     "llm_int",
@@ -94,6 +103,7 @@ __all__ = [
     "llm_map",
     "llm_members",
     "llm_qa",
+    "llm_similarity",
     "llm_summarize",
     "llm_summary",
     "llm_text",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from blendfusion.opaque import Cutting
 
+_SAID = re.compile(r"/\*= (.*?) =\*/", re.DOTALL)
 _LONGEST = 100
 """Characters of a leaf's text."""
 
@@ -222,6 +224,10 @@ class Cuts:
 
 
 def squeezed(text: str) -> str:
+    """The text of a leaf on one line; a comment of ours in it says it shorter."""
+    said = _SAID.search(text)
+    if said is not None:
+        text = said[1]
     # A dollar would be read as a parameter of the query.
     line = " ".join(readable(text).replace("$", "").split())
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"

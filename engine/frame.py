@@ -345,7 +345,7 @@ class Frame(DataFrame):
             raise
 
     def _table(self) -> pa.Table:
-        with closing(self._tables(eager=True)) as tables:
+        with self._session.indexes.telling(), closing(self._tables(eager=True)) as tables:
             return pa.concat_tables(list(tables))
 
     def _result(self) -> DataFrame:
@@ -358,7 +358,7 @@ class Frame(DataFrame):
 
     def collect(self) -> list[pa.RecordBatch]:
         if not self.prepared.calls:
-            with self.running():
+            with self.running(), self._session.indexes.telling():
                 return super().collect()
         batches: list[pa.RecordBatch] = self._table().to_batches()
         return batches
@@ -375,7 +375,7 @@ class Frame(DataFrame):
     def to_arrow_table(self) -> pa.Table:
         if self.prepared.calls:
             return self._table()
-        with self.running():
+        with self.running(), self._session.indexes.telling():
             return super().to_arrow_table()
 
     def to_pandas(self) -> pd.DataFrame:

@@ -116,11 +116,11 @@ class Rewriting(ABC):
         owner = self._owner(what) if what is not None else None
         if what is None or owner is None:
             return None
-        alias = self._alias(owner)
+        alias = self.alias_of(owner)
         known = self.columns(self.span(owner.start, owner.stop))
         if alias is None or known is None:
             return None
-        mine = self._alias(self.source)
+        mine = self.alias_of(self.source)
         called = identifier(mine) if mine is not None else ""
         if called and self._shadowed(called):
             return None
@@ -198,7 +198,7 @@ class Rewriting(ABC):
         name = identifier(self.tokens[at])
         if self.tokens[at + 1].token_type == TokenType.DOT:
             for source in before:
-                alias = self._alias(source)
+                alias = self.alias_of(source)
                 if alias is not None and identifier(alias) == name:
                     return source
         if len(before) == 1:
@@ -209,7 +209,7 @@ class Rewriting(ABC):
     def _shadowed(self, name: str) -> bool:
         """True if an inner query has a relation of this name, which its columns may mean."""
         aliases = (
-            self._alias(source)
+            self.alias_of(source)
             for below in self.select.inner
             for query, _ in below.walk()
             for branch in query.branches
@@ -299,7 +299,7 @@ class Rewriting(ABC):
             if source is self.source:
                 parts += [f"{self._written(alias)}.{quoted_name(c)}" for c in inside]
                 continue
-            called, names = self._alias(source), known
+            called, names = self.alias_of(source), known
             if source is not owner:
                 names = self.columns(self.span(source.start, source.stop)) or ()
             if called is None or not names:
@@ -334,7 +334,7 @@ class Rewriting(ABC):
     def is_word(self, at: int, text: str) -> bool:
         return word(self.tokens[at]) == text
 
-    def _alias(self, source: Source) -> Token | None:
+    def alias_of(self, source: Source) -> Token | None:
         """The name by which a relation's columns are qualified."""
         if source.alias is not None:
             return self.tokens[source.alias]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial, update_wrapper
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec
 
@@ -24,8 +26,8 @@ from datafusion.catalog import Catalog, Schema
 from blendfusion.bounds import check_bounds
 from blendfusion.budget import Budget, PriceList, Prices, checked_budget
 from blendfusion.coercions import types_beside_columns
-from blendfusion.dialects import OURS, by_number, planned, spoken
 from blendfusion.confirm import demand
+from blendfusion.dialects import OURS, by_number, planned, spoken
 from blendfusion.errors import ModelNotFound, OptionError, QueryError, close_matches
 from blendfusion.execution import STAGE_CATALOG, STAGE_SCHEMA
 from blendfusion.frame import Frame
@@ -33,6 +35,8 @@ from blendfusion.handover import batches_of
 from blendfusion.leaves import LeafMaker
 from blendfusion.measured import Measured
 from blendfusion.models.cached import CachedModel
+from blendfusion.models.embed import Embedder
+from blendfusion.models.embed_cached import CachedEmbedder, LazyEmbedder
 from blendfusion.models.load import load
 from blendfusion.models.model import Model
 from blendfusion.models.store import AnswerStore, MemoryStore
@@ -41,9 +45,16 @@ from blendfusion.options import Options
 from blendfusion.origin import Text
 from blendfusion.parameters import spelled_parameters
 from blendfusion.planner.rules import COMPARISON_STOP, checked_names
+from blendfusion.planner.searches import SEARCHES, Mode
 from blendfusion.prepass import Typed, typed
 from blendfusion.problems import understood
 from blendfusion.read_only import READING, check_plan, check_text
+from blendfusion.search.build import IndexReport
+from blendfusion.search.indexes import Indexes
+from blendfusion.search.indexing import default_path, make_index, require_lance
+from blendfusion.search.snapshot import RANK
+from blendfusion.search.sources import searched, table_of
+from blendfusion.search.tables import SearchTables
 from blendfusion.statements import Explain, Setting, creates, creates_table, statement
 from blendfusion.trace import Trace
 from blendfusion.types import Constraint
@@ -88,6 +99,7 @@ class Session(SessionContext):
         store: AnswerStore | None = None,
         budget: Budget | None = None,
         prices: PriceList = None,
+        embedder: str | Embedder | None = "auto",
     ) -> None:
         super().__init__(config, runtime)
         self.options = options or Options()
@@ -115,6 +127,9 @@ class Session(SessionContext):
         hidden.register_schema(STAGE_SCHEMA, Schema.memory_schema())
         self.leaf_maker = LeafMaker()
         self.views = Views()
+        self._lazy_embedder = LazyEmbedder(embedder, self.options)
+        self.indexes = Indexes(self._lazy_embedder)
+        hidden.register_schema(SEARCHES, SearchTables(self.indexes))
         for name, schema in self.leaf_maker.schemas().items():
             hidden.register_schema(name, schema)
 
@@ -133,7 +148,14 @@ class Session(SessionContext):
         """What puts the requests of one run to the model, as far as ``budget`` and the session's go."""
         trace.ledger = ledger = self.ledger.for_query(budget)
         options = self.options
-        return Asker(lambda: self.model, trace, options.on_error, options.redaction, ledger)
+        return Asker(
+            lambda: self.model,
+            trace,
+            options.on_error,
+            options.redaction,
+            ledger,
+            self._lazy_embedder,
+        )
 
     @property
     def budget(self) -> Budget:
@@ -161,6 +183,7 @@ class Session(SessionContext):
         if self._model is not None:
             self._model.close()
         self._store.close()
+        self._lazy_embedder.close()
 
     def __enter__(self) -> Session:
         return self
@@ -172,6 +195,66 @@ class Session(SessionContext):
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    # --- search ----------------------------------------------------------------------------------
+
+    @property
+    def embedder(self) -> CachedEmbedder:
+        """What gives texts vectors; it remembers the latest ones. Raises ModelNotFound."""
+        return self._lazy_embedder()
+
+    def index(
+        self,
+        name: str,
+        source: object = None,
+        *,
+        columns: str | Sequence[str] | None = None,
+        path: str | os.PathLike[str] | None = None,
+        language: str | None = "English",
+        vectors: bool = True,
+    ) -> IndexReport:
+        """Build or update the index ``name`` over a table, for ``llm_search``: see docs/search.md.
+
+        ``source`` is the table: its name (None: that of the index), a frame, or an Arrow table.
+        ``columns`` are those that are searched (None: all of text). ``path`` is a folder for the index
+        alone (None: one in the user's cache folder). ``language`` is that of the texts, for the stems of
+        words and the words that do not count (None: neither). ``vectors=False`` leaves out embeddings.
+
+        Only new rows are embedded, and rows that are gone vanish; until all is done searches see what
+        they saw before. Raises QueryError for a table or columns that are not there, ModelNotFound
+        without the extra 'search'.
+        """
+        place = default_path(name) if path is None else Path(path).expanduser()
+        embedder = self.embedder if vectors else None
+        report = make_index(self, name, source, columns, place, language, embedder)
+        self.indexes.add(name, place)
+        return report
+
+    def open_index(self, name: str, path: str | os.PathLike[str] | None = None) -> None:
+        """Search the index in ``path``, which some session has built, as ``name``. Raises QueryError if
+        there is none."""
+        require_lance()
+        place = default_path(name) if path is None else Path(path).expanduser()
+        self.indexes.add(name, place)
+
+    def search(
+        self,
+        name: str,
+        query: str,
+        k: int = 5,
+        *,
+        mode: Mode | None = None,
+        where: str | None = None,
+    ) -> Frame:
+        """The best ``k`` rows of the index ``name`` for ``query``, best first, with ``_score`` (the
+        higher the better) and ``_rank`` (from 1).
+
+        ``mode`` is 'text' (BM25), 'vector', or 'hybrid', the default for an index with vectors.
+        ``where`` is SQL over the index's columns: only rows that meet it are looked at, while
+        ``filter`` on the frame drops rows among the best ``k``. Nothing is searched before the frame runs.
+        """
+        search = self.indexes.checked(name, query, k, mode, where)
+        return self.table(table_of(search)).sort(RANK)
 
     # --- queries ---------------------------------------------------------------------------------
 
@@ -237,7 +320,8 @@ class Session(SessionContext):
         parameters = spelled_parameters(param_values, named_params)
 
         def plan(ready: Typed) -> Frame:
-            text = unnested(ready.sql, partial(self._columns, options))
+            columns = partial(self._columns, options)
+            text = unnested(searched(ready.sql, self, parameters, columns), columns)
             try:
                 with self._creating(query, ready.calls, budget):
                     planned = super(Session, self).sql(text, options, param_values, **named_params)

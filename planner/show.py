@@ -16,6 +16,7 @@ from blendfusion.planner.joins import join_type
 from blendfusion.planner.leaf import QUERIES, TABLES, leaf_text
 from blendfusion.planner.one_line import cut, listed
 from blendfusion.planner.plan import Block, Expr, Field, Plan, Rel, Stored, conjuncts, needs_model
+from blendfusion.planner.searches import search_of
 from blendfusion.planner.sql_text import (
     Text,
     conjunct,
@@ -116,6 +117,9 @@ def _table(plan: Rel) -> str:
     names = table_names(plan)
     if leaf_text(names, QUERIES) is not None:
         return ""
+    search = search_of(names)
+    if search is not None:
+        return search.index
     return leaf_text(names, TABLES) or ".".join(names)
 
 
@@ -258,6 +262,9 @@ class _Tree:
             return cut(f"run as it is: {opaque}", self._full)
         columns = _read_names(plan)
         table = _table(plan) or "values"
+        search = search_of(table_names(plan))
+        if search is not None:
+            return f"{cut(str(search), self._full)} [{self._list(columns)}]"
         text = f"scan {table} [{self._list(columns)}]" if columns else f"scan {table}, no columns"
         if self._common is None or not plan.exprs:
             return text

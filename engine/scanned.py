@@ -1,0 +1,80 @@
+"""Tables whose rows come from Python when DataFusion scans them, with its columns and filter."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+
+class Scanner(Protocol):
+    """What DataFusion reads: the columns that it asked for, of the rows that meet its filter."""
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]: ...
+
+
+Scan = Callable[["list[str] | None", "pads.Expression | None", int], Scanner]
+"""Reads one part of a table: some columns, by name and in that order (None: all), of the rows that
+meet a filter (None: all), in batches of about so many rows."""
+
+
+class ScannedTable(pads.Dataset):  # type: ignore[misc]  # pyarrow ships no types
+    """A pyarrow dataset without files.
+
+    DataFusion takes a dataset for a table. It asks for the fragments of a scan, and reads each of
+    them, maybe at the same time, on threads of its own; a scan must not wait for another plan of
+    DataFusion's, or they may wait for each other.
+    """
+
+    def __init__(self) -> None:
+        # Not pyarrow's: it refuses, because only its functions should make datasets.
+        pass
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema: ...
+
+    @abstractmethod
+    def scans(self) -> Sequence[Scan]:
+        """The parts of the table as it is now."""
+
+    def scanner(self, **options: Any) -> pads.Scanner:
+        """A scanner without rows: DataFusion only wants to know what a scan's columns are."""
+        wanted = {name: options.get(name) for name in ("columns", "filter")}
+        return pads.dataset(self.schema.empty_table()).scanner(**wanted)
+
+    def get_fragments(self, where: pads.Expression | None = None) -> Iterator[_Fragment]:
+        return map(_Fragment, self.scans())
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a table that is scanned in Python cannot be sent to another process")
+
+
+class _Fragment:
+    def __init__(self, scan: Scan) -> None:
+        self._scan = scan
+
+    def scanner(
+        self,
+        schema: pa.Schema | None = None,
+        *,
+        columns: list[str] | None = None,
+        filter: pads.Expression | None = None,  # noqa: A002 - DataFusion's name
+        batch_size: int = 8192,
+    ) -> Scanner:
+        return self._scan(columns, filter, batch_size)
+
+
+def scan_of(table: pa.Table) -> Scan:
+    """Reads rows that are in memory."""
+
+    def scan(columns: list[str] | None, where: pads.Expression | None, batch_size: int) -> Scanner:
+        scanner: Scanner = pads.dataset(table).scanner(
+            columns=columns, filter=where, batch_size=batch_size
+        )
+        return scanner
+
+    return scan

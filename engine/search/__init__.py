@@ -1,0 +1,1 @@
+"""Search over tables: full-text and vector indexes in Lance, on disk."""

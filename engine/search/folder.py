@@ -1,0 +1,160 @@
+"""The folder of one index: its datasets, which of their versions is served, and who may write.
+
+```
+docs.index/
+  index.json          what is served: replaced in one step when an update is done
+  rows-1f0c….lance    the rows, a dataset named by what it holds; each write is a version of it
+  writing             a lock, held while an index is built
+```
+
+A reader opens the version that index.json names. A writer adds versions that nobody reads yet, and
+what a killed one had written is there for the next. Versions are dropped when the next update
+begins, so that readers have time to go on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from blendfusion.errors import QueryError
+
+FORMAT = 1
+"""Of the datasets and of index.json; another one is built anew."""
+_STATE = "index.json"
+_LOCK = "writing"
+_LOCK_SLICE_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What decides about the content of an index, beside the rows themselves."""
+
+    columns: tuple[str, ...]
+    """Those that are searched."""
+    schema: pa.Schema
+    """The columns of the rows."""
+    language: str | None
+    embedder: str | None
+    """The fingerprint; None: no vectors."""
+
+    @property
+    def dataset(self) -> str:
+        """The name of the dataset with this content."""
+        fields = [(field.name, str(field.type)) for field in self.schema]
+        key = repr((FORMAT, self.columns, fields, self.language, self.embedder))
+        return f"rows-{hashlib.blake2b(key.encode(), digest_size=8).hexdigest()}"
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is served."""
+
+    dataset: str
+    version: int
+    rows: int
+    columns: tuple[str, ...]
+    language: str | None
+    embedder: str | None
+    embedder_name: str | None
+    loose: int = 0
+    """Rows that came or went since the full-text index was last built as a whole."""
+    clustered: int = 0
+    """Rows of which the vectors' clusters were made; 0: there are none."""
+    format: int = FORMAT
+
+
+class Folder:
+    """One index on disk."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def dataset(self, name: str) -> Path:
+        return self.path / f"{name}.lance"
+
+    def state(self) -> State | None:
+        """What is served; None if nothing is, or if another version of BlendFusion wrote it."""
+        try:
+            found = json.loads((self.path / _STATE).read_text(encoding="utf-8"))
+            if found.get("format") != FORMAT:
+                return None
+            return State(**found | {"columns": tuple(found["columns"])})
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return None
+
+    def stamp(self) -> tuple[int, int] | None:
+        """Something that changes whenever another state is served; None if none is."""
+        try:
+            found = (self.path / _STATE).stat()
+        except FileNotFoundError:
+            return None
+        return found.st_mtime_ns, found.st_ino
+
+    def serve(self, state: State) -> None:
+        """From here on readers see ``state``."""
+        handle, name = tempfile.mkstemp(dir=self.path, prefix=_STATE)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(asdict(state), file, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(name, self.path / _STATE)
+        finally:
+            Path(name).unlink(missing_ok=True)
+
+    def drop_others(self, *names: str) -> None:
+        """Delete the datasets that have none of these names."""
+        kept = {self.dataset(name) for name in names}
+        for path in self.path.glob("rows-*.lance"):
+            if path not in kept:
+                shutil.rmtree(path, ignore_errors=True)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Be the only writer, of all processes: waits for the one before. A killed one lets go."""
+        self._make()
+        # SQLite's lock on a file works on every platform, and ends with the process.
+        lock = sqlite3.connect(self.path / _LOCK, timeout=_LOCK_SLICE_SECONDS, isolation_level=None)
+        try:
+            while True:
+                try:
+                    lock.execute("BEGIN EXCLUSIVE")
+                    break
+                except sqlite3.OperationalError as problem:  # in slices: a wait can be interrupted
+                    if problem.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                        raise QueryError(f"cannot write in '{self.path}': {problem}") from problem
+            yield
+        finally:
+            with suppress(sqlite3.Error):
+                lock.execute("ROLLBACK")
+            lock.close()
+
+    def _make(self) -> None:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            strange = {p.name for p in self.path.iterdir()} - {_STATE, _LOCK}
+        except OSError as problem:
+            raise QueryError(
+                f"'{self.path}' cannot be the folder of an index: {problem.strerror or problem}",
+                hint="Name a folder of its own: session.index(…, path='docs.index').",
+            ) from problem
+        ours = ("rows-", f"{_STATE}", f"{_LOCK}")
+        stray = sorted(name for name in strange if not name.startswith(ours))
+        if stray:
+            raise QueryError(
+                f"'{self.path}' holds other files, '{stray[0]}' for one",
+                hint="An index wants a folder of its own: session.index(…, path='docs.index').",
+            )

@@ -1,0 +1,147 @@
+"""One index as a session sees it: the version that is served now, opened when it is needed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from datafusion import SessionContext
+
+from blendfusion.errors import QueryError
+from blendfusion.handover import batches_of
+from blendfusion.models.embed import Embedder
+from blendfusion.planner.searches import MODES, Mode, Search
+from blendfusion.problems import understood
+from blendfusion.search.build import opened
+from blendfusion.search.folder import Folder
+from blendfusion.search.snapshot import Snapshot, with_scores
+from blendfusion.udfs.call import quoted
+
+MOST_ROWS = 10_000
+"""Of one search: more are a scan."""
+
+
+class Index:
+    """An index that was built. Another process may update it meanwhile: then searches see the
+    new rows from its end on."""
+
+    def __init__(self, name: str, path: Path, embedder: Callable[[], Embedder]) -> None:
+        self.name = name
+        self.folder = Folder(path)
+        self._embedder = embedder
+        self._snapshot: Snapshot | None = None
+        self._stamp: tuple[int, int] | None = None
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"Index({self.name!r}, {str(self.folder.path)!r})"
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of a search's result."""
+        return with_scores(self.snapshot().rows_schema)
+
+    def search(self, search: Search, queries: Sequence[str]) -> list[pa.Table]:
+        """The best rows for each query, best first; none for a blank one."""
+        embedder = None if search.mode == "text" else self._checked_embedder()
+        for _ in range(2):
+            snapshot = self.snapshot()
+            try:
+                return snapshot.search(search, queries, embedder)
+            except (OSError, ValueError) as problem:
+                # A writer may have dropped the files of a version that was old already.
+                failed = problem
+                if not self._moved_on():
+                    break
+        raise QueryError(f"{self._place}: {failed}") from failed
+
+    def checked(self, query: str | None, k: object, mode: object, where: object) -> Search:
+        """A search with these arguments; mode None means the best one that the index has. Raises
+        QueryError for arguments that are not possible."""
+        if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MOST_ROWS:
+            raise QueryError(
+                f"llm_search: k => {k!r} is not possible",
+                hint=f"k is a whole number from 1 to {MOST_ROWS:,}.",
+            )
+        state = self.snapshot().state
+        if mode is None:
+            mode = "hybrid" if state.embedder is not None else "text"
+        if not isinstance(mode, str) or mode not in MODES:
+            raise QueryError(
+                f"llm_search: mode => {mode!r} is not possible",
+                hint=f"Choose one of {', '.join(map(repr, MODES))}.",
+            )
+        if mode != "text" and state.embedder is None:
+            raise QueryError(
+                f"{self._place} has no vectors, which mode => '{mode}' needs",
+                hint="Use mode => 'text', or build it in a session with an embedder.",
+            )
+        if where is None:
+            where = ""
+        if not isinstance(where, str):
+            raise QueryError(
+                f"llm_search: where => {where!r} is not possible",
+                hint="A predicate over the columns of the index, as text: where => 'year > 2000'.",
+            )
+        if where:
+            self._check_filter(where)
+        chosen: Mode = mode
+        return Search(self.name, query, k, chosen, where)
+
+    def _check_filter(self, where: str) -> None:
+        """Raises QueryError if ``where`` is no predicate over the columns of the rows."""
+        snapshot = self.snapshot()
+        scratch = SessionContext()
+        scratch.register_record_batches("rows", [batches_of(snapshot.rows_schema.empty_table())])
+        try:
+            # What Lance does not know it takes for a reason to panic.
+            scratch.sql(f"SELECT 1 FROM rows WHERE ({where}\n)")
+            snapshot.check_filter(where)
+        except Exception as problem:
+            found = understood(problem, scratch, where)
+            raise QueryError(
+                f"llm_search: where => {quoted(where)}: {found.message}", hint=found.hint
+            ) from problem
+
+    def snapshot(self) -> Snapshot:
+        """The version that is served now. Raises QueryError if there is none."""
+        with self._lock:
+            stamp = self.folder.stamp()
+            if self._snapshot is None or stamp != self._stamp:
+                self._snapshot, self._stamp = self._open(), stamp
+            return self._snapshot
+
+    def _moved_on(self) -> bool:
+        with self._lock:
+            moved = self.folder.stamp() != self._stamp
+            self._snapshot = None
+            return moved
+
+    def _open(self) -> Snapshot:
+        state = self.folder.state()
+        dataset = None
+        if state is not None:
+            dataset = opened(self.folder.dataset(state.dataset), state.version)
+        if state is None or dataset is None:
+            raise QueryError(
+                f"there is no index in '{self.folder.path}'",
+                hint=f"Build it: session.index('{self.name}', columns=[…], path=…).",
+            )
+        return Snapshot(dataset, state)
+
+    def _checked_embedder(self) -> Embedder:
+        embedder = self._embedder()
+        state = self.snapshot().state
+        if state.embedder != embedder.fingerprint:
+            raise QueryError(
+                f"{self._place} has vectors of {state.embedder_name}, "
+                f"and this session's embedder is {embedder.name}",
+                hint="Connect with that embedder, or build the index anew: session.index(…).",
+            )
+        return embedder
+
+    @property
+    def _place(self) -> str:
+        return f"the index '{self.name}' in '{self.folder.path}'"

@@ -1,0 +1,110 @@
+"""The indexes of a session, by name."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from datafusion import ScalarUDF, udf
+
+from blendfusion.errors import QueryError, close_matches
+from blendfusion.models.embed import Embedder
+from blendfusion.planner.searches import Search
+from blendfusion.search.index import Index
+
+
+class Indexes:
+    """The indexes that a session has built or opened."""
+
+    def __init__(self, embedder: Callable[[], Embedder]) -> None:
+        self._embedder = embedder
+        self._indexes: dict[str, Index] = {}
+        self._failed: Exception | None = None
+        """What the latest search raised."""
+
+    def add(self, name: str, path: Path) -> Index:
+        """Search ``path`` under ``name`` from here on."""
+        index = self._indexes[name] = Index(name, path, self._embedder)
+        return index
+
+    def index(self, name: str) -> Index:
+        """The index of this name. Raises QueryError, naming close matches."""
+        found = self._indexes.get(name)
+        if found is None:
+            near = close_matches(name, self._indexes)
+            raise QueryError(
+                f"no index '{name}'",
+                hint=f"{near} Build or open one: session.index('{name}', columns=['…']), "
+                f"session.open_index('{name}', path).".strip(),
+            )
+        return found
+
+    def checked(
+        self, name: str, query: str | None, k: object, mode: object, where: object
+    ) -> Search:
+        """A search with these arguments: see ``Index.checked``."""
+        return self.index(name).checked(query, k, mode, where)
+
+    def search(self, search: Search, queries: Sequence[str]) -> list[pa.Table]:
+        """The best rows for each query: see ``Index.search``."""
+        try:
+            return self.index(search.index).search(search, queries)
+        except Exception as problem:
+            self._failed = problem
+            raise
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """What a search raises inside DataFusion, which passes on its text only, is raised as it was."""
+        try:
+            yield
+        except Exception as problem:
+            failed = self._failed
+            if failed is None or str(failed) not in str(problem):
+                raise
+            raise failed from None
+
+    def function(self, search: Search, *, keeps_empty: bool) -> ScalarUDF:
+        """A function of query texts that gives each row the list of its best rows, as structs.
+
+        ``keeps_empty``: where there are none, a list of one NULL, as an outer join has it.
+        """
+        schema = self.index(search.index).schema
+        hit = pa.struct(list(schema))
+
+        def run(queries: pa.Array) -> pa.Array:
+            encoded = queries.fill_null("").dictionary_encode()
+            tables = [t.cast(schema) for t in self.search(search, encoded.dictionary.to_pylist())]
+            return _lists(tables, encoded.indices.to_numpy(), hit, keeps_empty=keeps_empty)
+
+        key = repr((search, keeps_empty, str(hit)))
+        name = f"llm_search_{hashlib.blake2b(key.encode(), digest_size=8).hexdigest()}"
+        # Volatile: a search of a literal is not to be carried out while the query is planned.
+        return udf(run, [pa.string()], pa.list_(hit), "volatile", name)
+
+
+def _lists(
+    tables: Sequence[pa.Table], rows: np.ndarray, hit: pa.StructType, *, keeps_empty: bool
+) -> pa.Array:
+    """For each row the list of the structs of its table."""
+    structs = [
+        struct for table in tables for struct in table.to_struct_array().chunks if len(struct)
+    ]
+    every = pa.concat_arrays([pa.array([], hit), *structs])
+    counts = np.array([len(table) for table in tables], dtype=np.int64)
+    starts = np.cumsum(counts) - counts
+    taken = counts[rows]
+    if keeps_empty:
+        taken = np.maximum(taken, 1)
+    ends = np.cumsum(taken)
+    # The places of each row's structs one after the other: its start, and so on.
+    places = np.repeat(starts[rows] - (ends - taken), taken) + np.arange(
+        ends[-1] if len(ends) else 0
+    )
+    nothing = np.repeat(counts[rows] == 0, taken)
+    values = every.take(pa.array(places, mask=nothing))
+    return pa.ListArray.from_arrays(np.concatenate([[0], ends]).astype(np.int32), values)

@@ -1,0 +1,228 @@
+"""``FROM llm_search('docs', 'query', k => 5)`` in the text of a query.
+
+With a literal query it becomes the name of a table that is scanned when the query runs. With an
+expression it becomes an unnest() of a function that gives each row the list of its best rows: of the
+relation that the expression reads, or of one row where it reads none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from datafusion import SessionContext
+from sqlglot.tokenizer_core import Token, TokenType
+
+from blendfusion.callsites import arguments_of, literal_of, tokenize
+from blendfusion.clauses import Source, word
+from blendfusion.errors import QueryError, close_matches
+from blendfusion.lateral import (
+    Columns,
+    Expanded,
+    Place,
+    Rewriting,
+    edited,
+    quoted_name,
+    rewritten,
+)
+from blendfusion.parameters import filled
+from blendfusion.planner.leaf import CATALOG
+from blendfusion.planner.searches import SEARCHES, Search, search_name
+
+if TYPE_CHECKING:
+    from blendfusion.session import Session
+    from blendfusion.udfs.ingredient import Literal
+
+NAME = "llm_search"
+_PARAMETERS = ("index", "query", "k", "mode", "where")
+_FORM = "Write FROM llm_search('index', 'query', k => 5, mode => 'hybrid')."
+_DEFAULT_K = 5
+_HIT = "__blendfusion_hit"
+
+
+def table_of(search: Search) -> str:
+    """The table of a search, in SQL."""
+    return f"{CATALOG}.{SEARCHES}.{quoted_name(search_name(search))}"
+
+
+def searched(
+    sql: str, session: Session, parameters: Mapping[str, str] | None, columns: Columns
+) -> str:
+    """``sql`` with its searches as DataFusion knows them. Raises QueryError for one that is wrong.
+
+    ``parameters`` is SQL for ``$name``, by name.
+    """
+    if NAME not in sql.lower():
+        return sql
+    tokens = tokenize(sql)
+    if parameters:
+        sql = filled(sql, parameters, _spans(tokens))
+
+    def rewrite(place: Place) -> str | None:
+        source = place.source
+        called = place.tokens[source.start]
+        if source.kind != "function" or called.text.lower() != NAME or word(called) == "":
+            return None
+        return _Searching(place, session).rewritten()
+
+    found = rewritten(sql, columns, rewrite)
+    if _spans(tokenize(found)):
+        raise QueryError(f"{NAME} stands in FROM", hint=_FORM)
+    return found
+
+
+def _spans(tokens: Sequence[Token]) -> list[tuple[int, int]]:
+    """Offsets of the searches, with all that stands in their parentheses."""
+    found = []
+    for i, token in enumerate(tokens[:-1]):
+        if token.text.lower() == NAME and tokens[i + 1].token_type == TokenType.L_PAREN:
+            depth, end = 0, i + 1
+            for end in range(i + 1, len(tokens)):
+                kind = tokens[end].token_type
+                depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
+                if depth == 0:
+                    break
+            found.append((token.start, tokens[end].end + 1))
+    return found
+
+
+class _Searching(Rewriting):
+    """One search in FROM."""
+
+    def __init__(self, place: Place, session: Session) -> None:
+        super().__init__(place)
+        self._session = session
+        self._query: Sequence[Token] = ()
+        """The tokens of the query, if it is no literal."""
+        self._search = self._read()
+        self._names = tuple(session.indexes.index(self._search.index).schema.names)
+
+    def rewritten(self) -> str:
+        """The text with something else in the place of this search. Raises QueryError."""
+        if not self._query:
+            return self._in_place(table_of(self._search))
+        alone = self._alone()
+        if self.columns(f"{alone} AS x") is not None:
+            return self._in_place(alone)
+        found = self.text()
+        if found is None:
+            raise QueryError(
+                f"{NAME}: the query {self._said} cannot be searched for here",
+                hint="It is a literal, a parameter, or an expression over the columns of one table "
+                "that stands before it in FROM, joined by a comma, CROSS JOIN, JOIN … ON or LEFT "
+                "JOIN … ON TRUE. Where both have a column of one name, say whose is meant.",
+            )
+        return found
+
+    # --- arguments -------------------------------------------------------------------------------
+
+    def _read(self) -> Search:
+        given: dict[str, Sequence[Token]] = {}
+        inside = self.tokens[self.source.start + 2 : self.source.end - 1]
+        for part in arguments_of(inside):
+            if len(part) > 1 and part[1].token_type == TokenType.FARROW:
+                name, value = part[0].text.lower(), part[2:]
+            elif len(given) < len(_PARAMETERS):
+                name, value = _PARAMETERS[len(given)], part
+            else:
+                raise QueryError(f"{NAME}: takes {len(_PARAMETERS)} arguments", hint=_FORM)
+            if name not in _PARAMETERS:
+                near = close_matches(name, _PARAMETERS)
+                raise QueryError(f"{NAME}: no argument '{name}'", hint=near)
+            if name in given:
+                raise QueryError(f"{NAME}: '{name}' is given twice", hint="Give it once.")
+            given[name] = value
+        for name in _PARAMETERS[:2]:
+            if not given.get(name):
+                raise QueryError(f"{NAME}: the {name} is missing", hint=_FORM)
+        index = self._literal("index", given["index"])
+        if not isinstance(index, str):
+            raise QueryError(f"{NAME}: {index!r} is not the name of an index", hint=_FORM)
+        query = literal_of(given["query"])
+        if query is None:
+            self._query = given["query"]
+            if self._said.startswith("$"):
+                raise QueryError(
+                    f"{NAME}: the parameter {self._said} has no value",
+                    hint=f"Pass it: session.sql(query, param_values={{{self._said[1:]!r}: …}}).",
+                )
+        elif query.value is not None and not isinstance(query.value, str):
+            raise QueryError(f"{NAME}: the query {query.value!r} is not text", hint=_FORM)
+        rest = {name: self._literal(name, given[name]) for name in given if name in _PARAMETERS[2:]}
+        found = self._session.indexes.checked(
+            index,
+            "" if query is not None and query.value is None else None,
+            rest.get("k", _DEFAULT_K),
+            rest.get("mode"),
+            rest.get("where"),
+        )
+        if query is not None and isinstance(query.value, str):
+            return replace(found, query=query.value)
+        return found
+
+    def _literal(self, name: str, tokens: Sequence[Token]) -> Literal:
+        found = literal_of(tokens)
+        if found is None:
+            text = self.sql[tokens[0].start : tokens[-1].end + 1] if tokens else ""
+            raise QueryError(f"{NAME}: {name} => {text} is not a literal", hint=_FORM)
+        return found.value
+
+    @property
+    def _said(self) -> str:
+        return self.sql[self._query[0].start : self._query[-1].end + 1]
+
+    # --- what takes its place --------------------------------------------------------------------
+
+    def _in_place(self, text: str) -> str:
+        source = self.source
+        if source.alias is None:
+            text += f" AS {NAME}"
+        start = source.start - 1 if source.lateral else source.start
+        return edited(self.sql, self.tokens, [(start, source.end, text)])
+
+    def _alone(self) -> str:
+        """A derived table of the rows for a query that reads no table beside it."""
+        hits = f"SELECT unnest({self._function(keeps_empty=False)}({self._said})) AS {_HIT}"
+        fields = ", ".join(_fields(_HIT, self._names, self._names))
+        return f"(SELECT {fields} FROM ({hits}))"
+
+    def _function(self, *, keeps_empty: bool) -> str:
+        """A function of the session's that gives each row the list of its best rows."""
+        function = self._session.indexes.function(self._search, keeps_empty=keeps_empty)
+        SessionContext.register_udf(self._session, function)
+        return function.name
+
+    def expanded(self) -> Expanded | None:
+        joined = self.joined()
+        if joined is None or self.source is self.select.sources[0]:
+            return None
+        keeps_empty, condition = joined
+        start = self.tokens.index(self._query[0])
+        return Expanded(start, start + len(self._query), self._names, keeps_empty, condition)
+
+    def relation(
+        self, what: Expanded, owner: str, known: Sequence[str], inside: Sequence[str]
+    ) -> str:
+        function = self._function(keeps_empty=what.keeps_empty)
+        kept = [quoted_name(name) for name in known]
+        fields = _fields(_HIT, self._names, inside)
+        said = str(self._search).replace("…", self._said, 1)
+        # For EXPLAIN: see ``cuts.squeezed``.
+        comment = f"{said} for each row".replace("*/", "* /").replace("$", "")
+        values = f"unnest({function}({self._said})) AS {_HIT}"
+        hits = f"SELECT /*= {comment} =*/ *, {values} FROM {owner}"
+        return f"SELECT {', '.join([*kept, *fields])} FROM ({hits})"
+
+    def alias_of(self, source: Source) -> Token | None:
+        """Without an alias, a search is called by the function's name."""
+        found = super().alias_of(source)
+        return self.tokens[source.start] if found is None and source is self.source else found
+
+
+def _fields(hit: str, names: Sequence[str], called: Sequence[str]) -> list[str]:
+    """The fields of a struct as columns."""
+    return [
+        f"{hit}['{name.replace(chr(39), chr(39) * 2)}'] AS {quoted_name(new)}"
+        for name, new in zip(names, called, strict=True)
+    ]

@@ -1,0 +1,62 @@
+"""Searches as tables of DataFusion's: the name says what is searched for, a scan searches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+from datafusion.catalog import SchemaProvider, Table
+
+from blendfusion.planner.searches import Search
+from blendfusion.scanned import Scan, ScannedTable, Scanner, scan_of
+
+if TYPE_CHECKING:
+    from blendfusion.search.indexes import Indexes
+
+
+class SearchTables(SchemaProvider):
+    """A schema with a table for every search of a session's indexes. It lists none."""
+
+    def __init__(self, indexes: Indexes) -> None:
+        self._indexes = indexes
+
+    def table_names(self) -> set[str]:
+        return set()
+
+    def table(self, name: str) -> Table | None:
+        try:
+            search = Search(**json.loads(name))
+        except (ValueError, TypeError):
+            return None
+        return Table(Found(self._indexes, search))
+
+    def table_exist(self, name: str) -> bool:
+        return name.startswith("{")
+
+
+class Found(ScannedTable):
+    """The rows of a search. It runs when the first of them is read, not while a query is planned."""
+
+    def __init__(self, indexes: Indexes, search: Search) -> None:
+        super().__init__()
+        self._indexes = indexes
+        self._search = search
+        self._schema = indexes.index(search.index).schema
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    def scans(self) -> Sequence[Scan]:
+        return (self._scan,)
+
+    def _scan(
+        self, columns: list[str] | None, where: pads.Expression | None, batch_size: int
+    ) -> Scanner:
+        query = self._search.query
+        assert query is not None
+        rows = self._indexes.search(self._search, [query])[0]
+        return scan_of(rows.cast(self._schema))(columns, where, batch_size)

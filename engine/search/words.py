@@ -1,0 +1,177 @@
+"""The words of a full-text query: plain ones, phrases, and the operators AND, OR, NOT.
+
+Queries may come from data, a row each, so every text means something: one whose operators do not
+make sense is read as plain words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from lance.query import FullTextQuery
+
+_PARTS = re.compile(r'"[^"]*"|[()]|[^\s()"]+')
+_OPERATORS = ("AND", "OR", "NOT")
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Any of these words; those that occur in more of them, and more rarely elsewhere, rank first."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """These words one after the other."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """``some``: at least one of them, if there is any; ``all``: each; ``none``: not one."""
+
+    some: tuple[Term, ...] = ()
+    all: tuple[Term, ...] = ()
+    none: tuple[Term, ...] = ()
+
+
+Term: TypeAlias = "Words | Phrase | Combined"
+
+
+@dataclass(frozen=True, slots=True)
+class TextQuery:
+    """``term`` is None where there is nothing to look for. ``plain``: no row is out of the question,
+    since the text has no operators and no phrases. ``text`` is what it is about, for a vector."""
+
+    term: Term | None
+    plain: bool
+    text: str
+
+
+def text_query(text: str) -> TextQuery:
+    """What ``text`` asks for; never an error.
+
+    Words beside each other are one group, of which any may match. NOT binds more than AND, AND
+    more than OR; operators are in capitals.
+
+    >>> text_query('gravel bike AND NOT "road bike"').term
+    Combined(some=(), all=(Words(text='gravel bike'),), none=(Phrase(text='road bike'),))
+    """
+    parts = _PARTS.findall(text)
+    if any(part in _OPERATORS or part[0] == '"' for part in parts):
+        try:
+            reader = _Reader(parts)
+            term = reader.whole()
+        except (_SenselessError, RecursionError):
+            pass
+        else:
+            return TextQuery(term, False, " ".join(reader.wanted))
+    words = " ".join(part for part in parts if part not in ("(", ")"))
+    return TextQuery(Words(words) if words else None, True, text)
+
+
+def lance_query(term: Term, column: str) -> FullTextQuery:
+    """``term`` as Lance's full-text search takes it."""
+    from lance.query import BooleanQuery, MatchQuery, Occur, PhraseQuery
+
+    if isinstance(term, Words):
+        return MatchQuery(term.text, column)
+    if isinstance(term, Phrase):
+        return PhraseQuery(term.text, column)
+    return BooleanQuery(
+        [
+            *((Occur.SHOULD, lance_query(part, column)) for part in term.some),
+            *((Occur.MUST, lance_query(part, column)) for part in term.all),
+            *((Occur.MUST_NOT, lance_query(part, column)) for part in term.none),
+        ]
+    )
+
+
+class _SenselessError(Exception):
+    pass
+
+
+class _Reader:
+    """Reads parts by recursive descent. ``wanted`` are the words that are not behind a NOT."""
+
+    def __init__(self, parts: Sequence[str]) -> None:
+        self._parts = parts
+        self._at = 0
+        self._negated = 0
+        self.wanted: list[str] = []
+
+    def whole(self) -> Term:
+        term = self._or()
+        if self._at < len(self._parts):
+            raise _SenselessError
+        return term
+
+    def _next(self) -> str:
+        return self._parts[self._at] if self._at < len(self._parts) else ""
+
+    def _or(self) -> Term:
+        return self._several("OR", self._and)
+
+    def _several(self, operator: str, read: Callable[[], Term]) -> Term:
+        terms = [read()]
+        while self._next() == operator:
+            self._at += 1
+            terms.append(read())
+        return terms[0] if len(terms) == 1 else Combined(some=tuple(terms))
+
+    def _and(self) -> Term:
+        wanted, unwanted = [self._group()], list[Term]()
+        while self._next() in ("AND", "NOT"):
+            self._at += self._next() == "AND"
+            if self._next() != "NOT":
+                wanted.append(self._group())
+                continue
+            self._at += 1
+            self._negated += 1
+            unwanted.append(self._group())
+            self._negated -= 1
+        if len(wanted) == 1 and not unwanted:
+            return wanted[0]
+        return Combined(all=tuple(wanted), none=tuple(unwanted))
+
+    def _group(self) -> Term:
+        """Words, phrases and parentheses beside each other."""
+        terms: list[Term] = []
+        words: list[str] = []
+
+        def settle() -> None:
+            if words:
+                terms.append(Words(" ".join(words)))
+                words.clear()
+
+        while (part := self._next()) and part != ")" and part not in _OPERATORS:
+            self._at += 1
+            if part == "(":
+                settle()
+                terms.append(self._or())
+                if self._next() != ")":
+                    raise _SenselessError
+                self._at += 1
+            elif part[0] == '"':
+                inside = part.strip('"').strip()
+                if inside:
+                    settle()
+                    terms.append(Phrase(inside))
+                    self._note(inside)
+            else:
+                words.append(part)
+                self._note(part)
+        settle()
+        if not terms:
+            raise _SenselessError
+        return terms[0] if len(terms) == 1 else Combined(some=tuple(terms))
+
+    def _note(self, text: str) -> None:
+        if not self._negated:
+            self.wanted.append(text)
