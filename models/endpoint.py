@@ -17,7 +17,7 @@ from blendfusion.models.constraint import Json
 from blendfusion.models.line import Line
 from blendfusion.models.rate import Load, Rate
 from blendfusion.models.retry import Passing, Retry, seconds_asked
-from blendfusion.models.server_words import shown, words_of
+from blendfusion.models.server_words import says_too_long, shown, words_of
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 URL_VARIABLE = "OPENAI_BASE_URL"
@@ -37,11 +37,13 @@ class Refused(RequestError):
     """The server will not take this request (400, 413, 422, …); trying again changes nothing.
 
     ``words`` are the server's in full, to find out why; the message is what may be shown.
+    ``too_long``: a shorter prompt might be taken.
     """
 
-    def __init__(self, message: str, words: str = "") -> None:
+    def __init__(self, message: str, words: str = "", *, too_long: bool = False) -> None:
         super().__init__(message)
         self.words = words
+        self.too_long = too_long
 
 
 class Unanswered(RequestError):
@@ -261,11 +263,12 @@ class Endpoint:
         self._check_access(response)
         words = words_of(response)
         said = shown(words, self.key, errand.prompt)
-        if _is_passing(status) and not final(words):
+        too_long = status == 413 or says_too_long(words)
+        if _is_passing(status) and not (too_long or final(words)):
             raise self._passing(response, said)
         if status == 404:
             raise Missing(said)
-        refusal = Refused(f"HTTP {status}: {said}", words)
+        refusal = Refused(f"HTTP {status}: {said}", words, too_long=too_long)
         if status == 403:
             self._in_vain(refusal)
         raise refusal

@@ -56,7 +56,9 @@ class Exchange:
             if answer.error is not None and reply.whole and self._patient:
                 self._messages = [*self._messages, *_correction(reply.text, self._constraint)]
                 answer = self._read(await self._next_reply())
-        except (Refused, Unanswered) as error:
+        except Refused as error:
+            answer = Answer.failed(str(error), too_long=error.too_long)
+        except Unanswered as error:
             answer = Answer.failed(str(error))
         failed = 0 if answer.error is None else 1
         return answer.with_usage(self._spent + Usage(failed=failed, calls=self._errand.calls))
@@ -76,7 +78,7 @@ class Exchange:
             except Refused as refusal:
                 refused = refusal
                 blamed = blames_form(refusal.words)
-                if known and not blamed:
+                if refusal.too_long or (known and not blamed):
                     raise
                 # A known form may be fine, and only this constraint too much for it.
                 if not known and blamed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 
 import httpx
@@ -13,6 +14,13 @@ _SHOWN = 300
 """Characters of a server's own words that an error repeats."""
 _ECHO = 16
 """So many characters in a row that also stand in a prompt come from it."""
+_TOO_LONG = re.compile(
+    r"context.(length|window|size)|(prompt|input|string) is too long|string too long"
+    r"|request too large|reduce the length|maximum model length|max_new_tokens|tokens allowed",
+    re.IGNORECASE,
+)
+"""From messages of OpenAI, vLLM, SGLang, TGI, llama-server, llama-cpp-python, Groq, Mistral, Anthropic
+and Gemini, as of 2026."""
 _WORD = 4
 """A whole value that is shorter than this is no secret, and may be a word of the message."""
 
@@ -36,6 +44,17 @@ def _message(body: Json) -> str:
     if isinstance(body, list) and body:  # FastAPI: one entry a field, with what was sent in it
         return "; ".join(_message(entry) for entry in body[:3])
     return body if isinstance(body, str) else json.dumps(body)
+
+
+def says_too_long(words: str) -> bool:
+    """True if a server's words of refusal say that the prompt does not fit the model's window.
+
+    >>> says_too_long("This model's maximum context length is 2048 tokens. However, you requested 9000")
+    True
+    >>> says_too_long("The upstream server took too long to answer")
+    False
+    """
+    return _TOO_LONG.search(words) is not None
 
 
 def shown(words: str, key: str | None, prompt: Iterable[str] = ()) -> str:

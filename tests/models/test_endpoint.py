@@ -235,6 +235,55 @@ def test_what_would_come_again_is_not_tried_again(reply: Reply, reason: str) -> 
         assert len(server.bodies) == before + 1
 
 
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (400, "This model's maximum context length is 8192 tokens. However, you requested 9000."),
+        (400, "The input (9000 tokens) is longer than the model's context length (8192 tokens)."),
+        (400, "the request exceeds the available context size, try increasing it"),
+        (400, "Requested tokens (600) exceed context window of 512"),
+        (400, "prompt is too long: 210000 tokens > 200000 maximum"),
+        (400, "Please reduce the length of the messages or completion."),
+        (422, "`inputs` tokens + `max_new_tokens` must be <= 2048. Given: 3000"),
+        (
+            429,
+            "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 31000.",
+        ),
+        (500, "The decoder prompt (length 3000) is longer than the maximum model length of 2048."),
+        (413, "Payload"),
+    ],
+)
+def test_what_is_too_long_is_known_as_such_and_not_tried_again(status: int, words: str) -> None:
+    with serving(lambda body: Reply(status=status, error=words)) as server:
+        answer = model_at(server).answer(INTEGER, texts("much"))[0]
+    assert answer.too_long
+    assert answer.error == f"HTTP {status}: {words}"
+    assert len(server.bodies) == 1
+
+
+def test_what_only_takes_long_is_not_too_long() -> None:
+    reply = Reply(status=504, error="The upstream server took too long to answer.")
+    with serving(lambda body: reply) as server:
+        answer = model_at(server).answer(TEXT, texts("much"))[0]
+    assert not answer.too_long
+    assert len(server.bodies) == 3
+
+
+def test_a_group_that_a_server_finds_too_long_is_read_in_parts() -> None:
+    def script(body: Body) -> Reply:
+        if len(said(body)) > 2000:
+            return Reply(status=400, error="This exceeds the model's context length.")
+        return Reply("a note")
+
+    with serving(script) as server:
+        server.models = None  # so that the session does not know the window
+        with bf.connect(model_at(server), cache=None, progress="off") as session:
+            rows = [f"Row {n} says this and that and a little more." for n in range(200)]
+            session.from_pydict({"t": rows}, name="notes")
+            query = "SELECT llm_summarize(t) AS s FROM notes"
+            assert session.sql(query).to_pydict() == {"s": ["a note"]}
+
+
 @pytest.mark.parametrize("finish", ["error", "abort", "insufficient_system_resource"])
 def test_an_answer_that_the_server_broke_off_is_asked_for_again(finish: str) -> None:
     replies = iter([Reply("Onc", finish=finish)])
