@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -153,6 +153,13 @@ def streamed(frame: DataFrame) -> Iterator[pa.RecordBatch]:
     except Exception as problem:
         raise PlanError(f"DataFusion cannot plan what it read back: {problem}") from problem
     return (batch.to_pyarrow() for batch in stream)
+
+
+def joined(tables: Sequence[pa.Table]) -> pa.Table:
+    """The rows of tables of one schema as one table; Arrow forgets how many there are without columns."""
+    if tables[0].num_columns:
+        return pa.concat_tables(tables)
+    return pa.table({"rows": pa.nulls(sum(map(len, tables)))}).select([])
 
 
 def as_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:

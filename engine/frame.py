@@ -18,7 +18,7 @@ from blendfusion.budget import Budget, checked_budget, lowest
 from blendfusion.confirm import confirm
 from blendfusion.errors import PlanError
 from blendfusion.estimate import Estimate, estimated
-from blendfusion.execution import Execution, as_schema
+from blendfusion.execution import Execution, as_schema, joined
 from blendfusion.explain import explained
 from blendfusion.leaves import Leaf
 from blendfusion.opaque import encoded, twin
@@ -346,7 +346,7 @@ class Frame(DataFrame):
 
     def _table(self) -> pa.Table:
         with self._session.indexes.telling(), closing(self._tables(eager=True)) as tables:
-            return pa.concat_tables(list(tables))
+            return joined(list(tables))
 
     def _result(self) -> DataFrame:
         """A plain DataFrame over the result."""
