@@ -40,6 +40,7 @@ from blendfusion.udfs.llm_embed import llm_embed
 from blendfusion.udfs.llm_filter import llm_filter
 from blendfusion.udfs.llm_float import llm_float
 from blendfusion.udfs.llm_int import llm_int
+from blendfusion.udfs.llm_join import llm_join
 from blendfusion.udfs.llm_list import llm_list
 from blendfusion.udfs.llm_map import llm_map
 from blendfusion.udfs.llm_members import llm_members
@@ -99,6 +100,7 @@ __all__ = [
     "llm_filter",
     "llm_float",
     "llm_int",
+    "llm_join",
     "llm_list",
     "llm_map",
     "llm_members",

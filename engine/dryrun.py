@@ -163,6 +163,7 @@ class DryRun(Execution):
         asker, workbench = rowwise.asker, rowwise.workbench
         super().__init__(context, plan, asker, workbench, options, adaptive=adaptive, fed=fed)
         self._dry = self._rowwise = rowwise
+        rowwise.stored = self._rows_of
         self.seen: dict[int, StageSeen] = {}
 
     def stages_below(self, plan: Plan) -> list[int]:

@@ -47,7 +47,7 @@ class Execution:
     ) -> None:
         self._context = context
         self._plan = plan
-        self._rowwise = RowWise(asker, workbench)
+        self._rowwise = RowWise(asker, workbench, self._rows_of)
         self._options = options
         self._adaptive = adaptive
         self._serial = next(_serials)
@@ -140,6 +140,10 @@ class Execution:
             rows = batches_of(as_schema(table, part.schema))
             self._context.register_record_batches(f"{name}_part", [rows])
             self._parts[part.leaf.name] = f"{name}_part"
+
+    def _rows_of(self, number: int) -> pa.Table:
+        """The rows of a stage that has run."""
+        return self._context.table(self._name(number)).to_arrow_table()
 
     def _name(self, number: int) -> str:
         return f"{STAGE_CATALOG}.{STAGE_SCHEMA}.run{self._serial}_{number}"

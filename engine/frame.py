@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, update_wrapper
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, get_args
 
 import pyarrow as pa
 from datafusion import DataFrame, Expr, SessionContext, lit
@@ -16,12 +16,13 @@ from datafusion.record_batch import RecordBatch
 
 from blendfusion.budget import Budget, checked_budget, lowest
 from blendfusion.confirm import confirm
-from blendfusion.errors import PlanError
+from blendfusion.errors import BlendFusionError, PlanError, QueryError
 from blendfusion.estimate import Estimate, estimated
 from blendfusion.execution import Execution, as_schema, joined
 from blendfusion.explain import explained
 from blendfusion.leaves import Leaf
 from blendfusion.opaque import encoded, twin
+from blendfusion.options import OnError
 from blendfusion.origin import Origin, Verb, written
 from blendfusion.parts import NOTHING, Fed, chained
 from blendfusion.pipeline import Counts
@@ -36,6 +37,8 @@ from blendfusion.stream import Stream
 from blendfusion.trace import Trace
 from blendfusion.udfs.call import Call, calls_in
 from blendfusion.udfs.expression import binding
+from blendfusion.udfs.llm_join import llm_join
+from blendfusion.udfs.pairing import CANDIDATES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,6 +65,7 @@ class Prepared:
 _SHOWN_ROWS = 20
 
 P = ParamSpec("P")
+JoinType = Literal["inner", "left", "right", "full", "semi", "anti"]
 
 
 def _verb(
@@ -144,6 +148,38 @@ class Frame(DataFrame):
             self._parsed(p, "SELECT 1 WHERE ") if isinstance(p, str) else p for p in predicates
         )
         return self._next(DataFrame.filter, *parsed)
+
+    def llm_join(
+        self,
+        right: Frame,
+        left_on: str,
+        right_on: str,
+        *,
+        how: str | None = None,
+        many: bool = False,
+        k: int = CANDIDATES,
+        exact: bool = False,
+        on_error: OnError | None = None,
+        join_type: JoinType = "inner",
+    ) -> Frame:
+        """This frame joined with ``right`` where a value of the column ``left_on`` matches one of
+        ``right_on``: see ``bf.llm_join``. ``how`` says in words what a match is, ``join_type`` the
+        kind of the join."""
+        if how in get_args(JoinType):
+            raise QueryError(
+                f"llm_join: how={how!r} is a kind of join, not what a match is",
+                hint=f"Write join_type={how!r}.",
+            )
+        try:
+            sides = self.col(left_on), right.col(right_on)
+            match = llm_join(*sides, how=how, many=many, k=k, exact=exact, on_error=on_error)
+            return self.join_on(right, match, how=join_type)
+        except BlendFusionError:
+            raise
+        except Exception as problem:
+            raise understood(
+                problem, self._session, f"llm_join({left_on}, {right_on})"
+            ) from problem
 
     def parse_sql_expr(self, expr: str) -> Expr:
         """The expression that ``expr`` says in SQL, in which calls may stand."""

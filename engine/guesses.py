@@ -102,12 +102,19 @@ class Guesser(Asker):
         boundless = ScriptedModel(lambda call: None, window=2**40)
         return self._real or CachedModel(boundless, MemoryStore())
 
-    def ask(self, task: Task, values: Sequence[Values], call: Call | None = None) -> list[Answer]:
+    def ask(
+        self,
+        task: Task,
+        values: Sequence[Values],
+        call: Call | None = None,
+        *,
+        put: Task | None = None,
+    ) -> list[Answer]:
         """One answer a tuple, in order; counts the tuples that no call before had."""
         certain = self.certain(task)
         if certain is not None:
             return [certain] * len(values)
-        put = self._settled.get(task, task)
+        put = put or self._settled.get(task, task)
         answers = self._guessed.setdefault(put, {})
         new = list(dict.fromkeys(v for v in values if v not in answers))
         if new and self._cache is not None:
@@ -159,6 +166,8 @@ def _placeholder(constraint: Constraint, number: int) -> str:
         return (date(2000, 1, 1) + timedelta(days=number)).isoformat()
     if kind == "timestamp":
         return (datetime(2000, 1, 1) + timedelta(hours=number)).isoformat()
+    if kind == "choice":
+        return constraint.options[number % len(constraint.options)]
     if kind == "list":
         return json.dumps([_placeholder(constraint.item or Constraint(), number)])
     return str(number)

@@ -6,7 +6,7 @@ closing it, an error, or Ctrl-C leaves nothing behind.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
 
@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from blendfusion.layouts import plain_batch, plain_schema
 from blendfusion.options import Options
-from blendfusion.planner.plan import Block
+from blendfusion.planner.plan import Ask, Block
 from blendfusion.predicates import Order
 from blendfusion.rowwise import Rows, RowWise
+from blendfusion.udfs.matching import Matcher
 
 CHUNK_BYTES = 128 * 1024 * 1024
 """A chunk is held in memory as a whole, and some of its columns once more."""
@@ -32,6 +33,8 @@ class Counts:
     rows_out: int = 0
     chunks: int = 0
     seconds: float = 0.0
+    matched: Mapping[Ask, Matcher] = field(default_factory=dict)
+    """How the calls that choose matches found them; of a whole run."""
     order: Order = field(default_factory=lambda: Order(0, adaptive=False))
 
 
@@ -89,6 +92,7 @@ def run(
     order of predicates to be learned (``adaptive``); ``eager`` says that the caller wants everything.
     """
     rowwise.rehearse((*block.where, *block.select), source.empty())
+    counts.matched = rowwise.matchers
     order = counts.order = Order(len(block.where), adaptive=adaptive)
     learning = adaptive and len(block.where) > 1
     skip, need = block.offset, block.count

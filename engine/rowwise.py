@@ -23,6 +23,7 @@ from blendfusion.planner.plan import (
     Expr,
     Field,
     Node,
+    Stored,
     asks,
     asks_model,
     fields,
@@ -32,6 +33,7 @@ from blendfusion.planner.plan import (
 )
 from blendfusion.udfs.asker import Asker, UnknownAnswerError
 from blendfusion.udfs.evaluate import evaluate
+from blendfusion.udfs.matching import Matcher, domains
 from blendfusion.workbench import Workbench
 
 _COMPARISONS = ("equal", "not_equal", "lt", "lte", "gt", "gte", "like")
@@ -80,9 +82,18 @@ class Rows:
 class RowWise:
     """Evaluates expressions on rows; one for a run."""
 
-    def __init__(self, asker: Asker, workbench: Callable[[], Workbench]) -> None:
+    def __init__(
+        self,
+        asker: Asker,
+        workbench: Callable[[], Workbench],
+        stored: Callable[[int], pa.Table] | None = None,
+    ) -> None:
         self.asker = asker
         self.workbench = workbench
+        self.stored = stored
+        """The rows of a stage that has run, by its number."""
+        self.matchers: dict[Ask, Matcher] = {}
+        """What has chosen among the rows of stages so far."""
 
     def column(self, expr: Expr, rows: Rows) -> Column:
         """The value of ``expr`` on every row. Raises what an ingredient or DataFusion raises."""
@@ -91,7 +102,7 @@ class RowWise:
         if expr in rows.known:
             return rows.known[expr]
         if isinstance(expr, Ask):
-            value = evaluate(expr.call, [self._argument(a, rows) for a in expr.args], self.asker)
+            value = self._answers(expr, [self._argument(a, rows) for a in expr.args])
         elif not needs_model(expr):
             value = self.workbench().columns([expr], rows.table)[0]
         elif expr.name in ("and", "or"):
@@ -113,6 +124,16 @@ class RowWise:
             value = self._other(expr, rows)
         rows.known[expr] = value
         return value
+
+    def _answers(self, ask: Ask, arguments: Sequence[Column]) -> Column:
+        if ask.domain is None:
+            return evaluate(ask.call, arguments, self.asker)
+        if ask not in self.matchers:
+            assert isinstance(ask.domain, Stored)
+            assert self.stored is not None
+            among = domains(self.stored(ask.domain.stage))
+            self.matchers[ask] = Matcher(ask.call, among, self.asker)
+        return self.matchers[ask].column(arguments)
 
     def is_known(self, expr: Expr, rows: Rows) -> bool:
         """Whether ``expr`` has its value on every row without asking anything; then it is kept."""

@@ -12,7 +12,7 @@ from substrait.proto import Rel as RelMessage
 from blendfusion.planner.aggregation import Measure
 from blendfusion.planner.build import cast_to_text, literal
 from blendfusion.planner.literals import literal_text, type_text
-from blendfusion.planner.plan import Ask, Expr, Field, Node, walk
+from blendfusion.planner.plan import Ask, Expr, Field, Node, Stored, walk
 
 _LOOSEST, _OR, _AND, _NOT, _COMPARISON, _BITS, _SUM, _PRODUCT, _SIGN, _ATOM = range(10)
 """How tightly operators bind."""
@@ -242,6 +242,8 @@ class _Writer:
         """A call as the user wrote it: without the casts to text and the lists that the plan puts
         around its values."""
         values = [self.text(cast_to_text(arg) or arg) for arg in ask.args]
+        if ask.domain is not None:
+            return self._match(ask, values)
         lists = [v for v in values if isinstance(v, _Gathered)]
         text = ask.call.written([v.value if isinstance(v, _Gathered) else v for v in values])
         if not lists:
@@ -249,6 +251,18 @@ class _Writer:
         # Every list of a call has the same order and filter.
         order = f" {lists[0].order}" if lists[0].order else ""
         return f"{text.removesuffix(')')}{order}){_filter(lists[0].condition)}"
+
+    def _match(self, ask: Ask, values: Sequence[str]) -> str:
+        """The choice of a match: its value and key, and the stage that holds what may match."""
+        held = "the other side"
+        if isinstance(ask.domain, Stored):
+            held = f"stage {ask.domain.stage + 1}"
+        pairing = ask.call.pairing
+        nearest = "" if pairing is None else f"{pairing.k} nearest of "
+        beside = f" beside {', '.join(values[1:])}" if len(values) > 1 else ""
+        options = [] if pairing is None else [o for o in pairing.written if not o.startswith("k ")]
+        parts = [values[0], f"{nearest}{held}{beside}", *options]
+        return f"{ask.call.ingredient.name}({', '.join(parts)})"
 
     def _window(self, name: str, expr: Node) -> str:
         window = ExpressionMessage.FromString(expr.template).window_function

@@ -11,6 +11,7 @@ from blendfusion.udfs.llm_embed import LLM_EMBED
 from blendfusion.udfs.llm_filter import LLM_FILTER
 from blendfusion.udfs.llm_float import LLM_FLOAT
 from blendfusion.udfs.llm_int import LLM_INT
+from blendfusion.udfs.llm_join import LLM_JOIN
 from blendfusion.udfs.llm_list import LLM_LIST
 from blendfusion.udfs.llm_map import LLM_MAP
 from blendfusion.udfs.llm_members import LLM_MEMBERS
@@ -31,6 +32,7 @@ INGREDIENTS: tuple[Ingredient, ...] = (
     LLM_TEXT,
     LLM_LIST,
     LLM_CLASSIFY,
+    LLM_JOIN,
     LLM_QA,
     LLM_VALIDATE,
     LLM_SUMMARIZE,

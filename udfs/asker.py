@@ -139,16 +139,23 @@ class Asker:
             return Answer(None)
         return Answer(choice.options[0]) if constraint.item is None else None
 
-    def ask(self, task: Task, values: Sequence[Values], call: Call | None = None) -> list[Answer]:
+    def ask(
+        self,
+        task: Task,
+        values: Sequence[Values],
+        call: Call | None = None,
+        *,
+        put: Task | None = None,
+    ) -> list[Answer]:
         """One answer a tuple of values, in order; equal tuples are asked once a run.
 
-        Where ``call``, for which they are asked, says so, AnswerError is raised after the batch in
+        ``put``: what the model is asked, where it is not ``task`` itself. Where ``call``, for which they are asked, says so, AnswerError is raised after the batch in
         which one failed.
         """
         certain = self.certain(task)
         if certain is not None:
             return [certain] * len(values)
-        put = self._settled.get(task, task)
+        put = put or self._settled.get(task, task)
         answered = self._answered.setdefault(put, {})
         new = list(dict.fromkeys(v for v in values if v not in answered))
         if new:

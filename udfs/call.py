@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from blendfusion.options import OnError
 from blendfusion.types import Task
+from blendfusion.udfs.pairing import Pairing
 
 if TYPE_CHECKING:
     from blendfusion.udfs.ingredient import Ingredient
@@ -45,6 +46,8 @@ class Call:
     """None: as the session says."""
     ordered: bool = False
     """For an aggregate: the rows of a context come in an order that the query asked for."""
+    pairing: Pairing | None = None
+    """For a call that pairs the values of two columns: how."""
 
     @cached_property
     def name(self) -> str:
@@ -57,6 +60,7 @@ class Call:
                     self.n_values,
                     self.on_error,
                     self.ordered,
+                    *([] if self.pairing is None else [self.pairing]),
                 )
             ).encode(),
             digest_size=6,
@@ -94,6 +98,8 @@ class Call:
         ingredient, task = self.ingredient, self.task
         parts = [quoted(task.question) for _ in ingredient.leading]
         parts += values
+        if self.pairing is not None:
+            return f"{ingredient.name}({', '.join([*parts, *self.pairing.written])})"
         options = task.constraint.options or (task.constraint.item or task.constraint).options
         if options:
             shown = f"[{', '.join(map(quoted, options))}]"

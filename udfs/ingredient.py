@@ -14,6 +14,7 @@ from blendfusion.models.constraint import holds
 from blendfusion.options import OnError
 from blendfusion.types import Constraint, Example, Task, TaskForm
 from blendfusion.udfs.call import Call, kept_type
+from blendfusion.udfs.pairing import MOST_CANDIDATES, Pairing
 
 if TYPE_CHECKING:
     from blendfusion.models.embed import Embedder
@@ -78,7 +79,10 @@ class Ingredient:
     """A function of a row whose value, a list of texts or a text, is read as an aggregate reads the rows
     of a group: item by item, and in parts where it is longer than the model's window."""
     form: TaskForm = "question"
+    min_values: int = 1
     max_values: int | None = None
+    pairs: bool = False
+    """Says of two values whether they belong together; takes the options of a ``Pairing``."""
     run: Run | None = field(default=None, compare=False)
     compute: Compute | None = field(default=None, compare=False)
     """It asks no language model: what there is to do, with text columns, some of which may be
@@ -97,7 +101,7 @@ class Ingredient:
 
     @property
     def signature(self) -> str:
-        values = "values…" if self.max_values != 1 else "value"
+        values = "value, other" if self.pairs else "values…" if self.max_values != 1 else "value"
         return f"{self.name}({', '.join((*self.leading, values, *self.trailing))})"
 
 
@@ -106,6 +110,9 @@ _FROM_QUERIES = ("options", "labels")
 
 NAMED = ("question", "labels", "options", "returns", "regex", "examples", "on_error")
 """The options that a call may name: ``llm_map('…', x, options => ['a', 'b'])``."""
+
+PAIRING_OPTIONS = ("how", "many", "k", "exact")
+"""The options of a call that pairs values."""
 
 RETURNS: Mapping[str, Constraint] = {
     "bool": Constraint("boolean"),
@@ -208,6 +215,8 @@ class _Binder:
         allowed = {*NAMED, *self.ingredient.leading, *self.ingredient.trailing}
         if self.ingredient.compute is not None:
             allowed = set()
+        if self.ingredient.pairs:
+            allowed = {*PAIRING_OPTIONS, "on_error"}
         for name in (*self.named, *self.queries):
             if name not in allowed:
                 raise self.error(f"no option '{name}'", close_matches(name, allowed))
@@ -240,6 +249,7 @@ class _Binder:
             len(values),
             on_error,
             self.ordered,
+            self._pairing(on_error),
         )
 
     def error(self, problem: str, hint: str | None = None) -> ArgumentError:
@@ -280,15 +290,19 @@ class _Binder:
             )
         if not values:
             raise self.error("there is no value to ask about")
-        limit = self.ingredient.max_values
+        limit, least = self.ingredient.max_values, self.ingredient.min_values
         types = self.ingredient.value_types
         if types is not None and len(values) != len(types):
             raise self.error(f"takes {len(types)} value(s), {len(values)} given")
+        if len(values) < least:
+            raise self.error(f"takes {least} values, {len(values)} given")
         if limit is not None and len(values) > limit:
             raise self.error(f"takes {limit} value(s), {len(values)} given")
 
     def _question(self, columns: tuple[str, ...]) -> str:
         question = self.named.get("question", self.ingredient.question)
+        if self.ingredient.pairs and self.named.get("how"):
+            return f"Do both match: {self.named['how']}?"
         if "claim" in self.named:
             question = self.named["claim"]
         if not isinstance(question, str):
@@ -359,6 +373,30 @@ class _Binder:
         if constraint.kind == "choice" and constraint.query is None and needed is not None:
             return arrow_type(needed)
         return arrow_type(constraint)
+
+    def _pairing(self, on_error: OnError | None) -> Pairing | None:
+        if not self.ingredient.pairs:
+            return None
+        if on_error == "keep":
+            raise self.error(
+                "on_error => 'keep' is not possible: a join has no place for errors",
+                "frame.trace.errors lists them. Write 'null' or 'raise'.",
+            )
+        given = Pairing()
+        how = self.named.get("how", given.criterion)
+        if not isinstance(how, str):
+            raise self.error(f"how => {how!r} is not text", "Say in words what a match is.")
+        flags = {name: self.named.get(name, False) for name in ("many", "exact")}
+        for name, flag in flags.items():
+            if not isinstance(flag, bool):
+                raise self.error(f"{name} => {flag!r} is not possible", "Write true or false.")
+        k = self.named.get("k", given.k)
+        if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= MOST_CANDIDATES:
+            raise self.error(
+                f"k => {k!r} is not possible",
+                f"The number of candidates is a whole number from 1 to {MOST_CANDIDATES}.",
+            )
+        return Pairing(k, bool(flags["many"]), bool(flags["exact"]), how.strip())
 
     def _options(self, options: Literal, word: str) -> tuple[str, ...]:
         if isinstance(options, dict):

@@ -8,6 +8,9 @@ CANDIDATES = 10
 """Of restaurants, papers and products by their names (benchmarks/bench_joins.py), 99.6 to 100 % of the
 true matches are among so many."""
 
+MOST_CANDIDATES = 50
+"""As many options as a prompt lists."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
@@ -21,3 +24,18 @@ class Pairing:
     """Every pair is asked: no candidates, and nothing is free."""
     criterion: str = ""
     """What makes two values match, in words; '': that they are the same thing."""
+
+    @property
+    def written(self) -> list[str]:
+        """The options that are not the usual ones, as SQL.
+
+        >>> Pairing(k=5, many=True).written
+        ['many => true', 'k => 5']
+        """
+        criterion = self.criterion.replace("'", "''")
+        return [
+            *([f"how => '{criterion}'"] if criterion else []),
+            *(["many => true"] if self.many else []),
+            *(["exact => true"] if self.exact else []),
+            *([f"k => {self.k}"] if self.k != CANDIDATES and not self.exact else []),
+        ]

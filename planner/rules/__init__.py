@@ -20,6 +20,7 @@ from blendfusion.planner.rules.early_stop import early_stop
 from blendfusion.planner.rules.gated_arguments import gated_arguments
 from blendfusion.planner.rules.gated_conditions import gated_conditions
 from blendfusion.planner.rules.implied_predicates import implied_predicates
+from blendfusion.planner.rules.joins_by_meaning import joins_by_meaning
 from blendfusion.planner.rules.late_projection import late_projection
 from blendfusion.planner.rules.limited_joins import limited_joins
 from blendfusion.planner.rules.merge_blocks import merge_blocks
@@ -42,6 +43,7 @@ class Rule(NamedTuple):
 
 RULES: tuple[Rule, ...] = (
     Rule("scan_filters", scan_filters, True),  # first: a copy of a call in a scan hides there
+    Rule("joins_by_meaning", joins_by_meaning),  # before its call becomes one like the others
     Rule("call_extraction", call_extraction, True),  # makes the blocks that the others move
     Rule("subquery_columns", subquery_columns, True),  # a chunk cannot see the subquery's tables
     Rule("merge_blocks", merge_blocks),  # before the rest, so that they meet one block, not two

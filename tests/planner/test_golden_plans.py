@@ -42,7 +42,9 @@ def test_plans_look_like_their_page(
         estimate = frame.estimate()
         about = "" if estimate.exact else "about "
         rows = unordered(tuples(frame.to_arrow_table()))
-        if "LIMIT" not in sql or "ORDER BY" in sql:
+        # Without the planner every pair is asked, and no match chosen: tests/engine/test_join.py.
+        chosen = "llm_join" in sql
+        if not chosen and ("LIMIT" not in sql or "ORDER BY" in sql):
             assert rows == unordered(plain.rows(sql))
         return (
             f"{text}\nvalues expected: {about}{estimate.total.values}, asked: {planned.asked(sql)}"

@@ -1,0 +1,45 @@
+"""``llm_join``: do two values of a join belong together."""
+
+from __future__ import annotations
+
+from datafusion import Expr
+
+from blendfusion.options import OnError
+from blendfusion.types import Constraint
+from blendfusion.udfs.expression import ColumnLike, expression
+from blendfusion.udfs.ingredient import Ingredient
+from blendfusion.udfs.pairing import CANDIDATES
+
+LLM_JOIN = Ingredient(
+    name="llm_join",
+    summary="do two values belong together; in ON, each meets its match on the other side",
+    leading=(),
+    question="Are both the same thing, perhaps written differently?",
+    returns=Constraint("boolean"),
+    min_values=2,
+    max_values=2,
+    pairs=True,
+)
+
+
+def llm_join(
+    value: ColumnLike,
+    other: ColumnLike,
+    *,
+    how: str | None = None,
+    many: bool = False,
+    k: int = CANDIDATES,
+    exact: bool = False,
+    on_error: OnError | None = None,
+) -> Expr:
+    """True where ``value`` of one side of a join matches ``other`` of the other, as BOOLEAN.
+
+    In the condition of a join each distinct ``value`` is matched with at most one ``other`` (with any
+    number, if ``many``): one that is equal, or equal but for case, accents and punctuation, without
+    a call; else one that the model chooses among the ``k`` that look most like it. ``how`` says in
+    words what a match is; then nothing is free. With ``exact``, or where both are of one side, the
+    model is asked of every pair. NULL where a value is NULL or blank.
+    """
+    return expression(
+        LLM_JOIN, (value, other), how=how, many=many, k=k, exact=exact, on_error=on_error
+    )
