@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from blendfusion.budget import money
 from blendfusion.estimate import Estimate
 from blendfusion.operators import AskLine, StageLines, stage_lines
+from blendfusion.pipeline import Counts
 from blendfusion.planner.driver import Rewrite
 from blendfusion.planner.plan import Ask, asks_model
 from blendfusion.planner.show import changed
@@ -98,14 +99,19 @@ def _rewrite(rewrite: Rewrite) -> list[str]:
     return out
 
 
+def _ask(line: AskLine, counts: Counts | None, beside: _Beside) -> Iterator[str]:
+    """A call, and how it found its matches, if it chooses some."""
+    if not asks_model(line.ask):
+        yield f"  embed {line.text}"
+        return
+    yield f"  ask {line.text}{beside.of(line.ask.call.task, line.ask)}"
+    if counts is not None and line.ask in counts.matched:
+        yield f"    matches: {counts.matched[line.ask].tally}"
+
+
 def _stage(stage: StageLines, beside: _Beside) -> list[str]:
     def calls(lines: Sequence[AskLine]) -> list[str]:
-        return [
-            f"  ask {c.text}{beside.of(c.ask.call.task, c.ask)}"
-            if asks_model(c.ask)
-            else f"  embed {c.text}"
-            for c in lines
-        ]
+        return [text for line in lines for text in _ask(line, stage.counts, beside)]
 
     counts, out = stage.counts, []
     if counts is not None:
