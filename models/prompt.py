@@ -7,7 +7,7 @@ can compute the shared part once.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from blendfusion.models.constraint import closed_set
@@ -15,9 +15,10 @@ from blendfusion.models.model import Values
 from blendfusion.models.shots import BUILT_IN, Shot
 from blendfusion.types import Example, Task
 
-PROMPT_VERSION = "1"
+PROMPT_VERSION = "2"
 """Goes into fingerprints: change it with any wording here or in ``shots``."""
 
+_LINE_BREAK = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
 
@@ -42,16 +43,19 @@ class Prompt:
         return f"{self.question}\n{self.label}"
 
     def block(self, values: Values, *, one_line: bool = False) -> str:
-        """The values alone, with a leading blank or line break. With ``one_line`` a value cannot
+        """The values alone, with a leading blank or line break. Among several, the further lines of
+        one are indented: only we begin a line with a name or a dash. With ``one_line`` a value cannot
         open a line of its own (for plain templates, where a line break ends a turn)."""
+        alone = len(values) == 1 and not self.task.aggregate
+        inner: Callable[[str], str] = _folded if one_line else str if alone else _indented
         present = [
-            (name, _folded(value) if one_line else value)
+            (name, inner(value))
             for name, value in zip(self._names(len(values)), values, strict=True)
             if value is not None
         ]
         if self.task.aggregate:
             return "".join(f"\n- {value}" for _, value in present)
-        if len(values) == 1:
+        if alone:
             return "".join(f" {value}" for _, value in present)
         return "".join(f"\n{name}: {value}" for name, value in present)
 
@@ -71,7 +75,7 @@ class Prompt:
         if self.task.aggregate:
             return [""] * count
         names = [*self.task.columns, *[""] * count][:count]
-        return [name or f"value {place}" for place, name in enumerate(names, 1)]
+        return [_folded(name) or f"value {place}" for place, name in enumerate(names, 1)]
 
 
 def render(task: Task, *, shots: bool = True, listed: bool = True) -> Prompt:
@@ -147,7 +151,7 @@ def _question_unsaid(task: Task) -> str:
 def _asked(question: str, options: Sequence[str]) -> str:
     lines = [f"Question: {question}"] if question else []
     if options:
-        lines.append(f"Options: {', '.join(options)}")
+        lines.append(f"Options: {', '.join(map(_one_line, options))}")
     return "\n".join(lines)
 
 
@@ -197,6 +201,14 @@ def _reply(task: Task, example: Example) -> str:
     if canonical and example.answer in canonical:
         return replies_of(task)[canonical.index(example.answer)]
     return example.answer
+
+
+def _indented(value: str) -> str:
+    return _LINE_BREAK.sub(r"\g<0>  ", value)
+
+
+def _one_line(option: str) -> str:
+    return _LINE_BREAK.sub(" ", option)
 
 
 def _folded(value: str) -> str:
