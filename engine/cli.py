@@ -78,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME=PATH",
-        help="a table: csv, tsv, json (one object a line), arrow or parquet; may be repeated",
+        help="a table: csv, tsv, json (one object a line), arrow, parquet or lance; may be repeated",
     )
     query.add_argument(
         "--dialect",

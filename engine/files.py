@@ -15,12 +15,14 @@ from typing import IO, Literal, Protocol, TypeAlias, get_args
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
+from datafusion.catalog import Table as CatalogTable
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from blendfusion.errors import QueryError, close_matches
+from blendfusion.lance_table import lance_table
 
 Format = Literal["table", "csv", "json", "parquet"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -44,6 +46,8 @@ class Catalog(Protocol):
     def register_parquet(
         self, name: str, path: str, *, file_extension: str = ".parquet"
     ) -> None: ...
+
+    def register_table(self, name: str, table: CatalogTable) -> None: ...
 
 
 Register: TypeAlias = Callable[[Catalog, str, str, str], None]
@@ -69,6 +73,10 @@ def _parquet(catalog: Catalog, name: str, path: str, extension: str) -> None:
     catalog.register_parquet(name, path, file_extension=extension)
 
 
+def _lance(catalog: Catalog, name: str, path: str, extension: str) -> None:
+    catalog.register_table(name, lance_table(path))
+
+
 _READERS: dict[str, Register] = {
     ".csv": _csv,
     ".tsv": _tsv,
@@ -77,6 +85,7 @@ _READERS: dict[str, Register] = {
     ".jsonl": _json,
     ".arrow": _arrow,
     ".parquet": _parquet,
+    ".lance": _lance,
 }
 
 _FORMAT_OF: dict[str, Format] = {

@@ -13,6 +13,9 @@ import pyarrow.dataset as pads
 class Scanner(Protocol):
     """What DataFusion reads: the columns that it asked for, of the rows that meet its filter."""
 
+    @property
+    def projected_schema(self) -> pa.Schema: ...
+
     def to_batches(self) -> Iterator[pa.RecordBatch]: ...
 
 

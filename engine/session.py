@@ -32,6 +32,7 @@ from blendfusion.errors import ModelNotFound, OptionError, QueryError, close_mat
 from blendfusion.execution import STAGE_CATALOG, STAGE_SCHEMA
 from blendfusion.frame import Frame
 from blendfusion.handover import batches_of
+from blendfusion.lance_table import lance_table
 from blendfusion.leaves import LeafMaker
 from blendfusion.measured import Measured
 from blendfusion.models.cached import CachedModel
@@ -197,6 +198,14 @@ class Session(SessionContext):
         self.close()
 
     # --- search ----------------------------------------------------------------------------------
+
+    def register_lance(self, name: str, path: str | os.PathLike[str]) -> None:
+        """Let ``name`` stand for the Lance (or LanceDB) table in the folder ``path``.
+
+        Columns and filters go into Lance's own scan; every query reads the latest version. Raises
+        QueryError if there is none, ModelNotFound without the extra 'search'.
+        """
+        super().register_table(name, lance_table(path))
 
     @property
     def embedder(self) -> CachedEmbedder:
