@@ -145,8 +145,10 @@ def _parser() -> argparse.ArgumentParser:
 def _add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model",
+        action="append",
         metavar="SPEC",
-        help="for example llama:weights.gguf, smollm2, openai:NAME@http://HOST:PORT/v1",
+        help="for example llama:weights.gguf, smollm2, openai:NAME@http://HOST:PORT/v1; "
+        "given again: what the models before it fail at is put to this one",
     )
 
 

@@ -7,11 +7,9 @@ from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 from blendfusion.budget import Budget, PriceList, Prices
 from blendfusion.cache import Cache, store_for
 from blendfusion.errors import OptionError
-from blendfusion.models.cached import CachedModel
 from blendfusion.models.embed import Embedder
 from blendfusion.models.embed_cached import LazyEmbedder
-from blendfusion.models.load import load
-from blendfusion.models.model import Model
+from blendfusion.models.fallback import Models, model_for
 from blendfusion.options import Options
 from blendfusion.session import Session
 from blendfusion.udfs.ledger import Ledger
@@ -19,7 +17,7 @@ from blendfusion.udfs.plain import register_plain
 
 
 def connect(
-    model: str | Model | None = "auto",
+    model: Models = "auto",
     *,
     cache: Cache = "auto",
     config: SessionConfig | None = None,
@@ -32,7 +30,8 @@ def connect(
     """A session with ``model``: the place to register tables and run queries.
 
     ``model`` is "auto" (the environment variable BLENDFUSION_MODEL, else the packaged weights), a
-    GGUF path, "openai:name@http://host:port/v1", or a model object. ``cache`` is where answers are
+    GGUF path, "openai:name@http://host:port/v1", or a model object; or a list of these: each is asked
+    what those before it fail at. ``cache`` is where answers are
     kept: the path of a file, "auto" (the environment variable BLENDFUSION_CACHE, else a file in the
     user's cache folder), None for the memory of this session, or an object with the methods of
     ``bf.AnswerStore``. ``options`` are the fields of ``bf.Options``; ``config`` and ``runtime`` go to
@@ -57,7 +56,7 @@ def connect(
 
 def register(
     context: SessionContext,
-    model: str | Model | None = "auto",
+    model: Models = "auto",
     *,
     cache: Cache = "auto",
     budget: Budget | None = None,
@@ -81,4 +80,4 @@ def register(
         )
     ledger = Ledger(budget, Prices(prices), whose="context")
     vectors = LazyEmbedder(embedder, chosen)
-    register_plain(context, CachedModel(load(model, chosen), store), chosen, ledger, vectors)
+    register_plain(context, model_for(model, chosen, store), chosen, ledger, vectors)

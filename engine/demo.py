@@ -69,7 +69,7 @@ ORDER BY p.category""",
 )
 
 
-def run(model: str | None, folder: Path) -> None:
+def run(model: list[str] | None, folder: Path) -> None:
     """Print every example: its SQL, its rows, what it asked and spent.
 
     Raises ``QueryError`` if ``folder`` does not hold the example tables.

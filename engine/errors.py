@@ -14,7 +14,8 @@ BlendFusionError
 └── PlanError             the planner met a plan that it does not understand (never seen by a
                           user: the plain path takes over, and EXPLAIN says why)
 
-CacheWarning (a UserWarning) says that a file of stored answers could not be used.
+CacheWarning (a UserWarning) says that a file of stored answers could not be used, ModelWarning that
+one of several models was left out.
 """
 
 from __future__ import annotations
@@ -105,6 +106,10 @@ class NotConfirmed(BlendFusionError):
 
 class PlanError(BlendFusionError):
     """The planner met a plan that it cannot rewrite; the plain path takes over."""
+
+
+class ModelWarning(UserWarning):
+    """One of several models failed as a whole; the next was asked in its place."""
 
 
 class CacheWarning(UserWarning):

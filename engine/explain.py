@@ -48,11 +48,23 @@ def explained(
             out.append(f"Stage {stage.place}{' → result' if stage.last else ''}")
             out += ["  " + line for line in _stage(stage, beside.at(stage.place))]
     out += beside.total()
+    out += _models(frame.session.model_names, trace)
     if verbose and prepared.rewrites:
         out.append("Rules that fired, and what they did first (block: what runs row by row):")
         for rewrite in prepared.rewrites:
             out += ["  " + line for line in _rewrite(rewrite)]
     return "\n".join(out)
+
+
+def _models(names: Sequence[str], trace: Trace | None) -> list[str]:
+    """The models in the order in which they are asked, where there are several; with ``trace``, what
+    was asked of each, a value for every model that was asked it."""
+    if len(names) < 2:
+        return []
+    if trace is None:
+        return [f"Models: {', '.join(names)}; each is asked what those before it fail at"]
+    asked = trace.by_model
+    return [f"Asked of {name}: {_usage(asked.get(name, Usage()), None)}" for name in names]
 
 
 class _Beside:

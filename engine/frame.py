@@ -333,7 +333,7 @@ class Frame(DataFrame):
                 yield from self.answered(asker, eager=eager)
             finally:
                 run.plan, run.counts = self.prepared, self.last_counts
-        trace.warn()
+        trace.warn(asker.outages)
 
     def answered(self, asker: Asker, *, eager: bool) -> Generator[pa.Table, None, None]:
         """The result as tables of this frame's schema, at least one, with answers by ``asker``."""

@@ -38,8 +38,7 @@ from blendfusion.measured import Measured
 from blendfusion.models.cached import CachedModel
 from blendfusion.models.embed import Embedder
 from blendfusion.models.embed_cached import CachedEmbedder, LazyEmbedder
-from blendfusion.models.load import load
-from blendfusion.models.model import Model
+from blendfusion.models.fallback import Models, model_for
 from blendfusion.models.store import AnswerStore, MemoryStore
 from blendfusion.option_values import option_frame, read_options
 from blendfusion.options import Options
@@ -93,7 +92,7 @@ class Session(SessionContext):
 
     def __init__(
         self,
-        model: str | Model | None = None,
+        model: Models = None,
         options: Options | None = None,
         config: SessionConfig | None = None,
         runtime: RuntimeEnvBuilder | None = None,
@@ -142,12 +141,19 @@ class Session(SessionContext):
         return self._model or self._load()
 
     def _load(self) -> CachedModel:
-        self._model = CachedModel(load(self._spec, self.options), self._store)
+        self._model = model_for(self._spec, self.options, self._store)
         return self._model
+
+    @property
+    def model_names(self) -> tuple[str, ...]:
+        """The models that were named, in the order in which they are asked; () for the default one, as
+        long as nothing was asked."""
+        return () if self._model is None else self._model.names
 
     def asker(self, trace: Trace, budget: Budget | None = None) -> Asker:
         """What puts the requests of one run to the model, as far as ``budget`` and the session's go."""
         trace.ledger = ledger = self.ledger.for_query(budget)
+        trace.first_model = lambda: self.model.name
         options = self.options
         return Asker(
             lambda: self.model,
@@ -379,7 +385,7 @@ class Session(SessionContext):
             if asker.error is not None:
                 raise asker.error from None
             raise
-        trace.warn()
+        trace.warn(asker.outages)
 
     def typed(
         self,

@@ -6,12 +6,13 @@ import contextlib
 import sys
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from blendfusion.errors import ModelWarning
 from blendfusion.failures import summary
 from blendfusion.measured import Measured
 from blendfusion.models.model import Values
@@ -32,6 +33,7 @@ CALLS_SCHEMA = pa.schema(
         ("question", pa.string()),
         ("constraint", pa.string()),
         ("values", pa.list_(pa.string())),
+        ("model", pa.string()),
         ("answer", pa.string()),
         ("logprob", pa.float64()),
         ("error", pa.string()),
@@ -52,8 +54,8 @@ class Trace:
     """The record of one run (and the observer that its askers report to).
 
     ``usage`` is the total; ``by_task`` the same a task; ``calls`` every request as an Arrow
-    table: ingredient, question, constraint, values, answer, log-probability, error, whether it came
-    from the cache, tokens and seconds.
+    table: ingredient, question, constraint, values, the model, its answer, log-probability, error,
+    whether it came from the cache, tokens and seconds.
     """
 
     def __init__(
@@ -64,6 +66,8 @@ class Trace:
     ) -> None:
         self.by_task: dict[Task, Usage] = {}
         self._batches: list[tuple[Task, list[Values], list[Answer]]] = []
+        self._seconds: list[float] = []
+        """Of each of them, inside models."""
         self._lost: dict[tuple[Task, Values], str] = {}
         """Why values are NULL in the result."""
         self._known = 0
@@ -74,6 +78,8 @@ class Trace:
         self._lock = threading.Lock()
         self.ledger: Ledger | None = None
         """Where the run counts what it spends."""
+        self.first_model: Callable[[], str] = str
+        """The name of the session's model; of several, the first."""
         self.run: Run | None = None
         """What is known of the run besides its calls."""
 
@@ -110,6 +116,7 @@ class Trace:
         with self._lock:
             self.by_task[task] = self.by_task.get(task, Usage()) + spent
             self._batches.append((task, list(values), list(answers)))
+            self._seconds.append(seconds)
             self._done += spent.values
         if self._measured is not None:
             self._measured.add(task, spent)
@@ -129,6 +136,7 @@ class Trace:
                 "question": task.question,
                 "constraint": str(task.constraint),
                 "values": list(asked),
+                "model": answer.model or self.first_model(),
                 "answer": answer.text,
                 "logprob": answer.logprob,
                 "error": answer.error,
@@ -144,8 +152,27 @@ class Trace:
         return pa.Table.from_pylist(rows, CALLS_SCHEMA)
 
     @property
+    def by_model(self) -> dict[str, Usage]:
+        """What was asked of each model, and spent: a value counts for every model that was asked it.
+        Of the seconds of a batch, models have the share of their tokens."""
+        found: dict[str, Usage] = {}
+        for (_, _, answers), seconds in zip(self._batches, self._seconds, strict=True):
+            batch: dict[str, Usage] = {}
+            for answer in answers:
+                own = ((answer.model or self.first_model(), answer.usage),)
+                for name, usage in answer.spent or own:
+                    batch[name] = batch.get(name, Usage()) + usage
+            tokens = {n: u.evaluated_tokens + u.completion_tokens for n, u in batch.items()}
+            whole = sum(tokens.values())
+            for name, usage in batch.items():
+                share = tokens[name] / whole if whole else 1 / len(batch)
+                spent = replace(usage, seconds=seconds * share)
+                found[name] = found.get(name, Usage()) + spent
+        return found
+
+    @property
     def errors(self) -> pa.Table:
-        """The requests that got no valid answer."""
+        """The requests that got no valid answer, from no model."""
         calls = self.calls
         return calls.filter(calls["error"].is_valid())
 
@@ -154,8 +181,15 @@ class Trace:
             for values, answer in failed.items():
                 self._lost[task, values] = answer.error or "no answer"
 
-    def warn(self) -> None:
-        """One warning that says how many values became NULL for want of an answer, and why."""
+    def warn(self, outages: Sequence[str] = ()) -> None:
+        """One warning that says how many values became NULL for want of an answer, and why; and one of
+        models that were left out, where ``outages`` says why."""
+        if outages:
+            warnings.warn(
+                f"Left out, as they failed as a whole: {'; '.join(outages)}",
+                ModelWarning,
+                stacklevel=_level_of_caller(),
+            )
         if self._lost:
             warnings.warn(
                 summary(self._lost, self._redaction), AnswerWarning, stacklevel=_level_of_caller()

@@ -37,6 +37,21 @@ class CachedModel:
         return self.inner.info
 
     @property
+    def name(self) -> str:
+        """That of ``info``; of a model that says it by ``name``, nothing is loaded for it."""
+        return getattr(self.inner, "name", None) or self.inner.info.name
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The models that answer, in the order in which they are asked."""
+        return (self.name,)
+
+    @property
+    def outages(self) -> tuple[str, ...]:
+        """What is to be told of models that are left out."""
+        return ()
+
+    @property
     def batch_size(self) -> int:
         return self.inner.batch_size
 

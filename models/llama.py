@@ -77,6 +77,11 @@ class LlamaModel:
         return self._open is not None
 
     @property
+    def name(self) -> str:
+        """The name in ``info``, at hand without the weights."""
+        return f"llama:{self.path.name}"
+
+    @property
     def fingerprint(self) -> str:
         """The fingerprint in ``info``, at hand without the weights."""
         return self._fingerprint
@@ -91,7 +96,7 @@ class LlamaModel:
         with self._lock:
             window = self._ready().context.n_ctx
         return ModelInfo(
-            name=f"llama:{self.path.name}",
+            name=self.name,
             fingerprint=self._fingerprint,
             window=window,
             settings={

@@ -108,6 +108,11 @@ class Asker:
         return model
 
     @property
+    def outages(self) -> Sequence[str]:
+        """What is to be told of models that were left out in this run."""
+        return self.model.outages if "model" in self.__dict__ else ()
+
+    @property
     def info(self) -> ModelInfo:
         return self.model.info
 

@@ -60,10 +60,10 @@ class Ledger:
 
     def open(self, model: CachedModel) -> None:
         """From here on ``model`` is asked. Raises OptionError if a cost is limited and it has no price."""
-        if any(ledger.budget.cost is not None for ledger in self._chain()):
-            self._price = self.prices.required(model.info.name)
-        elif self.prices:
-            self._price = self.prices.of(model.info.name)
+        limited = any(ledger.budget.cost is not None for ledger in self._chain())
+        price_of = self.prices.required if limited else self.prices.of
+        if limited or self.prices:
+            self._price, *_ = (price_of(name) for name in model.names)
 
     def admit(self, task: Task, pending: int, model: CachedModel) -> int:
         """How many of ``pending`` values of ``task`` the next batch may have: at least one.
@@ -86,7 +86,7 @@ class Ledger:
     def settle(self, task: Task, admitted: int, answers: Sequence[Answer], seconds: float) -> Usage:
         """A batch of ``admitted`` values has ended after ``seconds``, with these answers: what it spent."""
         spent = _counted(answers, seconds)
-        price = self._price
+        cost = self._cost_of(answers) if self._price is not None else None
         with self._lock:
             if spent.values:
                 self._by_task[task] = self._by_task.get(task, Usage()) + spent
@@ -95,8 +95,23 @@ class Ledger:
                 ledger._batches_in_flight -= 1
                 ledger.usage += spent
                 if spent.values and ledger._cost is not None:
-                    ledger._cost = None if price is None else ledger._cost + price.of(spent)
+                    ledger._cost = None if cost is None else ledger._cost + cost
         return spent
+
+    def _cost_of(self, answers: Sequence[Answer]) -> float | None:
+        """What answers cost, each at the prices of the models that were asked; None without a price."""
+        by_model: dict[str, list[Usage]] = {}
+        for answer in answers:
+            for name, usage in answer.spent or ((answer.model, answer.usage),):
+                by_model.setdefault(name, []).append(usage)
+        cost = 0.0
+        for name, usages in by_model.items():
+            price = self.prices.of(name) if name else self._price
+            spent = Usage.total(usages)
+            if price is None and spent.values:
+                return None
+            cost += price.of(spent) if price is not None else 0.0
+        return cost
 
     def _chain(self) -> Iterator[Ledger]:
         yield self

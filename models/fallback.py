@@ -1,0 +1,252 @@
+"""Models one after the other: what one fails at, the next is asked."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeAlias, TypeVar
+
+from blendfusion.errors import ModelError, ModelFailed, ModelNotFound
+from blendfusion.models import fields as f
+from blendfusion.models.cached import CachedModel
+from blendfusion.models.load import load
+from blendfusion.models.model import Model, Told, Values, unheard
+from blendfusion.models.store import AnswerStore
+from blendfusion.models.telemetry import log
+from blendfusion.options import Options
+from blendfusion.types import Answer, ModelInfo, Task, Usage
+
+T = TypeVar("T")
+Models: TypeAlias = "str | Model | Sequence[str | Model] | None"
+"""A model or its name, or several in the order in which they are asked."""
+
+_NONE_LEFT = "no model is left. "
+
+
+def model_for(spec: Models, options: Options, store: AnswerStore) -> CachedModel:
+    """The model that ``spec`` names, its answers in ``store``; of several, each is asked what those
+    before it fail at. Raises ``ModelNotFound`` if one of them cannot be had; loads no weights."""
+    if not isinstance(spec, list | tuple):
+        return CachedModel(load(spec, options), store)  # type: ignore[arg-type]
+    if not spec:
+        raise ModelNotFound(
+            "the list of models is empty", hint="Write model=['smollm2', 'openai:…'], or one model."
+        )
+    *before, last = (load(one, options) for one in spec)
+    model = CachedModel(last, store)
+    for inner in reversed(before):
+        model = FallbackModel(inner, store, model)
+    return model
+
+
+class FallbackModel(CachedModel):
+    """A model with its stored answers, and ``following`` for what it fails at.
+
+    Every value goes to the first model. ``following`` gets those without a valid answer and, where the
+    first fails as a whole (ModelNotFound, ModelFailed), all that are left; it may be a FallbackModel
+    in turn. An answer says by ``model`` and ``spent`` who gave it and what each model spent, and is
+    stored as one of that model. Stored answers of ``following`` count only for values that the first
+    failed at: who answers must not depend on who was asked before.
+
+    A model that failed as a whole is left out until ``check``, which begins a run, is called again.
+    """
+
+    def __init__(self, inner: Model, store: AnswerStore, following: CachedModel) -> None:
+        super().__init__(inner, store)
+        self.following = following
+        self._out: ModelError | None = None
+        self._following_out: ModelError | None = None
+        self._following_checked = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name, *self.following.names)
+
+    @property
+    def outages(self) -> tuple[str, ...]:
+        """What is to be told of models that were left out since the last ``check``."""
+        pairs = ((self, self._out), (self.following, self._following_out))
+        own = tuple(f"{model.name}: {problem.message}" for model, problem in pairs if problem)
+        return own + self.following.outages
+
+    @property
+    def info(self) -> ModelInfo:
+        """That of the first model that is not left out."""
+        return self._either(lambda: super(FallbackModel, self).info, lambda: self.following.info)
+
+    @property
+    def batch_size(self) -> int:
+        return self._either(
+            lambda: super(FallbackModel, self).batch_size, lambda: self.following.batch_size
+        )
+
+    @property
+    def at_once(self) -> int:
+        return self._either(
+            lambda: super(FallbackModel, self).at_once, lambda: self.following.at_once
+        )
+
+    @property
+    def call_per_value(self) -> bool:
+        return self._either(
+            lambda: super(FallbackModel, self).call_per_value,
+            lambda: self.following.call_per_value,
+        )
+
+    def count_tokens(self, text: str) -> int:
+        return self._either(
+            lambda: super(FallbackModel, self).count_tokens(text),
+            lambda: self.following.count_tokens(text),
+        )
+
+    def check(self) -> None:
+        """Begin a run: every model is tried again. Raises ModelFailed if none can be reached."""
+        self._out = self._following_out = None
+        self._following_checked = False
+        self._either(super().check, lambda: None)
+
+    def known(self, task: Task, values: Sequence[Values]) -> dict[Values, Answer]:
+        found: dict[Values, Answer] = {}
+        try:
+            found = super().known(task, values)
+        except ModelError as problem:  # it could not even say who it is
+            self._leave(problem)
+        if self._out is not None and self._following_out is None:
+            others = self.following.known(task, [v for v in values if v not in found])
+            found |= {v: self._by_following(answer) for v, answer in others.items()}
+        return {v: found[v] for v in values if v in found}
+
+    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
+        return self.answer_each(task, values, unheard)
+
+    def answer_each(self, task: Task, values: Sequence[Values], told: Told) -> list[Answer]:
+        answers: dict[int, Answer] = {}
+        failed: dict[int, Answer] = {}
+
+        def settle(place: int, answer: Answer) -> None:
+            answers[place] = answer
+            told(place, answer)
+
+        def heard(place: int, answer: Answer) -> None:
+            if answer.error is None:
+                settle(place, answer)
+            else:
+                failed[place] = answer
+
+        if self._out is None:
+            try:
+                super().answer_each(task, values, heard)
+            except ModelError as problem:
+                self._leave(problem)
+        left = [place for place in range(len(values)) if place not in answers]
+        if left:
+            self._ask_following(task, values, left, failed, settle)
+        return [answers[place] for place in range(len(values))]
+
+    def _ask_following(
+        self,
+        task: Task,
+        values: Sequence[Values],
+        places: Sequence[int],
+        failed: dict[int, Answer],
+        settle: Told,
+    ) -> None:
+        """Ask the next model about these places, of which the first ``failed`` at some."""
+        waiting = dict.fromkeys(places)
+
+        def heard(i: int, answer: Answer) -> None:
+            place = places[i]
+            del waiting[place]
+            answer = self._by_following(answer)
+            before = failed.get(place)
+            settle(place, answer if before is None else self._after(before, answer))
+
+        if self._following_out is None:
+            try:
+                self._check_following()
+                self.following.answer_each(task, [values[place] for place in places], heard)
+            except ModelError as problem:
+                self._following_out = problem
+                self._tell(self.following.name, problem)
+        if not waiting:
+            return
+        gone = self._following_out
+        assert gone is not None
+        if self._out is not None:
+            raise self._none_left(gone)
+        # The first model works: what it failed at, and nobody else can answer, has failed.
+        for place in waiting:
+            unanswered = replace(Answer.failed(gone.message), model=self.following.name)
+            settle(place, self._after(failed[place], unanswered))
+
+    def _by_following(self, answer: Answer) -> Answer:
+        return answer if answer.model else replace(answer, model=self.following.name)
+
+    def _after(self, before: Answer, answer: Answer) -> Answer:
+        """The answer to a value that the first model failed at."""
+        own = (self.name, before.usage)
+        spent = (own, *(answer.spent or ((answer.model, answer.usage),)))
+        total = Usage.total(usage for _, usage in spent)
+        usage = replace(
+            total,
+            values=min(total.values, 1),
+            cached=0 if total.values else total.cached,
+            failed=int(answer.error is not None),
+        )
+        if answer.error is None:
+            return replace(answer, usage=usage, spent=spent)
+        said = answer.error
+        if not said.startswith(answer.model):
+            said = f"{answer.model}: {said}"
+        return replace(
+            answer,
+            usage=usage,
+            spent=spent,
+            error=f"{self.name}: {before.error}; {said}",
+            too_long=before.too_long or answer.too_long,
+        )
+
+    def forget(self) -> None:
+        super().forget()
+        self.following.forget()
+
+    def close(self) -> None:
+        super().close()
+        self.following.close()
+
+    def _either(self, own: Callable[[], T], other: Callable[[], T]) -> T:
+        """What the first model says, or the next where it is left out."""
+        if self._out is None:
+            try:
+                return own()
+            except ModelError as problem:
+                self._leave(problem)
+        try:
+            self._check_following()
+            return other()
+        except ModelError as problem:
+            raise self._none_left(problem) from problem
+
+    def _check_following(self) -> None:
+        if not self._following_checked:
+            self.following.check()
+            self._following_checked = True
+
+    def _leave(self, problem: ModelError) -> None:
+        self._out = problem
+        self._tell(self.name, problem)
+
+    def _tell(self, model: str, problem: ModelError) -> None:
+        told = {f.REQUEST_MODEL: model, f.ERROR: type(problem).__name__}
+        log("model", logging.WARNING, "a model failed as a whole and is left out", {**told})
+
+    def _none_left(self, problem: ModelError) -> ModelFailed:
+        assert self._out is not None
+        rest = problem.message.removeprefix(_NONE_LEFT)
+        if rest == problem.message:
+            rest = f"{self.following.name}: {rest}"
+        return ModelFailed(
+            f"{_NONE_LEFT}{self.name}: {self._out.message}; {rest}",
+            hint=self._out.hint or problem.hint,
+        )
