@@ -26,7 +26,7 @@ def summary(failed: Mapping[tuple[Task, Values], str], redaction: Redaction) -> 
     >>> print(summary(reasons, Redaction("on")))
     2 values got no valid answer and are NULL (answered …, which is not date: 1; no answer: 1). First: 'a': answered 'x', which is not date; 'b': no answer
     """
-    kinds = Counter(_OWN.sub("…", redaction.reason(reason)) for reason in failed.values())
+    kinds = Counter(alike(redaction.reason(reason)) for reason in failed.values())
     told = [f"{kind}: {n:,}" for kind, n in kinds.most_common(_MOST_REASONS)]
     others = kinds.total() - sum(n for _, n in kinds.most_common(_MOST_REASONS))
     told += [f"other reasons: {others:,}"] if others else []
@@ -38,3 +38,12 @@ def summary(failed: Mapping[tuple[Task, Values], str], redaction: Redaction) -> 
     text = f"{counted(len(failed), 'value')} got no valid answer and {verb} NULL"
     text += f" ({'; '.join(told)}). First: {'; '.join(first)}"
     return f"{text}. {redaction.remedy}" if redaction.remedy else text
+
+
+def alike(reason: str) -> str:
+    """A reason without what it says of one value alone: those of one kind are equal.
+
+    >>> alike("HTTP 429: 'Ann' asked 12 times")
+    'HTTP 429: … asked … times'
+    """
+    return _OWN.sub("…", reason)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,12 +12,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from blendfusion.models.fields import QUERY_CALLS, QUERY_PLAN
+from blendfusion.models.scripted import ScriptedModel
 from blendfusion.types import Task, Usage
 from blendfusion.udfs.asker import StageCounts
 from blendfusion.watch import Watch
 
 if TYPE_CHECKING:
     from blendfusion.frame import Prepared
+    from blendfusion.models.cached import CachedModel
     from blendfusion.options import Options
     from blendfusion.pipeline import Counts
     from blendfusion.session import Session
@@ -38,6 +40,19 @@ class Batch:
     end: float
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The model that a run asked."""
+
+    name: str
+    window: int
+    settings: Mapping[str, str]
+    prompts: bool
+    """False: it is a Python function, which reads no prompt."""
+    lists_options: bool
+    """The options of a choice stand in its prompts."""
+
+
 class Run:
     """One run of a query; a context manager around it.
 
@@ -46,9 +61,17 @@ class Run:
     """
 
     def __init__(
-        self, watch: Watch, options: Options, query: str = "", plan: Prepared | None = None
+        self,
+        watch: Watch,
+        options: Options,
+        model: Callable[[], Asked],
+        query: str = "",
+        plan: Prepared | None = None,
     ) -> None:
         self.watch = watch
+        self._describe = model
+        self.model: Asked | None = None
+        """None as long as none was asked."""
         self.options = options
         self.query = query
         """The SQL; '' for a frame that was made without."""
@@ -74,11 +97,6 @@ class Run:
     def seconds(self) -> float:
         """From the first row that was wanted to the end, so far."""
         return perf_counter() - self._began if self._seconds is None else self._seconds
-
-    @property
-    def model(self) -> str:
-        """The name of the model that was asked; '' if none was."""
-        return self.watch.model
 
     def __enter__(self) -> Run:
         self.started, self._began = datetime.now(UTC), perf_counter()
@@ -119,6 +137,7 @@ class Run:
             self.by_operator[key] = self.by_operator.get(key, Usage()) + spent
             if spent.values:
                 self.batches.append(Batch(place, task, end - spent.seconds, end))
+                self.model = self.model or self._describe()
         self.watch.batch(task, n, spent)
 
 
@@ -130,4 +149,15 @@ def run_of(session: Session, query: str, calls: int, plan: Prepared | None) -> R
         questions=session.options.log_questions,
         about={QUERY_CALLS: calls, QUERY_PLAN: "staged" if staged else "plain"},
     )
-    return Run(watch, session.options, query, plan)
+    return Run(watch, session.options, lambda: _asked(session.model), query, plan)
+
+
+def _asked(model: CachedModel) -> Asked:
+    info, inner = model.info, model.inner
+    return Asked(
+        info.name,
+        info.window,
+        info.settings,
+        prompts=not isinstance(inner, ScriptedModel),
+        lists_options=not getattr(inner, "scores_options", False),
+    )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,6 +18,7 @@ from blendfusion.errors import ModelWarning
 from blendfusion.failures import summary
 from blendfusion.measured import Measured
 from blendfusion.models.model import Values
+from blendfusion.page import fragment_of, page_of
 from blendfusion.progress import Reporter
 from blendfusion.redaction import Redaction
 from blendfusion.run import Run, run_of
@@ -175,6 +178,27 @@ class Trace:
         """The requests that got no valid answer, from no model."""
         calls = self.calls
         return calls.filter(calls["error"].is_valid())
+
+    @property
+    def batches(self) -> Sequence[tuple[Task, list[Values], list[Answer]]]:
+        """What was answered together, in order: the task, the values, and as many answers."""
+        return self._batches
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The run as one page of HTML: its plan with what was counted, samples of what was asked and
+        answered, errors, settings. Written to ``path``, if that is given.
+
+        It needs neither scripts nor a network. Its size is bounded: of many values it shows a few. It
+        holds values, as the session's options ``show_values`` and ``redact`` allow. Raises OSError
+        where ``path`` cannot be written.
+        """
+        page = page_of(self, self._redaction)
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return page
+
+    def _repr_html_(self) -> str:
+        return fragment_of(self)
 
     def lost(self, task: Task, failed: Mapping[Values, Answer]) -> None:
         with self._lock:

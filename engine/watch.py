@@ -41,9 +41,7 @@ class Watch:
         about: Fields | None = None,
     ) -> None:
         self.id = secrets.token_hex(6)
-        self.model = ""
-        """The name of the model that answered last; '' before."""
-        self._name = model
+        self._model = model
         self._questions = questions
         self._about: Fields = {f.QUERY_ID: self.id, **(about or {})}
         self._tasks: dict[Task, Fields] = {}
@@ -131,7 +129,7 @@ class Watch:
         fields = self._fields(task) | {f.SIZE: n}
         span: Span | None = getattr(self._asking, "span", None)
         if span is not None:
-            fields[f.REQUEST_MODEL] = self.model = self._name()
+            fields[f.REQUEST_MODEL] = self._model()
             if span.is_recording():
                 span.set_attributes(fields | telemetry.fields_of(spent))
         telemetry.batch_answered(spent, fields, asked=span is not None)

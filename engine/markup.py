@@ -1,0 +1,46 @@
+"""HTML that is safe by the way it is made: text is escaped where it meets markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+from blendfusion.redaction import printable
+
+
+class Html(str):
+    """Markup. Every other string is text."""
+
+    __slots__ = ()
+
+
+def tag(name: str, /, *content: str, **attributes: str | None) -> Html:
+    """An element. Text in it, and values of attributes, are escaped; control characters and those that
+    turn the direction of text are made visible. An attribute that is None is left out; ``class_`` is
+    ``class``, ``aria_label`` is ``aria-label``.
+
+    >>> tag("p", "a<b", tag("br"), class_='"x"', id=None)
+    '<p class="&quot;x&quot;">a&lt;b<br></p>'
+    """
+    said = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{text(value)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    opened = f"<{name}{said}>"
+    if name in _VOID:
+        return Html(opened)
+    return Html(f"{opened}{joined(content)}</{name}>")
+
+
+def joined(parts: Iterable[str]) -> Html:
+    """Pieces one after the other, text among them escaped."""
+    return Html("".join(part if isinstance(part, Html) else text(part) for part in parts))
+
+
+def text(said: str) -> Html:
+    """Text as markup."""
+    return said if isinstance(said, Html) else Html(escape(printable(said), quote=True))
+
+
+_VOID = frozenset({"br", "hr", "meta", "link"})
