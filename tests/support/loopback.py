@@ -52,6 +52,8 @@ class Reply:
 
 Script = Callable[[Body], Reply]
 
+_PATHS = ("/v1/chat/completions", "/v1/embeddings")
+
 FORM_FIELDS = (
     "response_format",
     "structured_outputs",
@@ -119,7 +121,7 @@ class Loopback:
                         outer.in_flight -= 1
                 if reply.reset:
                     self._reset()
-                elif self.path != "/v1/chat/completions":
+                elif self.path not in _PATHS:
                     self._send(404, b"not here", {})
                 else:
                     self._send(reply.status, reply.payload(), reply.headers, half=reply.half)
