@@ -168,7 +168,8 @@ def estimated(frame: Frame) -> Estimate:
     if prepared.staged is None:
         return Estimate(tuple(_unknown(c.text, c.task, prepared.reason) for c in prepared.calls))
     known = _known(session)
-    price = session.ledger.prices.of("" if known.model is None else known.model.info.name)
+    prices = session.ledger.prices
+    price = prices.of(known.cache.name) if prices and known.cache is not None else None
     guesser = Guesser(known.cache, known.model)
     session.settle(prepared.calls, guesser)
     rows = DryRows(guesser, session.workbench_source())

@@ -44,9 +44,11 @@ class Ledger:
         self._above = above
         self._cost: float | None = 0.0
         self._price: Price | None = None
+        """Of the first model."""
         self._values_in_flight = 0
         self._batches_in_flight = 0
         self._by_task: dict[Task, Usage] = above._by_task if above is not None else {}
+        self._cost_by_task: dict[Task, float] = above._cost_by_task if above is not None else {}
         self._lock: threading.Lock = above._lock if above is not None else threading.Lock()
 
     def for_query(self, budget: Budget | None = None) -> Ledger:
@@ -59,11 +61,13 @@ class Ledger:
         return self._cost
 
     def open(self, model: CachedModel) -> None:
-        """From here on ``model`` is asked. Raises OptionError if a cost is limited and it has no price."""
+        """From here on ``model`` is asked. Raises OptionError if a cost is limited and it has no price, or
+        one of several that may be asked has none."""
         limited = any(ledger.budget.cost is not None for ledger in self._chain())
-        price_of = self.prices.required if limited else self.prices.of
         if limited or self.prices:
-            self._price, *_ = (price_of(name) for name in model.names)
+            find = self.prices.required if limited else self.prices.of
+            prices = [find(name) for name in model.names]
+            self._price = prices[0]
 
     def admit(self, task: Task, pending: int, model: CachedModel) -> int:
         """How many of ``pending`` values of ``task`` the next batch may have: at least one.
@@ -74,7 +78,7 @@ class Ledger:
             most = min(pending, max(1, model.batch_size))
             for ledger in self._chain():
                 for name, limit in ledger.budget.limits():
-                    fitting = ledger._fitting(name, limit, task, model, self._price)
+                    fitting = ledger._fitting(name, limit, task, model)
                     if fitting < 1:
                         raise ledger._exceeded(name, limit, pending, self)
                     most = min(most, fitting)
@@ -90,6 +94,7 @@ class Ledger:
         with self._lock:
             if spent.values:
                 self._by_task[task] = self._by_task.get(task, Usage()) + spent
+                self._cost_by_task[task] = self._cost_by_task.get(task, 0.0) + (cost or 0.0)
             for ledger in self._chain():
                 ledger._values_in_flight -= admitted
                 ledger._batches_in_flight -= 1
@@ -118,9 +123,7 @@ class Ledger:
         if self._above is not None:
             yield self._above
 
-    def _fitting(
-        self, name: str, limit: float, task: Task, model: CachedModel, price: Price | None
-    ) -> int:
+    def _fitting(self, name: str, limit: float, task: Task, model: CachedModel) -> int:
         """How many more values of ``task`` one limit allows; less than 1 if it is reached."""
         left = limit - self._spent(name)
         if left <= 0:
@@ -135,7 +138,7 @@ class Ledger:
             return max(1, int((left - flying) / max(1.0, tries))) if left > flying else 0
         if seen is None:
             return model.at_once
-        amount = (price.of(seen) if price else 0.0) if name == "cost" else getattr(seen, name)
+        amount = self._cost_by_task[task] if name == "cost" else getattr(seen, name)
         each = amount / seen.values
         return max(1, int(left / each) - flying) if each else model.batch_size
 

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 import blendfusion as bf
 from blendfusion.budget import Budget, Prices, lowest
 from blendfusion.models.cached import CachedModel
+from blendfusion.models.fallback import model_for
 from blendfusion.models.model import Values
 from blendfusion.models.store import MemoryStore
+from blendfusion.options import Options
 from blendfusion.types import Answer, ModelInfo, Task, Usage
 from blendfusion.udfs.asker import Asker, NullObserver
 from blendfusion.udfs.ledger import Ledger
@@ -296,6 +298,27 @@ def test_the_text_of_a_price_is_checked() -> None:
         bf.Price.parsed("prompt=1")
     with pytest.raises(bf.OptionError, match="unknown part 'input' of the price"):
         bf.Price.parsed("input=1")
+
+
+def test_what_a_fallback_model_costs_decides_how_many_are_asked() -> None:
+    """The first model is free and fails, the second costs 1 a value."""
+    free = bf.ScriptedModel(lambda call: None, name="free", batch_size=8)
+    paid = bf.ScriptedModel(lambda call: "yes", name="paid", batch_size=8)
+    prices = {
+        "free": bf.Price(prompt=0, completion=0),
+        "paid": bf.Price(prompt=0, completion=1e6),
+    }
+    model = model_for([free, paid], Options(), MemoryStore())
+    ledger = Ledger(Budget(cost=5), Prices(prices))
+    made = Asker(lambda: model, NullObserver(), ledger=ledger)
+    with pytest.raises(bf.BudgetExceeded):
+        made.ask(TASK, rows(20))
+    assert (len(free.calls), len(paid.calls)) == (5, 5)
+    assert ledger.cost == 5.0
+    for missing in prices:
+        some = Ledger(Budget(cost=5), Prices({n: p for n, p in prices.items() if n != missing}))
+        with pytest.raises(bf.OptionError, match=f"needs the price of the model '{missing}'"):
+            Asker(lambda: model, NullObserver(), ledger=some).ask(TASK, rows(20))
 
 
 # ---------------------------------------------------------------- always
