@@ -3,10 +3,14 @@ recursion ends the process."""
 
 from __future__ import annotations
 
-from sqlglot.tokenizer_core import TokenType
+import re
+from collections.abc import Sequence
+
+from sqlglot.tokenizer_core import Token, TokenType
 
 from blendfusion.callsites import nesting, tokenize
 from blendfusion.errors import QueryError
+from blendfusion.syntax import tree_of
 
 MOST_NESTED = 32
 """Brackets in brackets. DataFusion 55 reads 32 ``NOT (`` in 40 ms, 40 of them in a minute."""
@@ -14,6 +18,11 @@ MOST_CHAINED = 4_000
 """Operators in one expression, or tables in one FROM. 4,000 ANDs take DataFusion 55 some seconds to
 plan; 20,000 overflow its stack."""
 
+MOST_NESTED_UNREAD = 12
+"""NOT (, CASE and CAST ( in each other, in a text that sqlglot cannot read either: DataFusion 55 tries
+each of them again for every mistake inside, 16 deep for a second, 20 deep for half a minute."""
+
+_TRIED_AGAIN = re.compile(r"\b(NOT|CASE|CAST|TRY_CAST)\b", re.IGNORECASE)
 _NO_OPERATORS = {
     TokenType.VAR,
     TokenType.IDENTIFIER,
@@ -27,10 +36,23 @@ _NO_OPERATORS = {
 
 def check_bounds(query: str) -> None:
     """Raise QueryError for a text that DataFusion must not be given."""
-    if len(query) <= 2 * MOST_CHAINED and sum(map(query.count, "([{")) <= MOST_NESTED:
-        return  # too short to be either
+    brackets = sum(map(query.count, "([{"))
+    tried = len(_TRIED_AGAIN.findall(query))
+    if max(len(query) - 2 * MOST_CHAINED, brackets - MOST_NESTED, tried - MOST_NESTED_UNREAD) <= 0:
+        return
+    tokens = tokenize(query)
+    _check_length(tokens)
+    if _tried_again(tokens) > MOST_NESTED_UNREAD and tree_of(query) is None:
+        raise QueryError(
+            f"the query has a mistake, and CASE, CAST or NOT more than {MOST_NESTED_UNREAD} deep in "
+            "each other: too deep to find it",
+            hint="Write the inner ones as queries of their own: WITH name AS (…).",
+        )
+
+
+def _check_length(tokens: Sequence[Token]) -> None:
     chained = [0]
-    for token in tokenize(query):
+    for token in tokens:
         depth = nesting(token)
         if depth > 0:
             chained.append(0)
@@ -50,3 +72,19 @@ def check_bounds(query: str) -> None:
                 f"line {token.line}: more than {MOST_CHAINED:,} operators in one expression",
                 hint="Write equal comparisons as IN (…), or join a table of the values.",
             )
+
+
+def _tried_again(tokens: Sequence[Token]) -> int:
+    """How deep CASE, CAST ( and NOT ( stand in each other at most."""
+    deepest, cases, brackets = 0, 0, [False]
+    before = ""
+    for token in tokens:
+        word, depth = token.text.upper(), nesting(token)
+        if depth > 0:
+            brackets.append(_TRIED_AGAIN.fullmatch(before) is not None)
+        elif depth < 0:
+            brackets = brackets[:-1] or [False]
+        cases = max(0, cases + (word == "CASE") - (word == "END"))
+        deepest = max(deepest, cases + sum(brackets))
+        before = word
+    return deepest

@@ -448,7 +448,8 @@ class Session(SessionContext):
         ways = {name: list(texts) for name, texts in written.items()}
         new = []
         for name in names:
-            new.append(readable(name, {call: texts[0] for call, texts in ways.items()}))
+            said = readable(name, {call: texts[0] for call, texts in ways.items()})
+            new.append(said.replace("\0", "\\0"))  # Arrow has no names with NUL
             for call, texts in ways.items():
                 if call in name and len(texts) > 1:
                     del texts[0]  # the same call with another FILTER or ORDER BY comes next
