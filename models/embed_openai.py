@@ -14,6 +14,7 @@ from blendfusion.models.confined import run_confined
 from blendfusion.models.constraint import Json
 from blendfusion.models.embed import Vectors, normalised
 from blendfusion.models.endpoint import Endpoint, Errand, Missing, Refused, Unanswered
+from blendfusion.models.rate import Rate
 from blendfusion.models.retry import Passing, Retry
 from blendfusion.models.workers import for_each
 from blendfusion.options import Options
@@ -49,6 +50,7 @@ class OpenAIEmbedder:
             api_key,
             self._options.timeout_seconds,
             Retry(attempts=1 + self._options.retries),
+            rate=Rate(self._options.requests_per_minute, self._options.tokens_per_minute),
         )
 
     def __repr__(self) -> str:
