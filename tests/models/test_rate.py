@@ -13,6 +13,7 @@ from loopback import Body, Reply, serving
 
 from blendfusion.errors import OptionError
 from blendfusion.models import rate as rates
+from blendfusion.models.embed_openai import OpenAIEmbedder
 from blendfusion.models.openai import OpenAIModel
 from blendfusion.models.rate import Load, Rate
 from blendfusion.models.retry import Retry
@@ -235,6 +236,21 @@ def test_tokens_wait_for_what_replies_tell(short_minute: float) -> None:
         model.answer(TASK, [(f"{i}",) for i in range(4)])
     assert arrived[3] - arrived[0] > LAG * short_minute
     assert arrived[2] - arrived[0] < short_minute
+
+
+def test_a_server_of_embeddings_is_sent_no_more_either(short_minute: float) -> None:
+    arrived: list[float] = []
+
+    def script(body: Body) -> Reply:
+        arrived.append(time.monotonic())
+        data = [{"index": i, "embedding": [1.0, 0.0]} for i in range(len(body["input"]))]
+        return Reply(raw=json.dumps({"data": data}).encode())
+
+    with serving(script) as server:
+        options = Options().with_(requests_per_minute=2)
+        OpenAIEmbedder("tiny", server.url, None, options).embed([str(i) for i in range(3 * 64)])
+    assert len(arrived) == 3
+    assert max(arrived) - min(arrived) > LAG * short_minute
 
 
 def test_a_batch_takes_about_a_minute_at_most() -> None:
