@@ -30,7 +30,8 @@ def confirm(frame: Frame, above: int) -> None:
 
 def demand(expected: str, above: int) -> None:
     """Show what is ``expected`` and return if a person says yes. Raises NotConfirmed otherwise."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    # A stream is None where a process has no console at all.
+    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
         raise NotConfirmed(
             f"confirm_above={above} wants a yes before this query, and there is no terminal to ask on. "
             f"{expected}",
