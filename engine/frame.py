@@ -16,6 +16,7 @@ from datafusion.record_batch import RecordBatch
 
 from blendfusion.budget import Budget, checked_budget, lowest
 from blendfusion.confirm import confirm
+from blendfusion.display import as_html, as_text
 from blendfusion.errors import BlendFusionError, PlanError, QueryError
 from blendfusion.estimate import Estimate, estimated
 from blendfusion.execution import Execution, as_schema, joined
@@ -61,8 +62,6 @@ class Prepared:
     fed: Fed = NOTHING
     """The stages whose rows leaves read."""
 
-
-_SHOWN_ROWS = 20
 
 P = ParamSpec("P")
 JoinType = Literal["inner", "left", "right", "full", "semi", "anti"]
@@ -480,16 +479,11 @@ class Frame(DataFrame):
             return Frame(self._result().describe().df, self._session)
 
     def __repr__(self) -> str:
-        return self._shown(DataFrame.__repr__)
+        """The first rows if all that they need is stored already, else the plan: asks nothing."""
+        return as_text(self) if self.prepared.calls else DataFrame.__repr__(self)
 
     def _repr_html_(self) -> str:
-        return self._shown(DataFrame._repr_html_)
-
-    def _shown(self, write: Callable[[DataFrame], str]) -> str:
-        # One row more than is shown, so that DataFusion says when there are more.
-        limited = self.limit(_SHOWN_ROWS + 1)
-        with self._traced_by(limited), self.running():
-            return write(limited._result())
+        return as_html(self) if self.prepared.calls else str(DataFrame._repr_html_(self))
 
     # --- explaining ------------------------------------------------------------------------------
 

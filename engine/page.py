@@ -85,7 +85,7 @@ def _section(key: str, name: str, content: Html) -> Html:
 def _sections(trace: Trace, show: _Shown) -> list[tuple[str, str, Html]]:
     run = trace.run
     asked = samples(trace.batches)
-    made = [("totals", "Totals", totals(trace))]
+    made = [("totals", "Totals", joined([totals(trace), *_models(trace)]))]
     if run is not None and run.query:
         made.append(("query", "Query", tag("pre", cut(run.query, _TEXT), tabindex="0")))
     if run is not None:
@@ -136,6 +136,18 @@ def totals(trace: Trace) -> Html:
     if trace.cost:
         tiles.append(("Cost", f"{trace.cost:.4g}", "by the session's prices"))
     return tag("dl", *map(_tile, tiles), class_="totals")
+
+
+def _models(trace: Trace) -> list[Html]:
+    """What was asked of which model, where there were several."""
+    if not any(a.model or a.spent for _, _, answers in trace.batches for a in answers):
+        return []
+    rows = [
+        [name, f"{u.values:,}", f"{u.failed:,}", f"{u.prompt_tokens:,}", f"{u.completion_tokens:,}"]
+        for name, u in trace.by_model.items()
+    ]
+    heads = ["Model", "Values", "Failed", "Prompt tokens", "Answer tokens"]
+    return [table("By model", heads, rows, kinds=["wide", "n", "n", "n", "n"])]
 
 
 def _tile(tile: tuple[str, str, str]) -> Html:
@@ -189,20 +201,24 @@ def _task(sample: TaskSample, run: Run | None, show: _Shown) -> Html:
     parts = [head, tag("p", " · ".join(facts), class_="mute")]
     parts += _distribution(sample, show)
     if sample.shown:
+        scored = all(answer.logprob is not None for _, answer in sample.shown)
         caption = "A few of the answers" if sample.asked > len(sample.shown) else "The answers"
         rows = [
             [
                 show.values(values),
                 show.value(answer.text),
-                "cache" if answer.usage.cached else "model",
-                "" if answer.logprob is None else f"{answer.logprob:.3f}",
+                "cache" if answer.usage.cached else answer.model or "model",
+                *([f"{answer.logprob or 0:.3f}"] if scored else []),
                 f"{answer.usage.prompt_tokens:,}",
                 f"{answer.usage.completion_tokens:,}",
             ]
             for values, answer in sample.shown
         ]
-        heads = ["Values", "Answer", "From", "Log-probability", "Prompt tokens", "Answer tokens"]
-        parts.append(table(caption, heads, rows, wide=2, numbers=3))
+        heads = ["Values", "Answer", "From", *(["Log-probability"] if scored else [])]
+        heads += ["Prompt tokens", "Answer tokens"]
+        parts.append(
+            table(caption, heads, rows, kinds=["wide", "wide", "", *["n"] * (len(heads) - 3)])
+        )
         parts += _prompt(sample, run, show)
     return tag("div", *parts, class_="task")
 
@@ -247,7 +263,8 @@ def _errors(failed: Sequence[TaskSample], show: _Shown) -> Html:
             rows.append([question, show.reason(reason), show.values(values), f"{number:,}"])
     number = sum(sample.failures.total() for sample in failed)
     caption = f"{counted(number, 'request')} without a valid answer, by kind of reason"
-    return table(caption, ["Call", "Reason", "Of the first", "Requests"], rows, wide=3, numbers=1)
+    heads = ["Call", "Reason", "Of the first", "Requests"]
+    return table(caption, heads, rows, kinds=["wide", "wide", "wide", "n"])
 
 
 # --- how it was planned and set ------------------------------------------------------------------
@@ -304,22 +321,15 @@ def table(
     heads: Sequence[str],
     rows: Iterable[Sequence[str]],
     *,
-    wide: int = 0,
-    numbers: int = 0,
+    kinds: Sequence[str] = (),
     kind: str = "",
 ) -> Html:
-    """A table; the first ``wide`` columns hold long texts, the last ``numbers`` numbers. One that is
-    wider than the page scrolls, also by keys."""
-
-    def kind_of(place: int) -> str | None:
-        if place < wide:
-            return "wide"
-        return "n" if place >= len(heads) - numbers else None
-
-    kinds = [kind_of(place) for place in range(len(heads))]
-    head = [tag("th", n, scope="col", class_=k) for n, k in zip(heads, kinds, strict=True)]
+    """A table; ``kinds`` are those of its columns: ``wide`` for long texts, ``n`` for numbers, else "".
+    One that is wider than the page scrolls, also by keys."""
+    classes = [name or None for name in kinds] or [None] * len(heads)
+    head = [tag("th", n, scope="col", class_=k) for n, k in zip(heads, classes, strict=True)]
     body = [
-        tag("tr", *(tag("td", cell, class_=k) for cell, k in zip(row, kinds, strict=True)))
+        tag("tr", *(tag("td", cell, class_=k) for cell, k in zip(row, classes, strict=True)))
         for row in rows
     ]
     parts = (tag("caption", caption), tag("thead", tag("tr", *head)), tag("tbody", *body))

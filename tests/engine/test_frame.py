@@ -177,7 +177,7 @@ def test_describe_and_show_and_repr_work(
 
 def test_showing_asks_only_for_what_is_shown() -> None:
     db = Counted(spoken).add("t", {"x": [f"v{i}" for i in range(1000)]})
-    repr(db.session.sql("SELECT llm_int('length', x) FROM t"))
+    db.session.sql("SELECT llm_int('length', x) FROM t").show(20)
     assert len(db.model.calls) <= 32
     db.session.clear_cache()
     db.model.calls.clear()

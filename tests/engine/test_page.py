@@ -240,3 +240,15 @@ def test_the_browser_of_these_tests_sees_what_it_looks_for(tmp_path: Path) -> No
     page = tmp_path / "bad.html"
     page.write_text("<!doctype html><p>x<script>console.error('ran')</script>", encoding="utf-8")
     assert "ran" in "".join(opened(page).console)
+
+
+def test_several_models_are_told_apart() -> None:
+    first = bf.ScriptedModel(lambda call: None if call.values[0] == "b" else 1, name="small")
+    second = bf.ScriptedModel(lambda call: 2, name="large")
+    with bf.connect([first, second], cache=None, progress="off") as session:
+        session.from_pydict({"x": ["a", "b"]}, name="t")
+        frame = session.sql("SELECT llm_int('q', x) FROM t")
+        assert sorted(frame.to_pydict().popitem()[1]) == [1, 2]
+    found = read(frame.trace.to_html())
+    assert "By model|Model|Values|Failed|Prompt tokens|Answer tokens|small|2|1|" in found.text
+    assert "|large|1|0|" in found.text
