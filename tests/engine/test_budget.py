@@ -356,6 +356,16 @@ def test_a_user_s_function_counts() -> None:
     assert asked(model) == 25
 
 
+def test_a_join_by_meaning_counts() -> None:
+    model = scripted(hashed)
+    session = connected(model)
+    session.from_pydict({"y": [f"other {i}" for i in range(20)]}, name="u")
+    frame = session.sql("SELECT x, y FROM t JOIN u ON llm_join(x, y)", budget=bf.Budget(values=7))
+    with pytest.raises(bf.BudgetExceeded):
+        frame.collect()
+    assert asked(model) == 7
+
+
 def test_registered_functions_have_one_budget_for_good() -> None:
     model = scripted()
     context = SessionContext()
