@@ -262,14 +262,21 @@ class _Asking:
         answers = [
             self._counted(row, decided[row])
             if row in decided
-            else Answer.failed(
-                f"the value takes {len(self._prefix) + len(row) + reserve} tokens with its "
-                f"question; the window is {self._context.n_ctx}",
-                Usage(failed=1),
-            )
+            else self._too_long(len(row), reserve, room=window)
             for row in rows
         ]
         return _shared(answers, self._spent)
+
+    def _too_long(self, tokens: int, reserve: int, *, room: int) -> Answer:
+        """The answer to a value of so many tokens, for which there is ``room``."""
+        what = "the value" if room > 0 else "the question"
+        taken = len(self._prefix) + reserve + (tokens if room > 0 else 0)
+        more = "" if room <= 0 else " with its question and the answer"
+        return Answer.failed(
+            f"{what} takes {taken:,} tokens{more}, the window is {self._context.n_ctx:,}",
+            Usage(failed=1),
+            too_long=room > 0,
+        )
 
     def _counted(self, row: tuple[int, ...], answer: Answer) -> Answer:
         usage = Usage(
