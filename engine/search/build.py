@@ -316,12 +316,14 @@ def _with_ids(ids: Sequence[int] | np.ndarray) -> str:
 
 
 def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The rows in tables of about ``CHUNK_ROWS``, or ``CHUNK_BYTES``."""
+    """The rows in tables of ``CHUNK_ROWS``, or of fewer that take ``CHUNK_BYTES``."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
-        for start in range(0, batch.num_rows, CHUNK_ROWS):
-            part = batch.slice(start, CHUNK_ROWS)
+        start = 0
+        while start < batch.num_rows:
+            part = batch.slice(start, CHUNK_ROWS - rows)
+            start += part.num_rows
             waiting.append(part)
             rows += part.num_rows
             size += part.nbytes

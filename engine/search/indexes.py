@@ -26,10 +26,11 @@ class Indexes:
         self._failed: Exception | None = None
         """What the latest search raised."""
 
-    def add(self, name: str, path: Path) -> Index:
-        """Search ``path`` under ``name`` from here on."""
-        index = self._indexes[name] = Index(name, path, self._embedder)
-        return index
+    def open(self, name: str, path: Path) -> None:
+        """Search the index in ``path`` as ``name`` from here on. Raises QueryError if there is none."""
+        index = Index(name, path, self._embedder)
+        index.snapshot()
+        self._indexes[name] = index
 
     def index(self, name: str) -> Index:
         """The index of this name. Raises QueryError, naming close matches."""
