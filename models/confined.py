@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import threading
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -38,7 +40,10 @@ def run_confined(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
             started.set()
             finished.set()
 
-    thread = threading.Thread(target=run, name="blendfusion-http", daemon=True)
+    # In the caller's context: spans of requests stand in the span that is current there.
+    context = contextvars.copy_context()
+    work_in = partial(context.run, run)
+    thread = threading.Thread(target=work_in, name="blendfusion-http", daemon=True)
     thread.start()
     try:
         _wait(finished)

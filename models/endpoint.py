@@ -111,6 +111,15 @@ class Endpoint:
         """The URL without what may be secret in it."""
         return str(httpx.URL(self.url).copy_with(userinfo=b"", query=None))
 
+    @property
+    def host(self) -> str:
+        return httpx.URL(self.url).host
+
+    @property
+    def port(self) -> int:
+        url = httpx.URL(self.url)
+        return url.port or (443 if url.scheme == "https" else 80)
+
     def client(self) -> httpx.AsyncClient:
         """A new client; it belongs to the event loop that uses it, and must be closed there."""
         headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
@@ -155,7 +164,7 @@ class Endpoint:
             return read(reply)
 
         try:
-            reply: T = await self.retry.tries()(once)
+            reply: T = await self.retry.tries(self.host)(once)
         except Passing as trouble:
             self._in_vain(trouble)
             tries = "1 try" if self.retry.attempts == 1 else f"{self.retry.attempts} tries"
@@ -181,7 +190,7 @@ class Endpoint:
             return response
 
         try:
-            response: httpx.Response = await self.retry.tries()(once)
+            response: httpx.Response = await self.retry.tries(self.host)(once)
             return response
         except Passing as trouble:
             raise self._not_ready(trouble) from None
@@ -210,10 +219,11 @@ class Endpoint:
                 continue
             except (TimeoutError, httpx.TimeoutException):
                 errand.calls += 1
-                raise _Silent(f"no reply within {self.timeout_seconds:g} s") from None
+                raise _Silent(f"no reply within {self.timeout_seconds:g} s", "timeout") from None
             except httpx.HTTPError as error:
                 errand.calls += 1
-                raise Passing(f"connection lost ({type(error).__name__})") from None
+                said = f"connection lost ({type(error).__name__})"
+                raise Passing(said, "connection") from None
             errand.calls += 1
             self.line.replied()
             return response
@@ -234,7 +244,7 @@ class Endpoint:
                 retryable=True,
             )
         if not self.retry.patient:
-            raise Passing(f"no connection ({said})")
+            raise Passing(f"no connection ({said})", "connection")
 
     def _in_vain(self, trouble: Passing | Refused) -> None:
         """Count a value without an answer; raise ``ModelFailed`` when there are too many in a row."""
@@ -284,7 +294,8 @@ class Endpoint:
             )
         if asked is not None:
             self.line.pause(asked)
-        return Passing(f"HTTP {response.status_code}: {said}")
+        status = str(response.status_code)
+        return Passing(f"HTTP {status}: {said}", status)
 
     def _check_access(self, response: httpx.Response) -> None:
         """Raise ``ModelFailed`` where the server wants a key or money: no value will fare better.

@@ -15,6 +15,7 @@ from blendfusion.models.model import Values
 from blendfusion.models.prompt import render, replies_of
 from blendfusion.models.reply import read_reply
 from blendfusion.models.structured import INSTRUCTION, Form, blames_form, wrap
+from blendfusion.models.telemetry import model_call
 from blendfusion.types import Answer, Constraint, Task, Usage
 
 Message: TypeAlias = dict[str, Json]
@@ -99,17 +100,22 @@ class Exchange:
             shots = [_wrapped(turn, self._sent) for turn in shots]
         body: dict[str, Json] = {"model": self._chat.model, "messages": [*shots, *self._messages]}
         body.update(form.fields(self._sent) or {})
+        endpoint = self._chat.endpoint
         while True:
             sampling = self._chat.sampling.fields
             try:
-                reply = await self._chat.endpoint.post(
-                    self._client,
-                    "/chat/completions",
-                    body | sampling,
-                    self._errand,
-                    read=read_completion,
-                    final=blames_form,
-                )
+                with model_call(
+                    "openai", self._chat.model, server=endpoint.host, port=endpoint.port
+                ) as call:
+                    reply = await endpoint.post(
+                        self._client,
+                        "/chat/completions",
+                        body | sampling,
+                        self._errand,
+                        read=read_completion,
+                        final=blames_form,
+                    )
+                    call.spent = reply.usage
             except Refused as refusal:
                 if self._chat.sampling.adapt(refusal.words, sampling):
                     continue

@@ -1,7 +1,7 @@
 """The names of what BlendFusion tells logs and OpenTelemetry: fields, loggers, metrics.
 
 Both know a fact by the same name: a field of a log record is the attribute of a span. Names that begin
-with ``gen_ai``, ``server``, ``error`` and ``http`` are those of OpenTelemetry's semantic conventions.
+with ``gen_ai``, ``server`` and ``error`` are those of OpenTelemetry's semantic conventions.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ TOKEN_TYPE = "gen_ai.token.type"
 SERVER = "server.address"
 PORT = "server.port"
 ERROR = "error.type"
-STATUS = "http.response.status_code"
 ATTEMPT = "blendfusion.attempt"
 WAIT_SECONDS = "blendfusion.wait_seconds"
 
@@ -64,12 +63,11 @@ FIELDS: Mapping[str, str] = {
     MODEL_SECONDS: "time inside the model, in seconds",
     OPERATION: "`chat`",
     PROVIDER: "`openai` for servers with that API, `llama.cpp`",
-    REQUEST_MODEL: "the model",
+    REQUEST_MODEL: "the model, as the session names it; of a call, as the server knows it",
     TOKEN_TYPE: "`input` or `output`",
     SERVER: "host of the server",
     PORT: "its port",
-    ERROR: "class of an exception, or the HTTP status",
-    STATUS: "status of an HTTP reply",
+    ERROR: "class of an exception, status of an HTTP reply, or `timeout`, `connection`, `reply` (one that is none)",
     ATTEMPT: "number of the try that failed, from 1",
     WAIT_SECONDS: "until the next try, in seconds",
 }

@@ -35,6 +35,7 @@ from blendfusion.models.model import Values
 from blendfusion.models.options_tree import Fork, Scores, build, forks, log_softmax
 from blendfusion.models.prompt import PROMPT_VERSION, render
 from blendfusion.models.slots import Spent, Step, run
+from blendfusion.models.telemetry import model_call, model_loaded
 from blendfusion.models.template import Layout, Piece, chat, plain
 from blendfusion.options import Options
 from blendfusion.types import Answer, ModelInfo, Task, Usage
@@ -125,7 +126,9 @@ class LlamaModel:
             ready = self._ready()
             started = time.perf_counter()
             try:
-                answers = _Asking(ready, task, self._options).answers(values)
+                with model_call("llama.cpp", self.name) as call:
+                    answers = _Asking(ready, task, self._options).answers(values)
+                    call.spent = Usage.total(answer.usage for answer in answers)
             except ModelError:
                 ready.forget()
                 raise
@@ -145,6 +148,7 @@ class LlamaModel:
 
     def _ready(self) -> _Open:
         if self._open is None:
+            started = time.perf_counter()
             context = LlamaContext(
                 self.path,
                 n_ctx=self._options.n_ctx,
@@ -154,6 +158,7 @@ class LlamaModel:
             alone = context.quantised and self._options.n_gpu_layers == 0
             noise = NOISE_QUANTISED if context.quantised else NOISE
             self._open = _Open(context, alone=alone, noise=0.0 if alone else noise)
+            model_loaded(self.name, time.perf_counter() - started)
         return self._open
 
 

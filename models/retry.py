@@ -9,14 +9,24 @@ from dataclasses import dataclass
 
 from tenacity import (
     AsyncRetrying,
+    RetryCallState,
     retry_if_exception_type,
     stop_after_attempt,
     wait_random_exponential,
 )
 
+from blendfusion.models.telemetry import request_retried
+
 
 class Passing(Exception):
-    """A try came to nothing for a reason that may pass. Never leaves ``blendfusion.models``."""
+    """A try came to nothing for a reason that may pass. Never leaves ``blendfusion.models``.
+
+    ``kind`` is the status of the reply, or ``timeout``, ``connection``, ``reply`` (it was none).
+    """
+
+    def __init__(self, message: str, kind: str = "reply") -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +48,23 @@ class Retry:
         """Anything is tried again at all."""
         return self.attempts > 1
 
-    def tries(self) -> AsyncRetrying:
-        """Calls a function until it raises no ``Passing``; the last one is raised. For one use."""
+    def tries(self, server: str) -> AsyncRetrying:
+        """Calls a function until it raises no ``Passing``; the last one is raised. For one use.
+
+        ``server``: the host that is asked, for logs.
+        """
+
+        def tell(state: RetryCallState) -> None:
+            trouble = state.outcome.exception() if state.outcome is not None else None
+            kind = trouble.kind if isinstance(trouble, Passing) else ""
+            request_retried(server, state.attempt_number, state.upcoming_sleep, kind)
+
         return AsyncRetrying(
             stop=stop_after_attempt(self.attempts),
             wait=wait_random_exponential(multiplier=self.base_seconds, max=self.most_seconds),
             retry=retry_if_exception_type(Passing),
             sleep=asyncio.sleep,
+            before_sleep=tell,
             reraise=True,
         )
 

@@ -31,6 +31,7 @@ from blendfusion.models.store_file import (
     opened,
     set_aside,
 )
+from blendfusion.models.telemetry import cache_trouble
 from blendfusion.types import Answer, FinishReason, Task
 
 T = TypeVar("T")
@@ -316,6 +317,7 @@ class SqliteStore:
                 return self._attempted(operation, otherwise, writes, said)
         finally:
             for text in said:  # last, as a warning may be made an error
+                cache_trouble(text)
                 warnings.warn(text, CacheWarning, stacklevel=2)
 
     def _attempted(

@@ -171,12 +171,10 @@ def model_loaded(model: str, seconds: float) -> None:
     log("model", logging.INFO, "model loaded", {f.REQUEST_MODEL: model, f.SECONDS: seconds})
 
 
-def request_retried(
-    server: str, attempt: int, wait_seconds: float, status: int | None, problem: str
-) -> None:
+def request_retried(server: str, attempt: int, wait_seconds: float, problem: str) -> None:
     """Try number ``attempt`` (from 1) of an HTTP request failed and will be made once more.
 
-    ``status``: of the reply, if there was one. ``problem``: a class of exceptions, or the status.
+    ``problem``: the status of the reply, or a word for what happened.
     """
     fields: Fields = {
         f.SERVER: server,
@@ -184,8 +182,6 @@ def request_retried(
         f.WAIT_SECONDS: wait_seconds,
         f.ERROR: problem,
     }
-    if status is not None:
-        fields[f.STATUS] = status
     _RETRIES.add(1, {f.SERVER: server, f.ERROR: problem})
     log("retry", logging.INFO, "request will be tried again", fields)
 

@@ -7,8 +7,10 @@ import logging
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from loopback import Body, Reply, serving
 from scripts import Counted, spoken
 
 import blendfusion as bf
@@ -152,6 +154,49 @@ def test_fields_stand_in_the_text_and_can_be_formatted(records: Records) -> None
     handler.handle(records.found[-1])
     assert text.getvalue() == "blendfusion.query INFO 3\n"
     assert "outcome=done values=3 cached=0 failed=0" in records.found[-1].getMessage()
+
+
+def test_requests_that_are_tried_again_are_told(records: Records) -> None:
+    asked: list[Body] = []
+
+    def script(body: Body) -> Reply:
+        asked.append(body)
+        if len(asked) == 1:
+            return Reply(status=429, error=SECRET, headers={"Retry-After": "0"})
+        return Reply('{"answer": 7}')
+
+    with (
+        serving(script) as server,
+        bf.connect(f"openai:tiny@{server.url}", cache=None, progress="off") as session,
+    ):
+        session.from_pydict({"x": [SECRET]}, name="t")
+        session.sql("SELECT llm_int('q', x) FROM t").collect()
+    (retry,) = records.of("retry")
+    assert own(retry) == {f.SERVER: "127.0.0.1", f.ATTEMPT: 1, f.ERROR: "429"}
+    assert retry["levelname"] == "INFO"
+    assert not any(SECRET in str(vars(r)) for r in records.found)
+
+
+def test_a_file_of_answers_that_is_of_no_use_is_told(records: Records, tmp_path: Path) -> None:
+    (tmp_path / "answers.sqlite").write_bytes(b"no database at all" * 100)
+    with bf.connect(
+        bf.ScriptedModel(spoken, fingerprint="a"), cache=tmp_path / "answers.sqlite", progress="off"
+    ) as session:
+        session.from_pydict({"x": ["a"]}, name="t")
+        with pytest.warns(bf.CacheWarning) as warned:
+            session.sql("SELECT llm_int('length', x) FROM t").collect()
+    (told,) = [r for r in records.found if r.name == "blendfusion.cache"]
+    assert told.getMessage() == str(warned[0].message)
+
+
+@pytest.mark.local
+def test_loading_a_model_is_told(records: Records) -> None:
+    with bf.connect("smollm2", cache=None, progress="off") as session:
+        session.from_pydict({"x": ["a cat"]}, name="t")
+        session.sql("SELECT llm_filter('Is it a cat?', x) FROM t").collect()
+    (loaded,) = records.of("model")
+    assert str(loaded[f.REQUEST_MODEL]).startswith("llama:")
+    assert isinstance(loaded[f.SECONDS], float)
 
 
 def test_without_logging_nothing_is_printed() -> None:

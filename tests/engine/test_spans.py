@@ -6,8 +6,9 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from loopback import Body, Reply, said, serving
 from opentelemetry import trace
-from opentelemetry.trace import StatusCode
+from opentelemetry.trace import SpanKind, StatusCode
 from scripts import Counted, spoken
 from telemetry import Seen, watched
 
@@ -181,3 +182,74 @@ def test_metrics_agree_with_the_trace(seen: Seen) -> None:
     assert seen.total("blendfusion.tokens", gen_ai__token__type="output") == 1
     assert seen.total("blendfusion.batch.duration", gen_ai__request__model="scripted") == 2
     assert {name for name, _ in seen.counted()} <= set(f.METRICS)
+
+
+def test_every_request_to_a_server_is_a_call_below_its_batch(seen: Seen) -> None:
+    asked: list[str] = []
+
+    def script(body: Body) -> Reply:
+        asked.append(said(body))
+        if len(asked) == 3:
+            return Reply(status=503, error="Busy with " + SECRET, headers={"Retry-After": "0"})
+        return Reply('{"answer": 7}')
+
+    with serving(script) as server:
+        with bf.connect(f"openai:tiny@{server.url}", cache=None, progress="off") as session:
+            session.from_pydict({"x": ["a", SECRET, "c"]}, name="t")
+            session.sql("SELECT llm_int('q', x) FROM t").collect()
+        port = int(server.url.split(":")[2].split("/")[0])
+    assert seen.tree() == [
+        "blendfusion.query",
+        "  blendfusion.stage",
+        "    blendfusion.batch",
+        *["      chat tiny"] * 3,
+    ]
+    batch, *calls = seen.spans[2:]
+    assert batch.attributes[f.CALLS] == len(asked) == 4
+    for call in calls:
+        assert call.kind is SpanKind.CLIENT
+        assert dict(call.attributes) == {
+            f.OPERATION: "chat",
+            f.PROVIDER: "openai",
+            f.REQUEST_MODEL: "tiny",
+            f.SERVER: "127.0.0.1",
+            f.PORT: port,
+            f.INPUT_TOKENS: 20,
+            f.OUTPUT_TOKENS: 3,
+        }
+    assert seen.total("gen_ai.client.operation.duration", gen_ai__request__model="tiny") == 3
+    assert seen.total("blendfusion.retries", error__type="503") == 1
+    assert not any(SECRET in span.to_json() for span in seen.spans)
+
+
+def test_a_call_that_fails_is_marked_and_tells_no_words(seen: Seen) -> None:
+    def script(body: Body) -> Reply:
+        return Reply(status=400, error=f"I do not take {said(body)}")
+
+    with (
+        serving(script) as server,
+        bf.connect(f"openai:tiny@{server.url}", cache=None, progress="off") as session,
+    ):
+        session.from_pydict({"x": [SECRET]}, name="t")
+        with pytest.warns(bf.AnswerWarning):
+            session.sql("SELECT llm_int('q', x) FROM t").collect()
+    calls = seen.named("chat tiny")
+    assert {c.status.status_code for c in calls} == {StatusCode.ERROR}
+    assert {c.attributes[f.ERROR] for c in calls} == {"Refused"}
+    assert not any(SECRET in span.to_json() for span in seen.spans)
+
+
+@pytest.mark.local
+def test_a_batch_of_a_local_model_is_one_call(seen: Seen) -> None:
+    with bf.connect("smollm2", cache=None, progress="off") as session:
+        session.from_pydict({"x": ["a cat", "a dog"]}, name="t")
+        frame = session.sql("SELECT llm_filter('Is it a cat?', x) FROM t")
+        frame.collect()
+    (batch,) = seen.named("blendfusion.batch")
+    (call,) = [s for s in seen.spans if s.name.startswith("chat llama:")]
+    assert call.parent is not None
+    assert call.parent.span_id == batch.context.span_id
+    assert call.kind is SpanKind.INTERNAL
+    assert call.attributes[f.PROVIDER] == "llama.cpp"
+    assert call.attributes[f.INPUT_TOKENS] == frame.trace.usage.prompt_tokens
+    assert call.attributes[f.REQUEST_MODEL] == batch.attributes[f.REQUEST_MODEL]
