@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard, runtime_checkable
 
 from blendfusion.types import Answer, ModelInfo, Task
 
@@ -60,7 +60,6 @@ class Model(Protocol):
         ...
 
 
-@runtime_checkable
 class Telling(Protocol):
     """What a model may offer besides: answers told one by one, so that none is lost to an error.
 
@@ -79,12 +78,20 @@ class Telling(Protocol):
 
 def answer_each(model: Model, task: Task, values: Sequence[Values], told: Told) -> list[Answer]:
     """The answers of ``model``, told one by one: at the end where it cannot tell them before."""
-    if isinstance(model, Telling):
+    if _tells(model):
         return model.answer_each(task, values, told)
     answers = model.answer(task, values)
     for place, answer in enumerate(answers):
         told(place, answer)
     return answers
+
+
+def _tells(model: Model) -> TypeGuard[Telling]:
+    """Not for one that overrides ``answer`` alone: ``answer_each`` would pass its own words by."""
+    for names in (getattr(model, "__dict__", {}), *map(vars, type(model).__mro__)):
+        if "answer_each" in names or "answer" in names:
+            return "answer_each" in names
+    return False
 
 
 def unheard(place: int, answer: Answer) -> None:

@@ -13,7 +13,7 @@ from loopback import Body, Reply, said, serving
 import blendfusion as bf
 from blendfusion.errors import ModelFailed
 from blendfusion.models.cached import CachedModel
-from blendfusion.models.model import Model, Telling, Values, answer_each
+from blendfusion.models.model import Model, Values, answer_each
 from blendfusion.models.scripted import ScriptedModel
 from blendfusion.models.store import MemoryStore
 from blendfusion.types import Answer, Constraint, ModelInfo, Request, Task
@@ -50,10 +50,24 @@ def lengths_until(stop: str, problem: BaseException) -> ScriptedModel:
 
 def test_a_model_of_the_bare_protocol_is_told_of_at_the_end() -> None:
     model: Model = Plain()
-    assert not isinstance(model, Telling)
     told: dict[int, Answer] = {}
     answers = answer_each(model, LENGTH, ROWS, told.__setitem__)
     assert [told[place] for place in range(4)] == answers
+
+
+def test_a_model_that_overrides_answer_alone_is_asked_by_it() -> None:
+    class Doubled(ScriptedModel):
+        def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
+            return [Answer((a.text or "") * 2) for a in super().answer(task, values)]
+
+    own = ScriptedModel(lambda call: len(call.values[0] or ""))
+    inherited = Doubled(lambda call: len(call.values[0] or ""))
+    replaced = ScriptedModel(lambda call: 0)
+    replaced.answer = inherited.answer  # type: ignore[method-assign]
+    for model, expected in ((own, "2"), (inherited, "22"), (replaced, "22")):
+        told: dict[int, Answer] = {}
+        answers = answer_each(model, LENGTH, [("bb",)], told.__setitem__)
+        assert [answer.text for answer in answers] == [expected] == [told[0].text]
 
 
 @pytest.mark.parametrize("problem", [KeyboardInterrupt(), ValueError("a bug"), MemoryError()])
