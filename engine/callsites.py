@@ -393,7 +393,10 @@ def replaced(sql: str, sites: Sequence[Site], name: Callable[[int], str]) -> str
             elif site.ingredient.lists:  # a text becomes a list of one
                 values = [f"arrow_cast({v}, 'List(Utf8)')" for v in values]
             part = f"['{site.part[0]}']" if site.part else ""
-            out += [sql[at : site.start], f"{name(i)}({', '.join(values)}){part}"]
+            call = f"{name(i)}({', '.join(values)}){part}"
+            # Lines keep their numbers, which DataFusion's messages name.
+            lost = sql.count("\n", site.start, site.stop) - call.count("\n")
+            out += [sql[at : site.start], call, "\n" * lost]
             at = site.stop
         return "".join([*out, sql[at:end]])
 

@@ -85,7 +85,7 @@ def _column(text: str, context: SessionContext, query: str) -> QueryError | None
     name = found[1].strip("'\"")
     listed = re.search(r"Valid fields are (.+?)\.(?:\s|$)", text)
     valid = [f.strip().strip("'\"") for f in (listed[1] if listed else "").split(", ")]
-    columns = [v.split(".")[-1] for v in valid if v and readable(v) == v]
+    columns = [v.split(".")[-1].strip('"') for v in valid if v and readable(v) == v]
     hint = close_matches(name.split(".")[-1], columns) or "No column can be named here."
     return QueryError(f"unknown column '{name}'", hint=hint)
 
@@ -97,7 +97,7 @@ def _syntax(text: str, context: SessionContext, query: str) -> QueryError | None
     if not found:
         return None
     # The column is that of the text with calls replaced, so only the line is worth telling.
-    message, lines = readable(found[1]), query.strip().splitlines()
+    message, lines = readable(found[1]), query.splitlines()
     number = int(found[2]) if found[2] else len(lines)
     place = lines[number - 1].strip() if 0 < number <= len(lines) else ""
     message = message[:1].lower() + message[1:].replace("found: EOF", "found the end of the query")

@@ -27,7 +27,7 @@ from blendfusion.bounds import check_bounds
 from blendfusion.budget import Budget, PriceList, Prices, checked_budget
 from blendfusion.coercions import types_beside_columns
 from blendfusion.confirm import demand
-from blendfusion.dialects import OURS, by_number, planned, spoken
+from blendfusion.dialects import OURS, by_number, planned, spoken, translation
 from blendfusion.errors import ModelNotFound, OptionError, QueryError, close_matches
 from blendfusion.execution import STAGE_CATALOG, STAGE_SCHEMA
 from blendfusion.frame import Frame
@@ -418,6 +418,19 @@ class Session(SessionContext):
     def option_frame(self, query: str) -> Frame:
         """The options that the subquery of a call gives: see ``option_values.option_frame``."""
         return self._option_frames.get(query) or option_frame(self, query)
+
+    def translated(
+        self, query: str, dialect: str | None = None, param_values: Sequence[Any] | None = None
+    ) -> str:
+        """``query`` in our SQL, as ``sql`` reads it: see docs/dialects.md. Nothing runs."""
+        words = spoken(query, dialect)
+        if words == OURS:
+            return query
+
+        def run(text: str, words: str) -> Frame:
+            return self.sql(text, dialect=words)
+
+        return translation(self, query, words, run, param_values).sql
 
     def ingredient_names(self) -> set[str]:
         """The names of the functions that ask a model, as queries call them."""

@@ -13,8 +13,9 @@ from blendfusion.dialects import blendsql, suql
 from blendfusion.dialects.braces import is_call
 from blendfusion.dialects.known import Known
 from blendfusion.dialects.reader import Reader
-from blendfusion.dialects.translation import Translation, place, placed, unchanged
+from blendfusion.dialects.translation import Translation, behind, place, placed, unchanged
 from blendfusion.errors import BlendFusionError, OptionError, QueryError
+from blendfusion.statements import Explain, statement
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
@@ -29,6 +30,12 @@ DIALECTS: Mapping[str, Callable[[str, Known], Translation]] = {
 OURS = "sql"
 
 
+def _explained(text: str) -> str:
+    """``text`` without the words of EXPLAIN, which hide from a tokenizer what is behind them."""
+    said = statement(text)
+    return said.query if isinstance(said, Explain) else text
+
+
 def by_number(values: Sequence[Any]) -> dict[str, Any]:
     """Values in order as those of ``$1``, ``$2``, …."""
     return {str(i): value for i, value in enumerate(values, 1)}
@@ -40,7 +47,7 @@ def spoken(text: str, dialect: str | None = None) -> str:
     if dialect is None:
         if "{{" not in text:
             return OURS
-        reader = Reader(text)
+        reader = Reader(_explained(text))
         return "blendsql" if any(is_call(reader, i) for i in range(len(reader.tokens))) else OURS
     if dialect not in (OURS, *DIALECTS):
         names = ", ".join(map(repr, (OURS, *DIALECTS)))
@@ -48,14 +55,14 @@ def spoken(text: str, dialect: str | None = None) -> str:
     return dialect
 
 
-def planned(
+def translation(
     session: Session,
     text: str,
     dialect: str,
     run: Callable[[str, str], Frame],
     positional: Sequence[Any] | None,
-) -> Frame:
-    """A frame of ``text``, a query in ``dialect``. Errors say where in ``text`` they are.
+) -> Translation:
+    """``text``, a query in ``dialect``, in our SQL. Raises QueryError, with the place in ``text``.
 
     ``run`` gives the frame of a query in a dialect; ``positional`` are the values of ``?``.
     """
@@ -70,14 +77,29 @@ def planned(
         return schemas[query]
 
     known = Known(session.ingredient_names(), schema, session.enums, positional)
+    query = _explained(text)
+    head = unchanged(text[: len(text) - len(query)])
     try:
-        translation = DIALECTS[dialect](text, known)
+        return behind(head, DIALECTS[dialect](query, known))
     except QueryError as problem:
+        if problem.span is not None:
+            problem.span = problem.span[0] + len(head.sql), problem.span[1] + len(head.sql)
         raise placed(problem, unchanged(text)) from None
+
+
+def planned(
+    session: Session,
+    text: str,
+    dialect: str,
+    run: Callable[[str, str], Frame],
+    positional: Sequence[Any] | None,
+) -> Frame:
+    """A frame of ``text``: see ``translation``. Errors say where in ``text`` they are."""
+    ours = translation(session, text, dialect, run, positional)
     try:
-        return run(translation.sql, OURS)
+        return run(ours.sql, OURS)
     except QueryError as problem:
-        raise _pointed(problem, translation) from problem
+        raise _pointed(problem, ours) from problem
 
 
 def _pointed(error: QueryError, translation: Translation) -> QueryError:
@@ -85,7 +107,7 @@ def _pointed(error: QueryError, translation: Translation) -> QueryError:
     if error.span is not None:
         return placed(error, translation)
     source = translation.source
-    unknown = re.match(r"unknown (?:column|table|function) '(.+)'", error.message)
+    unknown = re.search(r"unknown (?:column|table|function) '(.+)'", error.message)
     found = _named(source, unknown[1]) if unknown else None
     if found is not None:
         new = type(error)(f"{place(source, found)}: {error.message}", hint=error.hint)

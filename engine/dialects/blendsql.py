@@ -59,22 +59,22 @@ _SIGNATURES: Mapping[str, _Signature] = {
     "llmmap": _Signature(
         ("question", "values"),
         _COMMON | {"context"},
-        "llm_map('question', column, options => ['a', 'b'])",
+        "Write LLMMap('question', column), in our SQL llm_map('question', column).",
     ),
     "llmqa": _Signature(
         ("question",),
         _COMMON | {"context"},
-        "(SELECT llm_qa('question', column) FROM (SELECT …))",
+        "Write LLMQA('question', (SELECT …)), in our SQL (SELECT llm_qa('question', column) FROM …).",
     ),
     "llmvalidate": _Signature(
         ("claim",),
         frozenset({"context", "question", "on_error", "examples"}),
-        "(SELECT llm_validate('claim', column) FROM (SELECT …))",
+        "Write LLMValidate('claim', (SELECT …)), in our SQL (SELECT llm_validate('claim', column) FROM …).",
     ),
     "llmjoin": _Signature(
         ("left_on", "right_on", "join_criteria"),
         frozenset({"on_error"}),
-        "JOIN t ON llm_join(a.x, t.y, how => 'question')",
+        "Write JOIN t ON {{LLMJoin(a.x, t.y)}}, in our SQL JOIN t ON llm_join(a.x, t.y).",
     ),
 }
 _OURS = {"llm_map": "llmmap", "llm_qa": "llmqa", "llm_validate": "llmvalidate"}

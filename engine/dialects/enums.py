@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.dialects.columns import Columns
-from blendfusion.dialects.postgres import listed
+from blendfusion.dialects.postgres import contains, listed
 from blendfusion.dialects.translation import Piece
 from blendfusion.dialects.weaver import Form, Weaver
 from blendfusion.lateral import quoted_name
@@ -44,18 +44,11 @@ class Enums:
                 self._equality(at)
             elif self.reader.kind(at) == TokenType.DAMP:
                 self._sets(at, at + 1, " OR ")
-            elif self.reader.kind(at) == TokenType.PARAMETER and self._adjacent(at):
-                if self.reader.kind(at + 1) == TokenType.GT:
-                    self._sets(at, at + 2, " AND ")
-            elif self.reader.kind(at) == TokenType.LT and self._adjacent(at):
-                if self.reader.kind(at + 1) == TokenType.PARAMETER:
-                    self._sets(at, at + 2, " AND ", turned=True)
+            elif contains(self.reader, at):
+                turned = self.reader.kind(at) == TokenType.LT
+                self._sets(at, at + 2, " AND ", turned=turned)
             elif self.reader.word(at) == "IN" and self.reader.opens(at + 1):
                 self._among(at)
-
-    def _adjacent(self, at: int) -> bool:
-        tokens = self.reader.tokens
-        return at + 1 < len(tokens) and tokens[at].end + 1 == tokens[at + 1].start
 
     def _column(self, start: int, stop: int) -> _Column | None:
         """The column of an enum that the tokens are; None if they are none."""
@@ -87,7 +80,8 @@ class Enums:
             right = quantifier == needed or (quantifier == "SOME" and not differs)
             if column is None or not right or reader.kind(at - 1) != TokenType.STRING:
                 return
-            self._claim(at, at - 1, close + 1, column, [at - 1], " OR ", negated=differs)
+            literal = reader.written(at - 1, at)
+            self._claim(at, at - 1, close + 1, column, [literal], " OR ", negated=differs)
             return
         for literal, start, stop in (
             (at + 1, reader.operand_before(at), at),
@@ -97,7 +91,8 @@ class Enums:
             if column is None or column.is_list or reader.kind(literal) != TokenType.STRING:
                 continue
             first, last = min(start, literal), max(stop, literal + 1)
-            self._claim(at, first, last, column, [literal], " OR ", negated=differs)
+            text = reader.written(literal, literal + 1)
+            self._claim(at, first, last, column, [text], " OR ", negated=differs)
 
     def _among(self, at: int) -> None:
         """``column [NOT] IN ('x', 'y')``."""
@@ -108,8 +103,9 @@ class Enums:
         column = self._column(start, stop)
         close = reader.close[at + 1]
         parts = reader.parts(at + 2, close)
-        texts = [a for a, b in parts if b == a + 1 and reader.kind(a) == TokenType.STRING]
-        if column is not None and not column.is_list and len(texts) == len(parts):
+        plain = all(b == a + 1 and reader.kind(a) == TokenType.STRING for a, b in parts)
+        if column is not None and not column.is_list and plain:
+            texts = [reader.written(*part) for part in parts]
             self._claim(at, start, close + 1, column, texts, " OR ", negated=negated)
 
     def _sets(self, at: int, after: int, together: str, *, turned: bool = False) -> None:
@@ -132,7 +128,7 @@ class Enums:
         start: int,
         stop: int,
         column: _Column,
-        literals: list[int],
+        literals: list[str],
         together: str,
         *,
         negated: bool = False,
@@ -151,7 +147,7 @@ class Enums:
 
         self.weaver.add(Form(start, stop, write))
 
-    def _test(self, column: _Column, literal: int) -> Written:
+    def _test(self, column: _Column, literal: str) -> Written:
         """The column is (has) a member that a literal stands for."""
         reader = self.reader
         value = Piece(
@@ -159,17 +155,13 @@ class Enums:
             *reader.span(column.start, column.stop),
             copied=True,
         )
-        term = Piece(
-            reader.written(literal, literal + 1), *reader.span(literal, literal + 1), copied=True
-        )
         name = quoted_name(column.name)
         member = f"unnest({name})" if column.is_list else name
-        members: Written = [
-            "(SELECT llm_members(term, domain) FROM (SELECT ",
-            term,
-            " AS term, array_agg(DISTINCT member ORDER BY member) AS domain "
-            f"FROM (SELECT {member} AS member FROM {column.table})))",
-        ]
+        members = (
+            f"(SELECT llm_members(term, domain) FROM (SELECT {literal} AS term, "
+            "array_agg(DISTINCT member ORDER BY member) AS domain "
+            f"FROM (SELECT {member} AS member FROM {column.table})))"
+        )
         if column.is_list:
-            return ["array_has_any(", value, ", ", *members, ")"]
-        return ["array_has(", *members, ", ", value, ")"]
+            return ["array_has_any(", value, f", {members})"]
+        return [f"array_has({members}, ", value, ")"]

@@ -27,30 +27,52 @@ def claim(weaver: Weaver, *, but: Iterable[int] = ()) -> None:
     for at in range(len(reader.tokens)):
         if reader.kind(at) == TokenType.DAMP and at not in skipped:
             _overlap(weaver, at)
+        elif contains(reader, at) and at not in skipped:
+            _array(weaver, at - 1)
+            _array(weaver, at + 2)
         elif reader.kind(at) == TokenType.DCOLON:
             _cast(weaver, at)
         elif reader.word(at) == "CAST" and reader.opens(at + 1):
             _cast_function(weaver, at)
 
 
-def listed(reader: Reader, start: int, stop: int) -> list[int] | None:
-    """The positions of the texts in ``ARRAY['a', 'b']``; None if the tokens are anything else."""
-    if reader.kind(start) == TokenType.ARRAY:
-        start += 1
-    while reader.kind(stop - 1) == TokenType.R_BRACKET and reader.close.get(start) != stop - 1:
-        cast = stop - 1
-        while cast > start and reader.kind(cast) != TokenType.DCOLON:
-            cast -= 1
-        stop = cast if cast > start else start
-    if reader.kind(start) != TokenType.L_BRACKET or reader.close.get(start) != stop - 1:
+def contains(reader: Reader, at: int) -> bool:
+    """``@>`` or ``<@`` stands at ``at``: the tokenizer sees two."""
+    pair = reader.kind(at), reader.kind(at + 1)
+    return (
+        pair in ((TokenType.PARAMETER, TokenType.GT), (TokenType.LT, TokenType.PARAMETER))
+        and reader.tokens[at].end + 1 == reader.tokens[at + 1].start
+    )
+
+
+def listed(reader: Reader, start: int, stop: int) -> list[str] | None:
+    """The texts in ``ARRAY['a', 'b']`` or ``'{a,b}'`` as literals, with a cast or without; None if the
+    tokens are anything else."""
+    cast = next((i for i in range(start, stop) if reader.kind(i) == TokenType.DCOLON), stop)
+    if cast == start + 1 and reader.kind(start) == TokenType.STRING:
+        return _items(reader.tokens[start].text)
+    start += reader.kind(start) == TokenType.ARRAY
+    if reader.kind(start) != TokenType.L_BRACKET or reader.close.get(start) != cast - 1:
         return None
-    parts = reader.parts(start + 1, stop - 1)
-    texts = [a for a, b in parts if b == a + 1 and reader.kind(a) == TokenType.STRING]
-    return texts if len(texts) == len(parts) else None
+    parts = reader.parts(start + 1, cast - 1)
+    if any(b != a + 1 or reader.kind(a) != TokenType.STRING for a, b in parts):
+        return None
+    return [reader.written(a, b) for a, b in parts]
+
+
+def _items(text: str) -> list[str] | None:
+    """The items of PostgreSQL's ``{a,b}`` as literals."""
+    text = text.strip()
+    if text[:1] + text[-1:] != "{}":
+        return None
+    items = (item.strip().strip('"') for item in text[1:-1].split(","))
+    return [quoted(item) for item in items if item]
 
 
 def _overlap(weaver: Weaver, at: int) -> None:
     start, stop = weaver.reader.operand_before(at), weaver.reader.operand_after(at + 1)
+    for side in (start, at + 1):
+        _array(weaver, side)
 
     def write() -> Iterable[Piece | str]:
         yield "array_has_any("
@@ -62,16 +84,22 @@ def _overlap(weaver: Weaver, at: int) -> None:
     weaver.add(Form(start, stop, write))
 
 
+def _array(weaver: Weaver, at: int) -> None:
+    """``'{a,b}'`` as an array."""
+    reader = weaver.reader
+    items = _items(reader.tokens[at].text) if reader.kind(at) == TokenType.STRING else None
+    if items is not None:
+        array = f"ARRAY[{', '.join(items)}]"
+        weaver.add(Form(at, at + 1, lambda: [array]))
+
+
 def _cast(weaver: Weaver, at: int) -> None:
     reader = weaver.reader
     stop = reader.type_end(at + 1)
     literal = reader.kind(at - 1) == TokenType.STRING
-    text = reader.tokens[at - 1].text.strip() if literal else ""
-    if literal and reader.kind(stop - 1) == TokenType.R_BRACKET and text[:1] + text[-1:] == "{}":
-        items = [item.strip().strip('"') for item in text[1:-1].split(",")]
-        array = f"ARRAY[{', '.join(quoted(i) for i in items if i)}]"
-        weaver.add(Form(at - 1, at, lambda: [array]))
-    elif reader.word(at + 1) == "INTERVAL" and (":" in text or not literal):
+    if reader.kind(stop - 1) == TokenType.R_BRACKET:
+        _array(weaver, at - 1)
+    elif reader.word(at + 1) == "INTERVAL" and (not literal or ":" in reader.tokens[at - 1].text):
         start = reader.operand_before(at)
         weaver.add(Form(start, stop, lambda: _interval(weaver.woven(start, at))))
 

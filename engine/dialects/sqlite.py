@@ -127,14 +127,12 @@ class _SQLite:
         return words
 
     def _searched(self, start: int, at: int, select: Select) -> Source:
-        """The table that is searched: named itself, or by one of its columns."""
-        name = self.reader.name(start)
+        """The table that is searched."""
         for source in select.sources:
-            if name_of(source, self.reader.tokens) == name and source.kind == "table":
+            named = name_of(source, self.reader.tokens) == self.reader.name(start)
+            if named and source.kind == "table" and at == start + 1:
                 return source
-        tables = [s for s in select.sources if s.kind == "table"]
-        if at == start + 1 and len(tables) == len(select.sources) == 1:
-            return tables[0]
+        name = self.reader.written(start, at)
         raise self.reader.refused(start, f"MATCH: no table '{name}' in FROM", _SPELLING)
 
     def _most(self, select: Select, query: Query, *, alone: bool) -> int:

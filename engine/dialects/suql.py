@@ -76,9 +76,8 @@ class _SUQL:
         wanted = 1 if name == "summary" else 2
         if len(parts) != wanted:
             spelling = "summary(column)" if wanted == 1 else f"{name}(column, 'question')"
-            raise reader.refused(
-                at, f"{name} takes {wanted} arguments, {len(parts)} given", spelling
-            )
+            problem = f"{name} takes {wanted} arguments, {len(parts)} given"
+            raise reader.refused(at, problem, f"Write {spelling}.")
         question = parts[1][0] if wanted == 2 else None
         if question is not None and not self._is_text(*parts[1]):
             raise reader.refused(
