@@ -242,7 +242,7 @@ class Session(SessionContext):
         place = default_path(name) if path is None else Path(path).expanduser()
         embedder = self.embedder if vectors else None
         report = make_index(self, name, source, columns, place, language, embedder)
-        self.indexes.add(name, place)
+        self.indexes.open(name, place)
         return report
 
     def open_index(self, name: str, path: str | os.PathLike[str] | None = None) -> None:
@@ -250,7 +250,7 @@ class Session(SessionContext):
         there is none."""
         require_lance()
         place = default_path(name) if path is None else Path(path).expanduser()
-        self.indexes.add(name, place)
+        self.indexes.open(name, place)
 
     def search(
         self,

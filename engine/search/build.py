@@ -37,6 +37,8 @@ _LOOSE_SHARE = 0.2
 """Of the rows may have come or gone before the full-text index is built anew: until then its
 statistics count rows that are deleted."""
 _MOST_FRAGMENTS = 32
+_INDEXING_MB = 512
+"""Memory in which the full-text index is built; beyond it the library writes parts and merges them."""
 _DELETED_AT_ONCE = 10_000
 
 
@@ -265,6 +267,7 @@ class _Build:
                 stem=words,
                 remove_stop_words=words,
                 language=self._spec.language or "English",
+                memory_limit=_INDEXING_MB,
             )
             loose = 0
         clustered = served.clustered if served is not None and same else 0
