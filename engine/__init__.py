@@ -17,6 +17,7 @@ from blendfusion.errors import (
     ModelWarning,
     NotConfirmed,
     OptionError,
+    ProcessError,
     QueryError,
 )
 from blendfusion.estimate import Estimate, OperatorEstimate
@@ -81,6 +82,7 @@ __all__ = [
     "OptionError",
     "Options",
     "Price",
+    "ProcessError",
     "QueryError",
     "Request",
     "ScriptedEmbedder",

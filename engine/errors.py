@@ -5,6 +5,7 @@ BlendFusionError
 │   └── ArgumentError     an argument of an ingredient is wrong
 ├── ExecutionError        the query failed on its data while it ran: a division by zero, a cast
 ├── OptionError           a setting of a session is unknown or out of range
+├── ProcessError          a session or frame is used in another process than its own
 ├── ModelError            something about a model
 │   ├── ModelNotFound     no such model, file, back end or weights (before any model call)
 │   └── ModelFailed       the model could not answer; ``retryable`` says whether to try again
@@ -57,6 +58,10 @@ class ExecutionError(BlendFusionError):
 
 class OptionError(BlendFusionError):
     """A setting of a session is unknown or out of range."""
+
+
+class ProcessError(BlendFusionError):
+    """A session or frame is used in a process that was forked from its own, or pickled."""
 
 
 class ModelError(BlendFusionError):

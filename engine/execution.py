@@ -19,6 +19,7 @@ from blendfusion.planner.plan import Plan, Stored
 from blendfusion.planner.stages import Stage, Staged
 from blendfusion.planner.tree import branches
 from blendfusion.planner.write import write
+from blendfusion.pump import Pump
 from blendfusion.rowwise import RowWise
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def streamed(frame: DataFrame) -> Iterator[pa.RecordBatch]:
         stream = frame.execute_stream()
     except Exception as problem:
         raise PlanError(f"DataFusion cannot plan what it read back: {problem}") from problem
-    return (batch.to_pyarrow() for batch in stream)
+    return Pump().batches(stream)
 
 
 def joined(tables: Sequence[pa.Table]) -> pa.Table:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, update_wrapper
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, get_args
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, ParamSpec, get_args
 
 import pyarrow as pa
 from datafusion import DataFrame, Expr, SessionContext, lit
@@ -32,7 +32,9 @@ from blendfusion.planner.not_in import null_aware
 from blendfusion.planner.rules import PREDICATE_ORDER
 from blendfusion.planner.stages import Staged, staged
 from blendfusion.problems import misused_struct, understood
+from blendfusion.processes import no_pickle
 from blendfusion.progress import progress
+from blendfusion.pump import Pump
 from blendfusion.running import running
 from blendfusion.stream import Stream
 from blendfusion.trace import Trace
@@ -100,8 +102,8 @@ class Frame(DataFrame):
     def __init__(
         self, df: Any, session: Session, origin: Origin = None, budget: Budget | None = None
     ) -> None:
-        super().__init__(df)
         self._session = session
+        super().__init__(df)
         self.origin = origin
         self.budget = budget
         """What each run may spend on models, within the session's budget; None: no limit."""
@@ -109,6 +111,19 @@ class Frame(DataFrame):
         self._expected: int | None = None
         """Values that the next run is expected to ask, if that is known."""
         self._last: Execution | None = None
+
+    @property
+    def df(self) -> Any:
+        """DataFusion's own frame. Raises ProcessError in a fork of the session's process."""
+        self._session.check_process()
+        return self._df
+
+    @df.setter
+    def df(self, df: Any) -> None:
+        self._df = df
+
+    def __reduce__(self) -> NoReturn:
+        no_pickle("frame")
 
     # --- verbs -----------------------------------------------------------------------------------
 
@@ -372,8 +387,9 @@ class Frame(DataFrame):
 
     def _plain_batches(self, asker: Asker) -> Iterator[pa.RecordBatch]:
         try:
-            for batch in DataFrame.execute_stream(self):
-                yield batch.to_pyarrow()
+            pump = Pump()
+            with asker.served_by(pump.serve):
+                yield from pump.batches(DataFrame.execute_stream(self))
         except Exception:
             if asker.error is not None:  # DataFusion wraps what a function raises into text
                 raise asker.error from None

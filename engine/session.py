@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial, update_wrapper
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec
+from typing import Any, Concatenate, NoReturn, ParamSpec
 
 import pyarrow as pa
 from datafusion import (
@@ -48,6 +49,8 @@ from blendfusion.planner.rules import COMPARISON_STOP, checked_names
 from blendfusion.planner.searches import SEARCHES, Mode
 from blendfusion.prepass import Typed, typed
 from blendfusion.problems import understood
+from blendfusion.processes import check_process, no_pickle, this_process
+from blendfusion.pump import Pump
 from blendfusion.read_only import READING, check_plan, check_text
 from blendfusion.search.build import IndexReport
 from blendfusion.search.indexes import Indexes
@@ -61,9 +64,10 @@ from blendfusion.types import Constraint
 from blendfusion.udfs.asker import Asker
 from blendfusion.udfs.call import Call, readable
 from blendfusion.udfs.define import known_ingredients
-from blendfusion.udfs.functions import scalar_function
+from blendfusion.udfs.functions import AskerSource, scalar_function
 from blendfusion.udfs.ingredient import Ingredient
 from blendfusion.udfs.ledger import Ledger
+from blendfusion.udfs.serving import Serve, directly
 from blendfusion.unnest import unnested
 from blendfusion.views import Views
 from blendfusion.workbench import Workbench
@@ -83,11 +87,29 @@ def _source(
     return update_wrapper(source, inherited)
 
 
+def plain_asker(session: Session) -> AskerSource:
+    """Who answers where DataFusion evaluates a call of the session's. DataFusion holds this, where
+    Python's garbage collector does not look: it must not hold the session."""
+    held = weakref.ref(session)
+
+    def asker() -> Asker:
+        session = held()
+        if session is None:
+            raise QueryError(
+                "the session of this plan is gone",
+                hint="Keep a reference to it as long as its plans.",
+            )
+        return session.plain_asker()
+
+    return asker
+
+
 class Session(SessionContext):
     """A ``datafusion.SessionContext`` whose SQL and frames may ask a model.
 
     All of DataFusion's registration functions work; ``sql`` and ``table`` return frames. Settings
-    and answers belong to the session. A context manager: ``close`` frees the model.
+    and answers belong to the session. A context manager: ``close`` frees the model, as does dropping
+    the session and its frames. It belongs to its process: ProcessError where it is forked or pickled.
     """
 
     def __init__(
@@ -101,6 +123,7 @@ class Session(SessionContext):
         prices: PriceList = None,
         embedder: str | Embedder | None = "auto",
     ) -> None:
+        self._process = this_process()
         super().__init__(config, runtime)
         self.options = options or Options()
         self.rules_off = checked_names(self.options.rules_off)
@@ -132,6 +155,23 @@ class Session(SessionContext):
         hidden.register_schema(SEARCHES, SearchTables(self.indexes))
         for name, schema in self.leaf_maker.schemas().items():
             hidden.register_schema(name, schema)
+
+    @property
+    def ctx(self) -> Any:
+        """DataFusion's own context, through which everything goes. Raises ProcessError in a fork."""
+        self.check_process()
+        return self._ctx
+
+    @ctx.setter
+    def ctx(self, ctx: Any) -> None:
+        self._ctx = ctx
+
+    def check_process(self) -> None:
+        """Raise ProcessError in a fork of the process in which this was opened."""
+        check_process(self._process)
+
+    def __reduce__(self) -> NoReturn:
+        no_pickle("session")
 
     # --- the model -------------------------------------------------------------------------------
 
@@ -338,8 +378,12 @@ class Session(SessionContext):
             columns = partial(self._columns, options)
             text = unnested(searched(ready.sql, self, parameters, columns), columns)
             try:
-                with self._creating(query, ready.calls, budget):
-                    planned = super(Session, self).sql(text, options, param_values, **named_params)
+                with self._creating(query, ready.calls, budget) as carried_out:
+                    planned = carried_out(
+                        lambda: super(Session, self).sql(
+                            text, options, param_values, **named_params
+                        )
+                    )
             except Exception as problem:
                 raise understood(problem, self, query) from problem
             if options is READING:
@@ -367,20 +411,24 @@ class Session(SessionContext):
         return list(schema.names)
 
     @contextmanager
-    def _creating(self, query: str, calls: Sequence[Call], budget: Budget | None) -> Iterator[None]:
-        """CREATE TABLE … AS runs while DataFusion plans it: its calls are answered as in any run."""
+    def _creating(
+        self, query: str, calls: Sequence[Call], budget: Budget | None
+    ) -> Iterator[Serve]:
+        """What carries out a statement: CREATE TABLE … AS runs while DataFusion plans it, and its
+        calls are answered as in any run."""
         if not calls or not creates_table(query):
-            yield
+            yield directly
             return
         trace = Trace(redaction=self.options.redaction)
         if self.options.confirm_above:
             known = "How many values CREATE TABLE … AS asks is not known before it runs."
             demand(known, self.options.confirm_above)
-        asker = self.asker(trace, budget)
+        asker, pump = self.asker(trace, budget), Pump()
         try:
             with trace.begin(self, query, len(calls)), self.answering(asker):
                 self.settle(calls, asker)
-                yield
+                with asker.served_by(pump.serve):
+                    yield pump.call
         except Exception:
             if asker.error is not None:
                 raise asker.error from None
@@ -485,12 +533,12 @@ class Session(SessionContext):
         """Make the function that stands for ``call`` known to DataFusion."""
         if call.name in self._registered:
             return
-        SessionContext.register_udf(self, scalar_function(call, self._plain_asker))
+        SessionContext.register_udf(self, scalar_function(call, plain_asker(self)))
         self._registered.add(call.name)
 
     # --- plain execution -------------------------------------------------------------------------
 
-    def _plain_asker(self) -> Asker:
+    def plain_asker(self) -> Asker:
         """Who answers where DataFusion evaluates a call itself: the current run, if there is one."""
         if self._answering is not None:
             return self._answering

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import threading
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -25,36 +27,40 @@ from typing import Any
 
 import numpy as np
 
-from blendfusion.errors import ModelError
+from blendfusion.errors import ModelFailed
 from blendfusion.models import calibrate
+from blendfusion.models.aside import run_aside
 from blendfusion.models.constraint import closed_set, holds, regex_of
 from blendfusion.models.decided import decided
 from blendfusion.models.guided import Guide, Writer, never
-from blendfusion.models.llama_context import SEQUENCES, LlamaContext, check_gguf
-from blendfusion.models.model import Values
+from blendfusion.models.llama_context import SEQUENCES, LlamaContext, Switch, check_gguf
+from blendfusion.models.model import Told, Values, unheard
+from blendfusion.models.opened import NOISE, NOISE_QUANTISED, REMEMBERED_TASKS, Opened, borrow
 from blendfusion.models.options_tree import Fork, Scores, build, forks, log_softmax
 from blendfusion.models.prompt import PROMPT_VERSION, render
+from blendfusion.models.shared import Loan
 from blendfusion.models.slots import Spent, Step, run
 from blendfusion.models.telemetry import model_call, model_loaded
 from blendfusion.models.template import Layout, Piece, chat, plain
 from blendfusion.options import Options
 from blendfusion.types import Answer, ModelInfo, Task, Usage
 
-NOISE = 0.03
-"""Scores closer than this (natural logarithm) may swap when rows are batched: docs/answers.md."""
-NOISE_QUANTISED = 0.3
-"""The same for quantised weights, whose activations are rounded to eight bits."""
 SHORT_ANSWER_TOKENS = 48
 """Enough for every number, date and time."""
 BATCH_ROWS = 64
-_REMEMBERED_TASKS = 64
 
 
 class LlamaModel:
-    """A GGUF file as a model. Weights load at the first use; two threads may share one model.
+    """A GGUF file as a model. Weights load at the first use, once for all models of one file and
+    equal settings, and are freed when the last of these is closed or dropped. Safe for threads:
+    they are served one after the other.
+
+    Ctrl-C (any exception of a signal handler) ends what is being computed within milliseconds on
+    a CPU, within a micro-batch on a GPU.
 
     Raises ModelNotFound at once if the file is missing or no GGUF, and at the first use if
-    llama.cpp cannot load it or llama-cpp-python is not installed.
+    llama.cpp cannot load it or llama-cpp-python is not installed. A forked child loads a copy of
+    its own; if the parent's was on a GPU, which a child cannot use, it raises ModelFailed.
     """
 
     stops_early = True
@@ -62,8 +68,9 @@ class LlamaModel:
     def __init__(self, path: Path | str, options: Options) -> None:
         self.path = Path(path).expanduser()
         self._options = options
-        self._lock = threading.RLock()
-        self._open: _Open | None = None
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._loan: Loan[Opened] | None = None
         check_gguf(self.path)
         self._fingerprint = fingerprint(self.path, options)
 
@@ -75,7 +82,7 @@ class LlamaModel:
     @property
     def loaded(self) -> bool:
         """Whether the weights are in memory: ``info`` and ``count_tokens`` load them otherwise."""
-        return self._open is not None
+        return self._loan is not None
 
     @property
     def name(self) -> str:
@@ -94,8 +101,7 @@ class LlamaModel:
 
     @property
     def info(self) -> ModelInfo:
-        with self._lock:
-            window = self._ready().context.n_ctx
+        window = self._ready().context.n_ctx
         return ModelInfo(
             name=self.name,
             fingerprint=self._fingerprint,
@@ -114,52 +120,75 @@ class LlamaModel:
     @property
     def at_once(self) -> int:
         """Rows that share a pass: one where every row goes alone, or as long as none was asked."""
-        opened = self._open
-        return 1 if opened is None or opened.alone else SEQUENCES - 1
+        loan = self._loan
+        return 1 if loan is None or loan.thing.alone else SEQUENCES - 1
 
     def count_tokens(self, text: str) -> int:
-        with self._lock:
-            return len(self._ready().context.tokenize(text, special=False))
+        with self._borrowed() as opened:
+            return len(opened.context.tokenize(text, special=False))
 
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
-        with self._lock:
-            ready = self._ready()
-            started = time.perf_counter()
-            try:
-                with model_call("llama.cpp", self.name) as call:
-                    answers = _Asking(ready, task, self._options).answers(values)
-                    call.spent = Usage.total(answer.usage for answer in answers)
-            except ModelError:
-                ready.forget()
-                raise
-            seconds = (time.perf_counter() - started) / max(1, len(values))
-        return [answer.with_usage(replace(answer.usage, seconds=seconds)) for answer in answers]
+        return self.answer_each(task, values, unheard)
+
+    def answer_each(self, task: Task, values: Sequence[Values], told: Told) -> list[Answer]:
+        """As ``answer``; a value's answer is told when its last token is chosen."""
+        switch = Switch()
+
+        def tell(place: int, answer: Answer) -> None:
+            switch.check()  # after an interruption nobody listens any more
+            told(place, answer)
+
+        def work() -> list[Answer]:
+            with opened.lock:
+                opened.context.watch(switch)
+                try:
+                    return _Asking(opened, task, self._options, tell).answers(values)
+                except BaseException:
+                    opened.forget()
+                    raise
+
+        with self._borrowed() as opened, model_call("llama.cpp", self.name) as call:
+            answers = run_aside(work, switch.stop)
+            call.spent = Usage.total(answer.usage for answer in answers)
+        return answers
 
     def close(self) -> None:
         with self._lock:
-            if self._open is not None:
-                self._open.context.close()
-                self._open = None
+            if self._loan is not None:
+                self._loan.release()
+                self._loan = None
 
-    def __del__(self) -> None:
-        opened = getattr(self, "_open", None)
-        if opened is not None:
-            opened.context.close()
+    def _ready(self) -> Opened:
+        """The model, in memory until this object is closed or dropped."""
+        with self._borrowed() as opened:
+            return opened
 
-    def _ready(self) -> _Open:
-        if self._open is None:
-            started = time.perf_counter()
-            context = LlamaContext(
-                self.path,
-                n_ctx=self._options.n_ctx,
-                n_gpu_layers=self._options.n_gpu_layers,
-                threads=self._options.threads,
+    @contextmanager
+    def _borrowed(self) -> Iterator[Opened]:
+        """The model for one use, in which nobody frees it."""
+        if self._process != os.getpid():
+            self._forked()
+        with self._lock:
+            if self._loan is None:
+                switch, started = Switch(), time.perf_counter()
+                self._loan = run_aside(
+                    lambda: borrow(self.path, self._options, switch), switch.stop
+                )
+                model_loaded(self.name, time.perf_counter() - started)
+            loan = self._loan.again()
+        try:
+            yield loan.thing
+        finally:
+            loan.release()
+
+    def _forked(self) -> None:
+        """In a child: the parent's model is of no use here, where its threads are not."""
+        if self._loan is not None and self._options.n_gpu_layers != 0:
+            raise ModelFailed(
+                f"the model {self.path.name} was loaded on the GPU before this process was forked",
+                hint="Load it in the child only, or start processes by 'spawn' or 'forkserver'.",
             )
-            alone = context.quantised and self._options.n_gpu_layers == 0
-            noise = NOISE_QUANTISED if context.quantised else NOISE
-            self._open = _Open(context, alone=alone, noise=0.0 if alone else noise)
-            model_loaded(self.name, time.perf_counter() - started)
-        return self._open
+        self._lock, self._loan, self._process = threading.Lock(), None, os.getpid()
 
 
 def fingerprint(path: Path, options: Options) -> str:
@@ -196,81 +225,48 @@ def _llama_version() -> str | None:
         return None
 
 
-@dataclass(slots=True)
-class _Open:
-    """An open context and what is worth keeping between calls."""
-
-    context: LlamaContext
-    alone: bool
-    """Every row goes alone: its scores depend on nothing else."""
-    noise: float
-    """What batching may change a score by."""
-    prefix: tuple[int, ...] = ()
-    """What the context holds now as the beginning of every sequence; () if that is unsure."""
-    priors: dict[Task, list[Scores]] = field(default_factory=dict)
-    vocabulary: Any = None
-    guides: dict[str, Guide] = field(default_factory=dict)
-
-    def begin(self, prefix: tuple[int, ...]) -> int:
-        """Make ``prefix`` the beginning of every sequence; returns the tokens computed for it."""
-        if self.prefix == prefix:
-            return 0
-        self.forget()
-        self.context.decode_prefix(prefix)
-        self.context.fan_out()
-        self.prefix = prefix
-        return len(prefix)
-
-    def forget(self) -> None:
-        self.prefix = ()
-        self.context.clear()
-
-    def guide(self, pattern: str) -> Guide:
-        if pattern not in self.guides:
-            if self.vocabulary is None:
-                self.vocabulary = self.context.guide()
-            if len(self.guides) >= _REMEMBERED_TASKS:
-                self.guides.clear()
-            self.guides[pattern] = Guide(self.context, self.vocabulary, pattern)
-        return self.guides[pattern]
-
-
 class _Asking:
     """One task put to many tuples of values."""
 
-    def __init__(self, opened: _Open, task: Task, options: Options) -> None:
+    def __init__(self, opened: Opened, task: Task, options: Options, told: Told = unheard) -> None:
         self._opened = opened
         self._context = opened.context
         self._task = task
         self._options = options
+        self._told = told
+        self._answers: dict[int, Answer] = {}
         self._layout = _layout(task, opened.context, shots=options.shots)
         self._prefix = self._tokens(self._layout.head, start=True)
         self._tail = self._tokens(self._layout.tail)
         self._spent = Spent()
+        self._charged = Spent()
+        """What is on the account of answers already."""
+        self._charged_until = time.perf_counter()
 
     def answers(self, values: Sequence[Values]) -> list[Answer]:
         canonical = closed_set(self._task.constraint)
         if canonical is not None and len(canonical) < 2:
-            return [_only(canonical) for _ in values]
+            for place in range(len(values)):
+                self._tell(place, _only(canonical))
+            return self._in_order()
         if canonical is None:
             decide, reserve = self._write, self._limit()
         else:
             self._root = self._tree()
             decide, reserve = self._choose, max(len(fork.path) for fork in forks(self._root))
-        rows = [self._row(value) for value in values]
         window = self._context.n_ctx - len(self._prefix) - reserve - 1
-        fitting = sorted({row for row in rows if len(row) <= window})
-        decided: dict[tuple[int, ...], Answer] = {}
+        self._places: dict[tuple[int, ...], list[int]] = {}
+        for place, value in enumerate(values):
+            row = self._row(value)
+            if len(row) <= window:
+                self._places.setdefault(row, []).append(place)
+            else:
+                self._tell(place, self._too_long(len(row), reserve, room=window))
+        fitting = sorted(self._places)
         if fitting:
             self._spent.tokens += self._opened.begin(self._prefix)
-            decided = dict(zip(fitting, decide(fitting, reserve), strict=True))
-        answers = [
-            self._counted(row, decided[row])
-            if row in decided
-            else self._too_long(len(row), reserve, room=window)
-            for row in rows
-        ]
-        return _shared(answers, self._spent)
+            decide(fitting, reserve)
+        return self._in_order()
 
     def _too_long(self, tokens: int, reserve: int, *, room: int) -> Answer:
         """The answer to a value of so many tokens, for which there is ``room``."""
@@ -283,14 +279,32 @@ class _Asking:
             too_long=room > 0,
         )
 
-    def _counted(self, row: tuple[int, ...], answer: Answer) -> Answer:
-        usage = Usage(
-            values=1,
-            failed=int(answer.error is not None),
-            prompt_tokens=len(self._prefix) + len(row),
-            completion_tokens=answer.usage.completion_tokens,
+    def _in_order(self) -> list[Answer]:
+        return [self._answers[place] for place in range(len(self._answers))]
+
+    def _settle(self, row: tuple[int, ...], answer: Answer) -> None:
+        """The final answer to all values of these tokens; the first of them pays."""
+        for place in self._places[row]:
+            usage = Usage(
+                values=1,
+                failed=int(answer.error is not None),
+                prompt_tokens=len(self._prefix) + len(row),
+                completion_tokens=answer.usage.completion_tokens,
+            )
+            self._tell(place, answer.with_usage(usage))
+
+    def _tell(self, place: int, answer: Answer) -> None:
+        """Tell an answer, with what was computed and how long it took since the last one."""
+        now, spent, charged = time.perf_counter(), self._spent, self._charged
+        usage = replace(
+            answer.usage,
+            calls=int(spent.calls > 0 and charged.calls == 0),
+            evaluated_tokens=spent.tokens - charged.tokens,
+            seconds=now - self._charged_until,
         )
-        return answer.with_usage(usage)
+        self._charged, self._charged_until = replace(spent), now
+        self._answers[place] = answer.with_usage(usage)
+        self._told(place, self._answers[place])
 
     def _row(self, values: Values) -> tuple[int, ...]:
         block = self._context.tokenize(self._layout.block(values), special=False)
@@ -312,9 +326,15 @@ class _Asking:
     ) -> None:
         if slots is None:
             slots = 1 if self._opened.alone else SEQUENCES - 1
-        spent = run(self._context, len(self._prefix), rows, step, reserve=reserve, slots=slots)
-        self._spent.calls += spent.calls
-        self._spent.tokens += spent.tokens
+        run(
+            self._context,
+            len(self._prefix),
+            rows,
+            step,
+            reserve=reserve,
+            spent=self._spent,
+            slots=slots,
+        )
 
     # -- closed sets -------------------------------------------------------------------------
 
@@ -326,54 +346,52 @@ class _Asking:
         end = self._context.tokenize(self._layout.stop, special=False)
         return build(replies, end[0] if end else self._context.eos)
 
-    def _choose(self, rows: Sequence[tuple[int, ...]], reserve: int) -> list[Answer]:
+    def _choose(self, rows: Sequence[tuple[int, ...]], reserve: int) -> None:
         priors = dict(zip(forks(self._root), self._priors(rows), strict=True))
-        answers, ties = self._descend(rows, priors, reserve)
-        for place in ties:
-            answers[place] = self._descend([rows[place]], priors, reserve)[0][0]
-        return answers
+        for row in self._descend(rows, priors, reserve, self._opened.noise):
+            self._descend([row], priors, reserve, 0.0)
 
     def _descend(
-        self, rows: Sequence[tuple[int, ...]], priors: dict[Fork, Scores], reserve: int
-    ) -> tuple[list[Answer], list[int]]:
-        """The answers, and the rows at which some fork was a near-tie."""
+        self,
+        rows: Sequence[tuple[int, ...]],
+        priors: dict[Fork, Scores],
+        reserve: int,
+        noise: float,
+    ) -> list[tuple[int, ...]]:
+        """Settle the rows; those at which some fork was nearer to a tie than ``noise`` are returned."""
+        canonical = closed_set(self._task.constraint) or ()
         at = [self._root] * len(rows)
         logprobs = [0.0] * len(rows)
-        chosen = [-1] * len(rows)
         ties: set[int] = set()
 
         def step(row: int, logits: Any) -> Sequence[int]:
             fork = at[row]
             scores = log_softmax(fork.scores(logits) - priors[fork])
             order = np.argsort(-scores, kind="stable")
-            if scores[order[0]] - scores[order[1]] < self._opened.noise:
+            if scores[order[0]] - scores[order[1]] < noise:
                 ties.add(row)
+                return ()
             logprobs[row] += float(scores[order[0]])
             below = fork.next[int(order[0])]
             if isinstance(below, Fork):
                 at[row] = below
                 return below.path[len(fork.path) :]
-            chosen[row] = below
+            self._settle(rows[row], Answer(canonical[below], logprob=logprobs[row]))
             return ()
 
         self._run(rows, step, reserve)
-        canonical = closed_set(self._task.constraint) or ()
-        answers = [
-            Answer(canonical[option], logprob=logprob)
-            for option, logprob in zip(chosen, logprobs, strict=True)
-        ]
-        return answers, sorted(ties)
+        return [rows[row] for row in sorted(ties)]
 
     def _priors(self, rows: Sequence[tuple[int, ...]]) -> list[Scores]:
         """The prior of every fork, in the order of ``forks``."""
         if self._options.calibration == "none":
             return [np.zeros(len(fork.tokens)) for fork in forks(self._root)]
-        remembered = self._opened.priors
-        if self._task not in remembered:
-            if len(remembered) >= _REMEMBERED_TASKS:
+        remembered, key = self._opened.priors, (self._task, self._options.shots)
+        if key not in remembered:
+            if len(remembered) >= REMEMBERED_TASKS:
                 remembered.pop(next(iter(remembered)))
-            remembered[self._task] = self._task_priors()
-        found = remembered[self._task]
+            remembered[key] = self._task_priors()
+        found = remembered[key]
         if self._options.calibration == "column":
             scores = self._scores([(row, self._root) for row in rows])
             return [calibrate.mean(scores), *found[1:]]
@@ -413,26 +431,34 @@ class _Asking:
         bounded = kind in ("integer", "number", "date", "timestamp")
         return SHORT_ANSWER_TOKENS if bounded else self._options.max_tokens
 
-    def _write(self, rows: Sequence[tuple[int, ...]], reserve: int) -> list[Answer]:
+    def _write(self, rows: Sequence[tuple[int, ...]], reserve: int) -> None:
         lead, stop = self._layout.lead, self._layout.stop
         pattern = f"{lead}({regex_of(self._task.constraint)})" + (f"({stop})?" if stop else "")
         guide = self._opened.guide(pattern)
-        writers = self._written(guide, rows, reserve, self._opened.noise)
-        for place, writer in enumerate(writers):
-            if writer.tied:
-                writers[place] = self._written(guide, [rows[place]], reserve, 0)[0]
-        return [self._read(writer) for writer in writers]
+        for row in self._written(guide, rows, reserve, self._opened.noise):
+            self._written(guide, [row], reserve, 0.0)
 
     def _written(
         self, guide: Guide, rows: Sequence[tuple[int, ...]], reserve: int, noise: float
-    ) -> list[Writer]:
-        settled = self._settled if self._task.constraint.decides else never
-        writers = [guide.writer(self._limit(), noise, settled) for _ in rows]
-        # Forced tokens may go a little past the limit.
-        self._run(rows, lambda row, logits: writers[row].step(logits), reserve)
-        return writers
+    ) -> list[tuple[int, ...]]:
+        """Settle the rows; those in which some token was nearer to a tie than ``noise`` are returned."""
+        decides = self._decides if self._task.constraint.decides else never
+        writers = [guide.writer(self._limit(), noise, decides) for _ in rows]
+        ties: set[int] = set()
 
-    def _settled(self, written: bytes) -> bool:
+        def step(row: int, logits: Any) -> Sequence[int]:
+            added = writers[row].step(logits)
+            if writers[row].tied:
+                ties.add(row)
+            elif not added:
+                self._settle(rows[row], self._read(writers[row]))
+            return added
+
+        # Forced tokens may go a little past the limit.
+        self._run(rows, step, reserve)
+        return [rows[row] for row in sorted(ties)]
+
+    def _decides(self, written: bytes) -> bool:
         return decided(self._task.constraint, self._begun(written)) is not None
 
     def _begun(self, written: bytes) -> str:
@@ -494,16 +520,3 @@ def _closed(text: str) -> str:
             continue
         return text[:end] + "]"
     return "[]"
-
-
-def _shared(answers: list[Answer], spent: Spent) -> list[Answer]:
-    """The answers with the cost of the whole batch: one call, on the first; tokens spread evenly."""
-    if not answers:
-        return answers
-    share, rest = divmod(spent.tokens, len(answers))
-    found = [
-        answer.with_usage(replace(answer.usage, evaluated_tokens=share + (place < rest)))
-        for place, answer in enumerate(answers)
-    ]
-    found[0] = found[0].with_usage(replace(found[0].usage, calls=min(1, spent.calls)))
-    return found

@@ -65,43 +65,107 @@ class Batch:
         return {place: row for row, place in enumerate(places)}
 
 
-class LlamaContext:
-    """A model and one context with a unified key-value store shared by all sequences.
+class Stopped(ModelFailed):
+    """What llama.cpp computed was ended by a ``Switch``."""
 
-    Raises ModelNotFound if llama-cpp-python is absent or the file is not a whole GGUF, and
-    ModelFailed if there is no memory for the context. Not safe for threads: the caller locks.
+    def __init__(self) -> None:
+        super().__init__("the model was interrupted")
+
+
+class Switch:
+    """Ends what llama.cpp computes or loads, from any thread, within one step of its graph.
+
+    llama.cpp asks a C function thousands of times a second whether to go on. A function of Python's
+    would need the interpreter's lock each time; C's ``strlen`` reads a text, which is empty as long
+    as nobody wants to stop.
     """
 
-    def __init__(self, path: Path, *, n_ctx: int, n_gpu_layers: int, threads: int) -> None:
-        self._lib = _library()
-        _silence(self._lib)
+    def __init__(self) -> None:
+        self._said = ctypes.create_string_buffer(2)
+
+    def stop(self) -> None:
+        self._said.value = b"!"
+
+    def reset(self) -> None:
+        self._said.value = b""
+
+    @property
+    def stopped(self) -> bool:
+        return bool(self._said.value)
+
+    def check(self) -> None:
+        """Raise Stopped if somebody wants to stop."""
+        if self._said.value:
+            raise Stopped
+
+    def connect(self, lib: Any, context: Any) -> None:
+        """Have a context of llama.cpp look here while it computes."""
+        strlen = (ctypes.cdll.msvcrt if os.name == "nt" else ctypes.CDLL(None)).strlen
+        ask = ctypes.cast(strlen, lib.llama_cpp.ggml_abort_callback)
+        lib.llama_set_abort_callback(context, ask, ctypes.cast(self._said, ctypes.c_void_p))
+
+
+class Weights:
+    """The weights of a GGUF file in memory; contexts of any size compute with them.
+
+    Raises ModelNotFound if llama-cpp-python is absent or the file is not a whole GGUF, and Stopped.
+    """
+
+    def __init__(self, path: Path, *, n_gpu_layers: int, switch: Switch) -> None:
+        self.lib = _library()
+        _silence(self.lib)
         check_gguf(path)
-        self._model = self._load(path, n_gpu_layers)
+        params = self.lib.llama_model_default_params()
+        params.n_gpu_layers = n_gpu_layers if n_gpu_layers >= 0 else 2**31 - 1
+        goes_on = dict(self.lib.llama_model_params._fields_)["progress_callback"](
+            lambda _progress, _data: not switch.stopped
+        )
+        params.progress_callback = goes_on
+        _log.clear()
+        self.lib.llama_backend_init()
+        self.model = self.lib.llama_model_load_from_file(os.fsencode(path), params)
+        if not self.model:
+            switch.check()
+            raise ModelNotFound(
+                f"llama.cpp cannot load '{path}': {_reason() or 'the file is broken'}",
+                hint="The file may be truncated or of a newer format; download it again.",
+            )
+        self.quantised = self._is_quantised()
+
+    def _is_quantised(self) -> bool:
+        buffer = ctypes.create_string_buffer(256)
+        self.lib.llama_model_desc(self.model, buffer, 256)
+        words = buffer.value.decode("utf-8", "replace").split()
+        return not {"F32", "F16", "BF16"} & set(words)
+
+    def close(self) -> None:
+        """Free them; no context may be left."""
+        if self.model is not None:
+            self.lib.llama_model_free(self.model)
+            self.model = None
+
+
+class LlamaContext:
+    """A context of a model, with a unified key-value store shared by all sequences.
+
+    Raises ModelFailed if there is no memory for the context. Not safe for threads: the caller locks.
+    """
+
+    def __init__(self, weights: Weights, *, n_ctx: int, threads: int) -> None:
+        self._lib = weights.lib
+        self._model = weights.model
         self._vocab = self._lib.llama_model_get_vocab(self._model)
         self._context = self._open(n_ctx, threads)
+        self.watch(Switch())
         self._memory = self._lib.llama_get_memory(self._context)
         # What was granted, which may differ from what was asked for.
         self.n_ctx = int(self._lib.llama_n_ctx(self._context))
         self.n_batch = min(int(self._lib.llama_n_batch(self._context)), self.n_ctx)
-        self.quantised = self._is_quantised()
         self.n_vocab = int(self._lib.llama_vocab_n_tokens(self._vocab))
         self.eos = int(self._lib.llama_vocab_eos(self._vocab))
         eot = int(self._lib.llama_vocab_eot(self._vocab))
         self.end_tokens = tuple(dict.fromkeys(t for t in (eot, self.eos) if t >= 0))
         self._batch = _Buffers(self._lib, self.n_batch)
-
-    def _load(self, path: Path, n_gpu_layers: int) -> Any:
-        params = self._lib.llama_model_default_params()
-        params.n_gpu_layers = n_gpu_layers if n_gpu_layers >= 0 else 2**31 - 1
-        _log.clear()
-        self._lib.llama_backend_init()
-        model = self._lib.llama_model_load_from_file(os.fsencode(path), params)
-        if not model:
-            raise ModelNotFound(
-                f"llama.cpp cannot load '{path}': {_reason() or 'the file is broken'}",
-                hint="The file may be truncated or of a newer format; download it again.",
-            )
-        return model
 
     def _open(self, n_ctx: int, threads: int) -> Any:
         trained = int(self._lib.llama_model_n_ctx_train(self._model))
@@ -119,25 +183,22 @@ class LlamaContext:
         _log.clear()
         context = self._lib.llama_init_from_model(self._model, params)
         if not context:
-            self._lib.llama_model_free(self._model)
             raise ModelFailed(
                 f"llama.cpp cannot open a context of {params.n_ctx} tokens: {_reason()}",
                 hint="Set a smaller n_ctx.",
             )
         return context
 
-    def _is_quantised(self) -> bool:
-        buffer = ctypes.create_string_buffer(256)
-        self._lib.llama_model_desc(self._model, buffer, 256)
-        words = buffer.value.decode("utf-8", "replace").split()
-        return not {"F32", "F16", "BF16"} & set(words)
-
     def close(self) -> None:
-        """Free context and weights; the object is of no use afterwards."""
+        """Free the context, not the weights; the object is of no use afterwards."""
         if self._context is not None:
             self._lib.llama_free(self._context)
-            self._lib.llama_model_free(self._model)
-            self._context = self._model = None
+            self._context = None
+
+    def watch(self, switch: Switch) -> None:
+        """From here on ``switch`` ends what is computed, with Stopped."""
+        self._switch = switch
+        switch.connect(self._lib, self._context)
 
     # -- text and tokens ---------------------------------------------------------------------
 
@@ -188,6 +249,7 @@ class LlamaContext:
 
         pieces = []
         for token in range(self.n_vocab):
+            self._switch.check()
             # A leading 0xff tells llguidance that no text may produce this token.
             hidden = b"\xff" + self.control_text(token).encode()
             pieces.append(hidden if self.is_control(token) else self.piece(token))
@@ -224,8 +286,10 @@ class LlamaContext:
         """
         if not 0 < len(batch) <= self.n_batch:
             raise ModelFailed(f"a batch of {len(batch)} tokens; possible are 1 to {self.n_batch}")
+        self._switch.check()
         code = self._lib.llama_decode(self._context, self._batch.fill(batch))
         if code != 0:
+            self._switch.check()
             reason = "the key-value store is full" if code == 1 else _reason() or "unknown"
             raise ModelFailed(
                 f"llama.cpp could not compute a batch (code {code}: {reason})",

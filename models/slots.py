@@ -40,16 +40,17 @@ def run(
     step: Step,
     *,
     reserve: int,
+    spent: Spent,
     slots: int = SEQUENCES - 1,
     budget: int = MICRO_BATCH,
-) -> Spent:
+) -> None:
     """Drive all rows to their end behind the prefix that every sequence holds.
 
     ``start`` is the prefix's length, ``reserve`` the most tokens that ``step`` will append to one
     row: rows are admitted only while all admitted ones fit the key-value store. The caller makes
-    sure that each row fits alone. Leaves nothing but the prefix in the context, also on errors.
+    sure that each row fits alone. ``spent`` grows with each call, before the steps that come of it.
+    Leaves nothing but the prefix in the context, also on errors.
     """
-    spent = Spent()
     free = list(range(slots, 0, -1))
     live: list[_Slot] = []
     waiting = list(range(len(rows)))[::-1]
@@ -84,7 +85,6 @@ def run(
                     cells += len(rows[slot.row]) + reserve
     finally:
         context.trim(start)
-    return spent
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from blendfusion.types import Answer, ModelInfo, Task
 from blendfusion.udfs.call import Call
 from blendfusion.udfs.ledger import Ledger
 from blendfusion.udfs.outcome import failure
+from blendfusion.udfs.serving import Serve, directly
 
 
 class UnknownAnswerError(Exception):
@@ -89,6 +90,8 @@ class Asker:
         """Tokens evaluated and generated so far."""
         self.hits = 0
         """Answers that the cache gave so far."""
+        self.serve: Serve = directly
+        """Does what a thread of DataFusion's wants to have asked."""
         self._only_known = False
         self.error: Exception | None = None
         """What a call raised inside DataFusion, which passes on only its text."""
@@ -195,6 +198,15 @@ class Asker:
             failed = {v: a for v, a in failed.items() if not a.too_long}
         if failed:
             raise failure(call, failed, len(asked), self.redaction)
+
+    @contextmanager
+    def served_by(self, serve: Serve) -> Iterator[None]:
+        """Meanwhile ``serve`` does what DataFusion's threads want to have asked."""
+        before, self.serve = self.serve, serve
+        try:
+            yield
+        finally:
+            self.serve = before
 
     @contextmanager
     def only_known(self) -> Iterator[None]:

@@ -26,7 +26,7 @@ def value_types(call: Call) -> list[pa.DataType]:
 
 def _evaluated(call: Call, columns: Sequence[pa.Array], asker: Asker) -> pa.Array:
     try:
-        return evaluate(call, columns, asker)
+        return asker.serve(lambda: evaluate(call, columns, asker))
     except Exception as problem:
         asker.error = problem
         raise

@@ -278,8 +278,8 @@ def test_usage_adds_up(model):
     answers = _ask(model, FILTER, list(TEXTS))
 
     assert sum(answer.usage.values for answer in answers) == len(TEXTS)
-    assert answers[0].usage.calls > 0
-    assert all(answer.usage.calls == 0 for answer in answers[1:])
+    # The first that is told pays for the call, wherever it stands.
+    assert sorted(answer.usage.calls for answer in answers) == [0] * (len(TEXTS) - 1) + [1]
     assert all(answer.usage.seconds > 0 for answer in answers)
 
 

@@ -1,0 +1,100 @@
+"""Loaded models: weights once for all, a context for all who want the same window and threads."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from blendfusion.models.guided import Guide
+from blendfusion.models.llama_context import LlamaContext, Switch, Weights, check_gguf
+from blendfusion.models.options_tree import Scores
+from blendfusion.models.shared import Loan, Pool
+from blendfusion.options import Options
+from blendfusion.types import Task
+
+NOISE = 0.03
+"""Scores closer than this (natural logarithm) may swap when rows are batched: docs/answers.md."""
+NOISE_QUANTISED = 0.3
+"""The same for quantised weights, whose activations are rounded to eight bits."""
+REMEMBERED_TASKS = 64
+
+_WEIGHTS: Pool[Weights] = Pool()
+
+
+@dataclass(slots=True)
+class Opened:
+    """An open context and what is worth keeping between calls. Who computes holds ``lock``."""
+
+    weights: Loan[Weights]
+    context: LlamaContext
+    alone: bool
+    """Every row goes alone: its scores depend on nothing else."""
+    noise: float
+    """What batching may change a score by."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    prefix: tuple[int, ...] = ()
+    """What the context holds now as the beginning of every sequence; () if that is unsure."""
+    priors: dict[tuple[Task, bool], list[Scores]] = field(default_factory=dict)
+    """By task, and whether its prompt has shots."""
+    vocabulary: Any = None
+    guides: dict[str, Guide] = field(default_factory=dict)
+
+    def begin(self, prefix: tuple[int, ...]) -> int:
+        """Make ``prefix`` the beginning of every sequence; returns the tokens computed for it."""
+        if self.prefix == prefix:
+            return 0
+        self.forget()
+        self.context.decode_prefix(prefix)
+        self.context.fan_out()
+        self.prefix = prefix
+        return len(prefix)
+
+    def forget(self) -> None:
+        self.prefix = ()
+        self.context.clear()
+
+    def guide(self, pattern: str) -> Guide:
+        if pattern not in self.guides:
+            if self.vocabulary is None:
+                self.vocabulary = self.context.guide()
+            if len(self.guides) >= REMEMBERED_TASKS:
+                self.guides.clear()
+            self.guides[pattern] = Guide(self.context, self.vocabulary, pattern)
+        return self.guides[pattern]
+
+    def close(self) -> None:
+        """Free the context, and the weights if no other computes with them."""
+        with self.lock:
+            self.context.close()
+        self.weights.release()
+
+
+_OPENED: Pool[Opened] = Pool()
+
+
+def borrow(path: Path, options: Options, switch: Switch) -> Loan[Opened]:
+    """The model in ``path`` with a context, loaded unless somebody has it: same file, layers on the
+    GPU, window and threads. Raises ModelNotFound, ModelFailed, or Stopped by ``switch``."""
+    check_gguf(path)
+    state = path.stat()
+    layers, window, threads = options.n_gpu_layers, options.n_ctx, options.threads
+    file = (path.resolve(), state.st_size, state.st_mtime_ns, layers)
+
+    def load() -> Weights:
+        return Weights(path, n_gpu_layers=layers, switch=switch)
+
+    def open_() -> Opened:
+        weights = _WEIGHTS.borrow(file, load)
+        try:
+            context = LlamaContext(weights.thing, n_ctx=window, threads=threads)
+        except BaseException:
+            weights.release()
+            raise
+        quantised = weights.thing.quantised
+        alone = quantised and layers == 0
+        noise = NOISE_QUANTISED if quantised else NOISE
+        return Opened(weights, context, alone=alone, noise=0.0 if alone else noise)
+
+    return _OPENED.borrow((file, window, threads), open_)

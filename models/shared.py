@@ -1,0 +1,124 @@
+"""Things that are expensive to have, had once: made for the first who borrows, freed with the last."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+
+class Closing(Protocol):
+    def close(self) -> None: ...
+
+
+T = TypeVar("T", bound=Closing)
+
+
+class Loan(Generic[T]):
+    """A share in something; ``release`` gives it back, and may be called twice. A loan that nobody
+    holds any more gives itself back."""
+
+    def __init__(self, pool: Pool[T], entry: _Entry[T], thing: T) -> None:
+        self.thing = thing
+        self._pool, self._entry = pool, entry
+        self.release = weakref.finalize(self, pool._give_back, entry, os.getpid())
+
+    def again(self) -> Loan[T]:
+        """One more, of the same thing."""
+        with self._pool._locked():
+            self._entry.borrowers += 1
+        return Loan(self._pool, self._entry, self.thing)
+
+
+class Pool(Generic[T]):
+    """What is on loan, by keys that say all that tells two things apart. Safe for threads.
+
+    Belongs to one process: in a forked child the pool is empty, and loans that the child inherits
+    give nothing back.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._entries: dict[Hashable, _Entry[T]] = {}
+        self._returned: deque[_Entry[T]] = deque()
+        _POOLS.add(self)
+
+    def borrow(self, key: Hashable, make: Callable[[], T]) -> Loan[T]:
+        """What ``key`` names, made if nobody has it. Others who want the same wait while it is made,
+        and make it themselves if that raises."""
+        with self._locked():
+            entry = self._entries.setdefault(key, _Entry(key))
+            entry.borrowers += 1
+        try:
+            with entry.lock:
+                if entry.thing is None:
+                    entry.thing = make()
+                return Loan(self, entry, entry.thing)
+        except BaseException:
+            self._give_back(entry, os.getpid())
+            raise
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        try:
+            with self._lock:
+                yield
+        finally:
+            self._settle()
+
+    def _give_back(self, entry: _Entry[T], process: int) -> None:
+        if process == os.getpid():
+            self._returned.append(entry)
+            self._settle()
+
+    def _settle(self) -> None:
+        """Free what nobody holds any more. The garbage collector gives loans back at any time, also
+        while this thread has the lock: what is returned then is settled when that is free again."""
+        while self._returned and self._lock.acquire(blocking=False):
+            unused = []
+            try:
+                while self._returned:
+                    entry = self._returned.popleft()
+                    entry.borrowers -= 1
+                    if not entry.borrowers:
+                        del self._entries[entry.key]
+                        unused.append(entry.thing)
+            finally:
+                self._lock.release()
+            for thing in unused:
+                if thing is not None:
+                    thing.close()
+
+    def _forked(self) -> None:
+        self._lock = threading.Lock()
+        _INHERITED.append(self._entries)  # not to be freed here, where nothing of it runs
+        self._entries, self._returned = {}, deque()
+
+
+@dataclass(slots=True)
+class _Entry(Generic[T]):
+    key: Hashable
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    borrowers: int = 0
+    thing: T | None = None
+
+
+_POOLS: weakref.WeakSet[Pool[Any]] = weakref.WeakSet()
+_INHERITED: list[object] = []
+
+
+def _after_fork() -> None:
+    for pool in list(_POOLS):
+        pool._forked()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_after_fork)

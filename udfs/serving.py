@@ -1,0 +1,19 @@
+"""On which thread a run's questions are asked where DataFusion's own threads want the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
+
+
+class Serve(Protocol):
+    """Does work, on whichever thread, and gives its result or raises what it raised."""
+
+    def __call__(self, work: Callable[[], T]) -> T: ...
+
+
+def directly(work: Callable[[], T]) -> T:
+    """On the thread that calls."""
+    return work()
