@@ -6,7 +6,8 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import TextIO
@@ -120,6 +121,12 @@ def _parser() -> argparse.ArgumentParser:
     query.add_argument("--format", choices=FORMATS, help="default: by the extension of --output")
     query.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
     query.add_argument(
+        "--trace",
+        type=Path,
+        metavar="FILE",
+        help="write a page of HTML with the plan, what was asked, answered and spent",
+    )
+    query.add_argument(
         "--read-only",
         action="store_true",
         help="refuse all but reading the tables: for queries that you did not write",
@@ -171,14 +178,27 @@ def _query(arguments: argparse.Namespace) -> int:
         for column in arguments.enum:
             _register_enum(session, column)
         frame = session.sql(text, budget=budget, dialect=arguments.dialect)
-        if arguments.explain or arguments.analyze:
-            print(frame.explain_text(analyze=arguments.analyze))
-            return 0
-        table = frame.to_arrow_table()
-        write(table, arguments.format or format_for(arguments.output), arguments.output)
-        if sys.stderr.isatty():
-            print(spent(frame.trace.usage, frame.trace.cost), file=sys.stderr)
+        with _traced(frame, arguments.trace):
+            if arguments.explain or arguments.analyze:
+                print(frame.explain_text(analyze=arguments.analyze))
+                return 0
+            table = frame.to_arrow_table()
+            write(table, arguments.format or format_for(arguments.output), arguments.output)
+            if sys.stderr.isatty():
+                print(spent(frame.trace.usage, frame.trace.cost), file=sys.stderr)
     return 0
+
+
+@contextmanager
+def _traced(frame: bf.Frame, path: Path | None) -> Iterator[None]:
+    """The page of what ``frame`` runs meanwhile goes to ``path``, however that ends."""
+    if path is not None and (path.is_dir() or not path.parent.is_dir()):
+        raise QueryError(f"--trace {path}: no file can be written there", hint="Name a file.")
+    try:
+        yield
+    finally:
+        if path is not None:
+            frame.trace.to_html(path)
 
 
 def _register_enum(session: bf.Session, spec: str) -> None:

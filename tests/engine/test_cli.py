@@ -78,6 +78,20 @@ def test_output_to_a_file(
     assert pyarrow.parquet.read_table(target).num_rows == 3
 
 
+def test_a_page_of_the_run_is_written_however_it_ends(
+    model: ScriptedModel, fruits: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, command = tmp_path / "trace.html", ["query", QUERY, "--table", fruits]
+    assert main([*command, "--cache", "off", "--trace", str(page)]) == 0
+    assert "done in" in page.read_text("utf-8")
+    assert main([*command, "--cache", "off", "--trace", str(page), "--budget", "values=0"]) == 2
+    assert "BudgetExceeded" in page.read_text("utf-8")
+    asked = len(model.calls)
+    assert main([*command, "--cache", "off", "--trace", str(tmp_path / "none" / "a.html")]) == 2
+    assert "no file can be written there" in capsys.readouterr().err
+    assert len(model.calls) == asked
+
+
 def test_the_query_may_come_from_standard_input(
     model: ScriptedModel,
     fruits: str,

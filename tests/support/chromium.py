@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -32,9 +33,14 @@ class Opened:
     console: list[str]
 
 
+@cache
 def browser() -> str | None:
-    """The path of a Chromium, if this machine has one."""
-    return next((found for name in NAMES if (found := shutil.which(name))), None)
+    """The path of a Chromium, if this machine has one that starts."""
+    for name in NAMES:
+        found = shutil.which(name)
+        if found and subprocess.run([found, "--version"], capture_output=True).returncode == 0:
+            return found
+    return None
 
 
 def opened(page: Path) -> Opened:
