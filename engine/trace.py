@@ -160,11 +160,11 @@ class Trace:
         Of the seconds of a batch, models have the share of their tokens."""
         found: dict[str, Usage] = {}
         for (_, _, answers), seconds in zip(self._batches, self._seconds, strict=True):
-            batch: dict[str, Usage] = {}
+            spent_by: dict[str, list[Usage]] = {}
             for answer in answers:
-                own = ((answer.model or self.first_model(), answer.usage),)
-                for name, usage in answer.spent or own:
-                    batch[name] = batch.get(name, Usage()) + usage
+                for name, usage in answer.spent or ((self.first_model(), answer.usage),):
+                    spent_by.setdefault(name, []).append(usage)
+            batch = {name: Usage.total(usages) for name, usages in spent_by.items()}
             tokens = {n: u.evaluated_tokens + u.completion_tokens for n, u in batch.items()}
             whole = sum(tokens.values())
             for name, usage in batch.items():

@@ -213,20 +213,24 @@ class Answer:
     error: str | None = None
     too_long: bool = False
     """A failed answer: what was asked does not fit the model's window."""
-    model: str = ""
-    """Who gave it, where that is not the session's first model."""
     spent: tuple[tuple[str, Usage], ...] = ()
-    """Where several models were asked: what each of them spent, by name, in their order; ``usage`` is
-    the value's own then, which counts once."""
+    """Where others than the session's first model were asked: what each model spent, by name, in
+    their order. ``usage`` is that of the value then, which counts once."""
 
     @staticmethod
     def failed(reason: str, usage: Usage | None = None, *, too_long: bool = False) -> Answer:
         return Answer(None, "error", None, usage or Usage(), reason, too_long)
 
     def with_usage(self, usage: Usage) -> Answer:
+        spent = ((self.model, usage),) if self.spent else ()
         return Answer(
-            self.text, self.finish, self.logprob, usage, self.error, self.too_long, self.model
+            self.text, self.finish, self.logprob, usage, self.error, self.too_long, spent
         )
+
+    @property
+    def model(self) -> str:
+        """Who gave it; '' for the session's first model."""
+        return self.spent[-1][0] if self.spent else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,16 +177,17 @@ class FallbackModel(CachedModel):
             raise self._none_left(gone)
         # The first model works: what it failed at, and nobody else can answer, has failed.
         for place in waiting:
-            unanswered = replace(Answer.failed(gone.message), model=self.following.name)
+            unanswered = self._by_following(Answer.failed(gone.message))
             settle(place, self._after(failed[place], unanswered))
 
     def _by_following(self, answer: Answer) -> Answer:
-        return answer if answer.model else replace(answer, model=self.following.name)
+        if answer.spent:
+            return answer
+        return replace(answer, spent=((self.following.name, answer.usage),))
 
     def _after(self, before: Answer, answer: Answer) -> Answer:
         """The answer to a value that the first model failed at."""
-        own = (self.name, before.usage)
-        spent = (own, *(answer.spent or ((answer.model, answer.usage),)))
+        spent = ((self.name, before.usage), *answer.spent)
         total = Usage.total(usage for _, usage in spent)
         usage = replace(
             total,

@@ -107,7 +107,7 @@ class Ledger:
         """What answers cost, each at the prices of the models that were asked; None without a price."""
         by_model: dict[str, list[Usage]] = {}
         for answer in answers:
-            for name, usage in answer.spent or ((answer.model, answer.usage),):
+            for name, usage in answer.spent or (("", answer.usage),):
                 by_model.setdefault(name, []).append(usage)
         cost = 0.0
         for name, usages in by_model.items():

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from loopback import Body, Reply, closed_port, said, serving
 
 import blendfusion as bf
+from blendfusion.cli import main
 from blendfusion.models.cached import CachedModel
 from blendfusion.models.fallback import FallbackModel, model_for
 from blendfusion.models.model import Values
@@ -52,6 +55,16 @@ def connected(*models: bf.Model, **options: object) -> bf.Session:
     session = bf.connect(list(models), progress="off", show_values="on", **options)
     session.from_arrow(TABLE, name="t")
     return session
+
+
+YES = Reply('{"answer": true}')
+
+
+@pytest.fixture
+def fruits(tmp_path: Path) -> Path:
+    path = tmp_path / "fruits.csv"
+    path.write_text("name\nfig\npear\n", encoding="utf-8")
+    return path
 
 
 SQL = "SELECT id, llm_int('How many?', x) AS n FROM t ORDER BY id"
@@ -204,6 +217,32 @@ def test_a_cost_is_that_of_the_models_that_were_asked() -> None:
     limited.from_arrow(TABLE, name="t")
     with pytest.raises(bf.OptionError, match="the model 'three'"):
         limited.sql(SQL).collect()
+
+
+def test_servers_stand_in_for_each_other(fruits: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def picky(body: Body) -> Reply:
+        return Reply(status=400, error="I do not speak of this.") if "pear" in said(body) else YES
+
+    query = "SELECT name FROM fruits WHERE llm_filter('Is it sweet?', name) ORDER BY name"
+    table = f"fruits={fruits}"
+    with serving(picky, models=("one",)) as server, serving(lambda body: YES) as other:
+        models = ["--model", f"openai:one@{server.url}", "--model", f"openai:tiny@{other.url}"]
+        assert (
+            main(["query", query, "--table", table, "--cache", "off", "--format", "csv", *models])
+            == 0
+        )
+        assert capsys.readouterr().out.replace('"', "").split() == ["name", "fig", "pear"]
+        assert ["pear" in said(body) for body in other.bodies] == [True]
+        gone = ["--model", f"openai:one@http://127.0.0.1:{closed_port()}/v1", *models[2:]]
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            assert (
+                main(["query", query, "--table", table, "--cache", "off", "--format", "csv", *gone])
+                == 0
+            )
+        shown = capsys.readouterr()
+        assert shown.out.replace('"', "").split() == ["name", "fig", "pear"]
+        assert "warning: Left out, as they failed as a whole: openai:one@" in shown.err
 
 
 def test_models_are_looked_up_when_connecting(tmp_path: Path) -> None:
