@@ -263,7 +263,7 @@ class _BlendSQL:
         in_place = self._in_place(call, contexts)
         if in_place is not None:
             return [f"{function}(", *joined([question, in_place, *options]), ")"]
-        table = self._context_table(contexts, call)
+        table = self._context_table(contexts)
         head: Written = [
             f"{function}(",
             *joined([question, *([c] for c in table.columns), *options]),
@@ -323,13 +323,14 @@ class _BlendSQL:
     def _first_values(
         self, question: Written, contexts: Sequence[Given], options: list[Written]
     ) -> Written:
-        tables = [self._context_table([context], None) for context in contexts]
+        """A question with placeholders, about the first value of each context."""
+        tables = [self._table(context) for context in contexts]
         if len(tables) == 1:
             asked = joined([question, [tables[0].columns[0]], *options])
-            return ["(SELECT llm_map(", *asked, ") FROM ", *tables[0].source, " LIMIT 1)"]
+            return ["(SELECT llm_map(", *asked, ") FROM ", *tables[0].source, tables[0].first, ")"]
         names = [f"value{i}" for i in range(1, len(tables) + 1)]
         firsts: list[Iterable[Piece | str]] = [
-            [f"(SELECT {t.columns[0]} FROM ", *t.source, f" LIMIT 1) AS {name}"]
+            [f"(SELECT {t.columns[0]} FROM ", *t.source, f"{t.first}) AS {name}"]
             for t, name in zip(tables, names, strict=True)
         ]
         asked = joined([question, *([n] for n in names), *options])
@@ -337,7 +338,7 @@ class _BlendSQL:
 
     # --- contexts ---------------------------------------------------------------------------------
 
-    def _context_table(self, contexts: Sequence[Given], call: Braces | None) -> _Table:
+    def _context_table(self, contexts: Sequence[Given]) -> _Table:
         if not contexts:
             return _Table([f"(VALUES ({quoted(_NO_CONTEXT)})) AS none(context)"], ["context"])
         tables = [self._table(context) for context in contexts]
@@ -618,6 +619,11 @@ class _Table:
     columns: list[str]
     labels: Sequence[str] = ("context",)
     order: str = ""
+
+    @property
+    def first(self) -> str:
+        """What leaves its first row."""
+        return f" ORDER BY {self.order} LIMIT 1" if self.order else " LIMIT 1"
 
 
 class _Inside:

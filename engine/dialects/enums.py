@@ -83,16 +83,16 @@ class Enums:
             literal = reader.written(at - 1, at)
             self._claim(at, at - 1, close + 1, column, [literal], " OR ", negated=differs)
             return
-        for literal, start, stop in (
+        for beside, start, stop in (
             (at + 1, reader.operand_before(at), at),
             (at - 1, at + 1, reader.operand_after(at + 1)),
         ):
             column = self._column(start, stop)
-            if column is None or column.is_list or reader.kind(literal) != TokenType.STRING:
+            if column is None or column.is_list or reader.kind(beside) != TokenType.STRING:
                 continue
-            first, last = min(start, literal), max(stop, literal + 1)
-            text = reader.written(literal, literal + 1)
-            self._claim(at, first, last, column, [text], " OR ", negated=differs)
+            first, last = min(start, beside), max(stop, beside + 1)
+            literal = reader.written(beside, beside + 1)
+            self._claim(at, first, last, column, [literal], " OR ", negated=differs)
 
     def _among(self, at: int) -> None:
         """``column [NOT] IN ('x', 'y')``."""
