@@ -66,9 +66,11 @@ class FallbackModel(CachedModel):
     @property
     def outages(self) -> tuple[str, ...]:
         """What is to be told of models that were left out since the last ``check``."""
-        pairs = ((self, self._out), (self.following, self._following_out))
-        own = tuple(f"{model.name}: {problem.message}" for model, problem in pairs if problem)
-        return own + self.following.outages
+        first = (f"{self.name}: {self._out.message}",) if self._out else ()
+        rest = self.following.outages
+        if self._following_out and not rest:  # a single model, which tells nothing of itself
+            rest = (f"{self.following.name}: {self._following_out.message}",)
+        return first + rest
 
     @property
     def info(self) -> ModelInfo:

@@ -34,6 +34,8 @@ def llm_answer(
     Items keep their order; NULL and blank ones are left out, and a list without others gives NULL
     without a call. A list longer than the model's window is read in parts, as ``llm_qa`` reads a
     group.
+    ``on_error``: what a row without a valid answer gives: NULL ("null"), an error of the query
+    ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
     """
     return expression(
         LLM_ANSWER,

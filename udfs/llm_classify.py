@@ -31,6 +31,8 @@ def llm_classify(
 
     NULL and blank values give NULL without a call. ``question`` says by what to classify, where the
     labels alone do not tell.
+    ``on_error``: what a row without a valid answer gives: NULL ("null"), an error of the query
+    ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
     """
     return expression(
         LLM_CLASSIFY, (value, list(labels)), question=question, examples=examples, on_error=on_error

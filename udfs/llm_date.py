@@ -29,5 +29,7 @@ def llm_date(
     ``values`` are columns (or names of columns); ``{}`` or ``{column}`` in the question refers to
     them. Rows whose values are all NULL or blank give NULL without a call. ``examples`` are
     worked ones, ``[["a value", "its answer"], …]``.
+    ``on_error``: what a row without a valid answer gives: NULL ("null"), an error of the query
+    ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
     """
     return expression(LLM_DATE, (question, *values), examples=examples, on_error=on_error)

@@ -31,6 +31,8 @@ def llm_list(
     them. Rows whose values are all NULL or blank give NULL without a call. ``examples`` are
     worked ones, ``[["a value", "its answer"], …]``.
     ``options`` is the closed set of possible elements.
+    ``on_error``: what a row without a valid answer gives: NULL ("null"), an error of the query
+    ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
     """
     return expression(
         LLM_LIST, (question, *values), options=options, examples=examples, on_error=on_error

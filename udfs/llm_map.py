@@ -32,6 +32,8 @@ def llm_map(
     worked ones, ``[["a value", "its answer"], …]``. ``options`` is a closed set of answers, ``regex`` a pattern for the whole answer, ``returns``
     one of bool, int, float, date, timestamp, text, list. In SQL the type also follows from
     the context: ``WHERE llm_map(…) > 3`` asks for whole numbers.
+    ``on_error``: what a row without a valid answer gives: NULL ("null"), an error of the query
+    ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
     """
     return expression(
         LLM_MAP,

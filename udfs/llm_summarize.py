@@ -33,6 +33,8 @@ def llm_summarize(
     ``order_by`` the rows are put in an order of ours, so that the answer does not depend on the
     plan. A context longer than the model's window is folded in several passes. ``where`` is the
     FILTER clause.
+    ``on_error``: what a group without a valid answer gives: NULL ("null"), an error of the query
+    ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
     """
     return expression(
         LLM_SUMMARIZE, values, question=question, on_error=on_error, order_by=order_by, where=where

@@ -27,5 +27,7 @@ def llm_summary(
     """A summary of all items of a list, or of a text, as TEXT; ``question`` says what to look for.
 
     Items are read as ``llm_answer`` reads them.
+    ``on_error``: what a row without a valid answer gives: NULL ("null"), an error of the query
+    ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
     """
     return expression(LLM_SUMMARY, (value,), question=question, on_error=on_error)

@@ -170,6 +170,14 @@ def test_a_next_model_that_is_gone_leaves_the_failures_of_the_first() -> None:
     assert set(frame.trace.errors["error"].to_pylist()) == {"one: no answer; down: it is gone"}
 
 
+def test_each_model_that_is_gone_is_told_once() -> None:
+    frame = connected(at_most(2, "one"), Down(0), Down(0)).sql(SQL)
+    with pytest.warns() as told:
+        frame.collect()
+    (outages,) = [str(w.message) for w in told if w.category is bf.ModelWarning]
+    assert outages == "Left out, as they failed as a whole: down: it is gone; down: it is gone"
+
+
 def test_no_model_left_is_an_error_that_names_all() -> None:
     session = connected(Down(1), Down(0), Down(0))
     with pytest.raises(bf.ModelFailed) as raised:
