@@ -21,6 +21,7 @@ from blendfusion.planner.tree import branches
 from blendfusion.planner.write import write
 from blendfusion.pump import Pump
 from blendfusion.rowwise import RowWise
+from blendfusion.spill import Spill
 
 if TYPE_CHECKING:
     from blendfusion.options import Options
@@ -50,6 +51,7 @@ class Execution:
         self._plan = plan
         self._rowwise = RowWise(asker, workbench, self._rows_of)
         self._options = options
+        self._spill = Spill(options)
         self._adaptive = adaptive
         self._serial = next(_serials)
         self._relations: dict[int, bytes] = {}
@@ -133,14 +135,21 @@ class Execution:
 
     def _store(self, stage: Stage, tables: Iterator[pa.Table]) -> None:
         name = self._name(stage.number)
-        table = pa.concat_tables(list(tables))
+        table = self._spill.kept(tables)
         self._context.register_record_batches(name, [batches_of(table)])
         self._relations[stage.number] = relation_of(self._context, name)
         part = self._fed.stored.get(stage.number)
         if part is not None:
-            rows = batches_of(as_schema(table, part.schema))
-            self._context.register_record_batches(f"{name}_part", [rows])
+            rows = self._typed(table, part.schema)
+            self._context.register_record_batches(f"{name}_part", [batches_of(rows)])
             self._parts[part.leaf.name] = f"{name}_part"
+
+    def _typed(self, table: pa.Table, schema: pa.Schema) -> pa.Table:
+        """Stored rows with the types of ``schema``: they share memory, or are stored once more."""
+        if all(a.equals(b.type) for a, b in zip(table.schema.types, schema, strict=True)):
+            return as_schema(table, schema)
+        pieces = (pa.Table.from_batches([batch]) for batch in batches_of(table))
+        return self._spill.kept(as_schema(piece, schema) for piece in pieces)
 
     def _rows_of(self, number: int) -> pa.Table:
         """The rows of a stage that has run."""

@@ -26,6 +26,9 @@ class Options:
         chunk_rows: most rows of one chunk of a pipeline (a chunk is bounded in bytes, too).
         first_chunk_rows: rows of the first chunk where a LIMIT may end the work early;
             chunks double from there.
+        spill_above: megabytes of rows between the stages of a query that are kept in memory; what is
+            more lies in temporary files meanwhile.
+        spill_folder: the folder of these files ("": the system's, which TMPDIR names).
         on_error: what a value without a valid answer becomes: NULL, or an error of the query. 'keep'
             changes the type of a call, so it is an option of calls only.
         progress: a progress bar on standard error: only on a terminal ("auto"), always, never.
@@ -66,6 +69,8 @@ class Options:
     rules_off: str = ""
     chunk_rows: int = 1_048_576
     first_chunk_rows: int = 16
+    spill_above: int = 1024
+    spill_folder: str = ""
     on_error: Literal["null", "raise"] = "null"
     progress: Progress = "auto"
     confirm_above: int = 0
@@ -120,6 +125,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 _AT_LEAST = {
     "chunk_rows": 1,
     "first_chunk_rows": 1,
+    "spill_above": 0,
     "confirm_above": 0,
     "cache_size": 1,
     "n_ctx": 0,
@@ -153,6 +159,11 @@ def _check(name: str, value: object) -> None:
         if not isinstance(value, int | float) or isinstance(value, bool) or value <= 0:
             raise OptionError(
                 f"option {name}={value!r} is not possible", hint="A positive number of seconds."
+            )
+    elif name == "spill_folder":
+        if not isinstance(value, str):
+            raise OptionError(
+                f"option {name}={value!r} is not possible", hint="The path of a folder, as text."
             )
     elif name == "rules_off":
         if not isinstance(value, str):
