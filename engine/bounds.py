@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from sqlglot.tokenizer_core import Token, TokenType
 
 from blendfusion.callsites import nesting, tokenize
-from blendfusion.errors import QueryError
+from blendfusion.errors import QueryError, check_encodable
 from blendfusion.syntax import tree_of
 
 MOST_NESTED = 32
@@ -35,7 +35,8 @@ _NO_OPERATORS = {
 
 
 def check_bounds(query: str) -> None:
-    """Raise QueryError for a text that DataFusion must not be given."""
+    """Raise QueryError for a text that DataFusion must not be given, or cannot."""
+    check_encodable(query)
     brackets = sum(map(query.count, "([{"))
     tried = len(_TRIED_AGAIN.findall(query))
     if max(len(query) - 2 * MOST_CHAINED, brackets - MOST_NESTED, tried - MOST_NESTED_UNREAD) <= 0:

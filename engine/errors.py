@@ -24,6 +24,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from blendfusion.redaction import printable
 from blendfusion.types import Usage
 
 
@@ -34,9 +35,9 @@ class BlendFusionError(Exception):
     """
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        self.message = message
-        self.hint = hint
-        super().__init__(message if hint is None else f"{message}\nHint: {hint}")
+        self.message = printable(message)
+        self.hint = None if hint is None else printable(hint)
+        super().__init__(self.message if hint is None else f"{self.message}\nHint: {self.hint}")
 
 
 class QueryError(BlendFusionError):
@@ -119,6 +120,24 @@ class ModelWarning(UserWarning):
 
 class CacheWarning(UserWarning):
     """A file of stored answers could not be used; results are not affected by it."""
+
+
+def check_encodable(text: str) -> None:
+    """Raise QueryError for a Python text that is none in any encoding."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as problem:
+        raise half_a_pair(problem) from problem
+
+
+def half_a_pair(problem: UnicodeEncodeError) -> QueryError:
+    """The error of a Python text that cannot be encoded."""
+    line = problem.object.count("\n", 0, problem.start) + 1
+    return QueryError(
+        f"line {line}: {problem.object[problem.start : problem.end]!r} is half of a surrogate pair, "
+        "which is no character",
+        hint="It comes of bytes that were decoded wrongly: decode them as UTF-8.",
+    )
 
 
 def close_matches(name: str, known: Iterable[str]) -> str:

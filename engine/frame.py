@@ -31,11 +31,12 @@ from blendfusion.planner.driver import Rewrite, reason, rewrite
 from blendfusion.planner.not_in import null_aware
 from blendfusion.planner.rules import PREDICATE_ORDER
 from blendfusion.planner.stages import Staged, staged
-from blendfusion.problems import misused_struct, understood
+from blendfusion.problems import understood
 from blendfusion.processes import no_pickle
 from blendfusion.progress import progress
 from blendfusion.pump import Pump
-from blendfusion.running import running
+from blendfusion.redaction import printable
+from blendfusion.running import is_datafusions, running
 from blendfusion.stream import Stream
 from blendfusion.trace import Trace
 from blendfusion.udfs.call import Call, calls_in
@@ -221,7 +222,9 @@ class Frame(DataFrame):
         try:
             made = method(self, *args, **kwargs)
         except Exception as problem:
-            raise misused_struct(problem) or problem from None
+            if is_datafusions(problem):
+                raise understood(problem, self._session, "") from problem
+            raise
         budgets = [a.budget for a in (self, *args, *kwargs.values()) if isinstance(a, Frame)]
         verb = Verb(method, self, args, kwargs)
         return Frame(made.df, self._session, verb, lowest(budgets))
@@ -538,11 +541,12 @@ class Frame(DataFrame):
     ) -> str:
         """The staged plan as text: see ``explain``. Without ``estimates``, no data is read for it."""
         if not self.prepared.calls:
-            return str(self._optimized().display_indent())
+            return printable(str(self._optimized().display_indent()))
         estimate = self.estimate() if estimates else None
         if analyze:
             self._table()
-        return explained(self, analyze=analyze, verbose=verbose, estimate=estimate)
+        text = explained(self, analyze=analyze, verbose=verbose, estimate=estimate)
+        return printable(text)
 
     # --- writing ---------------------------------------------------------------------------------
 

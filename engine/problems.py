@@ -33,11 +33,6 @@ def understood(problem: Exception, context: SessionContext, query: str) -> Blend
     return QueryError(words(text))
 
 
-def misused_struct(problem: Exception) -> QueryError | None:
-    """The error where a result that keeps errors stands for its value; None for any other problem."""
-    return _kept(str(problem))
-
-
 def _kept(text: str, *_: object) -> QueryError | None:
     struct = re.search(rf'Struct\("{VALUE}": .*, "{ERROR}": Utf8\)', text)
     if struct is None and "not found in struct" not in text and "Dot access" not in text:

@@ -32,7 +32,11 @@ def is_datafusions(problem: BaseException) -> bool:
     """``problem`` comes from DataFusion, which raises Exception itself, or has panicked."""
     if type(problem).__name__ == "PanicException":
         return True
-    return type(problem) is Exception and _module(problem.__traceback__).startswith("datafusion.")
+    if type(problem) is not Exception:
+        return False
+    # What its own threads raise comes without a frame of its module.
+    said = str(problem).startswith(("DataFusion error: ", "Arrow error: "))
+    return said or _module(problem.__traceback__).startswith("datafusion.")
 
 
 def _module(trace: TracebackType | None) -> str:

@@ -29,7 +29,7 @@ from blendfusion.budget import Budget, PriceList, Prices, checked_budget
 from blendfusion.coercions import types_beside_columns
 from blendfusion.confirm import demand
 from blendfusion.dialects import OURS, by_number, planned, spoken, translation
-from blendfusion.errors import ModelNotFound, OptionError, QueryError, close_matches
+from blendfusion.errors import ModelNotFound, OptionError, QueryError, close_matches, half_a_pair
 from blendfusion.execution import STAGE_CATALOG, STAGE_SCHEMA
 from blendfusion.frame import Frame
 from blendfusion.handover import batches_of
@@ -81,7 +81,10 @@ def _source(
     """A method of SessionContext that builds a DataFrame, building a Frame."""
 
     def source(self: Session, /, *args: P.args, **kwargs: P.kwargs) -> Frame:
-        made = inherited(self, *args, **kwargs)
+        try:
+            made = inherited(self, *args, **kwargs)
+        except UnicodeEncodeError as problem:
+            raise half_a_pair(problem) from problem
         return made if isinstance(made, Frame) else Frame(made.df, self)
 
     return update_wrapper(source, inherited)

@@ -12,7 +12,7 @@ from datafusion import Expr, col
 from datafusion import functions as f
 from datafusion.expr import SortExpr
 
-from blendfusion.errors import QueryError
+from blendfusion.errors import QueryError, check_encodable
 from blendfusion.udfs.asker import Asker
 from blendfusion.udfs.call import Call, remember
 from blendfusion.udfs.functions import scalar_function
@@ -67,6 +67,8 @@ def _column_name(expr: Expr) -> str:
 def _literal(value: object) -> Literal:
     if isinstance(value, list | tuple):
         return [_literal(v) for v in value]
+    if isinstance(value, str):
+        check_encodable(value)
     if value is None or isinstance(value, str | bool | int | float | dict):
         return value
     raise QueryError(f"{value!r} is neither a column nor a literal")
