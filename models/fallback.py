@@ -200,7 +200,7 @@ class FallbackModel(CachedModel):
         if answer.error is None:
             return replace(answer, usage=usage, spent=spent)
         said = answer.error
-        if not said.startswith(answer.model):
+        if len(answer.spent) == 1:  # of several, each is named in it already
             said = f"{answer.model}: {said}"
         return replace(
             answer,

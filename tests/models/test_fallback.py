@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from loopback import Body, Reply, closed_port, said, serving
 
 import blendfusion as bf
@@ -97,6 +99,13 @@ def test_a_value_that_no_model_answers_fails_once_with_what_each_said() -> None:
         assert frame.to_pydict()["n"] == [1, 2, None, None]
     assert frame.trace.errors["values"].to_pylist() == [["ccc"], ["dddd"]]
     assert set(frame.trace.errors["error"].to_pylist()) == {"one: no answer; two: no answer"}
+
+
+def test_the_error_of_three_models_names_each_once() -> None:
+    session = connected(at_most(0, "one"), at_most(0, "two"), at_most(1, "three"))
+    kept = "SELECT llm_int('How many?', x, on_error => 'keep')['error'] AS e FROM t WHERE id < 3"
+    said = "one: no answer; two: no answer; three: no answer"
+    assert session.sql(f"{kept} ORDER BY id").to_pydict()["e"] == [None, said]
 
 
 def test_the_error_is_raised_or_kept_where_no_model_answers() -> None:
@@ -265,6 +274,45 @@ def test_a_list_of_one_is_that_model() -> None:
     model = model_for([one], bf.Options(), MemoryStore())
     assert type(model) is CachedModel
     assert model.inner is one
+
+
+WORDS = ("a", "bb", "ccc", "dddd", "eeeee")
+
+
+@settings(max_examples=40)
+@given(
+    failing=st.lists(st.sets(st.sampled_from(WORDS)), min_size=1, max_size=4),
+    gone_after=st.lists(st.none() | st.integers(0, 4), min_size=4, max_size=4),
+    values=st.lists(st.sampled_from(WORDS), min_size=1, max_size=12),
+)
+def test_every_value_has_the_answer_of_the_first_model_that_gives_one(
+    failing: list[set[str]], gone_after: list[int | None], values: list[str]
+) -> None:
+    models = []
+    for number, (fails, after) in enumerate(zip(failing, gone_after, strict=False)):
+        model = Down(99 if after is None else after)
+        model._fn = lambda call, n=number, f=fails: None if call.values[0] in f else n
+        models.append(model)
+    chain = model_for(models, bf.Options(), MemoryStore())
+    distinct = list(dict.fromkeys(values))
+    expected: dict[str, int | None] = dict.fromkeys(distinct)
+    waiting, alive = distinct, False
+    for number, (model, fails) in enumerate(zip(models, failing, strict=True)):
+        reached = waiting[: model.after] if model.after < len(waiting) else waiting
+        alive = alive or (reached == waiting and bool(waiting))
+        expected |= {word: number for word in reached if word not in fails}
+        waiting = [word for word in waiting if expected[word] is None]
+        if not waiting:
+            break
+    try:
+        answers = chain.answer(TASK, [(word,) for word in values])
+    except bf.ModelFailed:
+        assert not alive
+        assert waiting
+        return
+    said = [None if answer.text is None else int(answer.text) for answer in answers]
+    assert said == [expected[word] for word in values]
+    assert all((answer.error is None) == (answer.text is not None) for answer in answers)
 
 
 def test_equal_values_of_a_batch_are_asked_once_of_each() -> None:
