@@ -18,6 +18,7 @@ from blendfusion.cache_command import add_cache_command
 from blendfusion.dialects import DIALECTS, OURS
 from blendfusion.errors import BlendFusionError, QueryError
 from blendfusion.files import FORMATS, format_for, register_file, write
+from blendfusion.index_command import add_embedder, add_index_command, add_opened, open_indexes
 from blendfusion.progress import spent
 
 EXIT_ERROR = 2
@@ -93,7 +94,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="TABLE.COLUMN",
         help="a column that suql compares by meaning; may be repeated",
     )
+    add_opened(query)
     _add_model(query)
+    add_embedder(query)
     query.add_argument(
         "--cache",
         default="auto",
@@ -145,6 +148,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="where reviews.csv, products.csv and tickets.csv are (default: ./examples)",
     )
+    add_index_command(commands)
     add_cache_command(commands)
     return parser
 
@@ -172,9 +176,11 @@ def _query(arguments: argparse.Namespace) -> int:
         prices=price,
         confirm_above=arguments.confirm_above,
         read_only=arguments.read_only,
+        embedder=arguments.embedder,
     ) as session:
         for spec in arguments.table:
             register_file(session, spec)
+        open_indexes(session, arguments.index)
         for column in arguments.enum:
             _register_enum(session, column)
         frame = session.sql(text, budget=budget, dialect=arguments.dialect)

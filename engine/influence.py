@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from blendfusion.planner.plan import Ask, Block, Expr, Node, asks, needs_model
+from blendfusion.planner.plan import Ask, Block, Expr, Node, asks, asks_model, needs_model
 
 Influences = dict[Ask, frozenset[Ask]]
 """For each call of a block, the calls whose answers decide on which rows, and with which values,
@@ -56,7 +56,7 @@ def _within(expr: Expr, before: frozenset[Ask]) -> Iterator[tuple[Ask, frozenset
         if (
             expr.name != "coalesce"
         ):  # whatever spares rows tries the part with the fewest calls first
-            parts.sort(key=lambda part: len(asks(part)))
+            parts.sort(key=lambda part: (any(map(asks_model, asks(part))), len(asks(part))))
         own = [frozenset(asks(part)) for part in parts]
         for i, part in enumerate(parts):
             # A call that two parts share may be answered in one of them, which changes the order.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from blendfusion.handover import batches_of
 from blendfusion.models.embed import Embedder
 from blendfusion.planner.searches import MODES, Mode, Search
 from blendfusion.problems import understood
+from blendfusion.read_only import READING
 from blendfusion.search.build import opened
 from blendfusion.search.folder import Folder
 from blendfusion.search.snapshot import Snapshot, with_scores
@@ -55,7 +57,7 @@ class Index:
                 failed = problem
                 if not self._moved_on():
                     break
-        raise QueryError(f"{self._place}: {failed}") from failed
+        raise QueryError(f"{self._place}: {_said(str(failed))}") from failed
 
     def checked(self, query: str | None, k: object, mode: object, where: object) -> Search:
         """A search with these arguments; mode None means the best one that the index has. Raises
@@ -97,12 +99,12 @@ class Index:
         scratch.register_record_batches("rows", [batches_of(snapshot.rows_schema.empty_table())])
         try:
             # What Lance does not know it takes for a reason to panic.
-            scratch.sql(f"SELECT 1 FROM rows WHERE ({where}\n)")
+            scratch.sql(f"SELECT 1 FROM rows WHERE ({where}\n)", READING)
             snapshot.check_filter(where)
         except Exception as problem:
             found = understood(problem, scratch, where)
             raise QueryError(
-                f"llm_search: where => {quoted(where)}: {found.message}", hint=found.hint
+                f"llm_search: where => {quoted(where)}: {_said(found.message)}", hint=found.hint
             ) from problem
 
     def snapshot(self) -> Snapshot:
@@ -145,3 +147,8 @@ class Index:
     @property
     def _place(self) -> str:
         return f"the index '{self.name}' in '{self.folder.path}'"
+
+
+def _said(words: str) -> str:
+    """What Lance says, without the place in its source."""
+    return re.sub(r"^Invalid user input: |, /\S+\.rs:\d+:\d+$", "", words)

@@ -16,6 +16,7 @@ import pytest
 from scripts import unordered
 
 import blendfusion as bf
+from blendfusion.cli import main
 
 pytest.importorskip("lance", reason="needs the extra 'search'")
 
@@ -567,6 +568,7 @@ KILLED = """
 import os, signal, sys
 import pyarrow as pa
 import blendfusion as bf
+from blendfusion.cli import main
 
 def embed(texts):
     with open({log!r}, "a") as file:
@@ -691,3 +693,76 @@ def test_without_the_library_the_error_names_the_extra(
     ):
         with pytest.raises(bf.ModelNotFound, match=r"pip install 'blendfusion\[search\]'"):
             use()
+
+
+# --- clusters, fragments, the command line -------------------------------------------------------
+
+
+def test_many_rows_are_searched_by_clusters(
+    session: bf.Session, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from blendfusion.search import build
+
+    monkeypatch.setattr(build, "CLUSTERED_ROWS", 1_000)
+    monkeypatch.setattr(build, "CLUSTER_ROWS", 64)
+    rng = np.random.default_rng(0)
+    kinds = rng.normal(size=(40, 16))
+
+    def embed(texts: list[str]) -> np.ndarray:
+        numbers = [int(text.split()[1]) for text in texts]
+        noise = [np.random.default_rng(n).normal(size=16) for n in numbers]
+        return np.array([kinds[n % 40] + 0.3 * e for n, e in zip(numbers, noise, strict=True)])
+
+    session = bf.connect(None, embedder=bf.ScriptedEmbedder(embed, fingerprint="kinds"))
+    rows = pa.table({"n": range(4_000), "text": [f"number {i}" for i in range(4_000)]})
+    session.index("docs", rows.slice(0, 3_000), columns="text", path=path)
+    assert json.loads((path / "index.json").read_text())["clustered"] == 3_000
+    session.index("docs", rows, columns="text", path=path)
+    for n in (5, 77, 3_500):  # the last one came after the clusters were made
+        got = session.search("docs", f"number {n}", k=20, mode="vector").to_pydict()["n"]
+        assert got[0] == n
+        assert sum(i % 40 == n % 40 for i in got) >= 18
+
+
+def test_many_small_updates_are_put_together(
+    session: bf.Session, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from blendfusion.search import build
+
+    monkeypatch.setattr(build, "_MOST_FRAGMENTS", 3)
+    for n in range(1, 9):
+        session.index("docs", numbered(n * 10), path=path)
+        assert len(found(session, "bike", k=200, mode="text")) == n * 10
+        assert len(found(session, "bike", k=200, mode="vector")) == n * 10
+    report = session.index("docs", numbered(40, 20), path=path)
+    assert (report.added, report.removed, report.rows) == (0, 40, 40)
+    assert sorted(found(session, "bike", k=200, mode="text")) == list(range(20, 60))
+
+
+def test_old_versions_are_dropped_when_the_next_update_begins(
+    session: bf.Session, path: Path
+) -> None:
+    import lance
+
+    for n in range(1, 6):
+        session.index("docs", numbered(n * 10), path=path)
+    (dataset,) = path.glob("rows-*.lance")
+    versions = lance.dataset(dataset).versions()
+    assert len(versions) <= 6  # those of the last two updates
+    session.index("docs", DOCS, columns=PLACES, path=path)
+    session.index("docs", DOCS.slice(0, 2), columns=PLACES, path=path)
+    assert len(list(path.glob("rows-*.lance"))) == 1
+
+
+def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("wordllama", reason="needs the extra 'search'")
+    table, folder = tmp_path / "docs.csv", tmp_path / "docs.index"
+    table.write_text("id,text\n1,a red bicycle\n2,fresh bread\n")
+    build = ["index", "docs", "--table", f"t={table}", "--columns", "text", "--path", str(folder)]
+    assert main(build) == 0
+    assert capsys.readouterr().out.startswith("index 'docs': 2 rows, 2 added, 0 removed, 2 texts")
+    query = "SELECT id FROM llm_search('docs', 'bike', k => 1)"
+    assert main(["query", query, "--index", f"docs={folder}", "--format", "json"]) == 0
+    assert capsys.readouterr().out == '{"id": 1}\n'
+    assert main(["query", query, "--index", "docs="]) != 0
+    assert "is not NAME=FOLDER" in capsys.readouterr().err
