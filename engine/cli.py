@@ -20,6 +20,7 @@ from blendfusion.errors import BlendFusionError, QueryError
 from blendfusion.files import FORMATS, format_for, register_file, write
 from blendfusion.index_command import add_embedder, add_index_command, add_opened, open_indexes
 from blendfusion.progress import spent
+from blendfusion.redaction import printable
 
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
@@ -60,7 +61,7 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    print(f"warning: {message}", file=sys.stderr)
+    print(f"warning: {printable(str(message))}", file=sys.stderr)
 
 
 def _parser() -> argparse.ArgumentParser:

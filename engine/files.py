@@ -23,6 +23,7 @@ from rich.text import Text
 
 from blendfusion.errors import QueryError, close_matches
 from blendfusion.lance_table import lance_table
+from blendfusion.redaction import printable
 
 Format = Literal["table", "csv", "json", "parquet"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -198,7 +199,7 @@ def _write_table(table: pa.Table, file: IO[str]) -> None:
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in table.schema:
         numeric = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
-        drawn.add_column(Text(column.name), justify="right" if numeric else "left")
+        drawn.add_column(Text(printable(column.name)), justify="right" if numeric else "left")
     for batch in table.to_batches(max_chunksize=4096):
         for row in batch.to_pylist():
             drawn.add_row(*(_cell(value) for value in row.values()))
@@ -207,12 +208,12 @@ def _write_table(table: pa.Table, file: IO[str]) -> None:
 
 
 def _cell(value: object) -> Text:
-    """Text, never markup: data may hold square brackets."""
+    """Text, never markup, nor what a terminal obeys: data may hold square brackets and escapes."""
     if value is None:
         return Text("NULL", style="dim")
     if isinstance(value, float):
         return Text(f"{value:.6g}")
     if isinstance(value, dict | list):
         value = _json_text(value)
-    shown = " ".join(str(value).split())
+    shown = printable(" ".join(str(value).split()))
     return Text(shown if len(shown) <= _CELL_CHARACTERS else shown[: _CELL_CHARACTERS - 1] + "…")

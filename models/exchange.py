@@ -125,7 +125,7 @@ class Exchange:
 
     def _read(self, reply: Completion) -> Answer:
         if reply.refusal:
-            return Answer.failed(f"the model refused: {reply.refusal}")
+            return Answer.failed(f"the model refused: {reply.refusal!r}")
         if reply.finish == "content_filter":
             return Answer.failed("the server's content filter stopped the answer")
         text = read_reply(reply.text, self._constraint)

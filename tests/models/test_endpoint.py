@@ -218,7 +218,7 @@ def test_a_403_among_answers_is_about_one_value() -> None:
             "the server's content filter stopped the answer",
         ),
         (Reply('{"answer": 12', finish="length"), "cut off at 128 tokens"),
-        (Reply(refusal="No.\nNever."), "the model refused: No. Never."),
+        (Reply(refusal="No.\nNever."), "the model refused: 'No. Never.'"),
         (Reply(status=413, error="Too large."), "HTTP 413: Too large."),
         (Reply(status=302, raw=b"", headers={"Location": "/"}), "HTTP 302: Found"),
     ],
