@@ -73,7 +73,7 @@ _SIGNATURES: Mapping[str, _Signature] = {
     ),
     "llmjoin": _Signature(
         ("left_on", "right_on", "join_criteria"),
-        frozenset({"on_error"}),
+        frozenset({"many", "exact", "k", "on_error"}),
         "Write JOIN t ON {{LLMJoin(a.x, t.y)}}, in our SQL JOIN t ON llm_join(a.x, t.y).",
     ),
 }
@@ -580,6 +580,10 @@ class _BlendSQL:
             how = given.one("join_criteria")
             if how is not None:
                 parts.append(["how => ", *given.text("join_criteria")])
+            for name in ("many", "exact", "k", "on_error"):
+                other = given.one(name)
+                if other is not None:
+                    parts.append([f"{name} => ", *self.weaver.woven(other.start, other.stop)])
             condition: Written = ["llm_join(", *joined(parts), ")"]
             if reader.word(call.start - 1) != "JOIN":
                 return condition
@@ -663,9 +667,15 @@ class _Inside:
         if self.first is None:
             return None
         items = reader.items(self.first)
-        if any(reader.kind(stop - 1) == TokenType.STAR for _, stop in items):
+        if any(self._is_star(*item) for item in items):
             return None
         return [self._output(start, stop) for start, stop in items]
+
+    def _is_star(self, start: int, stop: int) -> bool:
+        """``*``, ``t.*``, ``* EXCLUDE (…)``."""
+        qualified = self.reader.kind(start + 1) == TokenType.DOT
+        at = start + 2 if qualified else start
+        return at < stop and self.reader.kind(at) == TokenType.STAR
 
     def _output(self, start: int, stop: int) -> tuple[str, str]:
         reader, last = self.reader, stop - 1

@@ -17,6 +17,9 @@ from blendfusion.udfs.call import quoted
 MOST_MATCHES = 1000
 """Rows that a search gives where the query has more to say than how many it wants."""
 
+_SCORE, _RANK = "_score", "_rank"
+"""Columns that llm_search adds. SQLite's rank ascends where the score descends."""
+
 _ENDS = (
     *("AND", "OR", "ORDER", "LIMIT", "GROUP", "HAVING", "UNION", "INTERSECT", "EXCEPT", "OFFSET"),
     "WINDOW",
@@ -112,6 +115,7 @@ class _SQLite:
         else:
             self.weaver.add(Form(start, stop, lambda: ["TRUE"]))
         self._rank(query, select)
+        self._stars(select)
 
     def _expression_end(self, at: int, end: int) -> int:
         while at < end and self.reader.word(at) not in _ENDS:
@@ -169,21 +173,30 @@ class _SQLite:
             yield from self.weaver.woven(at + 1, stop)
             yield f", k => {k}, mode => 'text') AS {alias}"
 
-        if literal or source is select.sources[-1]:
+        if literal:
             self.weaver.add(Form(source.start, source.stop, search))
             return
         # What the text of the query is made of comes first.
-        other = next((s for s in select.sources if s is not source), source)
-        plain = other.words in (("JOIN",), (",",)) and other.kind == "table" and not other.on
-        if len(select.sources) != 2 or not plain:
+        first, *others = select.sources
+        second = others[0] if len(others) == 1 else first
+        if second is first or second.on or second.words not in (("JOIN",), (",",)):
             raise reader.refused(at, "MATCH with a text made of columns", _SPELLING)
-        moved = Piece(
-            reader.written(other.start, other.stop),
-            *reader.span(other.start, other.stop),
-            copied=True,
-        )
-        self.weaver.add(Form(source.start, source.stop, lambda: [moved]))
-        self.weaver.add(Form(other.start, other.stop, search))
+        if source is first:
+            moved = Piece(
+                reader.written(second.start, second.stop),
+                *reader.span(second.start, second.stop),
+                copied=True,
+            )
+            self.weaver.add(Form(first.start, first.stop, lambda: [moved]))
+        self.weaver.add(Form(second.start, second.stop, search))
+        if second.words == ("JOIN",):
+            self.weaver.add(Form(second.before, second.before + 1, lambda: ["CROSS JOIN"]))
+
+    def _stars(self, select: Select) -> None:
+        """``*`` has the columns of the table only."""
+        for start, stop in self.reader.items(select):
+            if self.reader.kind(stop - 1) == TokenType.STAR and stop == start + 1:
+                self.weaver.behind[start] = f" EXCLUDE ({_SCORE}, {_RANK})"
 
     def _is_rank(self, at: int) -> bool:
         dotted = self.reader.kind(at + 1) == TokenType.DOT
@@ -199,7 +212,7 @@ class _SQLite:
             stop = at + 1
             direction = "ASC" if reader.word(stop) == "DESC" else "DESC"
             stop += reader.word(stop) in ("ASC", "DESC")
-            self.weaver.add(Form(start, stop, lambda d=direction: [f"score {d}"]))  # type: ignore[misc]
+            self.weaver.add(Form(start, stop, lambda d=direction: [f"{_SCORE} {d}"]))  # type: ignore[misc]
 
 
-_SPELLING = "Write FROM llm_search('documents', 'words', k => 5, mode => 'text'), which gives rows and score."
+_SPELLING = "Write FROM llm_search('documents', 'words', k => 5, mode => 'text'), which gives rows and their _score."

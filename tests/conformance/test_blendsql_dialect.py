@@ -7,10 +7,11 @@ case has a twin without calls; what may be asked is counted by plain SQL.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from scripts import Counted, spoken, unordered
+from scripts import Counted, spoken, tuples, unordered
 
 import blendfusion as bf
 from blendfusion.models.canonical import Value
@@ -658,3 +659,103 @@ def test_an_empty_context_is_no_answer_and_no_call(db: Counted) -> None:
     text = "{{LLMQA('first', (SELECT who FROM owner WHERE oid > 9))}}"
     assert db.rows(text) == [(None,)]
     assert db.asked(text) == 0
+
+
+# --- joins by meaning and search -----------------------------------------------------------------
+
+
+def chosen(call: bf.Request) -> Value:
+    """Of candidates, the first that begins as the value does; rows of a context, one after the other."""
+    if call.constraint.kind == "choice":
+        letters = (call.values[0] or "")[:2].lower()
+        found = (line.split(". ", 1) for line in (call.values[1] or "").splitlines())
+        return next((n for n, name in found if name[:2].lower() == letters), "none")
+    return "|".join(v or "" for v in call.values)
+
+
+@pytest.fixture
+def library() -> Counted:
+    made = Counted(chosen)
+    made.add("w", {"name": ["alpha", "beta", "gamma"], "city": ["herat", "kabul", "herat"]})
+    made.add(
+        "documents",
+        {"title": ["Alpha (mosque)", "Beta", "Gammaray"], "content": ["old stone", "new", "stone"]},
+    )
+    return made
+
+
+@pytest.mark.parametrize(
+    "join",
+    [
+        "w JOIN documents ON {{LLMJoin(w.name, documents.title)}}",
+        "w JOIN documents ON {{LLMJoin(left_on='w::name', right_on='documents::title')}}",
+        "w JOIN {{LLMJoin(left_on='w::name', right_on='documents::title')}}",
+        "documents JOIN {{ LLMJoin(\n  left_on = 'w::name', right_on = 'documents::title') }}",
+    ],
+)
+def test_33_a_join_by_meaning_asks_what_no_equality_settles(join: str, library: Counted) -> None:
+    text = f"SELECT name, title FROM {join} ORDER BY name"
+    assert library.rows(text) == [
+        ("alpha", "Alpha (mosque)"),
+        ("beta", "Beta"),
+        ("gamma", "Gammaray"),
+    ]
+    assert library.asked(text) == 2  # beta is Beta
+
+
+def test_a_join_by_meaning_inside_a_context(library: Counted) -> None:
+    text = """
+        {{
+            LLMQA(
+                'join',
+                (
+                    SELECT documents.title AS 'Building', documents.content FROM documents
+                    JOIN {{
+                        LLMJoin(left_on='w::name', right_on='documents::title')
+                    }}
+                    WHERE w.city = 'herat'
+                )
+            )
+        }}"""
+    told = "Building: Alpha (mosque); content: old stone|Building: Gammaray; content: stone"
+    assert library.rows(text) == [(told,)]
+    assert library.asked(text) == 3
+
+
+def test_search_by_match(library: Counted, tmp_path: Path) -> None:
+    pytest.importorskip("lance", reason="needs the extra 'search'")
+    library.session.index("documents", columns=["title", "content"], path=str(tmp_path))
+
+    def rows(text: str) -> list[tuple[object, ...]]:
+        return tuples(library.session.sql(text, dialect="blendsql").to_arrow_table())
+
+    found = (
+        "SELECT title FROM documents WHERE documents MATCH 'old OR mosque' ORDER BY rank LIMIT 5"
+    )
+    assert rows(found) == [("Alpha (mosque)",)]
+    every = "SELECT * FROM documents d WHERE d MATCH 'stone' AND title <> 'x' ORDER BY rank"
+    assert rows(every) == [("Gammaray", "stone"), ("Alpha (mosque)", "old stone")]
+    assert (
+        rows(every.replace("ORDER BY rank", "ORDER BY rank DESC LIMIT 1"))[0][0] == "Alpha (mosque)"
+    )
+    asked = "{{LLMQA('join', (SELECT * FROM documents WHERE documents MATCH 'stone' ORDER BY rank LIMIT 1))}}"
+    assert rows(asked) == [("title: Gammaray; content: stone",)]
+    each = """
+        {{
+            LLMQA(
+                'join'
+                (
+                    WITH t AS (
+                        SELECT name FROM w WHERE city = 'kabul'
+                    ), d AS (
+                        SELECT * FROM documents JOIN t WHERE documents MATCH '"' || t.name || '"' || ' OR new' ORDER BY rank LIMIT 5
+                    ) SELECT d.content, t.name AS 'Home Stadium' FROM d JOIN t
+                )
+            )
+        }}"""
+    assert rows(each) == [("content: new; Home Stadium: beta",)]
+    both = (
+        "SELECT EXISTS (SELECT * FROM w WHERE city = 'kabul') AND ({{LLMValidate('join', "
+        "(SELECT content FROM documents WHERE documents MATCH 'nothing' ORDER BY rank LIMIT 5))}})"
+    )
+    assert rows(both) == [(None,)]
