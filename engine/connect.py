@@ -14,6 +14,7 @@ from blendfusion.options import Options
 from blendfusion.session import Session
 from blendfusion.udfs.ledger import Ledger
 from blendfusion.udfs.plain import register_plain
+from blendfusion.watch import Told, Watch
 
 
 def connect(
@@ -80,4 +81,6 @@ def register(
         )
     ledger = Ledger(budget, Prices(prices), whose="context")
     vectors = LazyEmbedder(embedder, chosen)
-    register_plain(context, model_for(model, chosen, store), chosen, ledger, vectors)
+    asked = model_for(model, chosen, store)
+    told = Told(Watch(model=lambda: asked.info.name, questions=chosen.log_questions))
+    register_plain(context, asked, chosen, ledger, vectors, told)

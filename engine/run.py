@@ -100,7 +100,7 @@ class Run:
 
     def __enter__(self) -> Run:
         self.started, self._began = datetime.now(UTC), perf_counter()
-        self.watch.__enter__()
+        self.watch.begin()
         return self
 
     def __exit__(
@@ -116,7 +116,7 @@ class Run:
             self.outcome = "closed"
         else:
             self.outcome, self.error = "failed", type(error).__name__
-        self.watch.__exit__(kind, error, trace)
+        self.watch.end(Usage.total(self.by_operator.values()), self._seconds, error)
 
     @contextmanager
     def stage(self, number: int, counts: StageCounts) -> Iterator[None]:

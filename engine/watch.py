@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from time import perf_counter
-from types import TracebackType
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 
 from opentelemetry import context as contexts
 from opentelemetry import trace as spans
@@ -16,18 +16,18 @@ from opentelemetry.trace import INVALID_SPAN, Span
 
 from blendfusion.models import fields as f
 from blendfusion.models import telemetry
+from blendfusion.models.model import Values
 from blendfusion.models.telemetry import Fields
-from blendfusion.types import Task, Usage
-from blendfusion.udfs.asker import StageCounts
+from blendfusion.types import Answer, Task, Usage
+from blendfusion.udfs.asker import NullObserver, StageCounts
 
 
 class Watch:
     """Tells logs and OpenTelemetry what a run does; its trace tells it.
 
-    As a context manager it is the run of one query: a span below the one that was current, ended
-    however the run ends. No span of a query or a stage is ever the current one of the caller's code
-    (a generator that waits between two chunks would leave it behind); a batch is, while the model
-    answers. Outside of a ``with`` block it tells of batches only.
+    The span of the query stands below the one that is current at ``begin``. No span of a query or a
+    stage is ever the current one of the caller's code (a generator that waits between two chunks would
+    leave it behind); a batch is, while the model answers. Without ``begin``, batches alone are told.
 
     ``model``: the name of the model, asked for after it has answered. ``questions``: their words may
     be told. ``about``: what is known of the query before it runs.
@@ -45,35 +45,26 @@ class Watch:
         self._questions = questions
         self._about: Fields = {f.QUERY_ID: self.id, **(about or {})}
         self._tasks: dict[Task, Fields] = {}
-        self._spent = Usage()
-        self._lock = threading.Lock()
+        self._name = ""
         self._below: Context | None = None
         """What spans of batches stand in; None: in the caller's current one."""
         self._stage: Fields = {}
         self._asking = threading.local()
         """The span of the batch that a thread asks."""
         self._query: Span = INVALID_SPAN
-        self._started = 0.0
 
-    def __enter__(self) -> Watch:
-        self._started = perf_counter()
+    def begin(self) -> None:
+        """The query begins. ``end`` must follow."""
         base = contexts.get_current()
         self._query = telemetry.start_span("blendfusion.query", self._about, base)
         self._below = spans.set_span_in_context(self._query, base)
         telemetry.query_started(self._about)
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        seconds = perf_counter() - self._started
+    def end(self, spent: Usage, seconds: float, error: BaseException | None) -> None:
+        """The query has ended, by ``error`` if there is one."""
         fields: Fields = {f.QUERY_ID: self.id, f.SECONDS: seconds, **_outcome(error)}
-        spent = telemetry.fields_of(self._spent)
-        telemetry.end_span(self._query, _problem(error), fields | spent)
-        telemetry.query_ended(self._spent, fields)
+        telemetry.end_span(self._query, _problem(error), fields | telemetry.fields_of(spent))
+        telemetry.query_ended(spent, fields)
         self._below = None
 
     @contextmanager
@@ -108,9 +99,15 @@ class Watch:
     @contextmanager
     def asking(self, task: Task, n: int) -> Iterator[None]:
         """Meanwhile ``n`` requests are put to the model, as one batch."""
-        fields = self._fields(task) | {f.SIZE: n}
-        span = telemetry.start_span("blendfusion.batch", fields, self._below)
+        span = telemetry.start_span("blendfusion.batch", None, self._below)
         self._asking.span = span
+        if not span.get_span_context().is_valid:  # without an SDK
+            try:
+                yield
+            finally:
+                self._asking.span = None
+            return
+        span.set_attributes(self._fields(task) | {f.SIZE: n})
         problem: BaseException | None = None
         try:
             with spans.use_span(span, record_exception=False, set_status_on_exception=False):
@@ -124,14 +121,17 @@ class Watch:
 
     def batch(self, task: Task, n: int, spent: Usage) -> None:
         """``n`` requests were answered: by the model if this is inside ``asking``, else by the cache."""
-        with self._lock:
-            self._spent += spent
-        fields = self._fields(task) | {f.SIZE: n}
         span: Span | None = getattr(self._asking, "span", None)
         if span is not None:
-            fields[f.REQUEST_MODEL] = self._model()
-            if span.is_recording():
-                span.set_attributes(fields | telemetry.fields_of(spent))
+            self._name = self._name or self._model()
+        telemetry.count_batch(spent, task.ingredient, self._name, asked=span is not None)
+        recording = span is not None and span.is_recording()
+        if not (recording or telemetry.logs("batch", logging.DEBUG)):
+            return
+        fields = self._fields(task) | {f.SIZE: n}
+        if span is not None:
+            fields |= {f.REQUEST_MODEL: self._name}
+            span.set_attributes(fields | telemetry.fields_of(spent))
         telemetry.batch_answered(spent, fields, asked=span is not None)
 
     def _fields(self, task: Task) -> Fields:
@@ -142,6 +142,22 @@ class Watch:
                 known[f.QUESTION] = task.question
             self._tasks[task] = known
         return {f.QUERY_ID: self.id, **self._stage, **known}
+
+
+class Told(NullObserver):
+    """Tells logs and OpenTelemetry of batches, and keeps nothing: for functions outside a session."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    def asking(self, task: Task, n: int) -> AbstractContextManager[None]:
+        return self._watch.asking(task, n)
+
+    def batch(
+        self, task: Task, values: Sequence[Values], answers: Sequence[Answer], seconds: float
+    ) -> None:
+        spent = replace(Usage.total(a.usage for a in answers), seconds=seconds)
+        self._watch.batch(task, len(values), spent)
 
 
 def _problem(error: BaseException | None) -> BaseException | None:

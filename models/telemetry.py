@@ -38,6 +38,11 @@ _BATCH_SECONDS = _METER.create_histogram("blendfusion.batch.duration", "s")
 _CALL_SECONDS = _METER.create_histogram("gen_ai.client.operation.duration", "s")
 
 
+def logs(logger: str, level: int) -> bool:
+    """Whether anybody takes records of ``blendfusion.{logger}``."""
+    return logging.getLogger(f"blendfusion.{logger}").isEnabledFor(level)
+
+
 def log(logger: str, level: int, message: str, fields: Fields) -> None:
     """A record of ``blendfusion.{logger}``: ``fields`` are attributes of it, and stand in its text."""
     to = logging.getLogger(f"blendfusion.{logger}")
@@ -74,7 +79,7 @@ def digest_of(task: Task) -> str:
 
 
 def start_span(
-    name: str, fields: Fields, parent: Context | None, kind: SpanKind = SpanKind.INTERNAL
+    name: str, fields: Fields | None, parent: Context | None, kind: SpanKind = SpanKind.INTERNAL
 ) -> Span:
     """A span that the caller ends; it is nobody's current one. ``parent`` None: the current one."""
     return _TRACER.start_span(name, context=parent, kind=kind, attributes=fields)
@@ -131,20 +136,23 @@ def model_call(
 # --- events --------------------------------------------------------------------------------------
 
 
-def batch_answered(spent: Usage, fields: Fields, *, asked: bool) -> None:
-    """A batch was ``asked`` of a model, or the cache answered it. ``fields`` tell what batch."""
-    own = {k: fields[k] for k in (f.INGREDIENT, f.REQUEST_MODEL) if k in fields}
-    for counter, number in (
-        (_VALUES, spent.values),
-        (_CACHED, spent.cached),
-        (_FAILED, spent.failed),
-    ):
-        if number:
-            counter.add(number, own)
+def count_batch(spent: Usage, ingredient: str, model: str, *, asked: bool) -> None:
+    """Metrics of a batch that ``model`` was ``asked``, or that the cache answered."""
+    own: Fields = {f.INGREDIENT: ingredient}
     if asked:
+        own[f.REQUEST_MODEL] = model
+        _VALUES.add(spent.values, own)
         _TOKENS.add(spent.prompt_tokens, own | {f.TOKEN_TYPE: "input"})
         _TOKENS.add(spent.completion_tokens, own | {f.TOKEN_TYPE: "output"})
         _BATCH_SECONDS.record(spent.seconds, own)
+    if spent.cached:
+        _CACHED.add(spent.cached, own)
+    if spent.failed:
+        _FAILED.add(spent.failed, own)
+
+
+def batch_answered(spent: Usage, fields: Fields, *, asked: bool) -> None:
+    """``fields`` tell what batch."""
     message = "batch answered" if asked else "answered from the cache"
     log("batch", logging.DEBUG, message, fields | fields_of(spent))
 

@@ -13,7 +13,7 @@ from blendfusion.models.cached import CachedModel
 from blendfusion.models.embed import Embedder
 from blendfusion.options import Options
 from blendfusion.types import Constraint
-from blendfusion.udfs.asker import Asker, NullObserver
+from blendfusion.udfs.asker import Asker, Observer
 from blendfusion.udfs.call import Call
 from blendfusion.udfs.define import known_ingredients
 from blendfusion.udfs.evaluate import evaluate
@@ -37,13 +37,15 @@ def register_plain(
     options: Options,
     ledger: Ledger,
     embedder: Callable[[], Embedder],
+    observer: Observer,
 ) -> None:
     """Register every known ingredient in ``context``: literals and one value column as arguments.
 
     Literals may come from a column too (``llm_map(questions.text, x)``): each of them is then
-    a call of its own. A NULL literal gives NULL. What they spend counts in ``ledger``.
+    a call of its own. A NULL literal gives NULL. What they spend counts in ``ledger``; ``observer`` sees
+    what they ask.
     """
-    asker = Asker(lambda: model, NullObserver(), options.on_error, options.redaction, ledger, embedder)
+    asker = Asker(lambda: model, observer, options.on_error, options.redaction, ledger, embedder)
     for ingredient in known_ingredients().values():
         if ingredient.aggregate:
             context.register_udaf(_aggregate(ingredient, asker))

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from datafusion import SessionContext
 from loopback import Body, Reply, said, serving
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
@@ -161,6 +162,17 @@ def test_threads_have_queries_of_their_own(seen: Seen) -> None:
     batches = ["    blendfusion.batch"] * 4
     assert seen.tree() == ["blendfusion.query", "  blendfusion.stage", *batches] * 4
     assert len({s.context.trace_id for s in seen.spans}) == 4
+
+
+def test_functions_in_a_context_of_the_user_s_tell_of_batches(seen: Seen) -> None:
+    context = SessionContext()
+    bf.register(context, bf.ScriptedModel(lambda call: True), cache=None)
+    context.from_pydict({"x": ["a", "b"]}, name="t")
+    with trace.get_tracer("app").start_as_current_span("request"):
+        context.sql("SELECT x FROM t WHERE llm_filter('q', x)").collect()
+    (batch,) = seen.named("blendfusion.batch")
+    assert batch.attributes[f.VALUES] == 2
+    assert seen.total("blendfusion.values", blendfusion__ingredient="llm_filter") == 2
 
 
 def test_metrics_agree_with_the_trace(seen: Seen) -> None:
