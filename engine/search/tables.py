@@ -23,8 +23,9 @@ class SearchTables(SchemaProvider):
     def __init__(self, indexes: Indexes) -> None:
         self._indexes = indexes
 
-    def table_names(self) -> set[str]:
-        return set()
+    @property
+    def table_names(self) -> list[str]:  # type: ignore[override]  # what DataFusion reads it as
+        return []
 
     def table(self, name: str) -> Table | None:
         try:
