@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Literal, get_args
+from dataclasses import Field, dataclass, field, fields, replace
+from typing import Any, Literal, get_args
 
 from blendfusion.errors import OptionError, close_matches
 from blendfusion.redaction import Redact, Redaction, ShowValues
@@ -14,82 +14,192 @@ keeps the error beside the value."""
 Calibration = Literal["prior", "column", "none"]
 Progress = Literal["auto", "on", "off"]
 
+QUERIES = "Planning and execution"
+SAFETY = "Safety"
+LOCAL = "Local models (llama.cpp)"
+HTTP = "HTTP models"
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What there is to say of an option."""
+
+    group: str
+    says: str
+    unit: str = ""
+    """'': it is no quantity."""
+    least: int | None = None
+    """The smallest whole number that is possible; None: it is none."""
+    choices: tuple[str, ...] = ()
+    """All that is possible; (): more than can be listed."""
+    hint: str = ""
+    """What to write, where another kind of value was given."""
+
+
+def _option(
+    group: str,
+    default: object,
+    says: str,
+    *,
+    unit: str = "",
+    least: int | None = None,
+    choices: tuple[str, ...] = (),
+    hint: str = "",
+) -> Any:
+    about = About(group, says, unit, least, choices, hint)
+    return field(default=default, metadata={"about": about})
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Settings of one session; never of the process. ``connect(**options)`` takes them by name.
+    """Settings of one session; never of the process. ``connect(**options)`` takes them by name."""
 
-    Planning and execution
-        planner: False runs every query with the plain functions (same answers, not minimal).
-        rules_off: rules of the planner to leave out, by name, separated by commas: right results,
-            more values asked. EXPLAIN VERBOSE shows which rules did something.
-        chunk_rows: most rows of one chunk of a pipeline (a chunk is bounded in bytes, too).
-        first_chunk_rows: rows of the first chunk where a LIMIT may end the work early;
-            chunks double from there.
-        spill_above: megabytes of rows between the stages of a query that are kept in memory; what is
-            more lies in temporary files meanwhile.
-        spill_folder: the folder of these files ("": the system's, which TMPDIR names).
-        on_error: what a value without a valid answer becomes: NULL, or an error of the query. 'keep'
-            changes the type of a call, so it is an option of calls only.
-        progress: a progress bar on standard error: only on a terminal ("auto"), always, never.
-        confirm_above: values: a query that is expected to ask more, or an unknown number, is run only
-            after a yes on the terminal; without a terminal it is an error. 0: nothing is confirmed.
-        log_questions: logs and OpenTelemetry's spans hold the words of questions, too.
-        cache_size: megabytes that the file of stored answers may take; beyond them the least
-            recently used answers are dropped.
-
-    Safety (docs/security.md)
-        read_only: queries may read registered tables and do nothing else. SET cannot switch it off.
-        show_values: values of the data in warnings and errors: only where a person looks on, that is
-            on a terminal, in an interactive Python or a notebook ("auto"); always; never ("off").
-        redact: a function from a text to what may be shown of it, for every value that is shown
-            outside of results; None shows it as it is.
-
-    Local models (llama.cpp)
-        n_ctx: context window in tokens (0: what the model was trained for, at most 8192).
-        n_gpu_layers: layers on the GPU (-1: all, 0: none).
-        threads: CPU threads (0: the number of cores, never more).
-        max_tokens: most tokens of one free-text answer.
-        shots: worked examples of ours in the prompt, for models that were helped by them.
-        calibration: what option scores are corrected by: "prior" (content-free inputs and a fixed
-            bank of neutral texts; an answer never depends on its neighbours), "column" (the mean
-            over the values asked together; then part of the cache key), "none".
-
-    HTTP models
-        timeout_seconds: of one request.
-        retries: how often a value is asked again after trouble that may pass (0: never; then a server
-            that stops answering is not waited for either).
-        concurrency: requests in flight.
-        requests_per_minute: most requests that are sent in any 60 seconds, those that are tried again
-            among them (0: any number).
-        tokens_per_minute: most tokens of prompts and answers in any 60 seconds (0: any number).
-    """
-
-    planner: bool = True
-    rules_off: str = ""
-    chunk_rows: int = 1_048_576
-    first_chunk_rows: int = 16
-    spill_above: int = 1024
-    spill_folder: str = ""
-    on_error: Literal["null", "raise"] = "null"
-    progress: Progress = "auto"
-    confirm_above: int = 0
-    log_questions: bool = False
-    cache_size: int = 1024
-    read_only: bool = False
-    show_values: ShowValues = "auto"
-    redact: Redact | None = None
-    n_ctx: int = 0
-    n_gpu_layers: int = 0
-    threads: int = 0
-    max_tokens: int = 128
-    shots: bool = True
-    calibration: Calibration = "prior"
-    timeout_seconds: float = 120.0
-    retries: int = 4
-    concurrency: int = 16
-    requests_per_minute: int = 0
-    tokens_per_minute: int = 0
+    planner: bool = _option(
+        QUERIES,
+        True,
+        "False runs every query with the plain functions: the same answers, not minimal.",
+    )
+    rules_off: str = _option(
+        QUERIES,
+        "",
+        "Rules of the planner to leave out, by name, separated by commas: right results, more values "
+        "asked. EXPLAIN VERBOSE shows which rules did something.",
+        hint="Names, separated by commas.",
+    )
+    chunk_rows: int = _option(
+        QUERIES,
+        1_048_576,
+        "Most rows of one chunk of a pipeline; a chunk is bounded in bytes, too.",
+        unit="rows",
+        least=1,
+    )
+    first_chunk_rows: int = _option(
+        QUERIES,
+        16,
+        "The first chunk where a LIMIT may end the work early; chunks double from there.",
+        unit="rows",
+        least=1,
+    )
+    spill_above: int = _option(
+        QUERIES,
+        1024,
+        "Rows between the stages of a query that are kept in memory; what is more lies in temporary "
+        "files meanwhile.",
+        unit="MB",
+        least=0,
+    )
+    spill_folder: str = _option(
+        QUERIES,
+        "",
+        "The folder of these files; '' is the system's, which TMPDIR names.",
+        hint="The path of a folder, as text.",
+    )
+    on_error: Literal["null", "raise"] = _option(
+        QUERIES,
+        "null",
+        "What a value without a valid answer becomes: NULL, or an error of the query. 'keep' changes "
+        "the type of a call, so it is an option of calls only.",
+        choices=("null", "raise"),
+    )
+    progress: Progress = _option(
+        QUERIES,
+        "auto",
+        "A progress bar on standard error: only on a terminal ('auto'), always, never.",
+        choices=get_args(Progress),
+    )
+    confirm_above: int = _option(
+        QUERIES,
+        0,
+        "A query that is expected to ask more, or an unknown number, is run only after a yes on the "
+        "terminal; without a terminal it is an error. 0: nothing is confirmed.",
+        unit="values",
+        least=0,
+    )
+    log_questions: bool = _option(
+        QUERIES, False, "Logs and OpenTelemetry's spans hold the words of questions, too."
+    )
+    cache_size: int = _option(
+        QUERIES,
+        1024,
+        "What the file of stored answers may take; beyond it the least recently used are dropped.",
+        unit="MB",
+        least=1,
+    )
+    read_only: bool = _option(
+        SAFETY,
+        False,
+        "Queries may read registered tables and do nothing else. SET cannot switch it off.",
+    )
+    show_values: ShowValues = _option(
+        SAFETY,
+        "auto",
+        "Values of the data in warnings and errors: only where a person looks on, that is on a "
+        "terminal, in an interactive Python or a notebook ('auto'); always; never.",
+        choices=get_args(ShowValues),
+    )
+    redact: Redact | None = _option(
+        SAFETY,
+        None,
+        "A function from a text to what may be shown of it, for every value that is shown outside of "
+        "results; None shows it as it is.",
+        hint="A function from text to text: connect(redact=function).",
+    )
+    n_ctx: int = _option(
+        LOCAL,
+        0,
+        "The context window; 0: what the model was trained for, at most 8192.",
+        unit="tokens",
+        least=0,
+    )
+    n_gpu_layers: int = _option(LOCAL, 0, "On the GPU; -1: all of them.", unit="layers", least=-1)
+    threads: int = _option(
+        LOCAL, 0, "Of the CPU; 0: as many as there are cores, never more.", unit="threads", least=0
+    )
+    max_tokens: int = _option(
+        LOCAL,
+        128,
+        "The longest free-text answer, of HTTP models too.",
+        unit="tokens",
+        least=1,
+    )
+    shots: bool = _option(
+        LOCAL,
+        True,
+        "Worked examples of ours in the prompt, for models that were helped by them; HTTP models too.",
+    )
+    calibration: Calibration = _option(
+        LOCAL,
+        "prior",
+        "What option scores are corrected by: content-free inputs and a fixed bank of neutral texts, so "
+        "that an answer never depends on its neighbours ('prior'); the mean over the values asked "
+        "together, which is then part of the cache key ('column'); nothing.",
+        choices=get_args(Calibration),
+    )
+    timeout_seconds: float = _option(HTTP, 120.0, "Of one request.", unit="seconds")
+    retries: int = _option(
+        HTTP,
+        4,
+        "How often a value is asked again after trouble that may pass. 0: never; then a server that "
+        "stops answering is not waited for either.",
+        unit="tries",
+        least=0,
+    )
+    concurrency: int = _option(HTTP, 16, "In flight at the same time.", unit="requests", least=1)
+    requests_per_minute: int = _option(
+        HTTP,
+        0,
+        "Most requests that are sent in any 60 seconds, those that are tried again among them. 0: any "
+        "number.",
+        unit="requests",
+        least=0,
+    )
+    tokens_per_minute: int = _option(
+        HTTP,
+        0,
+        "Most tokens of prompts and answers in any 60 seconds. 0: any number.",
+        unit="tokens",
+        least=0,
+    )
 
     @property
     def redaction(self) -> Redaction:
@@ -116,65 +226,45 @@ class Options:
         return self.with_(**{name: value})
 
 
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "on_error": ("null", "raise"),
-    "calibration": get_args(Calibration),
-    "progress": get_args(Progress),
-    "show_values": get_args(ShowValues),
-}
-_AT_LEAST = {
-    "chunk_rows": 1,
-    "first_chunk_rows": 1,
-    "spill_above": 0,
-    "confirm_above": 0,
-    "cache_size": 1,
-    "n_ctx": 0,
-    "n_gpu_layers": -1,
-    "threads": 0,
-    "max_tokens": 1,
-    "retries": 0,
-    "concurrency": 1,
-    "requests_per_minute": 0,
-    "tokens_per_minute": 0,
-}
+def about(option: Field[Any]) -> About:
+    """What there is to say of a field of ``Options``."""
+    said: About = option.metadata["about"]
+    return said
+
+
+Options.__doc__ = f"{Options.__doc__}\n\n" + "\n".join(
+    f"    {option.name}: {about(option).says}" for option in fields(Options)
+)
 
 
 def _check(name: str, value: object) -> None:
-    known = {f.name: f for f in fields(Options)}
+    known = {option.name: option for option in fields(Options)}
     if name not in known:
         raise OptionError(f"unknown option '{name}'", hint=close_matches(name, known))
-    if name in _CHOICES:
-        if value not in _CHOICES[name]:
-            hint = f"Choose one of {', '.join(map(repr, _CHOICES[name]))}."
-            if name == "on_error" and value == "keep":
-                hint += " 'keep' changes the type of a call: say it per call, on_error => 'keep'."
-            raise OptionError(f"option {name}={value!r} is not possible", hint=hint)
-    elif name in _AT_LEAST:
-        if not isinstance(value, int) or isinstance(value, bool) or value < _AT_LEAST[name]:
-            raise OptionError(
-                f"option {name}={value!r} is not possible",
-                hint=f"{name} is a whole number, at least {_AT_LEAST[name]}.",
-            )
-    elif name == "timeout_seconds":
-        if not isinstance(value, int | float) or isinstance(value, bool) or value <= 0:
-            raise OptionError(
-                f"option {name}={value!r} is not possible", hint="A positive number of seconds."
-            )
-    elif name == "spill_folder":
-        if not isinstance(value, str):
-            raise OptionError(
-                f"option {name}={value!r} is not possible", hint="The path of a folder, as text."
-            )
-    elif name == "rules_off":
-        if not isinstance(value, str):
-            raise OptionError(
-                f"option {name}={value!r} is not possible", hint="Names, separated by commas."
-            )
-    elif name == "redact":
-        if value is not None and not callable(value):
-            raise OptionError(
-                f"option {name}={value!r} is not possible",
-                hint="A function from text to text: connect(redact=function).",
-            )
-    elif not isinstance(value, bool):
-        raise OptionError(f"option {name}={value!r} is not possible", hint="True or False.")
+    problem = _problem(name, known[name].default, about(known[name]), value)
+    if problem is not None:
+        raise OptionError(f"option {name}={value!r} is not possible", hint=problem)
+
+
+def _problem(name: str, default: object, said: About, value: object) -> str | None:
+    """What is wrong with a value, as what to write instead; None if nothing is."""
+    if said.choices:
+        if value in said.choices:
+            return None
+        hint = f"Choose one of {', '.join(map(repr, said.choices))}."
+        if name == "on_error" and value == "keep":
+            hint += " 'keep' changes the type of a call: say it per call, on_error => 'keep'."
+        return hint
+    if isinstance(default, bool):
+        return None if isinstance(value, bool) else "True or False."
+    if said.least is not None:
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if whole and value >= said.least:  # type: ignore[operator]
+            return None
+        return f"{name} is a whole number, at least {said.least}."
+    if isinstance(default, float):
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return None if number and value > 0 else "A positive number of seconds."  # type: ignore[operator]
+    if isinstance(default, str):
+        return None if isinstance(value, str) else said.hint
+    return None if value is None or callable(value) else said.hint

@@ -1,0 +1,50 @@
+"""Options: what they say of themselves is what they take, and what the docs hold."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+import blendfusion as bf
+from blendfusion.option_table import option_table
+from blendfusion.options import Options, about
+
+PAGE = Path(__file__).parents[2] / "docs" / "options.md"
+ABOVE, BELOW = "<!-- from engine/options.py -->\n", "<!-- to here -->\n"
+
+
+def test_the_page_holds_the_table(update_golden: bool) -> None:
+    head, rest = PAGE.read_text().split(ABOVE)
+    old, tail = rest.split(BELOW)
+    new = f"\n{option_table()}\n"
+    if update_golden:
+        PAGE.write_text(f"{head}{ABOVE}{new}{BELOW}{tail}")
+    else:
+        assert old == new, (
+            "docs/options.md is old: pytest tests/engine/test_options.py --update-golden"
+        )
+
+
+@pytest.mark.parametrize("option", fields(Options), ids=lambda option: option.name)
+def test_every_option_says_what_it_is_and_takes_no_more(option: object) -> None:
+    name, default = option.name, option.default  # type: ignore[attr-defined]
+    said = about(option)  # type: ignore[arg-type]
+    assert said.says.endswith(".")
+    assert Options().with_(**{name: default}) == Options()
+    with pytest.raises(bf.OptionError, match=f"option {name}=.* is not possible"):
+        Options().with_(**{name: object()})
+    for choice in said.choices:
+        assert getattr(Options().with_(**{name: choice}), name) == choice
+    if said.least is not None:
+        assert said.unit
+        assert getattr(Options().with_text(name, str(said.least)), name) == said.least
+        with pytest.raises(bf.OptionError, match=f"at least {said.least}"):
+            Options().with_(**{name: said.least - 1})
+        with pytest.raises(bf.OptionError, match="is a whole number"):
+            Options().with_(**{name: True})
+
+
+def test_help_tells_them_all() -> None:
+    assert all(f"{option.name}: " in (Options.__doc__ or "") for option in fields(Options))
