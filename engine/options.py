@@ -237,6 +237,10 @@ Options.__doc__ = f"{Options.__doc__}\n\n" + "\n".join(
 )
 
 
+OF_MODELS = frozenset(o.name for o in fields(Options) if about(o).group in (LOCAL, HTTP))
+"""Those that a model takes when it is loaded."""
+
+
 def _check(name: str, value: object) -> None:
     known = {option.name: option for option in fields(Options)}
     if name not in known:

@@ -40,9 +40,10 @@ from blendfusion.models.cached import CachedModel
 from blendfusion.models.embed import Embedder
 from blendfusion.models.embed_cached import CachedEmbedder, LazyEmbedder
 from blendfusion.models.fallback import Models, model_for
+from blendfusion.models.sqlite_store import SqliteStore
 from blendfusion.models.store import AnswerStore, MemoryStore
 from blendfusion.option_values import option_frame, read_options
-from blendfusion.options import Options
+from blendfusion.options import OF_MODELS, Options
 from blendfusion.origin import Text
 from blendfusion.parameters import spelled_parameters
 from blendfusion.planner.rules import COMPARISON_STOP, checked_names
@@ -530,6 +531,12 @@ class Session(SessionContext):
         options = self.options.with_text(setting.name, setting.value)
         self.rules_off = checked_names(options.rules_off)
         self.options = options
+        if setting.name in OF_MODELS and self._model is not None:
+            # Loaded again, by these options, when the next question comes.
+            self._model.close()
+            self._model = None
+        if isinstance(self._store, SqliteStore):
+            self._store.limit_mb = options.cache_size
         return Frame(self.plain_frame(pa.table({})).df, self)
 
     def _register(self, call: Call) -> None:

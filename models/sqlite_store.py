@@ -85,7 +85,7 @@ class SqliteStore:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.path = Path(path).expanduser()
-        self._limit = limit_mb * MEGABYTE
+        self.limit_mb = limit_mb
         self._wait_seconds = wait_seconds
         self._clock = clock
         self._lock = threading.Lock()
@@ -96,6 +96,10 @@ class SqliteStore:
         self._readable = self._writable = True
         weakref.finalize(self, _close_all, self._open)
         _STORES.add(self)
+
+    @property
+    def _limit(self) -> int:
+        return self.limit_mb * MEGABYTE
 
     def __repr__(self) -> str:
         return f"SqliteStore({str(self.path)!r})"

@@ -223,6 +223,15 @@ def test_what_is_no_cache_is_an_error(tmp_path: Path) -> None:
         bf.connect(cache_size=0)
 
 
+def test_set_changes_the_room_of_an_open_file(path: Path) -> None:
+    db = counted(path).add("t", {"x": ["a", "b"]})
+    store = db.session._store
+    assert isinstance(store, bf.SqliteStore)
+    db.rows("SELECT llm_filter('f', x) FROM t")
+    db.session.sql("SET blendfusion.cache_size = 3")
+    assert store.stats().limit_bytes == 3_000_000
+
+
 # --- the command ---------------------------------------------------------------------------------
 
 

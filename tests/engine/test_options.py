@@ -46,5 +46,17 @@ def test_every_option_says_what_it_is_and_takes_no_more(option: object) -> None:
             Options().with_(**{name: True})
 
 
+def test_set_reaches_a_model_that_is_loaded() -> None:
+    url = "openai:m@http://127.0.0.1:9/v1"
+    session = bf.connect(url, cache=None)
+    assert session.model.batch_size == 8 * 16
+    session.sql("SET blendfusion.concurrency = 2")
+    assert session.model.batch_size == 8 * 2
+    session.sql("SET blendfusion.chunk_rows = 2")
+    model = session.model
+    session.sql("SET blendfusion.chunk_rows = 3")
+    assert session.model is model
+
+
 def test_help_tells_them_all() -> None:
     assert all(f"{option.name}: " in (Options.__doc__ or "") for option in fields(Options))
