@@ -11,7 +11,7 @@ from blendfusion.models.model import Values
 from blendfusion.types import Answer, Task
 
 _EACH = 2
-"""Samples of one answer."""
+"""Samples of one answer, before another may be shown."""
 _SAMPLES = 8
 _REASON = 500
 """Characters of a reason that tell its kind."""
@@ -29,8 +29,8 @@ class TaskSample:
     answers: Counter[str | None] = field(default_factory=Counter)
     """The valid answers. Only the first 10,000 different ones are counted; ``others`` are the rest."""
     others: int = 0
-    shown: list[tuple[Values, Answer]] = field(default_factory=list)
-    """Some requests with valid answers: different ones, if there are such."""
+    different: list[tuple[Values, Answer]] = field(default_factory=list)
+    alike: list[tuple[Values, Answer]] = field(default_factory=list)
     failures: Counter[str] = field(default_factory=Counter)
     """Kinds of reasons: see ``failures.alike``."""
     failed: dict[str, tuple[Values, str]] = field(default_factory=dict)
@@ -49,8 +49,14 @@ class TaskSample:
             self.answers[answer.text] += 1
         else:
             self.others += 1
-        if len(self.shown) < _SAMPLES and self.answers[answer.text] <= _EACH:
-            self.shown.append((values, answer))
+        kept = self.different if self.answers[answer.text] <= _EACH else self.alike
+        if len(kept) < _SAMPLES:
+            kept.append((values, answer))
+
+    @property
+    def shown(self) -> list[tuple[Values, Answer]]:
+        """Some requests with valid answers: with different ones first, if there are such."""
+        return [*self.different, *self.alike][:_SAMPLES]
 
 
 def samples(
