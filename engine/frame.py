@@ -392,7 +392,7 @@ class Frame(DataFrame):
         try:
             pump = Pump()
             with asker.served_by(pump.serve):
-                yield from pump.batches(DataFrame.execute_stream(self))
+                yield from pump.batches(lambda: DataFrame.execute_stream(self))
         except Exception:
             if asker.error is not None:  # DataFusion wraps what a function raises into text
                 raise asker.error from None

@@ -55,13 +55,14 @@ class Pump:
         self._served_at = 0.0
         """When one last was: a reading of ``time.monotonic``."""
 
-    def batches(self, stream: RecordBatchStream) -> Iterator[pa.RecordBatch]:
-        """The batches of ``stream``, each fetched when it is taken."""
+    def batches(self, begin: Callable[[], RecordBatchStream]) -> Iterator[pa.RecordBatch]:
+        """The batches of the stream that ``begin`` begins, each fetched when it is taken."""
         if self._owner is not threading.main_thread():
-            yield from (batch.to_pyarrow() for batch in stream)
+            yield from (batch.to_pyarrow() for batch in begin())
             return
         loop = _Loop(self._put)
         with self._open():
+            stream = begin()
             while True:
                 batch = loop.begin(stream.rbs.__anext__)
                 self._wait(batch.done, batch.cancel)
