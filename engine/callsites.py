@@ -367,7 +367,10 @@ class _NoLiteralError(Exception):
 
 
 def _number(text: str) -> int | float:
-    return int(text) if text.isdigit() else float(text)
+    try:
+        return int(text) if text.isdigit() else float(text)
+    except ValueError:  # sqlglot reads 1e3. as one
+        raise _NoLiteralError from None
 
 
 def replaced(sql: str, sites: Sequence[Site], name: Callable[[int], str]) -> str:

@@ -68,6 +68,7 @@ def outcome(counted: Counted, number: int, text: str) -> str:
 FOUND = (
     "SELECT " + "NOT (" * 400 + "id" + ")" * 400 + " FROM p",
     "SELECT FROM p WHERE llm_filter('q', x)",
+    "SELECT llm_map('q', 1e308.) FROM p",
     "SELECT '\x00', llm_text('q', x) FROM p",
     "SELECT llm_text('\x00', x) FROM p UNION SELECT llm_text('\x00', x) FROM p",
     "SELECT (SELECT 1) FROM p WHERE llm_map('q', x) IN ('a', 'b') UNION SELECT llm_summarize(name) FROM q",
