@@ -85,6 +85,10 @@ def translation(
         if problem.span is not None:
             problem.span = problem.span[0] + len(head.sql), problem.span[1] + len(head.sql)
         raise placed(problem, unchanged(text)) from None
+    except RecursionError:
+        raise QueryError(
+            "the query is nested too deeply", hint="Take parts of it into CTEs."
+        ) from None
 
 
 def planned(

@@ -186,5 +186,5 @@ class _SUQL:
                 raise reader.refused(
                     at,
                     f"CAST {column} AS ARRAY is no SQL",
-                    f"Ask about the text: answer({column}, 'is it open after 2pm on Monday?') = 'Yes'.",
+                    f"Ask about the text: answer({column}, 'is it open then?') = 'Yes'.",
                 )
