@@ -96,14 +96,15 @@ class _Build:
         self._added = self._blank = self._embedded = 0
         self._served = folder.state()
         self._dataset = opened(folder.dataset(spec.dataset))
-        self._old: Known | None = None
-        """The rows of the dataset, as it was left."""
         self._donor = self._dataset
-        """Where vectors of texts that were embedded already are found."""
+        """Where vectors of texts that were embedded already are found, and its rows, once known."""
+        self._donated: Known | None = None
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> IndexReport:
         rebuilt = self._prepare()
         known = self._known(self._dataset)
+        if self._donor is self._dataset:
+            self._donated = known
         for chunk in _chunks(batches):
             self._add(chunk, known)
         removed = self._remove(known.gone())
@@ -148,7 +149,8 @@ class _Build:
         if served.columns != self._spec.columns:
             return f"it was over {', '.join(served.columns)}"
         if served.embedder != self._spec.embedder:
-            return f"its vectors were of {served.embedder_name or 'no embedder'}"
+            name = served.embedder_name
+            return "it had no vectors" if name is None else f"its vectors were of {name}"
         if served.language != self._spec.language:
             return f"its language was {served.language}"
         return "the table has other columns"
@@ -179,16 +181,18 @@ class _Build:
         arrays = [*(c.take(new) for c in columns), texts, hashes.take(new), text_hashes(texts)]
         schema = _schema(self._spec, None)
         if self._embedder is not None:
-            vectors = self._vectors(texts, arrays[-1], known)
+            vectors = self._vectors(texts, arrays[-1])
             arrays.append(pa.FixedSizeListArray.from_arrays(vectors.ravel(), vectors.shape[1]))
             schema = _schema(self._spec, vectors.shape[1])
         self._dataset = self._write(pa.Table.from_arrays(arrays, schema=schema), self._dataset)
         self._added += len(new)
 
-    def _vectors(self, texts: pa.Array, hashes: pa.Array, known: Known) -> Vectors:
+    def _vectors(self, texts: pa.Array, hashes: pa.Array) -> Vectors:
         """A vector a text: of a row that has this text already, else of the embedder."""
         assert self._embedder is not None
-        places, ids = self._found(hashes, known)
+        if self._donated is None:
+            self._donated = self._known(self._donor)
+        places, ids = self._donated.with_text(hashes)
         missing = np.setdiff1d(np.arange(len(texts)), places)
         wanted = list(dict.fromkeys(texts.take(pa.array(missing)).to_pylist()))
         self._embedded += len(wanted)
@@ -211,13 +215,6 @@ class _Build:
         if len(missing):
             vectors[missing] = made[of]
         return vectors
-
-    def _found(self, hashes: pa.Array, known: Known) -> tuple[np.ndarray, np.ndarray]:
-        if self._donor is None:
-            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint64)
-        if self._old is None:
-            self._old = known if self._donor is self._dataset else self._known(self._donor)
-        return self._old.with_text(hashes)
 
     def _remove(self, ids: np.ndarray) -> int:
         for start in range(0, len(ids), _DELETED_AT_ONCE):

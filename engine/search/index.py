@@ -80,6 +80,8 @@ class Index:
                 f"{self._place} has no vectors, which mode => '{mode}' needs",
                 hint="Use mode => 'text', or build it in a session with an embedder.",
             )
+        if mode != "text":
+            self._checked_embedder()
         if where is None:
             where = ""
         if not isinstance(where, str):

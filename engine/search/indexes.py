@@ -50,10 +50,17 @@ class Indexes:
         """A search with these arguments: see ``Index.checked``."""
         return self.index(name).checked(query, k, mode, where)
 
-    def search(self, search: Search, queries: Sequence[str]) -> list[pa.Table]:
-        """The best rows for each query: see ``Index.search``."""
+    def search(self, search: Search, queries: Sequence[str], schema: pa.Schema) -> list[pa.Table]:
+        """The best rows for each query: see ``Index.search``. Raises QueryError if the index has other
+        columns by now than ``schema``, with which the query was planned."""
         try:
-            return self.index(search.index).search(search, queries)
+            found = self.index(search.index).search(search, queries)
+            if any(not table.schema.equals(schema) for table in found):
+                raise QueryError(
+                    f"the index '{search.index}' has other columns than when this query was planned",
+                    hint="Make the frame anew.",
+                )
+            return found
         except Exception as problem:
             self._failed = problem
             raise
@@ -65,7 +72,7 @@ class Indexes:
             yield
         except Exception as problem:
             failed = self._failed
-            if failed is None or str(failed) not in str(problem):
+            if failed is None or not _tells_of(problem, failed):
                 raise
             raise failed from None
 
@@ -79,13 +86,20 @@ class Indexes:
 
         def run(queries: pa.Array) -> pa.Array:
             encoded = queries.fill_null("").dictionary_encode()
-            tables = [t.cast(schema) for t in self.search(search, encoded.dictionary.to_pylist())]
+            tables = self.search(search, encoded.dictionary.to_pylist(), schema)
             return _lists(tables, encoded.indices.to_numpy(), hit, keeps_empty=keeps_empty)
 
         key = repr((search, keeps_empty, str(hit)))
         name = f"llm_search_{hashlib.blake2b(key.encode(), digest_size=8).hexdigest()}"
         # Volatile: a search of a literal is not to be carried out while the query is planned.
         return udf(run, [pa.string()], pa.list_(hit), "volatile", name)
+
+
+def _tells_of(problem: Exception, failed: Exception) -> bool:
+    """The text of ``problem`` holds what ``failed`` says first, quoted one way or another."""
+    texts = [str(problem), str(failed).split("\n")[0]]
+    whole, part = ("".join(filter(str.isalnum, text)) for text in texts)
+    return part in whole
 
 
 def _lists(

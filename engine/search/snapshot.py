@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from blendfusion.models.embed import Embedder, Vectors
 from blendfusion.planner.searches import Search
-from blendfusion.search.build import CLUSTER_ROWS, ROW, TEXT, VECTOR
+from blendfusion.search.build import CLUSTER_ROWS, ROW, TEXT, TEXT_HASH, VECTOR
 from blendfusion.search.folder import State
 from blendfusion.search.words import TextQuery, lance_query, text_query
 
@@ -27,7 +27,6 @@ _CANDIDATES_PER_ROW = 4
 """How many rows each side of a hybrid search brings: 100, or four times as many as are wanted."""
 _PROBED_SHARE = 4
 """Of so many clusters of vectors one is looked into, and 20 at least."""
-
 _DECIMALS = 6
 
 
@@ -179,7 +178,7 @@ class Snapshot:
         return pa.table([*rows.columns, scores, ranks], schema=schema)
 
 
-_OWN = (TEXT, VECTOR, ROW, "_text_hash")
+_OWN = (TEXT, VECTOR, ROW, TEXT_HASH)
 
 
 def with_scores(rows: pa.Schema) -> pa.Schema:

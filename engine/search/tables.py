@@ -59,5 +59,5 @@ class Found(ScannedTable):
     ) -> Scanner:
         query = self._search.query
         assert query is not None
-        rows = self._indexes.search(self._search, [query])[0]
-        return scan_of(rows.cast(self._schema))(columns, where, batch_size)
+        rows = self._indexes.search(self._search, [query], self._schema)[0]
+        return scan_of(rows)(columns, where, batch_size)

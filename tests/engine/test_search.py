@@ -312,6 +312,18 @@ def test_nothing_is_searched_before_a_frame_runs(
     assert frame.to_pydict() == {"id": [3]}
 
 
+def test_a_frame_of_other_columns_says_so(session: bf.Session, path: Path) -> None:
+    frame = session.sql("SELECT id FROM llm_search('docs', 'bread', mode => 'text')")
+    session.from_arrow(TOPICS, "topics")
+    joined = session.sql("SELECT s.id FROM topics t, LATERAL llm_search('docs', t.topic) s")
+    session.index("docs", DOCS.select(["id", "body"]), path=path)
+    for planned in (frame, joined):
+        with pytest.raises(
+            bf.QueryError, match="has other columns than when this query was planned"
+        ):
+            planned.to_pylist()
+
+
 def test_views_and_tables_of_searches(session: bf.Session) -> None:
     session.sql("CREATE VIEW best AS SELECT id FROM llm_search('docs', 'bread', mode => 'text')")
     session.sql("CREATE TABLE kept AS SELECT id FROM llm_search('docs', 'mud', mode => 'text')")
