@@ -205,6 +205,8 @@ def test_table_functions_do_not_run(db: Counted, file: Path, place: str) -> None
     ):
         with pytest.raises(bf.QueryError, match="read-only: anything"):
             db.session.sql(query.replace("ANYTHING", "anything"), read_only=True)
+    with pytest.raises(bf.QueryError, match="read-only: anything"):
+        db.session.sql("SELECT * FROM $place", read_only=True, place=place.lower())
     assert ran == []
     assert db.session.sql("SELECT * FROM anything(1)").to_pydict() == {"secret": ["s3cr3t"]}
 
