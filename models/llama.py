@@ -274,7 +274,7 @@ class _Asking:
         taken = len(self._prefix) + reserve + (tokens if room > 0 else 0)
         more = "" if room <= 0 else " with its question and the answer"
         return Answer.failed(
-            f"{what} takes {taken:,} tokens{more}, the window is {self._context.n_ctx:,}",
+            f"{what} takes {taken} tokens{more}, the window is {self._context.n_ctx}",
             Usage(failed=1),
             too_long=room > 0,
         )
