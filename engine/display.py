@@ -42,7 +42,10 @@ def as_text(frame: Frame) -> str:
 
 
 def as_html(frame: Frame) -> str:
-    """The same for a notebook. Values are text there, whatever markup is in them."""
+    """The same for a notebook. Values are text there, whatever markup is in them; in DataFusion 55 it
+    is markup, and scripts in it run."""
+    if _writes(frame) and not frame.prepared.calls:
+        return str(DataFrame._repr_html_(frame))
     rows = _rows(frame)
     if rows is not None:
         return str(tag("div", style(), _table(rows), class_="bf"))
@@ -78,15 +81,21 @@ def _is_number(kind: pa.DataType) -> bool:
 
 def _rows(frame: Frame) -> pa.Table | None:
     """The first rows; None if a model would have to be asked for them, or something be written."""
-    if frame.logical_plan().display().startswith(_WRITES):
+    if _writes(frame):
         return None
-    limited = frame.limit(_ROWS + 1)  # one more than is shown, so that DataFusion says so
+    limited = frame.limit(_ROWS + 1)  # one more than is shown, so that it can be said
+    if not frame.prepared.calls:
+        return limited.to_arrow_table()
     asker = _Stored(frame)
     try:
         with limited.running(), closing(limited.answered(asker, eager=True)) as tables:
             return pa.concat_tables(list(tables))
     except (UnknownAnswerError, BlendFusionError):
         return None
+
+
+def _writes(frame: Frame) -> bool:
+    return frame.logical_plan().display().startswith(_WRITES)
 
 
 def _plan(frame: Frame) -> str:

@@ -65,6 +65,11 @@ class Prepared:
     fed: Fed = NOTHING
     """The stages whose rows leaves read."""
 
+    @property
+    def shape(self) -> Prepared:
+        """This to be looked at, not to be run: what it reads is not held."""
+        return replace(self, leaves=(), fed=NOTHING)
+
 
 P = ParamSpec("P")
 JoinType = Literal["inner", "left", "right", "full", "semi", "anti"]
@@ -344,12 +349,12 @@ class Frame(DataFrame):
         asker = self._session.asker(trace, self.budget)
         asker.ledger.expected, self._expected = self._expected, None
         prepared = self.prepared
-        run = trace.begin(self._session, written(self), len(prepared.calls), prepared)
+        run = trace.begin(self._session, written(self), len(prepared.calls), prepared.shape)
         with reporter, run, self.running():
             try:
                 yield from self.answered(asker, eager=eager)
             finally:
-                run.plan, run.counts = self.prepared, self.last_counts
+                run.plan, run.counts = self.prepared.shape, self.last_counts
         trace.warn(asker.outages)
 
     def answered(self, asker: Asker, *, eager: bool) -> Generator[pa.Table, None, None]:
@@ -502,7 +507,8 @@ class Frame(DataFrame):
         return as_text(self) if self.prepared.calls else DataFrame.__repr__(self)
 
     def _repr_html_(self) -> str:
-        return as_html(self) if self.prepared.calls else str(DataFrame._repr_html_(self))
+        """The same for a notebook, with values as text whatever markup is in them."""
+        return as_html(self)
 
     # --- explaining ------------------------------------------------------------------------------
 

@@ -96,9 +96,19 @@ def test_without_a_model_the_plan_is_shown(monkeypatch: pytest.MonkeyPatch) -> N
         assert "ask llm_int" in repr(session.sql("SELECT llm_int('q', x) FROM t"))
 
 
-def test_a_frame_without_calls_is_datafusion_s(db: Counted) -> None:
+def test_a_frame_without_calls_is_datafusion_s_in_a_terminal(db: Counted) -> None:
     frame = db.session.sql("SELECT n FROM t ORDER BY n")
     assert repr(frame).startswith("DataFrame()\n+---+\n| n |")
+
+
+def test_values_are_text_in_a_notebook_whether_a_model_is_asked_or_not(db: Counted) -> None:
+    html = db.session.table("t")._repr_html_()
+    assert "<bdi>&lt;b&gt;seven&lt;/b&gt;</bdi>" in html
+    assert '<td class="n"><bdi>3</bdi></td>' in html
+    assert "3 rows" in html
+    many = db.session.from_pydict({"x": [None, *map(str, range(30))]})
+    assert "The first 20 rows" in many._repr_html_()
+    assert '<span class="mute">NULL</span>' in many._repr_html_()
 
 
 @pytest.mark.skipif(browser() is None, reason="needs Chromium on the PATH")
