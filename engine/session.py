@@ -355,7 +355,8 @@ class Session(SessionContext):
         budget = checked_budget(budget)
         read_only = read_only or self.options.read_only
         if read_only:
-            check_text(query, self._table_functions, map(str, named_params.values()))
+            inserted = (str(v) for v in named_params.values() if not isinstance(v, DataFrame))
+            check_text(query, self._table_functions, inserted)
             options = READING
         said = statement(query)
         if isinstance(said, Setting):

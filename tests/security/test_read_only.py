@@ -211,6 +211,13 @@ def test_table_functions_do_not_run(db: Counted, file: Path, place: str) -> None
     assert db.session.sql("SELECT * FROM anything(1)").to_pydict() == {"secret": ["s3cr3t"]}
 
 
+def test_a_frame_may_be_put_into_a_query(db: Counted) -> None:
+    asked = db.session.sql("SELECT id FROM t WHERE llm_filter('q', x)")
+    frame = db.session.sql("SELECT count(*) FROM $rows", read_only=True, rows=asked)
+    assert db.model.calls == []
+    assert frame.to_pydict() != {}
+
+
 def test_set_switches_it_on_and_never_off(db: Counted) -> None:
     db.session.sql("SET blendfusion.read_only = true")
     for text in ("SET blendfusion.read_only = false", "/**/ SET blendfusion.read_only = false"):
