@@ -80,6 +80,8 @@ DEAR_T = [
     "llm_filter('q7', llm_map('m6', a))",
     "llm_int('i1', b) < n",
     "llm_map('m7', f) < DATE '2024-01-20'",
+    "llm_similarity(a, 'bb') > 0.2",
+    "(llm_similarity(b, a) < 0.1 OR llm_filter('q1', a))",
 ]
 CHEAP_U = ["m > 1", "s IS NOT NULL", "ref < 2", "s <> 'a'", "uid % 3 > 0"]
 DEAR_U = [
@@ -88,7 +90,13 @@ DEAR_U = [
     "llm_classify(s, ['x', 'y']) = 'y'",
     "llm_filter('q8', s, ref)",
 ]
-BOTH = ["llm_filter('q9', a, s)", "llm_int('i1', b) = ref", "llm_map('m8', a) = s", "id < uid"]
+BOTH = [
+    "llm_filter('q9', a, s)",
+    "llm_int('i1', b) = ref",
+    "llm_map('m8', a) = s",
+    "llm_similarity(a, s) > 0.1",
+    "id < uid",
+]
 
 VALUES_T = [
     "llm_int('i1', b)",
@@ -109,6 +117,8 @@ VALUES_T = [
     "llm_map('t4', dec)",
     "NOT llm_filter('q1', a)",
     "nullif(llm_map('t1', a), 'b')",
+    "llm_similarity(a, b)",
+    "llm_embed(l)",
 ]
 KEYS_T = ["llm_classify(a, ['x', 'y'])", "llm_int('i1', b)", "llm_filter('q1', a)", "n", "flag"]
 

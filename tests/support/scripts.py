@@ -68,12 +68,21 @@ def spoken(call: bf.Request) -> Value:
     raise AssertionError(f"no such question: {call.question}")
 
 
+def vectors(texts: list[str]) -> list[list[float]]:
+    """For each text a vector of small whole numbers, from a digest of it."""
+    digests = [hashlib.blake2s(text.encode(), digest_size=6).digest() for text in texts]
+    return [[byte % 7 - 3 or 1 for byte in digest] for digest in digests]
+
+
 class Counted:
     """A session with a scripted model, and how many values it was asked."""
 
     def __init__(self, script: object = hashed, **options: object) -> None:
         self.model = bf.ScriptedModel(script)  # type: ignore[arg-type]
-        self.session = bf.connect(self.model, progress="off", **options)
+        embedder = bf.ScriptedEmbedder(vectors)
+        self.session = bf.connect(
+            self.model, **{"progress": "off", "embedder": embedder, **options}
+        )
         self._tables: dict[str, pa.Table] = {}
 
     def add(self, name: str, table: pa.Table | dict[str, list[object]]) -> Counted:
