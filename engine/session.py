@@ -59,7 +59,14 @@ from blendfusion.search.indexing import default_path, make_index, require_lance
 from blendfusion.search.snapshot import RANK
 from blendfusion.search.sources import searched, table_of
 from blendfusion.search.tables import SearchTables
-from blendfusion.statements import Explain, Setting, creates, creates_table, statement
+from blendfusion.statements import (
+    Explain,
+    Setting,
+    after_explain,
+    creates,
+    creates_table,
+    statement,
+)
 from blendfusion.trace import Trace
 from blendfusion.types import Constraint
 from blendfusion.udfs.asker import Asker
@@ -381,7 +388,8 @@ class Session(SessionContext):
 
         def plan(ready: Typed) -> Frame:
             columns = partial(self._columns, options)
-            text = unnested(searched(ready.sql, self, parameters, columns), columns)
+            head, text = after_explain(ready.sql)
+            text = head + unnested(searched(text, self, parameters, columns), columns)
             try:
                 with self._creating(query, ready.calls, budget) as carried_out:
                     planned = carried_out(

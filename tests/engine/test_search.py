@@ -324,6 +324,15 @@ def test_a_frame_of_other_columns_says_so(session: bf.Session, path: Path) -> No
             planned.to_pylist()
 
 
+def test_a_plan_without_calls_is_explained_by_datafusion(session: bf.Session) -> None:
+    session.from_arrow(TOPICS, "topics")
+    for query in (
+        "EXPLAIN SELECT id FROM llm_search('docs', 'bread')",
+        "explain analyze verbose SELECT s.id FROM topics t, LATERAL llm_search('docs', t.topic) s",
+    ):
+        assert len(session.sql(query).to_pydict()["plan"]) >= 1
+
+
 def test_views_and_tables_of_searches(session: bf.Session) -> None:
     session.sql("CREATE VIEW best AS SELECT id FROM llm_search('docs', 'bread', mode => 'text')")
     session.sql("CREATE TABLE kept AS SELECT id FROM llm_search('docs', 'mud', mode => 'text')")
