@@ -16,6 +16,7 @@ from blendfusion.models.embed import Vectors, normalised
 from blendfusion.models.endpoint import Endpoint, Errand, Missing, Refused, Unanswered
 from blendfusion.models.rate import Rate
 from blendfusion.models.retry import Passing, Retry
+from blendfusion.models.telemetry import model_call
 from blendfusion.models.workers import for_each
 from blendfusion.options import Options
 
@@ -124,9 +125,11 @@ class OpenAIEmbedder:
                 raise Passing("the reply holds no vectors")
             return found
 
-        return await self._endpoint.post(
-            client, _PATH, body, Errand(prompt=texts), read=read, final=_is_final
-        )
+        at = self._endpoint
+        with model_call("openai", self._model, "embeddings", server=at.host, port=at.port):
+            return await at.post(
+                client, _PATH, body, Errand(prompt=texts), read=read, final=_is_final
+            )
 
 
 def _vectors(reply: dict[str, Json], n: int) -> list[list[float]] | None:

@@ -61,7 +61,7 @@ FIELDS: Mapping[str, str] = {
     OUTPUT_TOKENS: "tokens of answers",
     SECONDS: "wall time, in seconds",
     MODEL_SECONDS: "time inside the model, in seconds",
-    OPERATION: "`chat`",
+    OPERATION: "`chat` or `embeddings`",
     PROVIDER: "`openai` for servers with that API, `llama.cpp`",
     REQUEST_MODEL: "the model, as the session names it; of a call, as the server knows it",
     TOKEN_TYPE: "`input` or `output`",

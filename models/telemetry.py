@@ -12,7 +12,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from opentelemetry import metrics, trace
 from opentelemetry.context import Context
@@ -96,25 +96,30 @@ def end_span(span: Span, problem: BaseException | None, fields: Fields) -> None:
 
 
 class ModelCall:
-    """One call of a model: what it ``spent`` is told by who makes it."""
+    """One call of a model: what it ``spent`` is told by who makes it, if that is known."""
 
     def __init__(self) -> None:
-        self.spent = Usage()
+        self.spent: Usage | None = None
 
 
 @contextmanager
 def model_call(
-    provider: str, model: str, *, server: str = "", port: int | None = None
+    provider: str,
+    model: str,
+    operation: Literal["chat", "embeddings"] = "chat",
+    *,
+    server: str = "",
+    port: int | None = None,
 ) -> Iterator[ModelCall]:
     """Around one call of a model (one HTTP request with its retries, one batch of a local model): a
     span below the current one and a measurement, named by OpenTelemetry's conventions."""
-    fields: Fields = {f.OPERATION: "chat", f.PROVIDER: provider, f.REQUEST_MODEL: model}
+    fields: Fields = {f.OPERATION: operation, f.PROVIDER: provider, f.REQUEST_MODEL: model}
     if server:
         fields[f.SERVER] = server
     if port is not None:
         fields[f.PORT] = port
     kind = SpanKind.CLIENT if server else SpanKind.INTERNAL
-    span = start_span(f"chat {model}", fields, None, kind)
+    span = start_span(f"{operation} {model}", fields, None, kind)
     call, problem, start = ModelCall(), None, perf_counter()
     try:
         with trace.use_span(span, record_exception=False, set_status_on_exception=False):
@@ -125,12 +130,11 @@ def model_call(
     finally:
         told: Fields = {} if problem is None else {f.ERROR: type(problem).__name__}
         _CALL_SECONDS.record(perf_counter() - start, fields | told)
-        spent = call.spent
-        tokens: Fields = {
-            f.INPUT_TOKENS: spent.prompt_tokens,
-            f.OUTPUT_TOKENS: spent.completion_tokens,
-        }
-        end_span(span, problem, tokens if problem is None else {})
+        tokens: Fields = {}
+        if call.spent is not None:
+            tokens[f.INPUT_TOKENS] = call.spent.prompt_tokens
+            tokens[f.OUTPUT_TOKENS] = call.spent.completion_tokens
+        end_span(span, problem, tokens)
 
 
 # --- events --------------------------------------------------------------------------------------

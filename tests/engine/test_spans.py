@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 
@@ -15,6 +16,7 @@ from telemetry import Seen, watched
 
 import blendfusion as bf
 from blendfusion.models import fields as f
+from blendfusion.models.embed_openai import OpenAIEmbedder
 
 SECRET = "secret value of ann@example.com"
 QUERY = "SELECT x, llm_int('length', x) AS n FROM t WHERE llm_filter('holds e', x)"
@@ -265,3 +267,17 @@ def test_a_batch_of_a_local_model_is_one_call(seen: Seen) -> None:
     assert call.attributes[f.PROVIDER] == "llama.cpp"
     assert call.attributes[f.INPUT_TOKENS] == frame.trace.usage.prompt_tokens
     assert call.attributes[f.REQUEST_MODEL] == batch.attributes[f.REQUEST_MODEL]
+
+
+def test_a_request_for_vectors_is_a_call(seen: Seen) -> None:
+    def script(body: Body) -> Reply:
+        data = [{"index": i, "embedding": [1.0, 0.0]} for i in range(len(body["input"]))]
+        return Reply(raw=json.dumps({"data": data}).encode())
+
+    with serving(script) as server:
+        OpenAIEmbedder("tiny", server.url, None, bf.Options()).embed([SECRET, "b"])
+    (call,) = seen.spans
+    assert call.name == "embeddings tiny"
+    assert call.attributes[f.OPERATION] == "embeddings"
+    assert f.INPUT_TOKENS not in call.attributes
+    assert SECRET not in call.to_json()
