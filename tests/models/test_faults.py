@@ -29,7 +29,8 @@ DESCRIPTORS = Path("/proc/self/fd")
 
 
 def model_at(url: str, retry: Retry, concurrency: int = 16) -> OpenAIModel:
-    options = Options().with_(timeout_seconds=2.0, concurrency=concurrency)
+    # Long enough for a machine that does much else: only the silent requests may meet it.
+    options = Options().with_(timeout_seconds=4.0, concurrency=concurrency)
     return OpenAIModel("tiny", url, None, options, retry=retry)
 
 
