@@ -115,6 +115,13 @@ class Options:
         unit="values",
         least=0,
     )
+    trace_calls: int = _option(
+        QUERIES,
+        1_000_000,
+        "How many requests of a run its trace keeps, some 0.35 KB each; of the others, totals and errors.",
+        unit="requests",
+        least=0,
+    )
     log_questions: bool = _option(
         QUERIES, False, "Logs and OpenTelemetry's spans hold the words of questions, too."
     )

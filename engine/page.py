@@ -94,7 +94,7 @@ def _sections(trace: Trace, show: _Shown) -> list[tuple[str, str, Html]]:
     if failed:
         made.append(("errors", "Errors", _errors(failed, show)))
     if asked:
-        made.append(("calls", "Calls", _calls(asked, run, show)))
+        made.append(("calls", "Calls", _calls(asked, run, show, trace.left_out)))
     if run is not None and run.plan is not None and run.plan.rewrites:
         made.append(("rules", "Rules of the planner", _rewrites(run.plan.rewrites)))
     if run is not None:
@@ -184,8 +184,13 @@ class _Shown:
         return cut(self._asked_for.reason(text), _VALUE)
 
 
-def _calls(asked: Sequence[TaskSample], run: Run | None, show: _Shown) -> Html:
+def _calls(asked: Sequence[TaskSample], run: Run | None, show: _Shown, left_out: int) -> Html:
     parts = [_task(sample, run, show) for sample in asked[:_TASKS]]
+    if left_out:
+        said = (
+            f"{left_out:,} more requests are in the totals and the errors alone: see trace_calls."
+        )
+        parts.insert(0, tag("p", said, class_="mute"))
     if len(asked) > _TASKS:
         parts.append(tag("p", f"And {len(asked) - _TASKS:,} more questions.", class_="mute"))
     return joined(parts)

@@ -18,6 +18,7 @@ from blendfusion.errors import ModelWarning
 from blendfusion.failures import summary
 from blendfusion.measured import Measured
 from blendfusion.models.model import Values
+from blendfusion.options import Options
 from blendfusion.page import fragment_of, page_of
 from blendfusion.progress import Reporter
 from blendfusion.redaction import Redaction
@@ -71,6 +72,13 @@ class Trace:
         self._batches: list[tuple[Task, list[Values], list[Answer]]] = []
         self._seconds: list[float] = []
         """Of each of them, inside models."""
+        self._most = Options().trace_calls
+        self._kept = 0
+        self._failed: list[tuple[Task, list[Values], list[Answer]]] = []
+        """The requests without an answer among those that were left out."""
+        self._left_by_model: dict[str, Usage] = {}
+        self.left_out = 0
+        """Requests beyond the option ``trace_calls``: in all totals, and in ``calls`` if they failed."""
         self._lost: dict[tuple[Task, Values], str] = {}
         """Why values are NULL in the result."""
         self._known = 0
@@ -100,6 +108,7 @@ class Trace:
     ) -> Run:
         """The run that this trace records, of ``query`` with so many calls; to be entered. Not entered,
         it tells of batches alone."""
+        self._most = session.options.trace_calls
         self.run = run_of(session, query, calls, plan)
         return self.run
 
@@ -118,8 +127,7 @@ class Trace:
         spent = replace(Usage.total(a.usage for a in answers), seconds=seconds)
         with self._lock:
             self.by_task[task] = self.by_task.get(task, Usage()) + spent
-            self._batches.append((task, list(values), list(answers)))
-            self._seconds.append(seconds)
+            self._keep(task, values, answers, seconds)
             self._done += spent.values
         if self._measured is not None:
             self._measured.add(task, spent)
@@ -130,9 +138,26 @@ class Trace:
             tokens = total.evaluated_tokens + total.completion_tokens
             self._reporter.update(self._done, max(self._known, self._done), tokens, total.cached)
 
+    def _keep(
+        self, task: Task, values: Sequence[Values], answers: Sequence[Answer], seconds: float
+    ) -> None:
+        """Note a batch, or of one that comes too late what failed and what models spent."""
+        if self._kept < self._most:
+            self._batches.append((task, list(values), list(answers)))
+            self._seconds.append(seconds)
+            self._kept += len(values)
+            return
+        self.left_out += len(values)
+        for name, spent in _by_model(answers, seconds).items():
+            self._left_by_model[name] = self._left_by_model.get(name, Usage()) + spent
+        failed = [p for p in zip(values, answers, strict=True) if p[1].error is not None]
+        if failed:
+            self._failed.append((task, [v for v, _ in failed], [a for _, a in failed]))
+
     @property
     def calls(self) -> pa.Table:
-        """Every request of the run, in the order in which they were answered."""
+        """The requests of the run, in the order in which they were answered: all of them, unless
+        ``left_out`` says that there were more."""
         rows = [
             {
                 "ingredient": task.ingredient,
@@ -149,7 +174,7 @@ class Trace:
                 "completion_tokens": answer.usage.completion_tokens,
                 "seconds": answer.usage.seconds,
             }
-            for task, values, answers in self._batches
+            for task, values, answers in self.batches
             for asked, answer in zip(values, answers, strict=True)
         ]
         return pa.Table.from_pylist(rows, CALLS_SCHEMA)
@@ -158,18 +183,14 @@ class Trace:
     def by_model(self) -> dict[str, Usage]:
         """What was asked of each model, and spent: a value counts for every model that was asked it.
         Of the seconds of a batch, models have the share of their tokens."""
+        shares = [
+            _by_model(answers, seconds)
+            for (_, _, answers), seconds in zip(self._batches, self._seconds, strict=True)
+        ]
         found: dict[str, Usage] = {}
-        for (_, _, answers), seconds in zip(self._batches, self._seconds, strict=True):
-            spent_by: dict[str, list[Usage]] = {}
-            for answer in answers:
-                for name, usage in answer.spent or ((self.first_model(), answer.usage),):
-                    spent_by.setdefault(name, []).append(usage)
-            batch = {name: Usage.total(usages) for name, usages in spent_by.items()}
-            tokens = {n: u.evaluated_tokens + u.completion_tokens for n, u in batch.items()}
-            whole = sum(tokens.values())
-            for name, usage in batch.items():
-                share = tokens[name] / whole if whole else 1 / len(batch)
-                spent = replace(usage, seconds=seconds * share)
+        for share in (*shares, self._left_by_model):
+            for name, spent in share.items():
+                name = name or self.first_model()
                 found[name] = found.get(name, Usage()) + spent
         return found
 
@@ -181,8 +202,9 @@ class Trace:
 
     @property
     def batches(self) -> Sequence[tuple[Task, list[Values], list[Answer]]]:
-        """What was answered together, in order: the task, the values, and as many answers."""
-        return self._batches
+        """What was answered together, in order: the task, the values, and as many answers. Of what is
+        ``left_out``, the failed requests."""
+        return [*self._batches, *self._failed]
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """The run as one page of HTML: its plan with what was counted, samples of what was asked and
@@ -226,6 +248,19 @@ class Trace:
             f"prompt_tokens={u.prompt_tokens}, evaluated_tokens={u.evaluated_tokens}, "
             f"completion_tokens={u.completion_tokens}, seconds={u.seconds:.2f})"
         )
+
+
+def _by_model(answers: Sequence[Answer], seconds: float) -> dict[str, Usage]:
+    """What each model spent on one batch; '' is the session's first one."""
+    spent_by: dict[str, list[Usage]] = {}
+    for answer in answers:
+        for name, usage in answer.spent or (("", answer.usage),):
+            spent_by.setdefault(name, []).append(usage)
+    batch = {name: Usage.total(usages) for name, usages in spent_by.items()}
+    tokens = {n: u.evaluated_tokens + u.completion_tokens for n, u in batch.items()}
+    whole = sum(tokens.values())
+    shares = {n: tokens[n] / whole if whole else 1 / len(batch) for n in batch}
+    return {n: replace(u, seconds=seconds * shares[n]) for n, u in batch.items()}
 
 
 def _level_of_caller() -> int:

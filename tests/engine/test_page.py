@@ -252,3 +252,22 @@ def test_several_models_are_told_apart() -> None:
     found = read(frame.trace.to_html())
     assert "By model|Model|Values|Failed|Prompt tokens|Answer tokens|small|2|1|" in found.text
     assert "|large|1|0|" in found.text
+
+
+def test_a_trace_keeps_so_many_requests_and_all_errors() -> None:
+    def script(call: bf.Request) -> int | None:
+        return None if call.values[0] in ("v0", "v299") else 1
+
+    db = Counted(script, trace_calls=100).add("t", {"x": [f"v{i}" for i in range(300)]})
+    frame = db.session.sql("SELECT llm_int('q', x) FROM t")
+    with pytest.warns(bf.AnswerWarning):
+        frame.collect()
+    trace = frame.trace
+    assert trace.usage.values == 300
+    assert trace.by_model["scripted"].values == 300
+    assert trace.left_out == 300 - 128
+    assert len(trace.calls) == 129
+    assert trace.errors["values"].to_pylist() == [["v0"], ["v299"]]
+    found = read(trace.to_html())
+    assert "172 more requests are in the totals and the errors alone" in found.text
+    assert "Values asked300|" in found.text
