@@ -21,7 +21,6 @@ import blendfusion as bf
 from blendfusion.errors import ProcessError
 from blendfusion.models import opened
 from blendfusion.models.packaged import packaged_weights
-from blendfusion.options import Options
 
 TIME_LIMIT_SECONDS = 60
 
@@ -364,8 +363,3 @@ def test_a_query_in_a_running_event_loop() -> None:
         return counted.rows("SELECT x FROM t WHERE llm_filter('holds a', x)")
 
     assert asyncio.run(ask()) == [("a",)]
-
-
-def test_options_that_matter_to_loading_are_known() -> None:
-    """What decides whether two sessions share a model is an option of Options."""
-    assert {"n_ctx", "n_gpu_layers", "threads"} <= set(Options.__dataclass_fields__)
