@@ -335,7 +335,7 @@ def test_leaves_are_gone_with_their_frame_and_never_listed(file: Path) -> None:
     frame.collect()
     assert len(leaves_known(db.session)) == 2
     for schema in (TABLES, QUERIES):
-        assert db.session.catalog(CATALOG).schema(schema).table_names() == set()
+        assert db.session.catalog(CATALOG).schema(schema).table_names == []
     assert db.session.catalog_names() == {"datafusion"}
     del frame
     gc.collect()
