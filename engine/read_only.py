@@ -23,7 +23,12 @@ READING = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_st
 
 _FIRST_WORDS = {"SELECT", "WITH", "VALUES", "FROM", "EXPLAIN", "DESCRIBE", "DESC", "SHOW", "("}
 _SECOND_WORDS = {"TABLE", "EXTERNAL", "VIEW", "INTO", "SCHEMA", "DATABASE", "FUNCTION", "CATALOG"}
-_EXPLAINS = {"EXPLAIN", "ANALYZE", "VERBOSE", "FORMAT", "INDENT", "TREE", "PGJSON", "GRAPHVIZ"}
+_EXPLAINS = re.compile(
+    r"(?:(?:\s|--[^\n]*\n|/\*.*?\*/)*"
+    r"\b(?:EXPLAIN|ANALYZE|VERBOSE|FORMAT|INDENT|TREE|PGJSON|GRAPHVIZ)\b)*+",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What stands before the statement that is explained; the tokenizer takes all behind EXPLAIN for one text."""
 _NODES = re.compile(
     r"Projection|Filter|WindowAggr|Aggregate|Sort|[\w ]*Join|Repartition|Union|TableScan|EmptyRelation|"
     r"Subquery|SubqueryAlias|Limit|Values|Explain|Analyze|Distinct|DistinctOn|Unnest|RecursiveQuery|"
@@ -38,7 +43,7 @@ def check_text(query: str, table_functions: Collection[str], inserted: Iterable[
     ``inserted``: texts that are put into it for parameters."""
     for text in (query, *inserted):
         _check_names(text, table_functions)
-    _check_statement(query, 0)
+    _check_statement(query)
 
 
 def _check_names(text: str, table_functions: Iterable[str]) -> None:
@@ -52,19 +57,17 @@ def _check_names(text: str, table_functions: Iterable[str]) -> None:
             raise _refused(what, text.count("\n", 0, found.start()) + 1)
 
 
-def _check_statement(query: str, start: int) -> None:
-    """The same of the statement that begins at ``start``, by its words."""
+def _check_statement(query: str) -> None:
+    """The same of a statement by its words."""
+    explains = _EXPLAINS.match(query)
+    start = explains.end() if explains else 0
     tokens = tokenize(query[start:])
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
     if not tokens:
         return  # DataFusion will say why
-    first = tokens[0].text.upper()
-    if first in _EXPLAINS:  # the tokenizer takes all that follows for one text
-        _check_statement(query, start + tokens[0].end + 1)
-        return
     line = query.count("\n", 0, start)
-    if first not in _FIRST_WORDS:
+    if tokens[0].text.upper() not in _FIRST_WORDS:
         raise _refused(_head(tokens), line + tokens[0].line)
     before = tokens[0]
     for token in tokens[1:]:
