@@ -22,6 +22,15 @@ MOST_NESTED_UNREAD = 12
 """NOT (, CASE and CAST ( in each other, in a text that sqlglot cannot read either: DataFusion 55 tries
 each of them again for every mistake inside, 16 deep for a second, 20 deep for half a minute."""
 
+EXPLAINS = re.compile(
+    r"(?:(?:\s|--[^\n]*\n|/\*.*?\*/)*"
+    r"\b(?:EXPLAIN|ANALYZE|VERBOSE|FORMAT|INDENT|TREE|PGJSON|GRAPHVIZ)\b)*+",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What stands before the statement that is explained."""
+_MOST_EXPLAINS = 50
+"""Each is one more call on DataFusion's stack, which ends at some thousand; it plans only one."""
+
 _TRIED_AGAIN = re.compile(r"\b(NOT|CASE|CAST|TRY_CAST)\b", re.IGNORECASE)
 _NO_OPERATORS = {
     TokenType.VAR,
@@ -37,6 +46,9 @@ _NO_OPERATORS = {
 def check_bounds(query: str) -> None:
     """Raise QueryError for a text that DataFusion must not be given, or cannot."""
     check_encodable(query)
+    explains = EXPLAINS.match(query)
+    if explains and len(explains[0].split()) > _MOST_EXPLAINS:
+        raise QueryError("line 1: EXPLAIN of EXPLAIN", hint="Write it once.")
     brackets = sum(map(query.count, "([{"))
     tried = len(_TRIED_AGAIN.findall(query))
     if max(len(query) - 2 * MOST_CHAINED, brackets - MOST_NESTED, tried - MOST_NESTED_UNREAD) <= 0:

@@ -14,6 +14,7 @@ from datafusion import SQLOptions
 from datafusion.plan import LogicalPlan
 from sqlglot.tokenizer_core import Token, TokenType
 
+from blendfusion.bounds import EXPLAINS
 from blendfusion.callsites import tokenize
 from blendfusion.errors import QueryError
 from blendfusion.planner.leaf import CATALOG
@@ -23,12 +24,6 @@ READING = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_st
 
 _FIRST_WORDS = {"SELECT", "WITH", "VALUES", "FROM", "EXPLAIN", "DESCRIBE", "DESC", "SHOW", "("}
 _SECOND_WORDS = {"TABLE", "EXTERNAL", "VIEW", "INTO", "SCHEMA", "DATABASE", "FUNCTION", "CATALOG"}
-_EXPLAINS = re.compile(
-    r"(?:(?:\s|--[^\n]*\n|/\*.*?\*/)*"
-    r"\b(?:EXPLAIN|ANALYZE|VERBOSE|FORMAT|INDENT|TREE|PGJSON|GRAPHVIZ)\b)*+",
-    re.IGNORECASE | re.DOTALL,
-)
-"""What stands before the statement that is explained; the tokenizer takes all behind EXPLAIN for one text."""
 _NODES = re.compile(
     r"Projection|Filter|WindowAggr|Aggregate|Sort|[\w ]*Join|Repartition|Union|TableScan|EmptyRelation|"
     r"Subquery|SubqueryAlias|Limit|Values|Explain|Analyze|Distinct|DistinctOn|Unnest|RecursiveQuery|"
@@ -59,7 +54,7 @@ def _check_names(text: str, table_functions: Iterable[str]) -> None:
 
 def _check_statement(query: str) -> None:
     """The same of a statement by its words."""
-    explains = _EXPLAINS.match(query)
+    explains = EXPLAINS.match(query)  # the tokenizer takes all behind EXPLAIN for one text
     start = explains.end() if explains else 0
     tokens = tokenize(query[start:])
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:

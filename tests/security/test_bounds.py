@@ -54,6 +54,12 @@ def test_expressions_have_a_length(db: Counted, chain: str) -> None:
         db.session.sql(f"SELECT {chain * 20_000}x FROM t")
 
 
+def test_a_statement_is_explained_once(db: Counted) -> None:
+    for comment in ("", "/* again */", "-- again\n"):
+        with pytest.raises(bf.QueryError):
+            db.session.sql(f"EXPLAIN {comment}" * 20_000 + "SELECT 1")
+
+
 def test_set_operations_have_a_length(db: Counted) -> None:
     with pytest.raises(bf.QueryError, match="more than 4,000 operators"):
         db.session.sql("SELECT 1 UNION ALL " * 20_000 + "SELECT 1")
