@@ -12,6 +12,7 @@ from datafusion import functions as f
 
 from blendfusion.execution import Execution, streamed
 from blendfusion.guesses import Guesser, Share, Tally, digest
+from blendfusion.models.embed_cached import UnknownVectorError
 from blendfusion.parts import Fed
 from blendfusion.pipeline import Chunks, run
 from blendfusion.planner.aggregation import aggregation
@@ -32,6 +33,7 @@ from blendfusion.planner.stages import Stage, Staged
 from blendfusion.planner.tree import expressions, subplans, transform
 from blendfusion.rowwise import Column, Rows, RowWise
 from blendfusion.sample import MOST_ROWS, Sample, any_rows, first_rows
+from blendfusion.udfs.evaluate import evaluate
 
 if TYPE_CHECKING:
     from blendfusion.options import Options
@@ -78,13 +80,21 @@ class DryRows(RowWise):
         return super().column(expr, rows)
 
     def _placeholders(self, expr: Ask, rows: Rows) -> Column:
-        """Values in the place of what would have to be embedded: the same for the same texts."""
-        task = expr.call.task
+        """What vectors say that are remembered; else values in their place, the same for the same
+        texts."""
+        task, columns = expr.call.task, [self._argument(a, rows) for a in expr.args]
+        try:
+            known = evaluate(expr.call, columns, self.guesser)
+        except UnknownVectorError:
+            pass
+        else:
+            rows.known[expr] = known
+            return known
         self.guesser.blind.add(task)
         self.guesser.guesses.add(task)
         self.guesser.assumed.add(task)
-        arguments = [self._argument(a, rows).to_pylist() for a in expr.args]
-        numbers = [digest(texts) / 2**32 for texts in zip(*arguments, strict=True)]
+        texts = zip(*(column.to_pylist() for column in columns), strict=True)
+        numbers = [digest(row) / 2**32 for row in texts]
         listed = pa.types.is_list(expr.call.type)
         values: Column = pa.array([[n] for n in numbers] if listed else numbers, expr.call.type)
         rows.known[expr] = values

@@ -171,6 +171,7 @@ def estimated(frame: Frame) -> Estimate:
     prices = session.ledger.prices
     price = prices.of(known.cache.name) if prices and known.cache is not None else None
     guesser = Guesser(known.cache, known.model)
+    guesser.embedder = session.remembered_vectors
     session.settle(prepared.calls, guesser)
     rows = DryRows(guesser, session.workbench_source())
     adaptive = PREDICATE_ORDER not in session.rules_off

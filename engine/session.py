@@ -256,6 +256,10 @@ class Session(SessionContext):
 
     # --- search ----------------------------------------------------------------------------------
 
+    def remembered_vectors(self) -> Embedder:
+        """Gives the vectors that ``embedder`` remembers, and embeds nothing."""
+        return self._lazy_embedder.remembered()
+
     def register_lance(self, name: str, path: str | os.PathLike[str]) -> None:
         """Let ``name`` stand for the Lance (or LanceDB) table in the folder ``path``.
 

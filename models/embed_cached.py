@@ -32,11 +32,42 @@ class LazyEmbedder:
                 self._made = CachedEmbedder(load_embedder(self._spec, self._options))
             return self._made
 
+    def remembered(self) -> Remembered:
+        """Only what is remembered; loads nothing."""
+        return Remembered(self._made)
+
     def close(self) -> None:
         """Free what was loaded; the next call loads it again."""
         with self._lock:
             if self._made is not None:
                 self._made.close()
+
+
+class UnknownVectorError(Exception):
+    """A text would have to be embedded."""
+
+
+class Remembered:
+    """The vectors that an embedder remembers; ``embed`` raises UnknownVectorError for another text."""
+
+    name = "remembered"
+    fingerprint = ""
+    batch_size = 1
+
+    def __init__(self, embedder: CachedEmbedder | None) -> None:
+        self._embedder = embedder
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        if not texts:
+            return np.zeros((0, 0), dtype=np.float32)
+        found = {} if self._embedder is None else self._embedder.look_up(list(map(_key, texts)))
+        try:
+            return np.stack([found[_key(text)] for text in texts])
+        except KeyError:
+            raise UnknownVectorError from None
+
+    def close(self) -> None:
+        """Nothing to free."""
 
 
 class CachedEmbedder:
@@ -71,8 +102,8 @@ class CachedEmbedder:
         """As ``Embedder.embed``; of no texts an array without rows and columns."""
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)
-        keys = [hashlib.blake2b(text.encode(), digest_size=16).digest() for text in texts]
-        found = self._look_up(keys)
+        keys = list(map(_key, texts))
+        found = self.look_up(keys)
         missing = {k: text for k, text in zip(keys, texts, strict=True) if k not in found}
         waiting = list(missing.items())
         for start in range(0, len(waiting), self.batch_size):
@@ -89,7 +120,8 @@ class CachedEmbedder:
             self._bytes = 0
         self.embedder.close()
 
-    def _look_up(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
+    def look_up(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
+        """The vectors that are remembered among those of these keys."""
         with self._lock:
             found = {key: self._known[key] for key in keys if key in self._known}
             for key in found:
@@ -106,3 +138,7 @@ class CachedEmbedder:
                     self._bytes += vector.nbytes
             while self._bytes > self._most_bytes:
                 self._bytes -= self._known.popitem(last=False)[1].nbytes
+
+
+def _key(text: str) -> bytes:
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()

@@ -128,6 +128,25 @@ def test_an_estimate_embeds_nothing_and_counts_no_embedding(
     assert estimate.total.values == 2  # half of the comparisons hold
 
 
+def test_an_estimate_knows_what_was_embedded_before(
+    session: bf.Session, embedder: bf.ScriptedEmbedder, model: bf.ScriptedModel
+) -> None:
+    frame = session.sql(
+        "SELECT id FROM t WHERE llm_filter('Is it gravel?', text) "
+        "AND llm_similarity(text, 'bike') > 0.5"
+    )
+    frame.collect()
+    embedder.texts.clear()
+    model.calls.clear()
+    session.clear_cache()
+    estimate = session.sql(
+        "SELECT id FROM t WHERE llm_filter('Is it gravel?', text) "
+        "AND llm_similarity(text, 'bike') > 0.5"
+    ).estimate()
+    assert embedder.texts == []
+    assert (estimate.total.values, estimate.exact) == (2, True)
+
+
 def test_the_planner_changes_no_row(embedder: bf.ScriptedEmbedder, model: bf.ScriptedModel) -> None:
     query = (
         "SELECT a.id, llm_similarity(a.text, b.text) AS s FROM t a JOIN t b ON a.id = b.id + 1 "
