@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sqlglot.tokenizer_core import TokenType
 
-from blendfusion.dialects.columns import Columns
+from blendfusion.dialects.columns import Columns, is_list
 from blendfusion.dialects.postgres import contains, listed
 from blendfusion.dialects.translation import Piece
 from blendfusion.dialects.weaver import Form, Weaver
@@ -62,9 +62,8 @@ class Enums:
         if name not in self.columns.known.enums.get(table, ()):
             return None
         kind = self.columns.type(start, stop)
-        is_list = kind is not None and self.columns.is_list(kind)
         relation = self.reader.written(source.start, source.end)
-        return _Column(start, stop, name, relation, is_list)
+        return _Column(start, stop, name, relation, kind is not None and is_list(kind))
 
     # --- forms ------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.dialects import postgres
-from blendfusion.dialects.columns import Columns
+from blendfusion.dialects.columns import Columns, is_list
 from blendfusion.dialects.enums import Enums
 from blendfusion.dialects.known import Known
 from blendfusion.dialects.reader import Reader
@@ -46,7 +46,7 @@ class _SUQL:
     def __init__(self, text: str, known: Known) -> None:
         self.reader = Reader(text)
         self.weaver = Weaver(self.reader)
-        self.columns = Columns(self.reader, known)
+        self.columns = Columns(self.weaver, known)
         enums = Enums(self.weaver, self.columns)
         postgres.claim(self.weaver, but=enums.claimed)
         calls = [c for c in map(self._call, range(len(self.reader.tokens))) if c is not None]
@@ -124,7 +124,7 @@ class _SUQL:
         """The value is a list of texts, which is read item by item."""
         if self.reader.column_end(start) == stop:
             kind = self.columns.type(start, stop)
-            return kind is not None and self.columns.is_list(kind)
+            return kind is not None and is_list(kind)
         return self.reader.word(start) in _MAKES_LIST
 
     # --- yes and no -------------------------------------------------------------------------------

@@ -10,6 +10,8 @@ from blendfusion.dialects.reader import Reader
 from blendfusion.dialects.translation import Piece, Translation
 
 Pieces: TypeAlias = "list[Piece]"
+Written: TypeAlias = "list[Piece | str]"
+"""What a form becomes; a text stands for all of the form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +88,9 @@ class Weaver:
         return (Piece(self.reader.text[start:end], start, end, copied=True),)
 
 
-def joined(parts: Sequence[Iterable[Piece | str]], separator: str = ", ") -> list[Piece | str]:
+def joined(parts: Sequence[Iterable[Piece | str]], separator: str = ", ") -> Written:
     """The parts with ``separator`` between them."""
-    out: list[Piece | str] = []
+    out: Written = []
     for i, part in enumerate(parts):
         if i:
             out.append(separator)

@@ -26,7 +26,7 @@ def answered(call: bf.Request) -> Value:
     """``same`` compares two values, ``some`` lists options or rows; the rest is ``spoken``'s."""
     if call.question == "same":
         return call.values[0] == call.values[1]
-    if call.question == "some":
+    if call.question.startswith("some"):
         item = call.constraint.item
         known = list((item.options if item else ()) or (v or "" for v in call.values))
         return known[: call.constraint.max_items or 2]
@@ -417,6 +417,12 @@ CASES = {
     "answers under IN": Case(
         "SELECT id FROM pay WHERE shop IN {{LLMQA('some', (SELECT kind FROM pay))}}",
         "SELECT id FROM pay WHERE shop IN ('Aldi', 'Apple')",
+        "SELECT 1",
+    ),
+    "answers under IN, about a first value": Case(
+        "SELECT id FROM pay WHERE shop IN {{LLMQA('some {}', (SELECT kind FROM pay), "
+        "options=('Aldi', 'Uber'))}}",
+        "SELECT id FROM pay WHERE shop IN ('Aldi', 'Uber')",
         "SELECT 1",
     ),
     "answers under NOT IN": Case(

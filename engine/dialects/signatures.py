@@ -1,0 +1,88 @@
+"""The functions of BlendSQL's, of today and of earlier versions: what they take, and what is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The positional arguments and the names of a function of BlendSQL's."""
+
+    positional: tuple[str, ...]
+    named: frozenset[str]
+    spelling: str
+
+
+_COMMON = frozenset({"options", "return_type", "regex", "quantifier", "on_error", "examples"})
+SIGNATURES: Mapping[str, Signature] = {
+    "llmmap": Signature(
+        ("question", "values"),
+        _COMMON | {"context"},
+        "Write LLMMap('question', column), in our SQL llm_map('question', column).",
+    ),
+    "llmqa": Signature(
+        ("question",),
+        _COMMON | {"context"},
+        "Write LLMQA('question', (SELECT …)), in our SQL (SELECT llm_qa('question', column) FROM …).",
+    ),
+    "llmvalidate": Signature(
+        ("claim",),
+        frozenset({"context", "question", "on_error", "examples"}),
+        "Write LLMValidate('claim', (SELECT …)), in our SQL (SELECT llm_validate('claim', column) FROM …).",
+    ),
+    "llmjoin": Signature(
+        ("left_on", "right_on", "join_criteria"),
+        frozenset({"many", "exact", "k", "on_error"}),
+        "Write JOIN t ON {{LLMJoin(a.x, t.y)}}, in our SQL JOIN t ON llm_join(a.x, t.y).",
+    ),
+}
+OURS = {"llm_map": "llmmap", "llm_qa": "llmqa", "llm_validate": "llmvalidate"}
+
+GONE: Mapping[str, tuple[str, str]] = {
+    "ragqa": (
+        "RAGQA searches the web, which BlendFusion does not",
+        "Register documents, and ask about those that a search finds: (SELECT llm_qa('question', "
+        "content) FROM llm_search('documents', 'words', k => 5)).",
+    ),
+    "bingwebsearch": (
+        "BingWebSearch searches the web, which BlendFusion does not",
+        "Register documents, and search them: FROM llm_search('documents', 'words', k => 5).",
+    ),
+    "llmsearchmap": (
+        "LLMSearchMap is no function of BlendSQL's",
+        "Join the rows with what a search finds for each: llm_search('documents', t.name, k => 5).",
+    ),
+    "websearch": (
+        "WebSearch searches the web, which BlendFusion does not",
+        "Register documents, and search them: FROM llm_search('documents', 'words', k => 5).",
+    ),
+    "imagecaption": (
+        "ImageCaption reads images, which models here do not",
+        "Register the captions as a column of text, and ask about that.",
+    ),
+    "vqa": (
+        "VQA reads images, which models here do not",
+        "Register what the images show as a column of text, and ask about that.",
+    ),
+    "dt": (
+        "DT made predicates on dates, until 2024",
+        "Write the predicate: EXTRACT(QUARTER FROM t.date) = 2.",
+    ),
+}
+
+NO_ARGUMENT: Mapping[str, str] = {
+    "example_outputs": "Write examples => [['a value', 'its answer']], one pair a worked example.",
+    "max_tokens": "How long an answer may be follows from its type; give a regex for a shorter one.",
+    "value_limit": "Take the rows that you want in a subquery with LIMIT.",
+    "long_answer": "Leave it out: an answer is as long as the model makes it.",
+    "use_option_aliases": "Leave it out: a model is held to the options themselves.",
+    "model": "A session has one model: bf.connect('…').",
+}
+
+
+def signature(name: str) -> Signature | None:
+    """What the function of a name takes; ours by our name, too. None if it is none of BlendSQL's."""
+    name = name.lower()
+    return SIGNATURES.get(OURS.get(name, name))
