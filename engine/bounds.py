@@ -19,7 +19,7 @@ MOST_CHAINED = 4_000
 plan; 20,000 overflow its stack."""
 
 MOST_NESTED_UNREAD = 12
-"""NOT (, CASE and CAST ( in each other, in a text that sqlglot cannot read either: DataFusion 55 tries
+"""NOT (, CASE, CAST ( and INTERVAL in each other, in a text that sqlglot cannot read either: DataFusion 55 tries
 each of them again for every mistake inside, 16 deep for a second, 20 deep for half a minute."""
 
 EXPLAINS = re.compile(
@@ -31,7 +31,8 @@ EXPLAINS = re.compile(
 _MOST_EXPLAINS = 50
 """Each is one more call on DataFusion's stack, which ends at some thousand; it plans only one."""
 
-_TRIED_AGAIN = re.compile(r"\b(NOT|CASE|CAST|TRY_CAST)\b", re.IGNORECASE)
+_TRIED_AGAIN = re.compile(r"\b(NOT|CASE|CAST|TRY_CAST|INTERVAL)\b", re.IGNORECASE)
+_INTERVALS = re.compile(r"(\bINTERVAL\s+){%d}" % MOST_NESTED_UNREAD, re.IGNORECASE)
 _NO_OPERATORS = {
     TokenType.VAR,
     TokenType.IDENTIFIER,
@@ -55,10 +56,11 @@ def check_bounds(query: str) -> None:
         return
     tokens = tokenize(query)
     _check_length(tokens)
-    if _tried_again(tokens) > MOST_NESTED_UNREAD and tree_of(query) is None:
+    deep = _tried_again(tokens) > MOST_NESTED_UNREAD and tree_of(query) is None
+    if deep or _INTERVALS.search(query):
         raise QueryError(
-            f"the query has a mistake, and CASE, CAST or NOT more than {MOST_NESTED_UNREAD} deep in "
-            "each other: too deep to find it",
+            f"the query has a mistake, and CASE, CAST, INTERVAL or NOT {MOST_NESTED_UNREAD} deep or "
+            "deeper in each other: too deep to find it",
             hint="Write the inner ones as queries of their own: WITH name AS (…).",
         )
 
