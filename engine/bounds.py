@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import groupby
 
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -32,7 +33,6 @@ _MOST_EXPLAINS = 50
 """Each is one more call on DataFusion's stack, which ends at some thousand; it plans only one."""
 
 _TRIED_AGAIN = re.compile(r"\b(NOT|CASE|CAST|TRY_CAST|INTERVAL)\b", re.IGNORECASE)
-_INTERVALS = re.compile(r"(\bINTERVAL\s+){%d}" % MOST_NESTED_UNREAD, re.IGNORECASE)
 _NO_OPERATORS = {
     TokenType.VAR,
     TokenType.IDENTIFIER,
@@ -57,10 +57,10 @@ def check_bounds(query: str) -> None:
     tokens = tokenize(query)
     _check_length(tokens)
     deep = _tried_again(tokens) > MOST_NESTED_UNREAD and tree_of(query) is None
-    if deep or _INTERVALS.search(query):
+    if deep or _intervals(tokens) > MOST_NESTED_UNREAD:
         raise QueryError(
-            f"the query has a mistake, and CASE, CAST, INTERVAL or NOT {MOST_NESTED_UNREAD} deep or "
-            "deeper in each other: too deep to find it",
+            f"the query has a mistake, and CASE, CAST, INTERVAL or NOT more than "
+            f"{MOST_NESTED_UNREAD} deep in each other: too deep to find it",
             hint="Write the inner ones as queries of their own: WITH name AS (…).",
         )
 
@@ -87,6 +87,12 @@ def _check_length(tokens: Sequence[Token]) -> None:
                 f"line {token.line}: more than {MOST_CHAINED:,} operators in one expression",
                 hint="Write equal comparisons as IN (…), or join a table of the values.",
             )
+
+
+def _intervals(tokens: Sequence[Token]) -> int:
+    """How often INTERVAL follows INTERVAL at most."""
+    runs = (list(run) for word, run in groupby(t.token_type for t in tokens))
+    return max((len(run) for run in runs if run[0] == TokenType.INTERVAL), default=0)
 
 
 def _tried_again(tokens: Sequence[Token]) -> int:
