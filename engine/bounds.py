@@ -91,7 +91,7 @@ def _check_length(tokens: Sequence[Token]) -> None:
 
 def _intervals(tokens: Sequence[Token]) -> int:
     """How often INTERVAL follows INTERVAL at most."""
-    runs = (list(run) for word, run in groupby(t.token_type for t in tokens))
+    runs = (list(run) for _, run in groupby(t.token_type for t in tokens))
     return max((len(run) for run in runs if run[0] == TokenType.INTERVAL), default=0)
 
 
