@@ -13,7 +13,7 @@ from blendfusion.dialects.contexts import Inside, Table, unique
 from blendfusion.dialects.known import Known
 from blendfusion.dialects.positional import as_query, filled
 from blendfusion.dialects.reader import Reader
-from blendfusion.dialects.signatures import GONE, OURS, signature
+from blendfusion.dialects.signatures import GONE, signature
 from blendfusion.dialects.sqlite import in_our_words
 from blendfusion.dialects.translation import Piece, Translation, unchanged, within
 from blendfusion.dialects.weaver import Form, Weaver, Written, joined
@@ -108,7 +108,6 @@ class _BlendSQL:
         takes = signature(name)
         if takes is not None:
             arguments = Arguments(self.weaver, call, takes)
-            name = OURS.get(name, name)
             if name == "llmmap":
                 return lambda: self._map(arguments)
             if name == "llmjoin":

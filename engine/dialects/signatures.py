@@ -38,8 +38,6 @@ SIGNATURES: Mapping[str, Signature] = {
         "Write JOIN t ON {{LLMJoin(a.x, t.y)}}, in our SQL JOIN t ON llm_join(a.x, t.y).",
     ),
 }
-OURS = {"llm_map": "llmmap", "llm_qa": "llmqa", "llm_validate": "llmvalidate"}
-
 GONE: Mapping[str, tuple[str, str]] = {
     "ragqa": (
         "RAGQA searches the web, which BlendFusion does not",
@@ -83,6 +81,5 @@ NO_ARGUMENT: Mapping[str, str] = {
 
 
 def signature(name: str) -> Signature | None:
-    """What the function of a name takes; ours by our name, too. None if it is none of BlendSQL's."""
-    name = name.lower()
-    return SIGNATURES.get(OURS.get(name, name))
+    """What the function of a name takes; None if it is none of BlendSQL's."""
+    return SIGNATURES.get(name.lower())
