@@ -68,6 +68,13 @@ class DryRows(RowWise):
         table = pa.table(arguments, names=[str(i) for i in range(len(arguments))])
         if self.keep_arguments:
             tally.arguments.append(table)
+        if expr.call.ingredient.run is not None and not expr.call.ingredient.serial:
+            self.guesser.counted = None  # it puts questions of its own
+            answered = super().column(expr, rows)
+            if tally.asked:
+                self.guesser.guesses.add(expr.call.task)
+                self.guesser.assumed.add(expr.call.task)
+            return answered
         if expr.call.ingredient.run is not None:
             # What a user's function asks is its own affair: one question a row of values, perhaps.
             tally.asked += len(occurrences(table)) if len(rows) else 0

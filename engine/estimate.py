@@ -239,7 +239,7 @@ class _Report:
     def _guessed(self, influencing: frozenset[Ask], ask: Ask) -> list[str]:
         """The kinds of guesses on which the number of ``ask``'s values rests."""
         guessed = [a.call.task for a in influencing if a.call.task in self._guesser.guesses]
-        if ask.call.ingredient.run is not None:
+        if ask.call.ingredient.run is not None and ask.call.ingredient.serial:
             return ["assumed: one question for each distinct row"]
         if any(task in self._guesser.assumed for task in guessed):
             return [ASSUMED]

@@ -83,6 +83,9 @@ class _Beside:
         if self._trace is not None:
             values = expected.values_of(task) if expected is not None else None
             usage = self._trace.by_task.get(task, Usage())
+            if ask is not None and ask.call.ingredient.run is not None:
+                own_tasks = (t for t in self._trace.by_task if t.ingredient == task.ingredient)
+                usage = Usage.total(self._trace.by_task[t] for t in own_tasks)
             return f"  [{_usage(usage, values)}]"
         if expected is None or ask is None:
             return ""

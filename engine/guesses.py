@@ -168,6 +168,8 @@ def _placeholder(constraint: Constraint, number: int) -> str:
         return (datetime(2000, 1, 1) + timedelta(hours=number)).isoformat()
     if kind == "choice":
         return constraint.options[number % len(constraint.options)]
+    if kind == "choice" and constraint.options:
+        return constraint.options[number % len(constraint.options)]
     if kind == "list":
         return json.dumps([_placeholder(constraint.item or Constraint(), number)])
     return str(number)
