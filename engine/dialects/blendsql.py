@@ -34,8 +34,8 @@ def translated(text: str, known: Known) -> Translation:
     if known.parameters is not None:
         values = known.parameters
         steps.insert(0, lambda step: filled(step, values))
-    steps.append(lambda step: _BlendSQL(step, known).whole())
     done = unchanged(text)
+    steps.append(lambda step: _BlendSQL(step, known, done).whole())
     for step in steps:
         try:
             done = done.then(step(done.sql))
@@ -47,8 +47,10 @@ def translated(text: str, known: Known) -> Translation:
 class _BlendSQL:
     """One text, whose calls in braces are written as calls of ours."""
 
-    def __init__(self, text: str, known: Known) -> None:
+    def __init__(self, text: str, known: Known, before: Translation) -> None:
         self.reader = Reader(text)
+        if known.parameters is not None:
+            self.reader.data = frozenset(_values(self.reader, before))
         self.known = known
         self.weaver = Weaver(self.reader)
         self.columns = Columns(self.weaver, known)
@@ -279,7 +281,7 @@ class _BlendSQL:
             return self._query(context)
         kind = reader.kind(context.start)
         one = context.stop == context.start + 1
-        if one and kind == TokenType.STRING and "::" not in reader.tokens[context.start].text:
+        if one and kind == TokenType.STRING and reader.pair(context.start) is None:
             literal = reader.written(context.start, context.stop)
             return Table([f"(VALUES ({literal})) AS given(context)"], ["context"], ["context"])
         if self.columns.is_column(context):
@@ -319,12 +321,11 @@ class _BlendSQL:
     def value(self, given: Given) -> Written:
         """An argument as a value: ``'table::column'`` is a column."""
         reader = self.reader
-        if given.stop == given.start + 1 and reader.kind(given.start) == TokenType.STRING:
-            text = reader.tokens[given.start].text
-            if "::" in text:
-                table, _, column = text.partition("::")
-                actual = self.columns.actual(table, column, given.start)
-                return [f"{plain_name(table)}.{plain_name(actual)}"]
+        pair = reader.pair(given.start) if given.stop == given.start + 1 else None
+        if pair is not None:
+            table, column = pair
+            actual = self.columns.actual(table, column, given.start)
+            return [f"{plain_name(table)}.{plain_name(actual)}"]
         return list(self.weaver.woven(given.start, given.stop))
 
     def _options(self, given: Arguments) -> list[Written]:
@@ -367,7 +368,7 @@ class _BlendSQL:
             return list(self.weaver.woven(given.start, given.stop))
         if given.stop == given.start + 1 and reader.kind(given.start) == TokenType.STRING:
             text = reader.tokens[given.start].text
-            if "::" not in text:
+            if reader.pair(given.start) is None:
                 options = [part.strip() for part in text.split(";")]
                 return [f"[{', '.join(quoted(o) for o in options if o)}]"]
         inner = self._inner(given)
@@ -462,9 +463,8 @@ class _BlendSQL:
                     before.add(reader.name(alias))
         tables = []
         for side in (left, right):
-            text = reader.tokens[side.start].text
-            known = "::" in text and side.stop == side.start + 1
-            tables.append(text.partition("::")[0] if known else reader.name(side.start))
+            pair = reader.pair(side.start) if side.stop == side.start + 1 else None
+            tables.append(reader.name(side.start) if pair is None else pair[0])
         new = [t for t in tables if t not in before]
         if len(new) != 1:
             raise reader.refused(
@@ -477,3 +477,11 @@ class _BlendSQL:
 
 def _text_of(part: Piece | str) -> str:
     return part if isinstance(part, str) else part.text
+
+
+def _values(reader: Reader, before: Translation) -> Iterable[int]:
+    """Where the values of ``?`` stand, in the text that ``before`` made."""
+    for at, token in enumerate(reader.tokens):
+        start, end = before.origin(token.start, token.end + 1)
+        if before.source[start:end] == "?":
+            yield at

@@ -72,7 +72,7 @@ class Columns:
         reader = self.reader
         one = given.stop == given.start + 1
         if one and reader.kind(given.start) == TokenType.STRING:
-            return "::" in reader.tokens[given.start].text
+            return reader.pair(given.start) is not None
         constant = reader.word(given.start) in ("NULL", "NONE", "TRUE", "FALSE")
         parameter = reader.written(given.start, given.stop).startswith("$")
         return not constant and not parameter and reader.column_end(given.start) == given.stop
@@ -80,8 +80,9 @@ class Columns:
     def base(self, given: Given) -> tuple[str, str] | None:
         """(name, relation) of a column; None if its relation is not known, or not one alone."""
         reader, at = self.reader, given.start
-        if given.stop == at + 1 and "::" in reader.tokens[at].text:
-            table, _, column = reader.tokens[at].text.partition("::")
+        pair = reader.pair(at) if given.stop == at + 1 else None
+        if pair is not None:
+            table, column = pair
             source = reader.relation(table, at)
             relation = plain_name(table) if source is None else self.relation(source)
             return self.actual(table, column, at), relation

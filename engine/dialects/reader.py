@@ -21,6 +21,8 @@ class Reader:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self.data: frozenset[int] = frozenset()
+        """Where values of parameters stand: text that is nothing but text."""
         self.tokens: list[Token] = tokenize(text)
         self.close: dict[int, int] = {}
         self.open: dict[int, int] = {}
@@ -70,6 +72,14 @@ class Reader:
             inside += 1
         known = self.word(inside) in ("SELECT", "WITH", "VALUES")
         return known and self.close.get(start) == end - 1
+
+    def pair(self, at: int) -> tuple[str, str] | None:
+        """(table, column) of ``'table::column'`` at ``at``; None if something else stands there."""
+        quoted = self.kind(at) in (TokenType.STRING, TokenType.IDENTIFIER)
+        if not quoted or at in self.data or "::" not in self.tokens[at].text:
+            return None
+        table, _, column = self.tokens[at].text.partition("::")
+        return table, column
 
     def column_end(self, at: int) -> int | None:
         """One past the column (``c``, ``t.c``) that starts at ``at``; None if none does."""

@@ -257,6 +257,15 @@ def test_values_of_question_marks(session: bf.Session) -> None:
     assert session.sql(text, param_values=values).to_pylist() == []
 
 
+def test_values_are_nothing_but_values(session: bf.Session) -> None:
+    text = "SELECT {{LLMQA('q', ?)}}, {{LLMMap('p', note, options=?)}} FROM shops"
+    values = ["shops::note {{x}} ' --", ["shops::note", "b"]]
+    ours = session.translated(text, param_values=values)
+    assert "(VALUES ('shops::note {{x}} '' --')) AS given(context)" in ours
+    assert "options => ('shops::note', 'b')" in ours
+    assert session.translated("{{LLMQA('q', ?)}}", param_values=["shops::note"]).count("FROM") == 1
+
+
 def test_values_by_name_and_in_order_of_ours(session: bf.Session) -> None:
     named = session.sql(
         "SELECT {{LLMMap($q, note)}} AS x FROM shops WHERE id = $id",
