@@ -290,6 +290,7 @@ def test_workers_that_do_not_fork_this_process_open_sessions(method: str) -> Non
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:lance is not fork-safe")  # where another test has imported it
 def test_a_pool_of_forked_workers_raises_instead_of_waiting() -> None:
     Counted(hashed)
     with (

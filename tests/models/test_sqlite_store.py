@@ -419,6 +419,7 @@ def test_stores_of_one_process_may_make_the_file_together(path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:lance is not fork-safe")  # where another test has imported it
 def test_a_forked_process_opens_the_file_anew(path: Path) -> None:
     store = filled(path, 10)
     held = store._open[0]
