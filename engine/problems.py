@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blendfusion.errors import BlendFusionError, QueryError, close_matches
@@ -59,11 +60,25 @@ def _function(text: str, context: SessionContext, query: str) -> QueryError | No
     return QueryError(f"unknown function '{name}'", hint=close_matches(name, known))
 
 
+_QUOTED_PATH = re.compile(
+    r"""['"]([^'"\n]*(?:/|\.(?:csv|tsv|json|parquet|arrow|avro))[^'"\n]*)['"]"""
+)
+"""A path or a URL in quotes, in the place of a table."""
+_REGISTERS = {".csv": "csv", ".tsv": "csv", ".json": "json", ".avro": "avro", ".arrow": "arrow"}
+
+
 def _table(text: str, context: SessionContext, query: str) -> QueryError | None:
     found = re.search(r"table '([^']+)' not found|No table named '?([\w.]+)'?", text)
     if not found:
         return None
     full = found[1] or found[2]
+    path = next((p for p in _QUOTED_PATH.findall(query) if full.endswith(p)), None)
+    if path is not None:
+        return QueryError(
+            f"{path!r} is no table: a query reads registered tables, not paths",
+            hint=f"session.register_{_REGISTERS.get(Path(path).suffix, 'parquet')}('name', {path!r}) "
+            "makes the file one.",
+        )
     name = full.split(".")[-1]
     tables = context.catalog().schema().names()
     hint = (

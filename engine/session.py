@@ -60,11 +60,13 @@ from blendfusion.search.snapshot import RANK
 from blendfusion.search.sources import searched, table_of
 from blendfusion.search.tables import SearchTables
 from blendfusion.statements import (
+    LIST_TABLES,
     Explain,
     Setting,
     after_explain,
     creates,
     creates_table,
+    shows_tables,
     statement,
 )
 from blendfusion.trace import Trace
@@ -372,6 +374,8 @@ class Session(SessionContext):
         said = statement(query)
         if isinstance(said, Setting):
             return self._set(said)
+        if shows_tables(query):
+            query = LIST_TABLES
         if isinstance(said, Explain):
             inner = self._planned(said.query, options, by_name, named_params, budget)
             if inner.prepared.calls:

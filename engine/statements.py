@@ -18,6 +18,13 @@ class Explain:
     verbose: bool
 
 
+LIST_TABLES = (
+    "SELECT table_catalog, table_schema, table_name, table_type FROM information_schema.tables "
+    "WHERE table_catalog <> '__blendfusion'"
+)
+"""What SHOW TABLES says, without what lies between the stages of queries."""
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """``SET blendfusion.name = value``; the value as text."""
@@ -45,6 +52,11 @@ def after_explain(sql: str) -> tuple[str, str]:
     found = _EXPLAIN.match(sql)
     at = 0 if found is None else found.end()
     return sql[:at], sql[at:]
+
+
+def shows_tables(sql: str) -> bool:
+    """``sql`` is SHOW TABLES."""
+    return re.fullmatch(r"\s*show\s+tables\s*;?\s*", sql, re.IGNORECASE) is not None
 
 
 _CREATES_TABLE = re.compile(

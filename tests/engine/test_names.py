@@ -43,3 +43,11 @@ def test_text_in_verbs_may_call_ingredients() -> None:
     assert frame.with_column("n", "llm_int('How many?', x)").to_pydict()["n"] == [7, 7]
     with pytest.raises(bf.QueryError, match=r"Did you mean 'llm_filter'\?"):
         frame.filter("llm_fliter('Is there an a?', x)")
+
+
+def test_show_tables_shows_what_the_user_registered() -> None:
+    session = bf.connect(bf.ScriptedModel(lambda call: True))
+    session.from_pydict({"x": ["a"]}, name="t")
+    tables = session.sql("show tables;").to_pydict()
+    assert ("t", "BASE TABLE") in zip(tables["table_name"], tables["table_type"], strict=True)
+    assert set(tables["table_catalog"]) == {"datafusion"}
