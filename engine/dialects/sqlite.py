@@ -107,7 +107,8 @@ class _SQLite:
             raise reader.refused(at, "MATCH must be a condition that every row meets", _SPELLING)
         source = self._searched(start, at, select)
         alone = (start, stop) == (where[0] + 1, where[1])
-        literal = stop == at + 2 and reader.kind(at + 1) == TokenType.STRING
+        parameter = reader.written(at + 1, stop).startswith("$")
+        literal = stop == at + 2 and (reader.kind(at + 1) == TokenType.STRING or parameter)
         k = self._most(select, query, alone=alone)
         self._replace(source, select, at, stop, k, literal=literal)
         if alone:
@@ -148,8 +149,7 @@ class _SQLite:
             return MOST_MATCHES
         at = select.end
         while at < query.end:
-            by_rank = reader.kind(at) == TokenType.ORDER_BY and self._is_rank(at + 1)
-            if reader.kind(at) == TokenType.ORDER_BY and not by_rank:
+            if reader.kind(at) == TokenType.ORDER_BY and not self._best_first(at + 1):
                 return MOST_MATCHES
             if reader.word(at) == "LIMIT" and reader.kind(at + 1) == TokenType.NUMBER:
                 skipped = reader.word(at + 2) == "OFFSET"
@@ -198,9 +198,10 @@ class _SQLite:
             if self.reader.kind(stop - 1) == TokenType.STAR and stop == start + 1:
                 self.weaver.behind[start] = f" EXCLUDE ({_SCORE}, {_RANK})"
 
-    def _is_rank(self, at: int) -> bool:
-        dotted = self.reader.kind(at + 1) == TokenType.DOT
-        return self.reader.word(at + 2 if dotted else at) == "RANK"
+    def _best_first(self, at: int) -> bool:
+        """``rank`` or ``t.rank`` stands at ``at``, and ascends."""
+        at += 2 if self.reader.kind(at + 1) == TokenType.DOT else 0
+        return self.reader.word(at) == "RANK" and self.reader.word(at + 1) != "DESC"
 
     def _rank(self, query: Query, select: Select) -> None:
         """``ORDER BY rank``: the best matches first."""
