@@ -15,6 +15,8 @@ from blendfusion.lateral import quoted_name
 
 _ENDS = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.NUMBER, TokenType.STRING)
 """What an alias without AS may follow, besides a name."""
+_ORDER = "context_order"
+"""What the columns are called that a context is ordered by."""
 
 
 @dataclass(slots=True)
@@ -120,8 +122,8 @@ class Inside:
                 and not self._is_plain(reader.name(start))
             ):
                 return [], ""
-            terms.append(f"order{number} {reader.written(last, end)}".strip())
-            added.append(f", {reader.written(start, last)} AS order{number}")
+            terms.append(f"{_ORDER}{number} {reader.written(last, end)}".strip())
+            added.append(f", {reader.written(start, last)} AS {_ORDER}{number}")
         return terms, "".join(added)
 
     def _is_plain(self, name: str) -> bool:
@@ -135,11 +137,11 @@ class Inside:
 
 def unique(names: Sequence[str]) -> list[str]:
     """The names, with a number behind those that were there already."""
-    found: dict[str, int] = {}
+    found: list[str] = []
     for name in names:
-        new, i = name, 1
+        new, number = name, 1
         while new in found:
-            i += 1
-            new = f"{name} {i}"
-        found[new] = 1
-    return list(found)
+            number += 1
+            new = f"{name} {number}"
+        found.append(new)
+    return found
