@@ -21,6 +21,7 @@ _ANSWERS = ("answer", "extract_info")
 _TRUTH = {"yes": "TRUE", "no": "FALSE"}
 _MAKES_LIST = ("ARRAY", "ARRAY_AGG", "MAKE_ARRAY", "STRING_TO_ARRAY")
 _COMPARISONS = (TokenType.EQ, TokenType.NEQ)
+_ORDERED = (*_COMPARISONS, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE)
 
 
 def translated(text: str, known: Known) -> Translation:
@@ -51,6 +52,9 @@ class _SUQL:
         postgres.claim(self.weaver, but=enums.claimed)
         calls = [c for c in map(self._call, range(len(self.reader.tokens))) if c is not None]
         compared = {c.start: self._truths(c) for c in calls}
+        # A question that is compared with something else, too, is no yes/no question.
+        others = {c.words for c in calls if not compared[c.start] and self._is_compared(c)}
+        compared = {c.start: [] if c.words in others else compared[c.start] for c in calls}
         decided = {c.words for c in calls if compared[c.start]}
         for call in calls:
             for truth in compared[call.start]:
@@ -146,6 +150,15 @@ class _SUQL:
             found += self._branches(behind)
         truths = [self._truth(at) for at in found]
         return [] if None in truths else [t for t in truths if t is not None]
+
+    def _is_compared(self, call: _Call) -> bool:
+        """It is compared with something that is no boolean."""
+        reader = self.reader
+        if self._is_typed(call):
+            return False
+        sides = reader.kind(call.stop) in _ORDERED or reader.kind(call.start - 1) in _ORDERED
+        word = reader.word(call.stop + (reader.word(call.stop) == "NOT"))
+        return sides or word in ("IN", "LIKE", "ILIKE", "BETWEEN", "SIMILAR")
 
     def _branches(self, at: int) -> list[int]:
         """Where the values of ``CASE x WHEN value`` stand."""
