@@ -39,6 +39,7 @@ from blendfusion.udfs.llm_bool import llm_bool
 from blendfusion.udfs.llm_classify import llm_classify
 from blendfusion.udfs.llm_date import llm_date
 from blendfusion.udfs.llm_embed import llm_embed
+from blendfusion.udfs.llm_extract import llm_extract
 from blendfusion.udfs.llm_filter import llm_filter
 from blendfusion.udfs.llm_float import llm_float
 from blendfusion.udfs.llm_int import llm_int
@@ -47,6 +48,7 @@ from blendfusion.udfs.llm_list import llm_list
 from blendfusion.udfs.llm_map import llm_map
 from blendfusion.udfs.llm_members import llm_members
 from blendfusion.udfs.llm_qa import llm_qa
+from blendfusion.udfs.llm_score import llm_score
 from blendfusion.udfs.llm_similarity import llm_similarity
 from blendfusion.udfs.llm_summarize import llm_summarize
 from blendfusion.udfs.llm_summary import llm_summary
@@ -101,6 +103,7 @@ __all__ = [
     "llm_classify",
     "llm_date",
     "llm_embed",
+    "llm_extract",
     "llm_filter",
     "llm_float",
     "llm_int",
@@ -109,6 +112,7 @@ __all__ = [
     "llm_map",
     "llm_members",
     "llm_qa",
+    "llm_score",
     "llm_similarity",
     "llm_summarize",
     "llm_summary",

@@ -14,7 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
 from blendfusion.errors import ArgumentError, QueryError
-from blendfusion.udfs.call import ERROR, VALUE
+from blendfusion.udfs.call import ERROR, VALUE, quoted
 from blendfusion.udfs.ingredient import (
     Argument,
     Constant,
@@ -54,7 +54,8 @@ class Site:
     clauses: tuple[int, int] | None = None
     """Offsets of what belongs to an aggregate behind its parentheses: FILTER (…), OVER (…)."""
     part: tuple[str, int] | None = None
-    """The field of the result that is taken, ``.value``, and the offset of its end."""
+    """The fields of the result that are taken, as in ``.value``, written as DataFusion reads them,
+    ``['value']``, and the offset of their end."""
     aliased: bool = False
     """The call is a whole select item with a name of the user's."""
 
@@ -170,21 +171,28 @@ def _site(sql: str, tokens: Sequence[Token], at: int, ingredient: Ingredient) ->
         if last != close:
             site.clauses = (tokens[close + 1].start, tokens[last].end + 1)
         site.text = " ".join(sql[start : site.stop].split())
-    if site.kept and _is_field(tokens, last + 1):
-        site.part = (tokens[last + 2].text, tokens[last + 2].end + 1)
-        last += 2
+    fields = _fields_behind(tokens, last + 1, site)
+    if fields:
+        last += 2 * len(fields)
+        site.part = ("".join(f"[{quoted(name)}]" for name in fields), tokens[last].end + 1)
     following = tokens[last + 1].token_type if last + 1 < len(tokens) else None
     site.aliased = following in (TokenType.ALIAS, TokenType.VAR, TokenType.IDENTIFIER)
     return site
 
 
-def _is_field(tokens: Sequence[Token], at: int) -> bool:
-    """The tokens at a position are ``.value`` or ``.error``, which DataFusion does not take there."""
-    return (
-        at + 1 < len(tokens)
-        and tokens[at].token_type == TokenType.DOT
-        and tokens[at + 1].text in (VALUE, ERROR)
-    )
+def _fields_behind(tokens: Sequence[Token], at: int, site: Site) -> list[str]:
+    """The fields that ``.value``, ``.error`` and names of a struct's fields take from a call that
+    ends before ``at``, which DataFusion does not take there."""
+    struct = "schema" in site.ingredient.trailing
+    names: list[str] = []
+    while at + 1 < len(tokens) and tokens[at].token_type == TokenType.DOT:
+        name = tokens[at + 1].text
+        known = name in (VALUE, ERROR) if site.kept and not names else struct
+        if not known:
+            break
+        names.append(name)
+        at += 2
+    return names
 
 
 def _check_distinct(sql: str, site: Site) -> None:
@@ -395,7 +403,7 @@ def replaced(sql: str, sites: Sequence[Site], name: Callable[[int], str]) -> str
                 values = [f"array_agg({_as_text(v)}{order}){clauses}" for v in values]
             elif site.ingredient.lists:  # a text becomes a list of one
                 values = [f"arrow_cast({v}, 'List(Utf8)')" for v in values]
-            part = f"['{site.part[0]}']" if site.part else ""
+            part = site.part[0] if site.part else ""
             call = f"{name(i)}({', '.join(values)}){part}"
             # Lines keep their numbers, which DataFusion's messages name.
             lost = sql.count("\n", site.start, site.stop) - call.count("\n")

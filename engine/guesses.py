@@ -172,4 +172,18 @@ def _placeholder(constraint: Constraint, number: int) -> str:
         return constraint.options[number % len(constraint.options)]
     if kind == "list":
         return json.dumps([_placeholder(constraint.item or Constraint(), number)])
+    if kind == "struct":
+        return json.dumps({f.name: _part(f.constraint, number) for f in constraint.fields})
+    if constraint.scale is not None:
+        low, high = constraint.scale
+        return str(low + number % (high - low + 1))
     return str(number)
+
+
+def _part(constraint: Constraint, number: int) -> object:
+    """The same for a field of a struct, as JSON has it."""
+    if constraint.kind == "boolean":
+        return number % 2 == 0
+    text = _placeholder(constraint, number)
+    bare = constraint.kind in ("integer", "number", "list", "struct")
+    return json.loads(text) if bare else text

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from blendfusion.guesses import CHARACTERS_PER_TOKEN, Tally
 from blendfusion.measured import Measured
 from blendfusion.models.cached import CachedModel
-from blendfusion.models.constraint import closed_set
 from blendfusion.models.model import Values
-from blendfusion.models.prompt import render
+from blendfusion.models.prompt import render, replies_of
 from blendfusion.models.scripted import ScriptedModel
 from blendfusion.progress import counted
 from blendfusion.types import ConstraintKind, Task
@@ -24,6 +23,8 @@ ANSWER_TOKENS: dict[ConstraintKind, int] = {
     "regex": 4,
     "text": 12,
     "list": 12,
+    "struct": 40,
+    "score": 1,
 }
 """Of one answer, as long as none has been measured."""
 _TURN_TOKENS = 5
@@ -84,7 +85,7 @@ class Meter:
         head, each = self._head(task), self._each(task, tally)
         prompt = round(values * (head + each))
         evaluated = round(head + values * each) if self._shares else prompt
-        scored = self._scores and closed_set(task.constraint) is not None
+        scored = self._scores and bool(replies_of(task))
         completion = 0 if scored else values * ANSWER_TOKENS[task.constraint.kind]
         tokens_basis = f"{CHARACTERS_PER_TOKEN} characters a token"
         if self._model is not None:

@@ -39,10 +39,10 @@ def _aliases(tokens: Sequence[Token], sites: Sequence[Site]) -> set[str]:
     found = set()
     for i, token in enumerate(tokens[:-1]):
         if token.end + 1 in ends and token.token_type == TokenType.R_PAREN:
-            rest = tokens[i + 1 : i + 6]
-            if [t.token_type for t in rest[:3]] == _FIELD:  # f(…)['value'] AS v
+            rest = tokens[i + 1 : i + 12]
+            while [t.token_type for t in rest[:3]] == _FIELD:  # f(…)['value'] AS v
                 rest = rest[3:]
-            elif rest[0].token_type == TokenType.DOT:  # f(…).value AS v
+            while rest and rest[0].token_type == TokenType.DOT:  # f(…).value AS v
                 rest = rest[2:]
             if len(rest) > 1 and rest[0].token_type == TokenType.ALIAS:
                 rest = rest[1:]
@@ -69,5 +69,7 @@ def _by_answer(item: Sequence[Token], sites: Sequence[Site], aliases: set[str]) 
     start, end = item[0].start, item[-1].end + 1
     if any(start <= site.start and site.end <= end for site in sites):
         return True
+    while len(item) > len(_FIELD) and [t.token_type for t in item[-3:]] == _FIELD:  # k['value']
+        item = item[:-3]
     names = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.DOT)
     return all(t.token_type in names for t in item) and item[-1].text.lower() in aliases

@@ -11,7 +11,17 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 ConstraintKind = Literal[
-    "text", "boolean", "integer", "number", "date", "timestamp", "choice", "regex", "list"
+    "text",
+    "boolean",
+    "integer",
+    "number",
+    "date",
+    "timestamp",
+    "choice",
+    "regex",
+    "list",
+    "struct",
+    "score",
 ]
 
 TaskForm = Literal["question", "statement", "summary"]
@@ -42,12 +52,22 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class StructField:
+    """One field of a struct: what its value looks like, where there is one, and what it means."""
+
+    name: str
+    constraint: Constraint
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Constraint:
     """What an answer may look like.
 
     Answers are exchanged as canonical text: ``true``/``false`` for a boolean, decimal digits for
-    integer and number, ISO 8601 for date (``2024-02-29``) and timestamp (``2024-02-29T12:30:00``),
-    the option itself for a choice, a JSON array of strings for a list.
+    integer, number and score, ISO 8601 for date (``2024-02-29``) and timestamp
+    (``2024-02-29T12:30:00``), the option itself for a choice, a JSON array of strings for a list, a
+    JSON object of all fields in their order for a struct, null for one that has no value.
     """
 
     kind: ConstraintKind = "text"
@@ -64,6 +84,10 @@ class Constraint:
     """How many elements a list has at least."""
     max_items: int | None = field(default=None, metadata=ADDED)
     """How many it has at most; None: as many as lists have at most where nothing is said."""
+    fields: tuple[StructField, ...] = field(default=(), metadata=ADDED)
+    """What a struct consists of; their names differ."""
+    scale: tuple[int, int] | None = field(default=None, metadata=ADDED)
+    """The lowest and the highest point of a score, which may lie anywhere between them."""
     literals: tuple[str, ...] = ()
     """Literals that the query compares the answer with; shown to the model as examples."""
     decides: tuple[Comparison, ...] = ()
@@ -86,6 +110,11 @@ class Constraint:
             return f"/{self.pattern}/"
         if self.kind == "list":
             return f"list of {self.lengths}{self.item}"
+        if self.kind == "struct":
+            shown = ", ".join(f"{f.name} {f.constraint}" for f in self.fields[:4])
+            return f"struct of {shown}{', …' if len(self.fields) > 4 else ''}"
+        if self.scale is not None:
+            return f"score from {self.scale[0]} to {self.scale[1]}"
         return self.kind
 
     @property
@@ -223,9 +252,7 @@ class Answer:
 
     def with_usage(self, usage: Usage) -> Answer:
         spent = ((self.model, usage),) if self.spent else ()
-        return Answer(
-            self.text, self.finish, self.logprob, usage, self.error, self.too_long, spent
-        )
+        return Answer(self.text, self.finish, self.logprob, usage, self.error, self.too_long, spent)
 
     @property
     def model(self) -> str:

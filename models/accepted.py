@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from blendfusion.models.canonical import canonical
 from blendfusion.models.constraint import Json
 from blendfusion.models.structured import INSTRUCTION, Form, forms_for
 from blendfusion.types import Constraint, ConstraintKind
 
 _DISOBEYED = 4
 """One disobeying reply in so many means that a form is ignored; rarer ones are slips."""
+
+
+def blames_odds(refusal: str) -> bool:
+    """True if a server's words of refusal are about the odds of tokens."""
+    return "logprobs" in refusal
 
 
 class FormsTaken:
@@ -52,11 +58,34 @@ class FormsTaken:
             del self._taken[constraint.kind]
 
 
+_MOST = ("max_tokens", "max_completion_tokens")
+_BYTES_PER_TOKEN = 3
+_MANY_ODDS, _FEW_ODDS = 20, 5
+"""How many tokens' odds servers tell at a place: OpenAI and vLLM the first, others the second."""
+
+
 class Sampling:
-    """The sampling fields of a request: greedy, less what the server says it does not know."""
+    """The sampling fields of a request: greedy, less what the server says it does not know.
+
+    ``odds`` are those that ask how likely other answers were.
+    """
 
     def __init__(self, max_tokens: int) -> None:
         self.fields: dict[str, Json] = {"temperature": 0, "seed": 0, "max_tokens": max_tokens}
+        self.odds: dict[str, Json] = {"logprobs": True, "top_logprobs": _MANY_ODDS}
+
+    def of(self, constraint: Constraint) -> dict[str, Json]:
+        """The fields for an answer under a constraint; what a struct repeats is no part of the
+        tokens that it may have."""
+        if constraint.kind == "score":
+            return self.fields | self.odds
+        if constraint.kind != "struct":
+            return self.fields
+        more = -(-len(canonical({}, constraint).encode()) // _BYTES_PER_TOKEN)
+        most = {name: self.fields[name] for name in _MOST if name in self.fields}
+        return self.fields | {
+            name: count + more for name, count in most.items() if isinstance(count, int)
+        }
 
     def adapt(self, refusal: str, sent: Mapping[str, Json]) -> bool:
         """Change the fields as ``refusal`` of ``sent`` demands; False if it is about something else.
@@ -64,7 +93,12 @@ class Sampling:
         Reasoning models of OpenAI, for one, take only their own temperature and call max_tokens
         otherwise.
         """
-        if sent != self.fields:  # another request was refused in the meantime
+        current = self.fields | self.odds
+        if any(name not in current or _is_other(name, sent, current) for name in sent):
+            return True  # another request was refused in the meantime
+        if blames_odds(refusal) and "logprobs" in sent:
+            many = self.odds["top_logprobs"] == _MANY_ODDS
+            self.odds = self.odds | {"top_logprobs": _FEW_ODDS} if many else {}
             return True
         if "max_completion_tokens" in refusal and "max_tokens" in self.fields:
             most = self.fields["max_tokens"]
@@ -78,3 +112,7 @@ class Sampling:
 
     def _without(self, name: str) -> dict[str, Json]:
         return {other: value for other, value in self.fields.items() if other != name}
+
+
+def _is_other(name: str, sent: Mapping[str, Json], current: Mapping[str, Json]) -> bool:
+    return name not in _MOST and sent[name] != current[name]

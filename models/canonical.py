@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from blendfusion.models.constraint import holds, points
 from blendfusion.types import Constraint
 
 Value: TypeAlias = (
     "bool | int | float | str | Decimal | datetime.date | datetime.datetime | Sequence[Value]"
+    " | Mapping[str, Any] | Mapping[int, float]"
 )
-"""What a person's code may answer with; see ``Constraint`` for the text it becomes."""
+"""What a person's code may answer with; see ``Constraint`` for the text it becomes. A mapping is the
+fields of a struct, or the odds of the points of a score."""
 
 _BARE_ITEMS = ("integer", "number")
 _DECIMALS = 6
@@ -30,6 +33,8 @@ def canonical(value: Value, constraint: Constraint) -> str:
     ('true', '3')
     >>> canonical(["a", "b"], Constraint("list", item=Constraint()))
     '["a", "b"]'
+    >>> canonical({7: 0.5, 8: 0.5}, Constraint("score", scale=(0, 10)))
+    '7.5'
     """
     if isinstance(value, str):
         return value
@@ -41,6 +46,10 @@ def canonical(value: Value, constraint: Constraint) -> str:
         return _number(value)
     if isinstance(value, datetime.date):
         return _moment(value, constraint)
+    if isinstance(value, Mapping):
+        return (
+            _score(value, constraint) if constraint.kind == "score" else _struct(value, constraint)
+        )
     if isinstance(value, Sequence):
         return _list(value, constraint.item or Constraint())
     return str(value)
@@ -71,3 +80,34 @@ def _list(elements: Sequence[Value], item: Constraint) -> str:
         bare = item.kind in _BARE_ITEMS and not isinstance(element, bool)
         shown.append(text if bare else json.dumps(text, ensure_ascii=False))
     return f"[{', '.join(shown)}]"
+
+
+def _struct(members: Mapping[Any, Any], constraint: Constraint) -> str:
+    """A JSON object: the fields of the constraint in their order, null where nothing is said, and
+    behind them what it does not have."""
+    known = {f.name: f.constraint for f in constraint.fields}
+    names = [*known, *(name for name in members if name not in known)]
+    shown = [
+        f"{json.dumps(str(name), ensure_ascii=False)}: "
+        f"{_member(members.get(name), known.get(name, Constraint()))}"
+        for name in names
+    ]
+    return f"{{{', '.join(shown)}}}"
+
+
+def _member(value: Value | None, constraint: Constraint) -> str:
+    if value is None:
+        return "null"
+    text = canonical(value, constraint)
+    nested = isinstance(value, Mapping | Sequence) and not isinstance(value, str)
+    bare = constraint.kind in (*_BARE_ITEMS, "boolean") and holds(constraint, text)
+    return text if nested or bare else json.dumps(text, ensure_ascii=False)
+
+
+def _score(odds: Mapping[Any, Any], constraint: Constraint) -> str:
+    """The expected value under odds of the scale's points, which need not add up to one."""
+    scale = points(constraint)
+    total = sum(odds.values())
+    if not total > 0 or not all(str(point) in scale and p >= 0 for point, p in odds.items()):
+        return str(odds)
+    return _number(sum(int(point) * float(p) for point, p in odds.items()) / float(total))

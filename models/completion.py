@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from blendfusion.models.constraint import Json
@@ -14,13 +15,23 @@ _REFUSAL_SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
+class Token:
+    """A token of a reply, and the log probabilities of those that could have stood in its place."""
+
+    text: str
+    logprobs: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Completion:
-    """A model's reply. ``refusal``: the model's own words, or '' if it did not refuse."""
+    """A model's reply. ``refusal``: the model's own words, or '' if it did not refuse. ``tokens`` are
+    those of the text, where they were asked for and the server tells them."""
 
     text: str
     finish: str
     usage: Usage
     refusal: str = ""
+    tokens: tuple[Token, ...] = ()
 
     @property
     def whole(self) -> bool:
@@ -47,7 +58,26 @@ def read_completion(reply: dict[str, Json]) -> Completion:
         finish,
         _usage_of(reply),
         " ".join(str(refusal).split())[:_REFUSAL_SHOWN] if refusal else "",
+        tuple(_tokens(choice)),
     )
+
+
+def _tokens(choice: dict[str, Json]) -> Iterator[Token]:
+    stated = choice.get("logprobs")
+    content = stated.get("content") if isinstance(stated, dict) else None
+    for token in content if isinstance(content, list) else ():
+        if isinstance(token, dict):
+            others = token.get("top_logprobs")
+            told = [token, *(others if isinstance(others, list) else ())]
+            yield Token(str(token.get("token", "")), dict(filter(None, map(_told, told))))
+
+
+def _told(entry: Json) -> tuple[str, float] | None:
+    if isinstance(entry, dict):
+        text, logprob = entry.get("token"), entry.get("logprob")
+        if isinstance(text, str) and isinstance(logprob, int | float):
+            return text, float(logprob)
+    return None
 
 
 def _usage_of(reply: dict[str, Json]) -> Usage:

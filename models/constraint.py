@@ -11,7 +11,7 @@ import json
 import re
 from typing import TypeAlias
 
-from blendfusion.types import Constraint
+from blendfusion.types import Constraint, StructField
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 
@@ -32,6 +32,7 @@ _PATTERNS = {
 MAX_LIST_ITEMS = 16
 TEXT_PATTERN = r"[^\n]{1,400}"
 _JSON_STRING = r'"[^"\\\n\x00-\x1f]{1,100}"'
+_JSON_TEXT = r'"[^"\\\n\x00-\x1f]{1,400}"'
 
 
 def closed_set(constraint: Constraint) -> tuple[str, ...] | None:
@@ -59,7 +60,23 @@ def regex_of(constraint: Constraint) -> str:
         return constraint.pattern
     if constraint.kind == "list":
         return _list_regex(constraint)
+    if constraint.kind == "struct":
+        return _struct_regex(constraint)
+    if constraint.kind == "score":
+        return _score_regex(constraint)
     return _PATTERNS.get(constraint.kind, TEXT_PATTERN)
+
+
+def points(constraint: Constraint) -> tuple[str, ...]:
+    """The whole numbers of a score's scale, the lowest first; none for any other kind.
+
+    >>> points(Constraint("score", scale=(-1, 1)))
+    ('-1', '0', '1')
+    """
+    if constraint.scale is None:
+        return ()
+    low, high = constraint.scale
+    return tuple(map(str, range(low, high + 1)))
 
 
 def most_items(constraint: Constraint) -> int:
@@ -78,7 +95,34 @@ def _list_regex(constraint: Constraint) -> str:
     return rf"\[{filled}\]" if least else rf"\[({filled})?\]"
 
 
+def _struct_regex(constraint: Constraint) -> str:
+    members = [
+        f"{re.escape(json.dumps(f.name, ensure_ascii=False))}: (({_member_regex(f.constraint)})|null)"
+        for f in constraint.fields
+    ]
+    return rf"\{{{', '.join(members)}\}}"
+
+
+def _member_regex(member: Constraint) -> str:
+    if member.kind == "boolean":
+        return "|".join(BOOLEAN)
+    if member.kind == "text":
+        return _JSON_TEXT
+    return _list_regex(member) if member.kind == "list" else _item_regex(member)
+
+
+def _score_regex(constraint: Constraint) -> str:
+    """Every point, and what lies between two of them, with up to six decimals."""
+    assert constraint.scale is not None
+    low, high = constraint.scale
+    between = [f"-{-n}" for n in range(low + 1, min(high, 0) + 1)]
+    between += [str(n) for n in range(max(low, 0), high)]
+    return f"{'|'.join(points(constraint))}|({'|'.join(between)})\\.[0-9]{{1,6}}"
+
+
 def _item_regex(item: Constraint) -> str:
+    if item.kind == "struct":
+        return _struct_regex(item)
     if item.kind in ("integer", "number"):
         return _PATTERNS[item.kind]
     if item.kind == "text":
@@ -107,9 +151,24 @@ def schema_of(constraint: Constraint) -> dict[str, Json]:
             **({"minItems": constraint.min_items} if constraint.min_items else {}),
             "maxItems": most_items(constraint),
         }
+    if kind == "struct":
+        return {
+            "type": "object",
+            "properties": {f.name: _member_schema(f) for f in constraint.fields},
+            "required": [f.name for f in constraint.fields],
+            "additionalProperties": False,
+        }
+    if constraint.scale is not None:
+        low, high = constraint.scale
+        return {"type": "number", "minimum": low, "maximum": high}
     if kind == "text":
         return {"type": "string"}
     return {"type": "string", "pattern": f"^({regex_of(constraint)})$"}
+
+
+def _member_schema(member: StructField) -> dict[str, Json]:
+    said: dict[str, Json] = {"description": member.description} if member.description else {}
+    return {**said, "anyOf": [schema_of(member.constraint), {"type": "null"}]}
 
 
 def holds(constraint: Constraint, text: str) -> bool:
@@ -123,32 +182,45 @@ def holds(constraint: Constraint, text: str) -> bool:
         return text in options
     if constraint.kind == "text":
         return True
-    if constraint.kind == "list":
-        return _holds_list(constraint, text)
+    if constraint.kind in ("list", "struct"):
+        try:
+            return _fits(constraint, json.loads(text, object_pairs_hook=_object))
+        except (ValueError, RecursionError):
+            return False
     if re.fullmatch(regex_of(constraint), text) is None:
         return False
     return constraint.kind not in ("date", "timestamp") or _in_calendar(text)
 
 
-def _holds_list(constraint: Constraint, text: str) -> bool:
-    try:
-        elements = json.loads(text)
-    except ValueError:
-        return False
-    item = constraint.item or Constraint()
-    return (
-        isinstance(elements, list)
-        and len(elements) >= constraint.min_items
-        and (constraint.max_items is None or len(elements) <= constraint.max_items)
-        and all(
-            isinstance(element, str | int | float) and holds(item, _canonical(element))
-            for element in elements
+def _fits(constraint: Constraint, value: Json) -> bool:
+    """Whether a part of a list or a struct, or one of those itself, is as it should be."""
+    if constraint.kind == "struct":
+        members = [(f.name, f.constraint) for f in constraint.fields]
+        return (
+            isinstance(value, dict)
+            and list(value) == [name for name, _ in members]
+            and all(value[name] is None or _fits(said, value[name]) for name, said in members)
         )
-    )
+    if constraint.kind == "list":
+        item = constraint.item or Constraint()
+        return (
+            isinstance(value, list)
+            and len(value) >= constraint.min_items
+            and (constraint.max_items is None or len(value) <= constraint.max_items)
+            and all(_fits(item, element) for element in value)
+        )
+    return isinstance(value, str | int | float) and holds(constraint, _canonical(value))
 
 
-def _canonical(element: str | int | float) -> str:
-    return element if isinstance(element, str) else json.dumps(element)
+def _object(members: list[tuple[str, Json]]) -> dict[str, Json]:
+    found = dict(members)
+    if len(found) < len(members):
+        raise ValueError("a field is given twice")
+    return found
+
+
+def _canonical(value: str | int | float) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _in_calendar(text: str) -> bool:

@@ -7,10 +7,11 @@ from typing import TypeAlias
 
 import httpx
 
-from blendfusion.models.accepted import FormsTaken, Sampling
+from blendfusion.models.accepted import FormsTaken, Sampling, blames_odds
 from blendfusion.models.completion import Completion, read_completion
 from blendfusion.models.constraint import Json
 from blendfusion.models.endpoint import Endpoint, Errand, Refused, Unanswered
+from blendfusion.models.expected import of_tokens
 from blendfusion.models.model import Values
 from blendfusion.models.prompt import render, replies_of
 from blendfusion.models.reply import read_reply
@@ -102,7 +103,7 @@ class Exchange:
         body.update(form.fields(self._sent) or {})
         endpoint = self._chat.endpoint
         while True:
-            sampling = self._chat.sampling.fields
+            sampling = self._chat.sampling.of(self._constraint)
             try:
                 with model_call(
                     "openai", self._chat.model, server=endpoint.host, port=endpoint.port
@@ -113,7 +114,7 @@ class Exchange:
                         body | sampling,
                         self._errand,
                         read=read_completion,
-                        final=blames_form,
+                        final=_blames_body,
                     )
                     call.spent = reply.usage
             except Refused as refusal:
@@ -128,7 +129,7 @@ class Exchange:
             return Answer.failed(f"the model refused: {reply.refusal!r}")
         if reply.finish == "content_filter":
             return Answer.failed("the server's content filter stopped the answer")
-        text = read_reply(reply.text, self._constraint)
+        text = self._expected(reply) or read_reply(reply.text, self._constraint)
         if reply.finish == "length":
             if self._constraint.kind == "text" and text:
                 return Answer(text, finish="length")
@@ -137,6 +138,17 @@ class Exchange:
             shown = f"{reply.text.strip()[:80]!r}" if reply.text.strip() else "nothing"
             return Answer.failed(f"answered {shown}, which is not {self._constraint}")
         return Answer(text)
+
+    def _expected(self, reply: Completion) -> str | None:
+        """The score that the odds of the reply let expect; None if the server tells none."""
+        if self._constraint.kind != "score" or not reply.whole:
+            return None
+        return of_tokens(reply.tokens, self._constraint)
+
+
+def _blames_body(refusal: str) -> bool:
+    """True if a server's words of refusal are about the fields of a request, not its text."""
+    return blames_form(refusal) or blames_odds(refusal)
 
 
 def sent_constraint(task: Task) -> Constraint:

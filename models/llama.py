@@ -1,7 +1,8 @@
 """Local models through llama.cpp, in process: one shared prefix, many rows, closed sets by score.
 
 - A closed set (boolean, choice) is decided by comparing the scores of its replies where they
-  part (``options_tree``), corrected by a prior (``calibrate``): nothing is generated.
+  part (``options_tree``), corrected by a prior (``calibrate``): nothing is generated. A score is
+  what these odds of the points of its scale let expect (``expected``).
 - An open pattern is written token by token under an automaton (``guided``), and no further than
   the comparisons of the query need (``decided``).
 - Values are tokenised alone and as plain text: data can never become control tokens.
@@ -30,8 +31,10 @@ import numpy as np
 from blendfusion.errors import ModelFailed
 from blendfusion.models import calibrate
 from blendfusion.models.aside import run_aside
+from blendfusion.models.canonical import canonical
 from blendfusion.models.constraint import closed_set, holds, regex_of
 from blendfusion.models.decided import decided
+from blendfusion.models.expected import chains, expected, spread
 from blendfusion.models.guided import Guide, Writer, never
 from blendfusion.models.llama_context import SEQUENCES, LlamaContext, Switch, check_gguf
 from blendfusion.models.model import Told, Values, unheard
@@ -244,16 +247,17 @@ class _Asking:
         self._charged_until = time.perf_counter()
 
     def answers(self, values: Sequence[Values]) -> list[Answer]:
-        canonical = closed_set(self._task.constraint)
-        if canonical is not None and len(canonical) < 2:
+        options = closed_set(self._task.constraint)
+        if options is not None and len(options) < 2:
             for place in range(len(values)):
-                self._tell(place, _only(canonical))
+                self._tell(place, _only(options))
             return self._in_order()
-        if canonical is None:
-            decide, reserve = self._write, self._limit()
-        else:
+        if self._layout.prompt.replies:
             self._root = self._tree()
-            decide, reserve = self._choose, max(len(fork.path) for fork in forks(self._root))
+            decide = self._score if self._task.constraint.kind == "score" else self._choose
+            reserve = max(len(fork.path) for fork in forks(self._root))
+        else:
+            decide, reserve = self._write, self._limit()
         window = self._context.n_ctx - len(self._prefix) - reserve - 1
         self._places: dict[tuple[int, ...], list[int]] = {}
         for place, value in enumerate(values):
@@ -359,7 +363,7 @@ class _Asking:
         noise: float,
     ) -> list[tuple[int, ...]]:
         """Settle the rows; those at which some fork was nearer to a tie than ``noise`` are returned."""
-        canonical = closed_set(self._task.constraint) or ()
+        options = closed_set(self._task.constraint) or ()
         at = [self._root] * len(rows)
         logprobs = [0.0] * len(rows)
         ties: set[int] = set()
@@ -376,7 +380,7 @@ class _Asking:
             if isinstance(below, Fork):
                 at[row] = below
                 return below.path[len(fork.path) :]
-            self._settle(rows[row], Answer(canonical[below], logprob=logprobs[row]))
+            self._settle(rows[row], Answer(options[below], logprob=logprobs[row]))
             return ()
 
         self._run(rows, step, reserve)
@@ -423,13 +427,49 @@ class _Asking:
         self._run(rows, step, 0, slots=SEQUENCES - 1)
         return scores
 
+    # -- scores ------------------------------------------------------------------------------
+
+    def _score(self, rows: Sequence[tuple[int, ...]], reserve: int) -> None:
+        """Settle the rows by the odds of all points. Each goes alone: a batch would change every
+        score a little, and there is no tie to tell where that matters."""
+        priors = dict(zip(forks(self._root), self._priors(rows), strict=True))
+        ways = chains(self._root)
+        for row in rows:
+            seen: dict[Fork, Scores] = {}
+            for way in ways:
+                self._follow(row, way, priors, seen, reserve)
+            text = expected(spread(self._root, seen), self._task.constraint)
+            self._settle(row, Answer(text))
+
+    def _follow(
+        self,
+        row: tuple[int, ...],
+        way: Sequence[Fork],
+        priors: dict[Fork, Scores],
+        seen: dict[Fork, Scores],
+        reserve: int,
+    ) -> None:
+        """Note the scores of one row at the forks of a chain."""
+        following = iter(way)
+        at = next(following)
+
+        def step(_row: int, logits: Any) -> Sequence[int]:
+            nonlocal at
+            seen[at] = log_softmax(at.scores(logits) - priors[at])
+            before, at = at, next(following, at)
+            return at.path[len(before.path) :]
+
+        self._run([(*row, *at.path)], step, reserve, slots=1)
+
     # -- open patterns -----------------------------------------------------------------------
 
     def _limit(self) -> int:
-        """Most tokens of one answer."""
-        kind = self._task.constraint.kind
-        bounded = kind in ("integer", "number", "date", "timestamp")
-        return SHORT_ANSWER_TOKENS if bounded else self._options.max_tokens
+        """Most tokens of one answer; what every struct of these fields repeats does not count."""
+        constraint = self._task.constraint
+        if constraint.kind in ("integer", "number", "date", "timestamp"):
+            return SHORT_ANSWER_TOKENS
+        repeated = canonical({}, constraint) if constraint.kind == "struct" else ""
+        return self._options.max_tokens + len(self._context.tokenize(repeated, special=False))
 
     def _write(self, rows: Sequence[tuple[int, ...]], reserve: int) -> None:
         lead, stop = self._layout.lead, self._layout.stop
@@ -491,10 +531,11 @@ class _Asking:
 
 
 def _layout(task: Task, context: LlamaContext, *, shots: bool) -> Layout:
-    """Running text without a list of options for closed sets, where small models were measured to
-    be better in it (docs/answers.md); else the chat template, where the model has one."""
-    if closed_set(task.constraint) is not None:
-        return plain(render(task, shots=shots, listed=False))
+    """Running text without a list of options for closed sets and scores, where small models were
+    measured to be better in it (docs/answers.md); else the chat template, where the model has one."""
+    prompt = render(task, shots=shots, listed=False)
+    if prompt.replies:
+        return plain(prompt)
     prompt = render(task, shots=shots)
     template = context.chat_template()
     layout = None
@@ -505,10 +546,10 @@ def _layout(task: Task, context: LlamaContext, *, shots: bool) -> Layout:
     return layout or plain(prompt)
 
 
-def _only(canonical: Sequence[str]) -> Answer:
-    if not canonical:
+def _only(options: Sequence[str]) -> Answer:
+    if not options:
         return Answer.failed("there are no options to choose from", Usage(values=1, failed=1))
-    return Answer(canonical[0], logprob=0.0, usage=Usage(values=1))
+    return Answer(options[0], logprob=0.0, usage=Usage(values=1))
 
 
 def _closed(text: str) -> str:

@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from blendfusion.models.constraint import closed_set
+from blendfusion.models.constraint import closed_set, points
 from blendfusion.models.model import Values
 from blendfusion.models.shots import BUILT_IN, Shot
-from blendfusion.types import Example, Task
+from blendfusion.types import Constraint, Example, StructField, Task
 
 PROMPT_VERSION = "2"
 """Goes into fingerprints: change it with any wording here or in ``shots``."""
@@ -91,7 +91,8 @@ def render(task: Task, *, shots: bool = True, listed: bool = True) -> Prompt:
     """
     label = "Texts:" if task.aggregate else "Text:" if len(task.columns) <= 1 else "Values:"
     options = task.constraint.options if listed else ()
-    asked = _asked(_question(task), options)
+    fields = [(f.name, _meant(f)) for f in task.constraint.fields]
+    asked = _asked(_question(task), options, fields, task.constraint.scale)
     return Prompt(
         task=task,
         instruction=_instruction(task, listed=listed),
@@ -103,10 +104,11 @@ def render(task: Task, *, shots: bool = True, listed: bool = True) -> Prompt:
 
 
 def replies_of(task: Task) -> tuple[str, ...]:
-    """What a model writes for each canonical answer of the task's closed set, in its order."""
+    """What a model writes for each canonical answer of the task's closed set, in its order; for a
+    score, the points of its scale."""
     if task.constraint.kind == "boolean":
         return ("Yes", "No")
-    return closed_set(task.constraint) or ()
+    return closed_set(task.constraint) or points(task.constraint)
 
 
 def reference(question: str, columns: Sequence[str]) -> str:
@@ -145,14 +147,55 @@ def _question(task: Task) -> str:
 def _question_unsaid(task: Task) -> str:
     if task.form == "summary":
         return "What is a short summary?"
+    if task.constraint.kind == "struct":
+        return "What does the text say about these fields?"
     return "Which label fits best?" if task.constraint.kind == "choice" else ""
 
 
-def _asked(question: str, options: Sequence[str]) -> str:
+def _asked(
+    question: str,
+    options: Sequence[str],
+    fields: Sequence[tuple[str, str]] = (),
+    scale: tuple[int, int] | None = None,
+) -> str:
     lines = [f"Question: {question}"] if question else []
     if options:
         lines.append(f"Options: {', '.join(map(_one_line, options))}")
+    if fields:
+        lines.append(f"Fields: {_listed(fields)}")
+    if scale is not None:
+        lines.append(f"Scale: {scale[0]} to {scale[1]}")
     return "\n".join(lines)
+
+
+def _listed(fields: Sequence[tuple[str, str]]) -> str:
+    return "; ".join(f"{_one_line(name)} ({meant})" for name, meant in fields)
+
+
+def _meant(member: StructField) -> str:
+    """What a field holds: its form, then what the user says of it."""
+    form, said = _form(member.constraint), _folded(member.description)
+    return f"{form}: {said}" if said else form
+
+
+def _form(constraint: Constraint) -> str:
+    if constraint.kind == "choice":
+        *others, last = map(_one_line, constraint.options)
+        return f"{', '.join(others)} or {last}" if others else last
+    if constraint.kind == "list":
+        return f"list of {_form(constraint.item or Constraint())}"
+    if constraint.kind == "struct":
+        return f"object of {_listed([(f.name, _meant(f)) for f in constraint.fields])}"
+    return _FORMS.get(constraint.kind, "text")
+
+
+_FORMS = {
+    "boolean": "true or false",
+    "integer": "whole number",
+    "number": "number",
+    "date": "date YYYY-MM-DD",
+    "timestamp": "time YYYY-MM-DDTHH:MM:SS",
+}
 
 
 _INSTRUCTIONS = {
@@ -163,6 +206,9 @@ _INSTRUCTIONS = {
     "date": "Answer each question about a text with a date (YYYY-MM-DD).",
     "timestamp": "Answer each question about a text with a time (YYYY-MM-DDTHH:MM:SS).",
     "list": "Answer each question about a text with a JSON list.",
+    "score": "Answer each question about a text with a whole number on the scale.",
+    "struct": "Answer each question about a text with a JSON object of the fields, null for what "
+    "the text does not say.",
 }
 
 
@@ -193,7 +239,8 @@ def _shots(
 
 
 def _shown(shot: Shot, *, listed: bool) -> str:
-    return f"{_asked(shot.question, shot.options if listed else ())}\nText: {shot.text}"
+    asked = _asked(shot.question, shot.options if listed else (), shot.fields)
+    return f"{asked}\nText: {shot.text}"
 
 
 def _reply(task: Task, example: Example) -> str:

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
+from typing import Any
 
 from blendfusion.models.canonical import canonical
 from blendfusion.models.constraint import closed_set, holds
@@ -46,6 +47,9 @@ def _candidates(reply: str, constraint: Constraint) -> Iterator[str]:
     fenced = _FENCE.fullmatch(text)
     if fenced:
         text = fenced[1].strip()
+    if constraint.kind == "struct":
+        yield from _structs(text, constraint)
+        return
     stated = _stated(text, constraint)
     if stated is not None:
         text = stated.strip()
@@ -75,11 +79,37 @@ def _stated(text: str, constraint: Constraint) -> str | None:
     return None
 
 
+def _structs(text: str, constraint: Constraint) -> Iterator[str]:
+    """The object that a reply is, and the one in its field "answer"."""
+    try:
+        whole = json.loads(text, parse_float=Decimal)
+    except (ValueError, RecursionError):
+        return
+    if isinstance(whole, dict):
+        for stated in (whole.get(FIELD), whole):
+            if isinstance(stated, dict):
+                yield canonical(_read(stated, constraint), constraint)
+
+
+def _read(value: Any, constraint: Constraint) -> Any:
+    """A part of a JSON object, its values in the spelling that we use; an empty text is no value."""
+    if isinstance(value, dict):
+        members = {f.name: f.constraint for f in constraint.fields}
+        return {name: _read(part, members.get(name, constraint)) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_read(element, constraint.item or Constraint()) for element in value]
+    if value == "":
+        return None
+    if constraint.kind == "text" or not isinstance(value, str | int | Decimal):
+        return value
+    return read_reply(canonical(value, constraint), constraint) or value
+
+
 def _spellings(text: str, constraint: Constraint) -> Iterator[str]:
     kind = constraint.kind
     if kind == "boolean":
         yield _TRUTH.get(text.casefold(), "")
-    elif kind in ("integer", "number"):
+    elif kind in ("integer", "number", "score"):
         yield _number(text, constraint)
     elif kind in ("date", "timestamp"):
         yield _moment(text, constraint)

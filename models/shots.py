@@ -19,6 +19,8 @@ class Shot:
     text: str
     reply: str
     options: tuple[str, ...] = ()
+    fields: tuple[tuple[str, str], ...] = ()
+    """The names of the fields of a struct, and what each looks like."""
 
 
 _YES_NO = (
@@ -92,6 +94,27 @@ _LIST = (
     Shot("Which animals appear?", "Nothing moved in the old house.", "[]"),
 )
 
+_STRUCT = (
+    Shot(
+        "What does the text say about these fields?",
+        "Ana Reyes, aged 34, lives in Porto.",
+        '{"person": "Ana Reyes", "age": 34, "married": null}',
+        fields=(("person", "text"), ("age", "whole number"), ("married", "true or false")),
+    ),
+    Shot(
+        "What does the text say about these fields?",
+        "All you need is a hammer, on offer until 3 March 2021.",
+        '{"tools": ["hammer"], "price": null, "until": "2021-03-03"}',
+        fields=(("tools", "list of text"), ("price", "number"), ("until", "date YYYY-MM-DD")),
+    ),
+    Shot(
+        "What does the text say about these fields?",
+        "The fair in Leipzig is free of charge.",
+        '{"city": "Leipzig", "event": "fair", "free": true}',
+        fields=(("city", "text"), ("event", "fair, concert or race"), ("free", "true or false")),
+    ),
+)
+
 BUILT_IN: dict[ConstraintKind, tuple[Shot, ...]] = {
     "boolean": _YES_NO,
     "choice": _CHOICE,
@@ -102,5 +125,7 @@ BUILT_IN: dict[ConstraintKind, tuple[Shot, ...]] = {
     "text": _TEXT,
     "regex": _TEXT,
     "list": _LIST,
+    "struct": _STRUCT,
 }
-"""The shots of each kind of constraint."""
+"""The shots of each kind of constraint. A score has none: small models were measured to tell more
+apart without (docs/answers.md)."""

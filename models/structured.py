@@ -121,7 +121,7 @@ def wrap(answer: str, constraint: Constraint) -> str:
     >>> wrap("3", Constraint("integer")), wrap("Red", Constraint("choice", options=("Red",)))
     ('{"answer": 3}', '{"answer": "Red"}')
     """
-    bare = schema_of(constraint)["type"] in ("integer", "number", "array")
+    bare = schema_of(constraint)["type"] in ("integer", "number", "array", "object")
     return f'{{"{FIELD}": {answer if bare else json.dumps(answer, ensure_ascii=False)}}}'
 
 

@@ -148,7 +148,8 @@ class _Writer:
         if name == "make_array":
             return f"[{self._list(expr.children)}]"
         if name in ("array_element", "get_field"):
-            return f"{self.within(expr.children[0], _ATOM)}[{self.text(expr.children[1])}]"
+            whole, *keys = expr.children
+            return self.within(whole, _ATOM) + "".join(f"[{self.text(key)}]" for key in keys)
         if expr.name.startswith("window:"):
             return self._window(name, expr)
         return f"{name}({self._list(expr.children)})"

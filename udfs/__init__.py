@@ -8,6 +8,7 @@ from blendfusion.udfs.llm_bool import LLM_BOOL
 from blendfusion.udfs.llm_classify import LLM_CLASSIFY
 from blendfusion.udfs.llm_date import LLM_DATE
 from blendfusion.udfs.llm_embed import LLM_EMBED
+from blendfusion.udfs.llm_extract import LLM_EXTRACT
 from blendfusion.udfs.llm_filter import LLM_FILTER
 from blendfusion.udfs.llm_float import LLM_FLOAT
 from blendfusion.udfs.llm_int import LLM_INT
@@ -16,6 +17,7 @@ from blendfusion.udfs.llm_list import LLM_LIST
 from blendfusion.udfs.llm_map import LLM_MAP
 from blendfusion.udfs.llm_members import LLM_MEMBERS
 from blendfusion.udfs.llm_qa import LLM_QA
+from blendfusion.udfs.llm_score import LLM_SCORE
 from blendfusion.udfs.llm_similarity import LLM_SIMILARITY
 from blendfusion.udfs.llm_summarize import LLM_SUMMARIZE
 from blendfusion.udfs.llm_summary import LLM_SUMMARY
@@ -32,6 +34,8 @@ INGREDIENTS: tuple[Ingredient, ...] = (
     LLM_TEXT,
     LLM_LIST,
     LLM_CLASSIFY,
+    LLM_EXTRACT,
+    LLM_SCORE,
     LLM_JOIN,
     LLM_QA,
     LLM_VALIDATE,

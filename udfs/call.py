@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from blendfusion.options import OnError
 from blendfusion.types import Task
+from blendfusion.udfs import schema
 from blendfusion.udfs.pairing import Pairing
 
 if TYPE_CHECKING:
@@ -107,6 +108,13 @@ class Call:
         if self.options_query is not None:
             shown = f"({' '.join(self.options_query.split())})"
             parts.append(shown if ingredient.trailing else f"options => {shown}")
+        if task.constraint.fields:
+            parts.append(quoted(schema.written(task.constraint.fields)))
+        if task.constraint.scale is not None and ingredient.returns is not None:
+            bounds = zip(
+                ("low", "high"), task.constraint.scale, ingredient.returns.scale or (), strict=False
+            )
+            parts += [f"{name} => {bound}" for name, bound, usual in bounds if bound != usual]
         if not ingredient.leading and task.question != ingredient.question:
             parts.append(f"question => {quoted(task.question)}")
         if self.kept:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -13,7 +14,7 @@ def decode(answers: Sequence[str | None], to: pa.DataType) -> pa.Array:
     """One value an answer, in order; None stays NULL.
 
     Answers are canonical text (see ``blendfusion.types.Constraint``): a boolean is ``true``, a date
-    ISO 8601, a list a JSON array.
+    ISO 8601, a list a JSON array, a struct a JSON object.
 
     >>> decode(["3", None], pa.int64()).to_pylist()
     [3, None]
@@ -35,12 +36,17 @@ def value(text: str | None, to: pa.DataType) -> object:
         return datetime.date.fromisoformat(text)
     if pa.types.is_timestamp(to):
         return datetime.datetime.fromisoformat(text)
-    if pa.types.is_list(to):
-        return [_element(e, to.value_type) for e in json.loads(text)]
+    if pa.types.is_list(to) or pa.types.is_struct(to):
+        return _part(json.loads(text), to)
     return text
 
 
-def _element(element: object, to: pa.DataType) -> object:
-    if isinstance(element, str):
-        return value(element, to)
-    return str(element) if pa.types.is_string(to) else element
+def _part(part: Any, to: pa.DataType) -> object:
+    """A JSON array or object, or what stands in one."""
+    if isinstance(part, list):
+        return [_part(element, to.value_type) for element in part]
+    if isinstance(part, dict):
+        return {field.name: _part(part[field.name], field.type) for field in to}
+    if isinstance(part, str):
+        return value(part, to)
+    return json.dumps(part) if pa.types.is_string(to) and part is not None else part

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Concatenate, TypeAlias, cast, get_args
 import pyarrow as pa
 
 from blendfusion.errors import ArgumentError, close_matches
+from blendfusion.models.canonical import canonical
 from blendfusion.models.constraint import holds
 from blendfusion.options import OnError
 from blendfusion.types import Constraint, Example, Task, TaskForm
@@ -59,6 +60,10 @@ Run: TypeAlias = "Callable[Concatenate[UserModel, ...], pa.Array]"
 """The body of a user's ingredient: a model and one array a value column give one array."""
 
 
+NAMED = ("question", "labels", "options", "returns", "regex", "examples", "on_error")
+"""The options that a call may name: ``llm_map('…', x, options => ['a', 'b'])``."""
+
+
 @dataclass(frozen=True)
 class Ingredient:
     """A function that asks a model.
@@ -78,6 +83,13 @@ class Ingredient:
     lists: bool = False
     """A function of a row whose value, a list of texts or a text, is read as an aggregate reads the rows
     of a group: item by item, and in parts where it is longer than the model's window."""
+    named: tuple[str, ...] = NAMED
+    """The options that a call may name besides the parameters."""
+    answers: Callable[[Mapping[str, Literal]], Constraint] | None = field(
+        default=None, compare=False
+    )
+    """What the literals of a call, by name, say that its answers look like, where the function has a
+    way of its own to say it. Raises ArgumentError."""
     form: TaskForm = "question"
     min_values: int = 1
     max_values: int | None = None
@@ -107,9 +119,6 @@ class Ingredient:
 
 _FROM_QUERIES = ("options", "labels")
 """What a subquery may give."""
-
-NAMED = ("question", "labels", "options", "returns", "regex", "examples", "on_error")
-"""The options that a call may name: ``llm_map('…', x, options => ['a', 'b'])``."""
 
 PAIRING_OPTIONS = ("how", "many", "k", "exact")
 """The options of a call that pairs values."""
@@ -168,10 +177,13 @@ def arrow_type(constraint: Constraint) -> pa.DataType:
     """The Arrow type of answers under a constraint."""
     if constraint.kind == "list":
         return pa.list_(arrow_type(constraint.item or Constraint()))
+    if constraint.kind == "struct":
+        return pa.struct([(f.name, arrow_type(f.constraint)) for f in constraint.fields])
     return {
         "boolean": pa.bool_(),
         "integer": pa.int64(),
         "number": pa.float64(),
+        "score": pa.float64(),
         "date": pa.date32(),
         "timestamp": pa.timestamp("us"),
     }.get(constraint.kind, pa.string())
@@ -212,7 +224,7 @@ class _Binder:
         self.ordered = ordered
 
     def call(self) -> Call:
-        allowed = {*NAMED, *self.ingredient.leading, *self.ingredient.trailing}
+        allowed = {*self.ingredient.named, *self.ingredient.leading, *self.ingredient.trailing}
         if self.ingredient.compute is not None:
             allowed = set()
         if self.ingredient.pairs:
@@ -238,7 +250,7 @@ class _Binder:
             question=self._question(columns),
             constraint=constraint,
             columns=columns,
-            examples=self._examples(len(values)),
+            examples=self._examples(len(values), constraint),
             aggregate=self.ingredient.reads_rows,
             form=self.ingredient.form,
         )
@@ -324,6 +336,8 @@ class _Binder:
         return question
 
     def _constraint(self) -> Constraint:
+        if self.ingredient.answers is not None:
+            return self.ingredient.answers(self.named)
         options = self.named.get("labels", self.named.get("options"))
         query = self.queries.get("labels", self.queries.get("options"))
         regex = self.named.get("regex")
@@ -446,7 +460,7 @@ class _Binder:
             f"returns => {returns!r} is not a type", close_matches(str(returns), RETURNS)
         )
 
-    def _examples(self, n_values: int) -> tuple[Example, ...]:
+    def _examples(self, n_values: int, constraint: Constraint) -> tuple[Example, ...]:
         given = self.named.get("examples")
         if given is None:
             return ()
@@ -458,8 +472,11 @@ class _Binder:
         for item in given:
             if not isinstance(item, list) or len(item) != width + 1:
                 raise self.error(f"the example {item!r} does not have {width + 1} parts", hint)
-            *inputs, answer = (_text(part) for part in item)
-            examples.append(Example(tuple(inputs), answer))
+            *inputs, answer = item
+            said = canonical(answer, constraint) if isinstance(answer, dict) else _text(answer)
+            if self.ingredient.answers is not None and not holds(constraint, said):
+                raise self.error(f"the answer {said!r} of an example is not {constraint}")
+            examples.append(Example(tuple(map(_text, inputs)), said))
         return tuple(examples)
 
     def _on_error(self) -> OnError | None:

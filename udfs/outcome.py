@@ -53,7 +53,7 @@ def arrow(results: Sequence[object], to: pa.DataType) -> pa.Array:
         return pa.array(results, to)
     # DataFusion takes a field of a NULL struct as it is, so the fields must be NULL themselves.
     rows: list[Any] = [result or {} for result in results]
-    fields = [pa.array([row.get(field.name) for row in rows], field.type) for field in to]
+    fields = [arrow([row.get(field.name) for row in rows], field.type) for field in to]
     return pa.StructArray.from_arrays(
         fields, fields=list(to), mask=pa.array([r is None for r in results], pa.bool_())
     )
