@@ -37,6 +37,7 @@ from blendfusion.udfs.define import ingredient
 from blendfusion.udfs.llm_answer import llm_answer
 from blendfusion.udfs.llm_bool import llm_bool
 from blendfusion.udfs.llm_classify import llm_classify
+from blendfusion.udfs.llm_compare import llm_compare
 from blendfusion.udfs.llm_date import llm_date
 from blendfusion.udfs.llm_embed import llm_embed
 from blendfusion.udfs.llm_extract import llm_extract
@@ -101,6 +102,7 @@ __all__ = [
     "llm_answer",
     "llm_bool",
     "llm_classify",
+    "llm_compare",
     "llm_date",
     "llm_embed",
     "llm_extract",

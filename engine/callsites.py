@@ -269,7 +269,7 @@ def _argument(sql: str, tokens: Sequence[Token], site: Site) -> None:
         site.named[name] = found.value
         return
     literal = literal_of(tokens)
-    if literal is not None and site.ingredient.compute is None:
+    if literal is not None and not site.ingredient.takes_literal(len(site.arguments)):
         site.arguments.append(literal)
         return
     if len(tokens) == 1 and sql[tokens[0].start] == "$":

@@ -100,7 +100,13 @@ def test_the_wheel_says_what_it_is(metadata: Message) -> None:
 
 
 def test_every_extra_is_offered(metadata: Message) -> None:
-    assert set(metadata.get_all("Provides-Extra", [])) == {"local", "gemma", "search", "dev"}
+    assert set(metadata.get_all("Provides-Extra", [])) == {
+        "local",
+        "gemma",
+        "search",
+        "compare",
+        "dev",
+    }
 
 
 def test_versions_agree() -> None:

@@ -6,6 +6,7 @@ from blendfusion.udfs.ingredient import Ingredient
 from blendfusion.udfs.llm_answer import LLM_ANSWER
 from blendfusion.udfs.llm_bool import LLM_BOOL
 from blendfusion.udfs.llm_classify import LLM_CLASSIFY
+from blendfusion.udfs.llm_compare import LLM_COMPARE
 from blendfusion.udfs.llm_date import LLM_DATE
 from blendfusion.udfs.llm_embed import LLM_EMBED
 from blendfusion.udfs.llm_extract import LLM_EXTRACT
@@ -36,6 +37,7 @@ INGREDIENTS: tuple[Ingredient, ...] = (
     LLM_CLASSIFY,
     LLM_EXTRACT,
     LLM_SCORE,
+    LLM_COMPARE,
     LLM_JOIN,
     LLM_QA,
     LLM_VALIDATE,

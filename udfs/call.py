@@ -14,6 +14,7 @@ import pyarrow as pa
 from blendfusion.options import OnError
 from blendfusion.types import Task
 from blendfusion.udfs import schema
+from blendfusion.udfs.comparing import Comparing
 from blendfusion.udfs.pairing import Pairing
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class Call:
     """For an aggregate: the rows of a context come in an order that the query asked for."""
     pairing: Pairing | None = None
     """For a call that pairs the values of two columns: how."""
+    comparing: Comparing | None = None
+    """For a call that compares two values: how."""
 
     @cached_property
     def name(self) -> str:
@@ -62,6 +65,7 @@ class Call:
                     self.on_error,
                     self.ordered,
                     *([] if self.pairing is None else [self.pairing]),
+                    *([] if self.comparing is None else [self.comparing]),
                 )
             ).encode(),
             digest_size=6,
@@ -86,7 +90,8 @@ class Call:
     @property
     def text(self) -> str:
         """The call as SQL, its values by their column names (``…`` for an expression)."""
-        return self.written([name or "…" for name in self.task.columns])
+        columns = self.task.columns if self.comparing is None else self.comparing.columns
+        return self.written([name or "…" for name in columns])
 
     @property
     def options_query(self) -> str | None:
@@ -101,6 +106,9 @@ class Call:
         parts += values
         if self.pairing is not None:
             return f"{ingredient.name}({', '.join([*parts, *self.pairing.written])})"
+        if self.comparing is not None:
+            a, b = values
+            parts = [a, quoted(self.comparing.operator), b]
         options = task.constraint.options or (task.constraint.item or task.constraint).options
         if options:
             shown = f"[{', '.join(map(quoted, options))}]"
@@ -115,7 +123,8 @@ class Call:
                 ("low", "high"), task.constraint.scale, ingredient.returns.scale or (), strict=False
             )
             parts += [f"{name} => {bound}" for name, bound, usual in bounds if bound != usual]
-        if not ingredient.leading and task.question != ingredient.question:
+        usual = ingredient.question if self.comparing is None else self.comparing.question
+        if not ingredient.leading and task.question != usual:
             parts.append(f"question => {quoted(task.question)}")
         if self.kept:
             parts.append("on_error => 'keep'")

@@ -15,8 +15,10 @@ import pyarrow.compute as pc
 from blendfusion.errors import ArgumentError
 from blendfusion.models.model import Values
 from blendfusion.native import encode_text
+from blendfusion.types import Answer
 from blendfusion.udfs.asker import Asker
 from blendfusion.udfs.call import Call
+from blendfusion.udfs.compared import compared
 from blendfusion.udfs.fold import answered
 from blendfusion.udfs.outcome import arrow, outcomes
 from blendfusion.udfs.user import UserModel
@@ -46,9 +48,14 @@ def evaluate(call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
     if new:
         seen.update((v, None) for v in new if _blank(v))
         asked = [v for v in new if v not in seen]
-        answers = asker.ask(call.task, asked, call)
+        put = compared if call.comparing is not None else _questions
+        answers = put(call, asked, asker)
         seen.update(zip(asked, outcomes(call, answers, asked, asker), strict=True))
     return arrow([seen[v] for v in distinct], call.type).take(rows)
+
+
+def _questions(call: Call, asked: Sequence[Values], asker: Asker) -> list[Answer]:
+    return asker.ask(call.task, asked, call)
 
 
 def _blank(values: Values) -> bool:

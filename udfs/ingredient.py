@@ -15,6 +15,7 @@ from blendfusion.models.constraint import holds
 from blendfusion.options import OnError
 from blendfusion.types import Constraint, Example, Task, TaskForm
 from blendfusion.udfs.call import Call, kept_type
+from blendfusion.udfs.comparing import OPERATORS, SIDES, Comparing
 from blendfusion.udfs.pairing import MOST_CANDIDATES, Pairing
 
 if TYPE_CHECKING:
@@ -95,6 +96,8 @@ class Ingredient:
     max_values: int | None = None
     pairs: bool = False
     """Says of two values whether they belong together; takes the options of a ``Pairing``."""
+    compares: bool = False
+    """Compares two values, which may be literals, by an operator that stands between them."""
     run: Run | None = field(default=None, compare=False)
     compute: Compute | None = field(default=None, compare=False)
     """It asks no language model: what there is to do, with text columns, some of which may be
@@ -111,14 +114,23 @@ class Ingredient:
         """A question is put about any number of texts."""
         return self.aggregate or self.lists
 
+    def takes_literal(self, place: int) -> bool:
+        """A literal in this place of the arguments, from 0, is a value rather than a parameter."""
+        return self.compute is not None or (self.compares and place != 1)
+
     @property
     def signature(self) -> str:
+        if self.compares:
+            return f"{self.name}(a, '<', b)"
         values = "value, other" if self.pairs else "values…" if self.max_values != 1 else "value"
         return f"{self.name}({', '.join((*self.leading, values, *self.trailing))})"
 
 
 _FROM_QUERIES = ("options", "labels")
 """What a subquery may give."""
+
+_OPERATOR = "operator"
+"""The parameter between the values of a call that compares."""
 
 PAIRING_OPTIONS = ("how", "many", "k", "exact")
 """The options of a call that pairs values."""
@@ -229,6 +241,8 @@ class _Binder:
             allowed = set()
         if self.ingredient.pairs:
             allowed = {*PAIRING_OPTIONS, "on_error"}
+        if self.ingredient.compares:
+            allowed = {_OPERATOR, "on_error"}
         for name in (*self.named, *self.queries):
             if name not in allowed:
                 raise self.error(f"no option '{name}'", close_matches(name, allowed))
@@ -244,12 +258,13 @@ class _Binder:
         self._check_values(values)
         constraint = self._constraint()
         on_error = self._on_error()
+        comparing = self._comparing(columns)
         answers = self.ingredient.type or self._type(constraint)
         task = Task(
             ingredient=self.ingredient.name,
-            question=self._question(columns),
+            question=self._question(columns) if comparing is None else comparing.question,
             constraint=constraint,
-            columns=columns,
+            columns=columns if comparing is None else SIDES,
             examples=self._examples(len(values), constraint),
             aggregate=self.ingredient.reads_rows,
             form=self.ingredient.form,
@@ -262,6 +277,7 @@ class _Binder:
             on_error,
             self.ordered,
             self._pairing(on_error),
+            comparing,
         )
 
     def error(self, problem: str, hint: str | None = None) -> ArgumentError:
@@ -283,6 +299,11 @@ class _Binder:
                     "to refer to values.",
                 )
             self.named[name] = first.value
+        if self.ingredient.compares and _OPERATOR not in self.named:
+            between = self.positional.pop(1) if len(self.positional) > 1 else None
+            if not isinstance(between, Constant):
+                raise self.error("the operator must be a literal between the values")
+            self.named[_OPERATOR] = between.value
         for name in reversed(self.ingredient.trailing):
             if name in self.named or name in self.queries:
                 continue
@@ -411,6 +432,14 @@ class _Binder:
                 f"The number of candidates is a whole number from 1 to {MOST_CANDIDATES}.",
             )
         return Pairing(k, bool(flags["many"]), bool(flags["exact"]), how.strip())
+
+    def _comparing(self, columns: tuple[str, ...]) -> Comparing | None:
+        if not self.ingredient.compares:
+            return None
+        given = self.named[_OPERATOR]
+        if not isinstance(given, str) or given.strip() not in OPERATORS:
+            raise self.error(f"{given!r} is no operator", f"Write one of {'  '.join(OPERATORS)}.")
+        return Comparing(OPERATORS[given.strip()], columns)
 
     def _options(self, options: Literal, word: str) -> tuple[str, ...]:
         if isinstance(options, dict):

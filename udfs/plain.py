@@ -59,14 +59,17 @@ def _result_type(ingredient: Ingredient) -> pa.DataType:
 
 def _value_types(ingredient: Ingredient) -> list[pa.DataType]:
     one = pa.list_(pa.string()) if ingredient.lists else pa.string()
-    return list(ingredient.value_types or (one,))
+    return list(ingredient.value_types or (one,) * ingredient.min_values)
 
 
 def _call(ingredient: Ingredient, literals: Literals) -> Call:
     n = len(ingredient.leading)
     values: list[Argument] = [Value() for _ in _value_types(ingredient)]
-    before = [Constant(v) for v in literals[:n]]
-    return bind(ingredient, [*before, *values, *(Constant(v) for v in literals[n:])], {})
+    before: list[Argument] = [Constant(v) for v in literals[:n]]
+    after: list[Argument] = [Constant(v) for v in literals[n:]]
+    if ingredient.compares:
+        values[1:1], after = after, []
+    return bind(ingredient, [*before, *values, *after], {})
 
 
 def _scalar(ingredient: Ingredient, asker: Asker) -> ScalarUDF:
@@ -75,6 +78,8 @@ def _scalar(ingredient: Ingredient, asker: Asker) -> ScalarUDF:
     result = _result_type(ingredient)
 
     def run(*arrays: pa.Array) -> pa.Array:
+        if ingredient.compares:  # the operator stands between the values
+            arrays = (arrays[0], arrays[2], arrays[1])
         pieces, places = [pa.array([], result)], [np.zeros(0, dtype=np.int64)]
         for literals, rows in _groups([*arrays[:first], *arrays[last:]], len(arrays[first])):
             places.append(rows)
@@ -88,6 +93,8 @@ def _scalar(ingredient: Ingredient, asker: Asker) -> ScalarUDF:
     literal_types = {"labels": pa.list_(pa.string())}
     before = [literal_types.get(name, pa.string()) for name in ingredient.leading]
     after = [literal_types.get(name, pa.string()) for name in ingredient.trailing]
+    if ingredient.compares:
+        values.insert(1, pa.string())
     return udf(run, [*before, *values, *after], result, "stable", ingredient.name)
 
 

@@ -78,6 +78,8 @@ DEAR_T = [
     "llm_float('f1', ts) BETWEEN 2 AND 9",
     "llm_map('m5', a, b) IS NULL",
     "llm_filter('q7', llm_map('m6', a))",
+    "llm_compare(a, '<', l)",
+    "llm_compare('b', '<>', a)",
     "llm_int('i1', b) < n",
     "llm_map('m7', f) < DATE '2024-01-20'",
     "llm_similarity(a, 'bb') > 0.2",
@@ -94,6 +96,7 @@ BOTH = [
     "llm_filter('q9', a, s)",
     "llm_int('i1', b) = ref",
     "llm_map('m8', a) = s",
+    "llm_compare(a, '=', s)",
     "llm_similarity(a, s) > 0.1",
     "id < uid",
 ]
@@ -117,6 +120,7 @@ VALUES_T = [
     "llm_map('t4', dec)",
     "NOT llm_filter('q1', a)",
     "nullif(llm_map('t1', a), 'b')",
+    "llm_compare(b, '>=', a)",
     "llm_similarity(a, b)",
     "llm_embed(l)",
 ]

@@ -1,0 +1,66 @@
+"""How a call of llm_compare compares two values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+SIDES = ("first value", "second value")
+"""What the values are called before a model, whatever their columns are called: so that a pair is one
+question, whichever way round it stands."""
+
+_SAME = "Do the first value and the second value mean the same?"
+_LESS = "Is the first value less than the second value: smaller, earlier or lower?"
+
+OPERATORS: Mapping[str, str] = {
+    "=": "=",
+    "==": "=",
+    "<>": "<>",
+    "!=": "<>",
+    "<": "<",
+    "<=": "<=",
+    ">": ">",
+    ">=": ">=",
+}
+"""The ways to write an operator, with its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparing:
+    """What a call says of the two values that it compares."""
+
+    operator: str
+    """One of ``=  <>  <  <=  >  >=``."""
+    columns: tuple[str, ...]
+    """The names of the values, '' for an expression."""
+
+    @property
+    def question(self) -> str:
+        """All operators are one of two questions, of a pair or of the pair turned round, or its
+        opposite."""
+        return _SAME if self.operator in ("=", "<>") else _LESS
+
+    @property
+    def negated(self) -> bool:
+        """It holds where the answer to the question is no."""
+        return self.operator in ("<>", "<=", ">=")
+
+    def asked(self, a: str, b: str) -> tuple[str, str]:
+        """The pair as it is asked about: ``a > b`` is ``b < a``, and ``a = b`` is ``b = a``.
+
+        >>> Comparing(">", ("", "")).asked("a", "b"), Comparing("=", ("", "")).asked("b", "a")
+        (('b', 'a'), ('a', 'b'))
+        """
+        turned = a > b if self.operator in ("=", "<>") else self.operator in (">", "<=")
+        return (b, a) if turned else (a, b)
+
+    def holds(self, order: int) -> bool:
+        """Whether it holds of values of which the first is less (-1), equal (0) or greater (1)."""
+        return {
+            "=": order == 0,
+            "<>": order != 0,
+            "<": order < 0,
+            "<=": order <= 0,
+            ">": order > 0,
+            ">=": order >= 0,
+        }[self.operator]
