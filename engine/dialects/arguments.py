@@ -131,7 +131,7 @@ class Arguments:
             raise self.reader.refused(
                 given.start,
                 "an answer is one value or one list: a JSON schema is no type here",
-                "Ask for each field by itself, each with its return_type.",
+                "Ask for each field by itself, or write llm_extract(column, 'name TEXT, year INT').",
             )
         name = _TYPES.get(text, text)
         if returned(name) is None:

@@ -15,9 +15,12 @@ from blendfusion.dialects.reader import Reader
 from blendfusion.dialects.translation import Piece, Translation
 from blendfusion.dialects.weaver import Form, Weaver
 from blendfusion.lateral import quoted_name
+from blendfusion.udfs.call import quoted
 
 _ANSWERS = ("answer", "extract_info")
 """The second is HProPro's name of the same."""
+_OPERATORS = {"==": "=", "!=": "<>"}
+"""Those of HProPro's that SQL writes in another way."""
 _TRUTH = {"yes": "TRUE", "no": "FALSE"}
 _MAKES_LIST = ("ARRAY", "ARRAY_AGG", "MAKE_ARRAY", "STRING_TO_ARRAY")
 _COMPARISONS = (TokenType.EQ, TokenType.NEQ)
@@ -61,6 +64,8 @@ class _SUQL:
                 self.weaver.add(truth)
             as_text = call.words in decided and not compared[call.start]
             self._claim(call, as_text=as_text and not self._is_typed(call))
+        for at in range(len(self.reader.tokens)):
+            self._check(at)
         self._refuse_arrays()
 
     # --- calls ------------------------------------------------------------------------------------
@@ -130,6 +135,28 @@ class _SUQL:
             kind = self.columns.type(start, stop)
             return kind is not None and is_list(kind)
         return self.reader.word(start) in _MAKES_LIST
+
+    def _check(self, at: int) -> None:
+        """``check(a, b, '==')`` of HProPro."""
+        reader = self.reader
+        if reader.word(at) != "CHECK" or not reader.opens(at + 1):
+            return
+        stop = reader.close[at + 1] + 1
+        parts = reader.parts(at + 2, stop - 1)
+        if len(parts) != 3 or reader.kind(parts[2][0]) != TokenType.STRING:
+            return  # a constraint of CREATE TABLE
+        if "llm_compare" not in self.columns.known.ingredients:
+            raise reader.refused(at, "check: comparisons by meaning are not there yet")
+        operator = reader.tokens[parts[2][0]].text.strip()
+
+        def write() -> Iterable[Piece | str]:
+            yield "llm_compare("
+            yield from self.weaver.woven(*parts[0])
+            yield f", {quoted(_OPERATORS.get(operator, operator))}, "
+            yield from self.weaver.woven(*parts[1])
+            yield ")"
+
+        self.weaver.add(Form(at, stop, write))
 
     # --- yes and no -------------------------------------------------------------------------------
 

@@ -550,6 +550,16 @@ def test_48_a_repeated_query_asks_nothing_and_a_new_row_one_value() -> None:
     assert len(counted.model.calls) == 3
 
 
+def test_22_hpropros_check_asks_what_no_number_settles() -> None:
+    counted = Counted(lambda call: call.values[0] == "Beijing")
+    counted.add(
+        "t", {"id": [1, 2, 3], "a": ["Beijing", "10", None], "b": ["China's capital", "9", "x"]}
+    )
+    assert rows(counted, "SELECT id FROM t WHERE check(a, b, '==')") == [(1,)]
+    assert rows(counted, "SELECT id FROM t WHERE check(a, b, '>') AND id > 1") == [(2,)]
+    assert len(counted.model.calls) == 1
+
+
 def test_a_long_list_of_reviews_is_read_in_parts() -> None:
     def reader(call: bf.Request) -> Value:
         if call.constraint.kind == "boolean":
