@@ -66,6 +66,12 @@ class Options:
         "asked. EXPLAIN VERBOSE shows which rules did something.",
         hint="Names, separated by commas.",
     )
+    similar_first: bool = _option(
+        QUERIES,
+        False,
+        "Under a LIMIT without ORDER BY, rows are asked about in the order of their similarity to the "
+        "question, by the session's embedder: the same rows pass, and sooner.",
+    )
     chunk_rows: int = _option(
         QUERIES,
         1_048_576,

@@ -46,7 +46,7 @@ from blendfusion.option_values import option_frame, read_options
 from blendfusion.options import OF_MODELS, Options
 from blendfusion.origin import Text
 from blendfusion.parameters import spelled_parameters
-from blendfusion.planner.rules import COMPARISON_STOP, checked_names
+from blendfusion.planner.rules import COMPARISON_STOP, rules_off
 from blendfusion.planner.searches import SEARCHES, Mode
 from blendfusion.prepass import Typed, typed
 from blendfusion.problems import understood
@@ -139,7 +139,7 @@ class Session(SessionContext):
         self._process = this_process()
         super().__init__(config, runtime)
         self.options = options or Options()
-        self.rules_off = checked_names(self.options.rules_off)
+        self.rules_off = rules_off(self.options)
         self.ledger = Ledger(budget, Prices(prices))
         """What this session's model was asked so far, and may be asked yet."""
         self._spec = model
@@ -546,7 +546,7 @@ class Session(SessionContext):
 
     def _set(self, setting: Setting) -> Frame:
         options = self.options.with_text(setting.name, setting.value)
-        self.rules_off = checked_names(options.rules_off)
+        self.rules_off = rules_off(options)
         self.options = options
         if setting.name in OF_MODELS and self._model is not None:
             # Loaded again, by these options, when the next question comes.

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from substrait.proto import Expression as ExpressionMessage
 from substrait.proto import Rel as RelMessage
+from substrait.proto import SortField
 from substrait.proto import Type as TypeMessage
 
 from blendfusion.errors import PlanError
 from blendfusion.planner.messages import serialized
-from blendfusion.planner.plan import Expr, Node, Plan, Rel, all_fields
+from blendfusion.planner.plan import Expr, Field, Node, Plan, Rel, all_fields
 
 
 def conjunction(terms: tuple[Expr, ...]) -> Expr:
@@ -58,6 +59,22 @@ def limited(source: Plan, offset: int, count: int | None) -> Plan:
         message.fetch.count_expr.SetInParent()
         exprs.append(integer_literal(count))
     return Rel("fetch", serialized(message), (source,), tuple(exprs), source.width)
+
+
+def ordered(source: Plan, column: int) -> Plan:
+    """The rows of ``source`` with the greatest of ``column`` first, NULL last."""
+    message = RelMessage()
+    message.sort.input.SetInParent()
+    key = message.sort.sorts.add()
+    key.expr.SetInParent()
+    key.direction = SortField.SORT_DIRECTION_DESC_NULLS_LAST
+    return Rel("sort", serialized(message), (source,), (Field(column),), source.width)
+
+
+def text_literal(text: str) -> Node:
+    message = ExpressionMessage()
+    message.literal.string = text
+    return Node("literal", serialized(message))
 
 
 def cast_to_text(expr: Expr) -> Expr | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from blendfusion.errors import OptionError, close_matches
+from blendfusion.options import Options
 from blendfusion.planner.plan import Plan
 from blendfusion.planner.rules.call_extraction import call_extraction
 from blendfusion.planner.rules.cheap_first import cheap_first
@@ -28,6 +29,7 @@ from blendfusion.planner.rules.prune_columns import prune_columns
 from blendfusion.planner.rules.pull_up import pull_up
 from blendfusion.planner.rules.scan_filters import scan_filters
 from blendfusion.planner.rules.semi_join_reduction import semi_join_reduction
+from blendfusion.planner.rules.similar_first import similar_first
 from blendfusion.planner.rules.subquery_columns import subquery_columns
 from blendfusion.planner.rules.union_pull_up import union_pull_up
 
@@ -40,6 +42,9 @@ class Rule(NamedTuple):
     last: bool = False
     """True: applied once to every relation, when no other rule fires any more."""
 
+
+SIMILAR_FIRST = "similar_first"
+"""A rule that a session must ask for by its option of the same name."""
 
 RULES: tuple[Rule, ...] = (
     Rule("scan_filters", scan_filters, True),  # first: a copy of a call in a scan hides there
@@ -60,6 +65,7 @@ RULES: tuple[Rule, ...] = (
     # Last: when no limit comes down any more, and it is clear which blocks could not move up.
     Rule("cross_joins", cross_joins, last=True),
     Rule("semi_join_reduction", semi_join_reduction, last=True),
+    Rule(SIMILAR_FIRST, similar_first, last=True),  # when a limit has come down all the way
     Rule("gated_conditions", gated_conditions, last=True),  # for rows that must stay
 )
 
@@ -70,6 +76,12 @@ It has a name here so that it can be switched off like the rules."""
 COMPARISON_STOP = "comparison_stop"
 """No rule of plans either: a call that is no more than compared with literals is answered only as far
 as these comparisons need (models/decided.py)."""
+
+
+def rules_off(options: Options) -> tuple[str, ...]:
+    """The rules that a session leaves out: those that it names, and those that it does not ask for."""
+    unasked = () if options.similar_first else (SIMILAR_FIRST,)
+    return (*checked_names(options.rules_off), *unasked)
 
 
 def checked_names(text: str) -> tuple[str, ...]:

@@ -1,0 +1,63 @@
+"""Rows that are likely to pass a question are tried first, where any rows will do.
+
+before: ``block where llm_filter('q', x) limit k`` over ``source``
+after:  the same over ``sort by llm_similarity(x, 'q') descending`` over ``source``
+safe:   without ORDER BY a query may give any k rows that pass. Each is verified as before; only
+        which of them come first is another. Off unless the option ``similar_first`` is on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from blendfusion.planner.build import ordered, projected, text_literal
+from blendfusion.planner.plan import (
+    Ask,
+    Block,
+    Expr,
+    Plan,
+    Rel,
+    all_fields,
+    asks_model,
+    is_volatile,
+)
+from blendfusion.udfs.ingredient import Value, bind
+from blendfusion.udfs.llm_similarity import LLM_SIMILARITY
+
+
+def similar_first(plan: Plan) -> Plan:
+    if not isinstance(plan, Block) or plan.count is None or _has_order(plan.source):
+        return plan
+    question = next((e for e in plan.where if _is_question(e)), None)
+    if question is None:
+        return plan
+    assert isinstance(question, Ask)
+    call = bind(LLM_SIMILARITY, [Value(), Value()], {})
+    nearness = Ask(call, (question.args[0], text_literal(question.call.task.question)))
+    width = plan.source.width
+    near = Block(plan.source, (), (*all_fields(width), nearness))
+    return replace(plan, source=projected(ordered(near, width), all_fields(width)))
+
+
+def _is_question(expr: Expr) -> bool:
+    """A yes/no question about one text."""
+    return (
+        isinstance(expr, Ask)
+        and asks_model(expr)
+        and expr.call.task.constraint.kind == "boolean"
+        and not expr.call.aggregate
+        and len(expr.args) == 1
+        and expr.domain is None
+        and not is_volatile(expr.args[0])
+    )
+
+
+def _has_order(plan: Plan) -> bool:
+    """The rows come in an order, or they are few: a sort or a limit stands above what makes them."""
+    if isinstance(plan, Block):
+        return plan.limited or _has_order(plan.source)
+    if not isinstance(plan, Rel):
+        return False
+    if plan.kind in ("project", "filter"):
+        return _has_order(plan.inputs[0])
+    return plan.kind in ("sort", "fetch")
