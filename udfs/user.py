@@ -40,9 +40,10 @@ class UserModel:
 
         ``values`` are text arrays of one length (others are cast to text). A row whose values
         are all NULL or blank gives NULL without a call. ``options`` is a closed set of
-        answers, or of the items of lists, ``regex`` a pattern for the whole answer. A value without a valid answer is NULL or
-        raises AnswerError, as the call of the function says; ``on_error`` comes before it, and may be
-        "keep": then the array holds structs of ``value`` and ``error``.
+        answers, or of the items of a list, ``regex`` a pattern for the whole answer. A value
+        without a valid answer is NULL or raises AnswerError, as the call of the function says;
+        ``on_error`` comes before it, and may be "keep": then the array holds structs of ``value``
+        and ``error``.
         """
         said = returned(returns)
         if options is not None:
