@@ -65,6 +65,11 @@ class Site:
         return self.named.get("on_error") == "keep"
 
     @property
+    def struct(self) -> bool:
+        """The result has fields."""
+        return self.kept or "schema" in self.ingredient.trailing
+
+    @property
     def stop(self) -> int:
         """One past the last character of the call with its clauses, and the field taken of it."""
         return self.part[1] if self.part else self.call_stop
@@ -183,11 +188,11 @@ def _site(sql: str, tokens: Sequence[Token], at: int, ingredient: Ingredient) ->
 def _fields_behind(tokens: Sequence[Token], at: int, site: Site) -> list[str]:
     """The fields that ``.value``, ``.error`` and names of a struct's fields take from a call that
     ends before ``at``, which DataFusion does not take there."""
-    struct = "schema" in site.ingredient.trailing
+    fields = "schema" in site.ingredient.trailing
     names: list[str] = []
     while at + 1 < len(tokens) and tokens[at].token_type == TokenType.DOT:
         name = tokens[at + 1].text
-        known = name in (VALUE, ERROR) if site.kept and not names else struct
+        known = name in (VALUE, ERROR) if site.kept and not names else fields
         if not known:
             break
         names.append(name)

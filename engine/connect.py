@@ -68,7 +68,8 @@ def register(
     """Put the ingredients into a plain DataFusion context, as ordinary typed functions.
 
     Each takes its literals and one value column, all as arguments: ``llm_filter(question, value)``,
-    ``llm_classify(value, labels)``, ``llm_qa(question, value)``. The answers are those of a session;
+    ``llm_classify(value, labels)``, ``llm_qa(question, value)``; ``llm_extract``, whose type depends on
+    its schema, there is in sessions only. The answers are those of a session;
     without the planner, though, a function sees whatever DataFusion passes to it. ``budget`` is for
     all that they ask from now on; DataFusion passes on the text of BudgetExceeded, not its type.
     """

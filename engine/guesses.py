@@ -166,8 +166,6 @@ def _placeholder(constraint: Constraint, number: int) -> str:
         return (date(2000, 1, 1) + timedelta(days=number)).isoformat()
     if kind == "timestamp":
         return (datetime(2000, 1, 1) + timedelta(hours=number)).isoformat()
-    if kind == "choice":
-        return constraint.options[number % len(constraint.options)]
     if kind == "choice" and constraint.options:
         return constraint.options[number % len(constraint.options)]
     if kind == "list":

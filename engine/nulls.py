@@ -19,12 +19,13 @@ def nulls_last(sql: str, tokens: Sequence[Token], sites: Sequence[Site]) -> str:
     An answer is a call, anything that contains one, or the alias of a call.
     """
     aliases = _aliases(tokens, sites)
+    structs = _aliases(tokens, [site for site in sites if site.struct])
     inserts = [
         token.end + 1
         for i, token in enumerate(tokens)
         if token.token_type == TokenType.DESC
         and not (i + 1 < len(tokens) and tokens[i + 1].text.upper() == "NULLS")
-        and _by_answer(_item(tokens, i), sites, aliases)
+        and _by_answer(_item(tokens, i), sites, aliases, structs)
     ]
     for at in reversed(inserts):
         sql = f"{sql[:at]} NULLS LAST{sql[at:]}"
@@ -63,7 +64,9 @@ def _item(tokens: Sequence[Token], desc: int) -> Sequence[Token]:
     return tokens[:desc]
 
 
-def _by_answer(item: Sequence[Token], sites: Sequence[Site], aliases: set[str]) -> bool:
+def _by_answer(
+    item: Sequence[Token], sites: Sequence[Site], aliases: set[str], structs: set[str]
+) -> bool:
     if not item:
         return False
     start, end = item[0].start, item[-1].end + 1
@@ -72,4 +75,7 @@ def _by_answer(item: Sequence[Token], sites: Sequence[Site], aliases: set[str]) 
     while len(item) > len(_FIELD) and [t.token_type for t in item[-3:]] == _FIELD:  # k['value']
         item = item[:-3]
     names = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.DOT)
-    return all(t.token_type in names for t in item) and item[-1].text.lower() in aliases
+    if not all(t.token_type in names for t in item):
+        return False
+    *whole, name = (token.text.lower() for token in item)
+    return name in aliases or not structs.isdisjoint(whole)

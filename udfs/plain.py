@@ -47,6 +47,8 @@ def register_plain(
     """
     asker = Asker(lambda: model, observer, options.on_error, options.redaction, ledger, embedder)
     for ingredient in known_ingredients().values():
+        if ingredient.answers is not None and ingredient.returns is None:
+            continue  # its type depends on its literals: a plain function has one
         if ingredient.aggregate:
             context.register_udaf(_aggregate(ingredient, asker))
         else:
