@@ -10,11 +10,14 @@ from comparisons import Answers
 
 from blendfusion.errors import ModelNotFound
 from blendfusion.models.constraint import holds
-from blendfusion.models.llama import LlamaModel, fingerprint
+from blendfusion.models.expected import expected, spread
+from blendfusion.models.llama import LlamaModel, _Asking, fingerprint
+from blendfusion.models.options_tree import forks, log_softmax
 from blendfusion.models.packaged import packaged_weights
 from blendfusion.options import Options
-from blendfusion.types import Comparison, Constraint, Task
+from blendfusion.types import Comparison, Constraint, StructField, Task
 
+_BOOLEAN = Constraint("boolean")
 TEXTS = (
     "I loved every minute of it.",
     "The zip broke on the first day.",
@@ -73,6 +76,17 @@ FILTER = Task("llm_filter", "Is this review positive?", Constraint("boolean"), (
         Constraint("list", item=Constraint()),
         Constraint("list", item=Constraint("integer")),
         Constraint("list", item=Constraint("choice", options=("red", "blue"))),
+        Constraint(
+            "struct",
+            fields=(
+                StructField("what is meant", Constraint("choice", options=("praise", "other"))),
+                StructField("rooms", Constraint("integer"), "how many"),
+                StructField("who", Constraint("struct", fields=(StructField("ok", _BOOLEAN),))),
+            ),
+        ),
+        Constraint("score", scale=(0, 10)),
+        Constraint("score", scale=(-3, 3)),
+        Constraint("score", scale=(95, 105)),
     ],
     ids=str,
 )
@@ -103,6 +117,55 @@ def test_the_log_probability_of_a_choice_is_among_the_options(model):
     (answer,) = _ask(model, FILTER, ["I loved it."])
 
     assert -0.7 < answer.logprob < 0
+
+
+@pytest.mark.local
+@pytest.mark.parametrize("scale", [(0, 10), (95, 105), (-3, 3)])
+def test_a_score_weighs_all_points_by_their_odds(model, scale):
+    """As computed from every place where points part by itself, behind the whole value each."""
+    constraint = Constraint("score", scale=scale)
+    task = _task(constraint, "How happy is the writer?")
+    (answer,) = _ask(model, task, ["Hooray!"])
+    with model._borrowed() as opened, opened.lock:
+        asking = _Asking(opened, task, Options(max_tokens=24, n_ctx=1024))
+        asking._root = asking._tree()
+        row, found = asking._row(("Hooray!",)), forks(asking._root)
+        opened.begin(asking._prefix)
+        priors = asking._priors([row])
+        scores = asking._scores([(row, fork) for fork in found])
+        each = {f: log_softmax(s - p) for f, s, p in zip(found, scores, priors, strict=True)}
+
+    assert float(answer.text) == pytest.approx(
+        float(expected(spread(found[0], each), constraint)), abs=0.1
+    )
+
+
+@pytest.mark.local
+def test_scores_do_not_depend_on_the_batch(model):
+    task = _task(Constraint("score", scale=(0, 10)), "How happy is the writer?")
+    together = [answer.text for answer in _ask(model, task, TEXTS)]
+
+    assert [_ask(model, task, [text])[0].text for text in TEXTS] == together
+    assert len(set(together)) == len(TEXTS)
+
+
+@pytest.mark.local
+def test_a_score_costs_one_pass_over_the_value(model):
+    task = _task(Constraint("score", scale=(0, 10)), "How happy is the writer?")
+    _ask(model, task, ["x"])  # what is done once for a task
+    (answer,) = _ask(model, task, ["The mill was built in 1887. " * 10])
+    value = model.count_tokens("The mill was built in 1887. " * 10)
+
+    assert answer.usage.evaluated_tokens < value + 10
+    assert answer.usage.completion_tokens == 0
+
+
+@pytest.mark.local
+def test_an_object_that_does_not_fit_its_tokens_fails(model):
+    fields = tuple(StructField(f"f{i}", Constraint("date")) for i in range(9))
+    answers = _ask(model, _task(Constraint("struct", fields=fields), "When?"), ["x"])
+
+    assert answers[0].error is None or "no answer within" in answers[0].error
 
 
 @pytest.mark.local

@@ -7,7 +7,7 @@ import json
 import socket
 import struct
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,7 +19,8 @@ Body = dict[str, Any]
 @dataclass
 class Reply:
     """One HTTP reply. ``raw``: sent as it is. ``reset``: the connection is cut instead; ``half``: after
-    half of the reply. ``wait``: until then nothing is sent."""
+    half of the reply. ``wait``: until then nothing is sent. ``tokens``: those of the content, each with
+    the log probabilities of what could stand in its place."""
 
     content: str = ""
     status: int = 200
@@ -31,6 +32,7 @@ class Reply:
     half: bool = False
     wait: threading.Event | None = None
     refusal: str | None = None
+    tokens: Sequence[tuple[str, Mapping[str, float]]] | None = None
 
     def payload(self) -> bytes:
         if self.raw is not None:
@@ -38,9 +40,12 @@ class Reply:
         if self.status != 200:
             return json.dumps({"error": {"message": self.error, "type": "invalid"}}).encode()
         message = {"role": "assistant", "content": self.content, "refusal": self.refusal}
+        choice: Body = {"index": 0, "message": message, "finish_reason": self.finish}
+        if self.tokens is not None:
+            choice["logprobs"] = {"content": [_token(*token) for token in self.tokens]}
         return json.dumps(
             {
-                "choices": [{"index": 0, "message": message, "finish_reason": self.finish}],
+                "choices": [choice],
                 "usage": {
                     "prompt_tokens": 20,
                     "completion_tokens": 3,
@@ -48,6 +53,11 @@ class Reply:
                 },
             }
         ).encode()
+
+
+def _token(text: str, logprobs: Mapping[str, float]) -> Body:
+    top = [{"token": other, "logprob": logprob} for other, logprob in logprobs.items()]
+    return {"token": text, "logprob": logprobs.get(text, -9.0), "top_logprobs": top}
 
 
 Script = Callable[[Body], Reply]

@@ -38,6 +38,13 @@ def _within(constraint: Constraint, number: int) -> Value:
     if kind == "list":
         item = constraint.item or Constraint()
         return [_within(item, number // 3 + i) for i in range(number % 3)]
+    if kind == "struct":
+        return {
+            f.name: _within(f.constraint, number // 2 + i) for i, f in enumerate(constraint.fields)
+        }
+    if constraint.scale is not None:
+        low, high = constraint.scale
+        return low + (high - low) * (number % 9) / 8
     if constraint.literals:
         return constraint.literals[number % len(constraint.literals)]
     return "abcdefg"[number % 7]
