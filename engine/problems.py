@@ -34,10 +34,13 @@ def understood(problem: Exception, context: SessionContext, query: str) -> Blend
     return QueryError(words(text))
 
 
-def _kept(text: str, *_: object) -> QueryError | None:
+def _kept(text: str, _context: object, query: str) -> QueryError | None:
     struct = re.search(rf'Struct\("{VALUE}": .*, "{ERROR}": Utf8\)', text)
     if struct is None and "not found in struct" not in text and "Dot access" not in text:
         return None
+    if "not found in struct" in text and "llm_extract" in query.lower():
+        hint = "An extraction has the fields of its schema, named as they are there."
+        return QueryError(words(text), hint=hint)
     return QueryError(
         words(text),
         hint="Where on_error => 'keep' gives a struct, write (…)['value'] for its value and "

@@ -504,7 +504,7 @@ class _Binder:
             *inputs, answer = item
             said = canonical(answer, constraint) if isinstance(answer, dict) else _text(answer)
             if self.ingredient.answers is not None and not holds(constraint, said):
-                raise self.error(f"the answer {said!r} of an example is not {constraint}")
+                raise self.error(f"the answer {said!r} of an example does not fit {constraint}")
             examples.append(Example(tuple(map(_text, inputs)), said))
         return tuple(examples)
 

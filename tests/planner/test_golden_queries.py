@@ -24,6 +24,10 @@ def answer(call: bf.Request) -> Value:
         return number % 30
     if call.constraint.kind == "choice":
         return call.constraint.options[number % len(call.constraint.options)]
+    if call.constraint.kind == "score":
+        return number % 11
+    if call.constraint.kind == "struct":
+        return {f.name: f"{f.name} {number % 10}" for f in call.constraint.fields[:1]}
     return f"answer {number % 10}"
 
 

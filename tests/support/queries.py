@@ -82,6 +82,9 @@ DEAR_T = [
     "llm_compare('b', '<>', a)",
     "llm_int('i1', b) < n",
     "llm_map('m7', f) < DATE '2024-01-20'",
+    "llm_score('s1', a) > 3",
+    "llm_extract(a, 'n INT, ok BOOLEAN')['ok']",
+    "llm_extract(a, 'n INT, ok BOOLEAN')['n'] > 2",
     "llm_similarity(a, 'bb') > 0.2",
     "(llm_similarity(b, a) < 0.1 OR llm_filter('q1', a))",
 ]
@@ -121,10 +124,21 @@ VALUES_T = [
     "NOT llm_filter('q1', a)",
     "nullif(llm_map('t1', a), 'b')",
     "llm_compare(b, '>=', a)",
+    "llm_score('s1', a, low => 1, high => 5)",
+    "llm_extract(a, 'n INT, w TEXT[], d STRUCT(x DATE)')",
+    "llm_extract(a, 'n INT, w TEXT[], d STRUCT(x DATE)')['d']['x']",
+    "llm_extract(b, 'n INT', on_error => 'keep')['value']['n'] + n",
     "llm_similarity(a, b)",
     "llm_embed(l)",
 ]
-KEYS_T = ["llm_classify(a, ['x', 'y'])", "llm_int('i1', b)", "llm_filter('q1', a)", "n", "flag"]
+KEYS_T = [
+    "llm_classify(a, ['x', 'y'])",
+    "llm_int('i1', b)",
+    "llm_filter('q1', a)",
+    "llm_score('s1', a)",
+    "n",
+    "flag",
+]
 
 
 def predicates(cheap: list[str], dear: list[str]) -> st.SearchStrategy[str]:

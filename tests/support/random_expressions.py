@@ -51,7 +51,7 @@ _CALLS = {
         "llm_map('m3', {}, options => ['P', 'x', 'a'])",
     ],
     "int": ["llm_int('i1', {})", "llm_int('i2', {})", "llm_map('m4', {}, returns => 'int')"],
-    "num": ["llm_float('f1', {})"],
+    "num": ["llm_float('f1', {})", "llm_score('s1', {})"],
     "date": ["llm_date('d1', {})"],
 }
 _OF_ONE_VALUE = "llm_classify"

@@ -33,6 +33,8 @@ QUERIES = (
     "GROUP BY q.name HAVING llm_validate('Is it?', p.x)",
     "SELECT id FROM p WHERE EXISTS (SELECT 1 FROM q WHERE q.id = p.id AND llm_filter('{name}?', name))",
     "SELECT CASE WHEN llm_bool('Is it?', x) THEN llm_int('How many?', y) ELSE -1 END FROM p",
+    "SELECT llm_extract(x, 'a INT, b IN (''u'', ''v'')').b, llm_extract(x, 'c TEXT COMMENT ''d''')['c'] FROM p",
+    "SELECT id FROM p ORDER BY llm_score('How much?', x, low => -1, high => 3) DESC LIMIT 2",
     "SELECT llm_date('When?', x)::date < DATE '2024-01-31', CAST(llm_map('When?', x) AS TIMESTAMP) FROM p",
     "WITH c AS (SELECT x, llm_text('Who?', x) AS w FROM p) SELECT a.w FROM c a, c b WHERE a.x = b.x",
     "SELECT llm_filter('Is it late?', x, examples => [['Still waiting', 'true']]) FROM p",

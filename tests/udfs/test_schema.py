@@ -213,5 +213,5 @@ def test_examples_are_objects_of_the_fields() -> None:
     text = '{"year": 1979, "ok": null}'
     assert call({"year": 1979}).task.examples[0].answer == text
     assert call(text).task.examples[0].answer == text
-    with pytest.raises(bf.ArgumentError, match="is not struct of year integer, ok boolean"):
+    with pytest.raises(bf.ArgumentError, match="does not fit struct of year integer, ok boolean"):
         call({"year": "late"})
