@@ -27,6 +27,8 @@ class Outcome(NamedTuple):
     error: str | None = None
     reason: str | None = None
     """Why the query did not run as planned, if it did not."""
+    declared: tuple[str, ...] = ()
+    """The types that DataFusion says the query has."""
 
 
 class Databases(NamedTuple):
@@ -56,9 +58,9 @@ def outcome(counted: Counted, sql: str, rules_off: tuple[str, ...] = ()) -> Outc
     except Exception as problem:  # DataFusion raises plain Exceptions
         return Outcome((), [], frozenset(), 0, f"{type(problem).__name__}: {problem}")
     asked = [(call.task, call.values) for call in counted.model.calls]
-    types = tuple(str(kind) for kind in table.schema.types)
+    types, declared = (tuple(map(str, s.types)) for s in (table.schema, frame.schema()))
     reason = frame.prepared.reason
-    return Outcome(types, tuples(table), frozenset(asked), len(asked), reason=reason)
+    return Outcome(types, tuples(table), frozenset(asked), len(asked), None, reason, declared)
 
 
 def contradicts_itself(seed: int, sql: str, plain: Outcome) -> bool:
@@ -83,7 +85,9 @@ def difference(query: Query, plain: Outcome, planned: Outcome) -> str | None:
         return None
     if planned.error:
         return f"it raises {planned.error}"
-    if plain.types != planned.types:
+    # Of a union that its limit leaves empty, DataFusion gives the types of the first branch.
+    empty = query.bounds is not None and not planned.rows
+    if planned.types != plain.types and not (empty and planned.types == plain.declared):
         return f"types: {planned.types}\nright: {plain.types}"
     if planned.times != len(planned.asked):
         return "a value was asked twice"
