@@ -60,7 +60,12 @@ def _function(text: str, context: SessionContext, query: str) -> QueryError | No
     name = found[1]
     known = {n for n in (*context.udfs(), *context.udafs(), *context.udwfs()) if n not in CALLS}
     known |= set(known_ingredients())
-    return QueryError(f"unknown function '{name}'", hint=close_matches(name, known))
+    hint = _OTHERWISE.get(name.lower()) or close_matches(name, known)
+    return QueryError(f"unknown function '{name}'", hint=hint)
+
+
+_OTHERWISE = {"llm_rank": "For the best rows write ORDER BY llm_score('…', value) DESC LIMIT 10."}
+"""What to write in place of functions that one may expect."""
 
 
 _QUOTED_PATH = re.compile(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blendfusion.models.cache_key import KEY_BYTES, Keys, model_prefix, written
-from blendfusion.types import Comparison, Constraint, Example, Task
+from blendfusion.types import Comparison, Constraint, Example, StructField, Task
 
 TASK = Task("llm_filter", "Is it red?", Constraint("boolean"), ("name",))
 RICH = Task(
@@ -87,6 +87,23 @@ def test_a_key_is_the_same_in_every_process() -> None:
 )
 def test_what_may_change_an_answer_changes_the_key(other: Task) -> None:
     assert Keys("m", other).of(("a",)) != Keys("m", TASK).of(("a",))
+
+
+def test_fields_and_scales_are_part_of_the_key() -> None:
+    def key(**said: object) -> bytes:
+        return Keys("model", replace(TASK, constraint=Constraint(**said))).of(("apple",))  # type: ignore[arg-type]
+
+    year, name = StructField("year", Constraint("integer")), StructField("name", Constraint())
+    said = [
+        {"kind": "struct", "fields": (year, name)},
+        {"kind": "struct", "fields": (name, year)},
+        {"kind": "struct", "fields": (year,)},
+        {"kind": "struct", "fields": (replace(year, description="of release"),)},
+        {"kind": "struct", "fields": (replace(year, constraint=Constraint("number")),)},
+        {"kind": "score", "scale": (0, 10)},
+        {"kind": "score", "scale": (1, 10)},
+    ]
+    assert len({key(**one) for one in said}) == len(said)
 
 
 def test_functions_that_put_the_same_question_share_a_key() -> None:
