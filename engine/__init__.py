@@ -24,6 +24,7 @@ from blendfusion.estimate import Estimate, OperatorEstimate
 from blendfusion.frame import Frame
 from blendfusion.models.embed import Embedder
 from blendfusion.models.embed_scripted import ScriptedEmbedder
+from blendfusion.models.images import image_bytes
 from blendfusion.models.model import Model
 from blendfusion.models.scripted import ScriptedModel
 from blendfusion.models.sqlite_store import SqliteStore
@@ -55,6 +56,7 @@ from blendfusion.udfs.llm_summarize import llm_summarize
 from blendfusion.udfs.llm_summary import llm_summary
 from blendfusion.udfs.llm_text import llm_text
 from blendfusion.udfs.llm_validate import llm_validate
+from blendfusion.udfs.llm_vqa import llm_vqa
 from blendfusion.udfs.user import UserModel
 
 __all__ = [
@@ -98,6 +100,7 @@ __all__ = [
     "Usage",
     "UserModel",
     "connect",
+    "image_bytes",
     "ingredient",
     "llm_answer",
     "llm_bool",
@@ -120,5 +123,6 @@ __all__ = [
     "llm_summary",
     "llm_text",
     "llm_validate",
+    "llm_vqa",
     "register",
 ]

@@ -408,6 +408,8 @@ def replaced(sql: str, sites: Sequence[Site], name: Callable[[int], str]) -> str
                 values = [f"array_agg({_as_text(v)}{order}){clauses}" for v in values]
             elif site.ingredient.lists:  # a text becomes a list of one
                 values = [f"arrow_cast({v}, 'List(Utf8)')" for v in values]
+            elif site.ingredient.images:  # a URL becomes bytes, too
+                values = [f"arrow_cast({v}, 'Binary')" for v in values]
             part = site.part[0] if site.part else ""
             call = f"{name(i)}({', '.join(values)}){part}"
             # Lines keep their numbers, which DataFusion's messages name.

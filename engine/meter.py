@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from blendfusion.guesses import CHARACTERS_PER_TOKEN, Tally
 from blendfusion.measured import Measured
 from blendfusion.models.cached import CachedModel
+from blendfusion.models.images import IMAGE_TOKENS
 from blendfusion.models.model import Values
 from blendfusion.models.prompt import render, replies_of
 from blendfusion.models.scripted import ScriptedModel
@@ -112,6 +113,9 @@ class Meter:
         """Tokens of the values of one request, on average."""
         if not tally.examples:
             return 0.0
+        if task.images:
+            shown = [sum(image is not None for image in images) for images in tally.examples]
+            return IMAGE_TOKENS * sum(shown) / len(shown)
         if self._model is None:
             return tally.characters / max(1, tally.asked) / CHARACTERS_PER_TOKEN
         return sum(self._value(task, v) for v in tally.examples) / len(tally.examples)

@@ -157,6 +157,12 @@ class Options:
         "results; None shows it as it is.",
         hint="A function from text to text: connect(redact=function).",
     )
+    image_urls: bool = _option(
+        SAFETY,
+        True,
+        "http(s) URLs in the place of images are sent to the model's server, which fetches them; else "
+        "such values fail.",
+    )
     n_ctx: int = _option(
         LOCAL,
         0,

@@ -41,6 +41,15 @@ _ARITHMETIC = ("add", "subtract", "multiply", "divide", "modulus", "power")
 _STRICT = frozenset((*_COMPARISONS, *_ARITHMETIC))
 """Functions that are NULL where either of their two operands is."""
 
+_ARGUMENTS = (
+    pa.types.is_string_view,
+    pa.types.is_large_string,
+    pa.types.is_binary_view,
+    pa.types.is_large_binary,
+    pa.types.is_fixed_size_binary,
+)
+"""Types of columns that a call takes as they are, though its function has another."""
+
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 
@@ -183,11 +192,12 @@ class RowWise:
             self.column(expr, rows)
 
     def _argument(self, expr: Expr, rows: Rows) -> Column:
-        # DataFusion casts arguments to plain text; a text column of another layout needs no plan.
+        # DataFusion casts arguments to plain text, or to bytes; such a column of another layout needs
+        # no plan.
         inner = cast_to_text(expr)
         if isinstance(inner, Field):
             column = rows.table.column(inner.index)
-            if pa.types.is_string_view(column.type) or pa.types.is_large_string(column.type):
+            if any(known(column.type) for known in _ARGUMENTS):
                 return column
         return self.column(expr, rows)
 

@@ -215,6 +215,7 @@ class Session(SessionContext):
             options.redaction,
             ledger,
             self._lazy_embedder,
+            image_urls=options.image_urls,
         )
 
     @property

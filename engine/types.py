@@ -155,6 +155,9 @@ class Task:
     False: a request's values are the columns of one row, as many as ``columns``."""
     form: TaskForm = "question"
     """What ``question`` is: a question, a statement to be judged, or what a summary should say."""
+    images: bool = field(default=False, metadata=ADDED)
+    """The values are images: their names, for which ``blendfusion.models.images`` has the bytes, or
+    URLs."""
 
     @property
     def in_full(self) -> Task:

@@ -61,6 +61,11 @@ class CachedModel:
         return max(1, getattr(self.inner, "at_once", 1))
 
     @property
+    def sees_images(self) -> bool:
+        """Whether it may be asked about images; not, if it does not say so."""
+        return bool(getattr(self.inner, "sees_images", False))
+
+    @property
     def call_per_value(self) -> bool:
         """Whether every value takes a call of its own, rather than every batch."""
         return bool(getattr(self.inner, "call_per_value", False))

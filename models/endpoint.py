@@ -64,6 +64,8 @@ class Errand:
 
     prompt: Sequence[str] = ()
     """Texts of ours that a server may repeat in an error, and that errors of ours leave out."""
+    images: int = 0
+    """So many images are in the request: most of its bytes are not text."""
     calls: int = 0
     """HTTP requests that went out."""
     load: Load | None = None
@@ -208,7 +210,8 @@ class Endpoint:
     ) -> httpx.Response:
         """The reply of any kind. Waits for a server that was there before and is away."""
         while True:
-            errand.load = self.rate.load(request.content) if request.content else None
+            content = request.content
+            errand.load = self.rate.load(content, errand.images) if content else None
             await self.line.free(errand.load)
             sent_at = time.monotonic()
             try:

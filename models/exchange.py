@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import httpx
 
+from blendfusion.errors import ModelFailed
 from blendfusion.models.accepted import FormsTaken, Sampling, blames_odds
 from blendfusion.models.completion import Completion, read_completion
 from blendfusion.models.constraint import Json
 from blendfusion.models.endpoint import Endpoint, Errand, Refused, Unanswered
 from blendfusion.models.expected import of_tokens
+from blendfusion.models.images import content, plain_image, url_of
 from blendfusion.models.model import Values
 from blendfusion.models.prompt import render, replies_of
 from blendfusion.models.reply import read_reply
@@ -20,6 +22,14 @@ from blendfusion.models.telemetry import model_call
 from blendfusion.types import Answer, Constraint, Task, Usage
 
 Message: TypeAlias = dict[str, Json]
+
+
+@dataclass(slots=True)
+class Sight:
+    """Whether a model takes images."""
+
+    proven: bool = False
+    """It took one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +42,7 @@ class Chat:
     sampling: Sampling
     max_tokens: int
     shots: bool
+    sight: Sight = field(default_factory=Sight)
 
 
 class Exchange:
@@ -40,10 +51,16 @@ class Exchange:
     def __init__(self, chat: Chat, client: httpx.AsyncClient, task: Task, row: Values) -> None:
         self._chat, self._client = chat, client
         self._constraint, self._sent = task.constraint, sent_constraint(task)
-        turns: list[Message] = [{**turn} for turn in render(task, shots=chat.shots).messages(row)]
+        prompt = render(task, shots=chat.shots)
+        turns: list[Message] = [{**turn} for turn in prompt.messages(row)]
         self._shots, self._messages = turns[:-1], turns[-1:]
-        prompt = [*(value for value in row if value), *(str(turn["content"]) for turn in turns)]
-        self._errand = Errand(prompt)
+        sent = [*(value for value in row if value), *(str(turn["content"]) for turn in turns)]
+        self._images = task.images
+        urls = [(name, url_of(value)) for name, value in prompt.named(row)] if task.images else []
+        if urls:
+            self._messages = [{"role": "user", "content": content(prompt.head, urls)}]
+            sent += [url for _, url in urls]
+        self._errand = Errand(sent, images=len(urls))
         self._spent = Usage(values=1)
 
     async def answer(self) -> Answer:
@@ -58,12 +75,43 @@ class Exchange:
             if answer.error is not None and reply.whole and self._patient:
                 self._messages = [*self._messages, *_correction(reply.text, self._constraint)]
                 answer = self._read(await self._next_reply())
+            self._chat.sight.proven |= self._images
         except Refused as error:
+            if self._images and not self._chat.sight.proven and not error.too_long:
+                await self._prove_sight(error)
             answer = Answer.failed(str(error), too_long=error.too_long)
         except Unanswered as error:
             answer = Answer.failed(str(error))
         failed = 0 if answer.error is None else 1
         return answer.with_usage(self._spent + Usage(failed=failed, calls=self._errand.calls))
+
+    async def _prove_sight(self, refusal: Refused) -> None:
+        """Find out whether one image was refused, or all would be: a plain one tells.
+
+        Raises ``ModelFailed`` if the model sees none.
+        """
+        body: dict[str, Json] = {
+            "model": self._chat.model,
+            "messages": [{"role": "user", "content": plain_image()}],
+            **self._chat.sampling.of(Constraint()),
+        }
+        endpoint = self._chat.endpoint
+        try:
+            await endpoint.post(
+                self._client,
+                "/chat/completions",
+                body,
+                self._errand,
+                read=read_completion,
+                final=_sees_nothing,
+            )
+        except Refused:
+            raise ModelFailed(
+                f"{self._chat.model} at {endpoint.shown} takes no images ({refusal})",
+                hint="Connect a model that sees images: of llama-server one started with --mmproj, of "
+                "vLLM a multimodal one.",
+            ) from None
+        self._chat.sight.proven = True
 
     @property
     def _patient(self) -> bool:
@@ -114,7 +162,7 @@ class Exchange:
                         body | sampling,
                         self._errand,
                         read=read_completion,
-                        final=_blames_body,
+                        final=_is_final,
                     )
                     call.spent = reply.usage
             except Refused as refusal:
@@ -146,9 +194,15 @@ class Exchange:
         return of_tokens(reply.tokens, self._constraint)
 
 
-def _blames_body(refusal: str) -> bool:
-    """True if a server's words of refusal are about the fields of a request, not its text."""
-    return blames_form(refusal) or blames_odds(refusal)
+def _is_final(refusal: str) -> bool:
+    """True if a server's words of refusal are about the fields of a request, not its text, or about
+    images that it never takes."""
+    return blames_form(refusal) or blames_odds(refusal) or _sees_nothing(refusal)
+
+
+def _sees_nothing(refusal: str) -> bool:
+    """True for what llama-server says, with status 500, without a projector for images."""
+    return "mmproj" in refusal or "image input is not supported" in refusal
 
 
 def sent_constraint(task: Task) -> Constraint:

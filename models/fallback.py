@@ -90,6 +90,10 @@ class FallbackModel(CachedModel):
         )
 
     @property
+    def sees_images(self) -> bool:
+        return super().sees_images or self.following.sees_images
+
+    @property
     def call_per_value(self) -> bool:
         return self._either(
             lambda: super(FallbackModel, self).call_per_value,
@@ -136,7 +140,9 @@ class FallbackModel(CachedModel):
             else:
                 failed[place] = answer
 
-        if self._out is None:
+        if task.images and not super().sees_images:
+            failed = dict.fromkeys(range(len(values)), Answer.failed("reads text only, no images"))
+        elif self._out is None:
             try:
                 super().answer_each(task, values, heard)
             except ModelError as problem:

@@ -34,7 +34,8 @@ class Model(Protocol):
         More are allowed; fewer waste throughput. The caller may interrupt between batches. A model
         that answers several in the time of one may say so by an attribute ``at_once``: work that may
         end at any answer goes on in steps of that many. One whose every value is a call by itself, as
-        of a server, has an attribute ``call_per_value`` that is True.
+        of a server, has an attribute ``call_per_value`` that is True; one that can be asked about
+        images (``Task.images``) an attribute ``sees_images``.
         """
         ...
 

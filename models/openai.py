@@ -82,6 +82,9 @@ class OpenAIModel:
     call_per_value = True
     """A request asks for one answer."""
 
+    sees_images = True
+    """Where the server's model does not, the first image says so."""
+
     fingerprint_lasts = True
     """The same name at the same URL is the same model, as far as a client can tell."""
 
@@ -148,7 +151,8 @@ class OpenAIModel:
 
         places = range(len(values))
         async with self._endpoint.client() as client:
-            if not self._chat.forms.known(sent_constraint(task)):
+            unseen = task.images and not self._chat.sight.proven
+            if unseen or not self._chat.forms.known(sent_constraint(task)):
                 # Alone, so that one request finds out what all the others may send.
                 await settle(0)
                 places = places[1:]

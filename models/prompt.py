@@ -48,11 +48,7 @@ class Prompt:
         open a line of its own (for plain templates, where a line break ends a turn)."""
         alone = len(values) == 1 and not self.task.aggregate
         inner: Callable[[str], str] = _folded if one_line else str if alone else _indented
-        present = [
-            (name, inner(value))
-            for name, value in zip(self._names(len(values)), values, strict=True)
-            if value is not None
-        ]
+        present = [(name, inner(value)) for name, value in self.named(values)]
         if self.task.aggregate:
             return "".join(f"\n- {value}" for _, value in present)
         if alone:
@@ -71,11 +67,17 @@ class Prompt:
             turns.append({"role": "assistant", "content": reply})
         return [*turns, {"role": "user", "content": self.ask(values)}]
 
+    def named(self, values: Values) -> list[tuple[str, str]]:
+        """The values that are there, each with its name."""
+        names = self._names(len(values))
+        return [(n, v) for n, v in zip(names, values, strict=True) if v is not None]
+
     def _names(self, count: int) -> list[str]:
         if self.task.aggregate:
             return [""] * count
         names = [*self.task.columns, *[""] * count][:count]
-        return [_folded(name) or f"value {place}" for place, name in enumerate(names, 1)]
+        noun = "image" if self.task.images else "value"
+        return [_folded(name) or f"{noun} {place}" for place, name in enumerate(names, 1)]
 
 
 def render(task: Task, *, shots: bool = True, listed: bool = True) -> Prompt:
@@ -90,6 +92,8 @@ def render(task: Task, *, shots: bool = True, listed: bool = True) -> Prompt:
     'Question: Is the text a fruit?\\nText: apple'
     """
     label = "Texts:" if task.aggregate else "Text:" if len(task.columns) <= 1 else "Values:"
+    if task.images:
+        label = "Image:" if len(task.columns) <= 1 else "Images:"
     options = task.constraint.options if listed else ()
     fields = [(f.name, _meant(f)) for f in task.constraint.fields]
     asked = _asked(_question(task), options, fields, task.constraint.scale)
@@ -111,7 +115,7 @@ def replies_of(task: Task) -> tuple[str, ...]:
     return closed_set(task.constraint) or points(task.constraint)
 
 
-def reference(question: str, columns: Sequence[str]) -> str:
+def reference(question: str, columns: Sequence[str], noun: str = "text") -> str:
     """The question with ``{}`` and ``{column}`` replaced by words that point at the value.
 
     >>> reference("Does {title} fit {}?", ["title", "body_text"])
@@ -124,15 +128,16 @@ def reference(question: str, columns: Sequence[str]) -> str:
         if name and name not in columns:
             return found[0]
         if len(columns) <= 1:
-            return "the text"
+            return f"the {noun}"
         place = columns.index(name) if name else next(places, None)
         if not name:
             while place is not None and columns[place] in named:
                 place = next(places, None)
         if place is None:
-            return "the text"
-        return f"the {(columns[place] or f'value {place + 1}').replace('_', ' ')}"
+            return f"the {noun}"
+        return f"the {(columns[place] or f'{unnamed} {place + 1}').replace('_', ' ')}"
 
+    unnamed = "value" if noun == "text" else noun
     named = {found.strip() for found in _PLACEHOLDER.findall(question) if found.strip()}
     return _PLACEHOLDER.sub(pointed, question)
 
@@ -141,7 +146,8 @@ def _question(task: Task) -> str:
     asked = task.question.strip() or _question_unsaid(task)
     if task.form == "statement":
         asked = f"Is this statement true? {asked}"
-    return " ".join(reference(asked, task.columns).split())
+    noun = "image" if task.images else "text"
+    return " ".join(reference(asked, task.columns, noun).split())
 
 
 def _question_unsaid(task: Task) -> str:
@@ -219,6 +225,8 @@ def _instruction(task: Task, *, listed: bool) -> str:
     if kind == "choice" and not listed:
         return "Answer each question about a text."
     said = _INSTRUCTIONS.get(kind, "Answer each question about a text in a few words.")
+    if task.images:
+        said = said.replace("a text", "an image").replace("the text", "the image")
     if kind == "list" and task.constraint.lengths:
         said += f" It has {task.constraint.lengths}items."
     if task.constraint.literals and kind != "choice":
@@ -232,7 +240,7 @@ def _shots(
     if task.examples:
         bare = Prompt(task, "", (), asked, label)
         return tuple((bare.ask(example.values), _reply(task, example)) for example in task.examples)
-    if not built_in or task.form == "summary" or task.aggregate:
+    if not built_in or task.form == "summary" or task.aggregate or task.images:
         return ()
     shots = BUILT_IN.get(task.constraint.kind, ())
     return tuple((_shown(shot, listed=listed), shot.reply) for shot in shots)

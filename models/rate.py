@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import deque
@@ -9,8 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from blendfusion.models.constraint import Json
+from blendfusion.models.images import IMAGE_TOKENS
 
 _MINUTE = 60.0
+_INLINE_IMAGE = re.compile(rb'data:image/\w+;base64,[^"]*')
 _BYTES_PER_TOKEN = 3
 """At least so many in a request: what is estimated is rather too much than too little."""
 _LOOK_AGAIN_SECONDS = 1.0
@@ -52,9 +55,11 @@ class Rate:
         self._tokens_sent = 0
         self._lock = threading.Lock()
 
-    def load(self, request: bytes) -> Load:
-        """What a request with this body takes, before it is sent."""
-        return Load(-(-len(request) // _BYTES_PER_TOKEN) + self._answer_tokens)
+    def load(self, request: bytes, images: int = 0) -> Load:
+        """What a request with this body takes, before it is sent. ``images``: that many are in it, and
+        their bytes are no text."""
+        text = len(_INLINE_IMAGE.sub(b"", request)) if images else len(request)
+        return Load(-(-text // _BYTES_PER_TOKEN) + images * IMAGE_TOKENS + self._answer_tokens)
 
     def take(self, load: Load) -> float:
         """0.0: the request may go out, and counts from now on. Else the seconds after which to ask

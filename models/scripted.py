@@ -27,6 +27,8 @@ class ScriptedModel:
     stored answers gets none of theirs: what a function does is not known by its name. ``fingerprint``
     vouches for it: models with equal ones answer alike, in every process and version of your code.
 
+    Of images ``fn`` gets names, for which ``bf.image_bytes`` has the bytes, or URLs.
+
     >>> model = ScriptedModel(lambda call: len(call.values[0]))
     >>> model.answer(Task("llm_int", "How long?"), [("four",)])[0].text
     '4'
@@ -51,6 +53,8 @@ class ScriptedModel:
     @property
     def info(self) -> ModelInfo:
         return self._info
+
+    sees_images = True
 
     @property
     def batch_size(self) -> int:

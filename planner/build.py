@@ -78,10 +78,11 @@ def text_literal(text: str) -> Node:
 
 
 def cast_to_text(expr: Expr) -> Expr | None:
-    """What ``expr`` casts to text; None if it is no such cast."""
+    """What ``expr`` casts to text, or to the bytes of an image, as arguments of calls are; None if it
+    is no such cast."""
     if isinstance(expr, Node) and expr.name == "cast":
         kind = ExpressionMessage.FromString(expr.template).cast.type
-        if kind.WhichOneof("kind") == "string":
+        if kind.WhichOneof("kind") in ("string", "binary"):
             return expr.children[0]
     return None
 

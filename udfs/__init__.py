@@ -24,6 +24,7 @@ from blendfusion.udfs.llm_summarize import LLM_SUMMARIZE
 from blendfusion.udfs.llm_summary import LLM_SUMMARY
 from blendfusion.udfs.llm_text import LLM_TEXT
 from blendfusion.udfs.llm_validate import LLM_VALIDATE
+from blendfusion.udfs.llm_vqa import LLM_VQA
 
 INGREDIENTS: tuple[Ingredient, ...] = (
     LLM_FILTER,
@@ -38,6 +39,7 @@ INGREDIENTS: tuple[Ingredient, ...] = (
     LLM_EXTRACT,
     LLM_SCORE,
     LLM_COMPARE,
+    LLM_VQA,
     LLM_JOIN,
     LLM_QA,
     LLM_VALIDATE,

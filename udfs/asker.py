@@ -78,6 +78,8 @@ class Asker:
         redaction: Redaction | None = None,
         ledger: Ledger | None = None,
         embedder: Callable[[], Embedder] | None = None,
+        *,
+        image_urls: bool = True,
     ) -> None:
         self._source = model
         self.observer = observer
@@ -86,6 +88,8 @@ class Asker:
         self.ledger = ledger or Ledger()
         self.embedder = embedder or no_embedder
         """Looked up when the first text is to be embedded. Raises ModelNotFound."""
+        self.image_urls = image_urls
+        """Whether models are asked about images at URLs."""
         self.tokens = 0
         """Tokens evaluated and generated so far."""
         self.hits = 0

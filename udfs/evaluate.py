@@ -5,7 +5,7 @@ The loop is over distinct values only; rows are touched by Arrow kernels alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from blendfusion.errors import ArgumentError
+from blendfusion.models.images import lent
 from blendfusion.models.model import Values
 from blendfusion.native import encode_text
 from blendfusion.types import Answer
@@ -20,11 +21,13 @@ from blendfusion.udfs.asker import Asker
 from blendfusion.udfs.call import Call
 from blendfusion.udfs.compared import compared
 from blendfusion.udfs.fold import answered
+from blendfusion.udfs.images import named, seen
 from blendfusion.udfs.outcome import arrow, outcomes
 from blendfusion.udfs.user import UserModel
 from blendfusion.udfs.vectors import Texts
 
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
+_Put: TypeAlias = Callable[[Call, Sequence[Values], Asker], Sequence[Answer]]
 
 
 def evaluate(call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
@@ -42,16 +45,25 @@ def evaluate(call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
         return call.ingredient.compute(texts, asker.embedder())
     if call.ingredient.run is not None:
         return _user(call, columns, asker)
-    distinct, rows = _distinct([_text(c) for c in columns])
-    seen = asker.values_of(call)
-    new = [v for v in distinct if v not in seen]
+    if call.task.images:
+        names, held = named(columns)
+        with lent(held):
+            return _answered(call, names, asker, seen)
+    texts = [_text(c) for c in columns]
+    return _answered(call, texts, asker, _questions if call.comparing is None else compared)
+
+
+def _answered(call: Call, texts: Sequence[Column], asker: Asker, put: _Put) -> pa.Array:
+    """The answers, one a row: equal rows are put to the model once."""
+    distinct, rows = _distinct(texts)
+    known = asker.values_of(call)
+    new = [v for v in distinct if v not in known]
     if new:
-        seen.update((v, None) for v in new if _blank(v))
-        asked = [v for v in new if v not in seen]
-        put = compared if call.comparing is not None else _questions
+        known.update((v, None) for v in new if _blank(v))
+        asked = [v for v in new if v not in known]
         answers = put(call, asked, asker)
-        seen.update(zip(asked, outcomes(call, answers, asked, asker), strict=True))
-    return arrow([seen[v] for v in distinct], call.type).take(rows)
+        known.update(zip(asked, outcomes(call, answers, asked, asker), strict=True))
+    return arrow([known[v] for v in distinct], call.type).take(rows)
 
 
 def _questions(call: Call, asked: Sequence[Values], asker: Asker) -> list[Answer]:

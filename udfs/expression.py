@@ -55,6 +55,8 @@ def expression(
         exprs = [f.array_agg(e.cast(pa.string()), filter=where, order_by=order) for e in exprs]
     elif ingredient.lists:
         exprs = [e.cast(pa.list_(pa.string())) for e in exprs]
+    elif ingredient.images:
+        exprs = [e.cast(pa.binary()) for e in exprs]
     return scalar_function(call, lambda: bound(call))(*exprs).alias(call.text)
 
 

@@ -21,7 +21,8 @@ def value_types(call: Call) -> list[pa.DataType]:
     """
     if call.aggregate:
         return [pa.list_(pa.string())] * call.n_values
-    return list(call.ingredient.value_types or (pa.string(),) * call.n_values)
+    one = pa.binary() if call.task.images else pa.string()
+    return list(call.ingredient.value_types or (one,) * call.n_values)
 
 
 def _evaluated(call: Call, columns: Sequence[pa.Array], asker: Asker) -> pa.Array:

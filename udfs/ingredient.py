@@ -96,6 +96,8 @@ class Ingredient:
     max_values: int | None = None
     pairs: bool = False
     """Says of two values whether they belong together; takes the options of a ``Pairing``."""
+    images: bool = False
+    """Its values are images: bytes, or texts that say where an image is."""
     compares: bool = False
     """Compares two values, which may be literals, by an operator that stands between them."""
     run: Run | None = field(default=None, compare=False)
@@ -122,6 +124,8 @@ class Ingredient:
     def signature(self) -> str:
         if self.compares:
             return f"{self.name}(a, '<', b)"
+        if self.images:
+            return f"{self.name}({', '.join((*self.leading, 'image…'))})"
         values = "value, other" if self.pairs else "values…" if self.max_values != 1 else "value"
         return f"{self.name}({', '.join((*self.leading, values, *self.trailing))})"
 
@@ -268,6 +272,7 @@ class _Binder:
             examples=self._examples(len(values), constraint),
             aggregate=self.ingredient.reads_rows,
             form=self.ingredient.form,
+            images=self.ingredient.images,
         )
         return Call(
             self.ingredient,

@@ -45,7 +45,15 @@ def register_plain(
     a call of its own. A NULL literal gives NULL. What they spend counts in ``ledger``; ``observer`` sees
     what they ask.
     """
-    asker = Asker(lambda: model, observer, options.on_error, options.redaction, ledger, embedder)
+    asker = Asker(
+        lambda: model,
+        observer,
+        options.on_error,
+        options.redaction,
+        ledger,
+        embedder,
+        image_urls=options.image_urls,
+    )
     for ingredient in known_ingredients().values():
         if ingredient.answers is not None and ingredient.returns is None:
             continue  # its type depends on its literals: a plain function has one
@@ -61,6 +69,8 @@ def _result_type(ingredient: Ingredient) -> pa.DataType:
 
 def _value_types(ingredient: Ingredient) -> list[pa.DataType]:
     one = pa.list_(pa.string()) if ingredient.lists else pa.string()
+    if ingredient.images:
+        one = pa.binary()
     return list(ingredient.value_types or (one,) * ingredient.min_values)
 
 

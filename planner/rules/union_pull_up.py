@@ -165,7 +165,8 @@ def _united(exprs: Sequence[Expr], columns: _Columns) -> Expr | None:
 
 def _asks_about_text(call: Call) -> bool:
     """True if every argument of the call's function is text."""
-    return not call.aggregate and call.ingredient.value_types is None
+    own_types = call.ingredient.value_types is not None or call.task.images
+    return not (call.aggregate or own_types)
 
 
 @dataclass(frozen=True, slots=True)
