@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -107,7 +108,11 @@ def _member(value: Value | None, constraint: Constraint) -> str:
 def _score(odds: Mapping[Any, Any], constraint: Constraint) -> str:
     """The expected value under odds of the scale's points, which need not add up to one."""
     scale = points(constraint)
-    total = sum(odds.values())
-    if not total > 0 or not all(str(point) in scale and p >= 0 for point, p in odds.items()):
+    if not all(str(point) in scale and _is_share(share) for point, share in odds.items()):
         return str(odds)
-    return _number(sum(int(point) * float(p) for point, p in odds.items()) / float(total))
+    total = sum(odds.values())
+    return _number(sum(int(point) * p for point, p in odds.items()) / total) if total else str(odds)
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, int | float) and 0 <= value < math.inf

@@ -10,6 +10,8 @@ from blendfusion.models.retry import Passing
 from blendfusion.types import Usage
 
 _BROKEN_OFF = ("error", "abort", "insufficient_system_resource")  # OpenRouter, vLLM, DeepSeek
+_LEAST = -1e4
+"""The log probability of what cannot be; OpenAI says -9999."""
 _REFUSAL_SHOWN = 200
 """Characters of a model's refusal that an error repeats."""
 
@@ -75,8 +77,8 @@ def _tokens(choice: dict[str, Json]) -> Iterator[Token]:
 def _told(entry: Json) -> tuple[str, float] | None:
     if isinstance(entry, dict):
         text, logprob = entry.get("token"), entry.get("logprob")
-        if isinstance(text, str) and isinstance(logprob, int | float):
-            return text, float(logprob)
+        if isinstance(text, str) and isinstance(logprob, int | float) and logprob == logprob:
+            return text, float(max(_LEAST, min(0.0, logprob)))
     return None
 
 

@@ -70,6 +70,11 @@ def test_the_views_of_a_score() -> None:
         ({11: 1.0}, None),
         ({1: -1.0, 2: 2.0}, None),
         ({"many": 1.0}, None),
+        ({1: "many"}, None),
+        ({1: None}, None),
+        ({1: math.nan}, None),
+        ({1: math.inf}, None),
+        ({1: 0.0}, None),
     ],
 )
 def test_a_mapping_is_odds(odds: dict[int, float], text: str | None) -> None:
@@ -177,7 +182,13 @@ def test_a_completion_tells_its_tokens() -> None:
                         {
                             "token": "7",
                             "logprob": -0.5,
-                            "top_logprobs": [{"token": "8", "logprob": -1.0}, "odd", {"token": 3}],
+                            "top_logprobs": [
+                                {"token": "8", "logprob": -1.0},
+                                {"token": "9", "logprob": 10**400},
+                                {"token": "6", "logprob": math.nan},
+                                {"token": 3},
+                                "odd",
+                            ],
                         },
                         "odd",
                     ]
@@ -185,7 +196,7 @@ def test_a_completion_tells_its_tokens() -> None:
             }
         ]
     }
-    assert read_completion(reply).tokens == (Token("7", {"7": -0.5, "8": -1.0}),)  # type: ignore[arg-type]
+    assert read_completion(reply).tokens == (Token("7", {"7": -0.5, "8": -1.0, "9": 0.0}),)  # type: ignore[arg-type]
     assert (
         read_completion({"choices": [{"message": {"content": "7"}, "logprobs": None}]}).tokens == ()
     )
