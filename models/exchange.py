@@ -88,26 +88,16 @@ class Exchange:
     async def _prove_sight(self, refusal: Refused) -> None:
         """Find out whether one image was refused, or all would be: a plain one tells.
 
-        Raises ``ModelFailed`` if the model sees none.
+        Raises ``Missing``, and ``ModelFailed`` if the model sees none.
         """
-        body: dict[str, Json] = {
-            "model": self._chat.model,
-            "messages": [{"role": "user", "content": plain_image()}],
-            **self._chat.sampling.of(Constraint()),
-        }
-        endpoint = self._chat.endpoint
+        plain: Message = {"role": "user", "content": plain_image()}
         try:
-            await endpoint.post(
-                self._client,
-                "/chat/completions",
-                body,
-                self._errand,
-                read=read_completion,
-                final=_sees_nothing,
-            )
+            await self._post({"messages": [plain]}, Constraint())
+        except Unanswered:
+            return  # then the next refusal asks again
         except Refused:
             raise ModelFailed(
-                f"{self._chat.model} at {endpoint.shown} takes no images ({refusal})",
+                f"{self._chat.model} at {self._chat.endpoint.shown} takes no images ({refusal})",
                 hint="Connect a model that sees images: of llama-server one started with --mmproj, of "
                 "vLLM a multimodal one.",
             ) from None
@@ -147,26 +137,31 @@ class Exchange:
         shots = self._shots
         if form.wrapped:
             shots = [_wrapped(turn, self._sent) for turn in shots]
-        body: dict[str, Json] = {"model": self._chat.model, "messages": [*shots, *self._messages]}
-        body.update(form.fields(self._sent) or {})
-        endpoint = self._chat.endpoint
+        messages: list[Json] = [*shots, *self._messages]
+        fields = form.fields(self._sent) or {}
+        return await self._post({"messages": messages, **fields}, self._constraint)
+
+    async def _post(self, body: dict[str, Json], constraint: Constraint) -> Completion:
+        """The reply to a request, in whatever fields the server takes what is said of sampling."""
+        chat = self._chat
+        endpoint = chat.endpoint
         while True:
-            sampling = self._chat.sampling.of(self._constraint)
+            sampling = chat.sampling.of(constraint)
             try:
                 with model_call(
-                    "openai", self._chat.model, server=endpoint.host, port=endpoint.port
+                    "openai", chat.model, server=endpoint.host, port=endpoint.port
                 ) as call:
                     reply = await endpoint.post(
                         self._client,
                         "/chat/completions",
-                        body | sampling,
+                        {"model": chat.model} | body | sampling,
                         self._errand,
                         read=read_completion,
                         final=_is_final,
                     )
                     call.spent = reply.usage
             except Refused as refusal:
-                if self._chat.sampling.adapt(refusal.words, sampling):
+                if chat.sampling.adapt(refusal.words, sampling):
                     continue
                 raise
             self._spent += reply.usage

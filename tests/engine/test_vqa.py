@@ -224,6 +224,16 @@ def test_an_image_that_a_server_refuses_fails_alone_if_others_are_taken() -> Non
         assert len(images(server.bodies[-1])) == 1  # ours, which it took
 
 
+def test_a_server_in_trouble_is_not_said_to_take_no_images() -> None:
+    def troubled(body: Body) -> Reply:
+        return Reply(status=400, error="broken") if images(body) == [BLUE] else Reply(status=500)
+
+    with serving(troubled) as server:
+        opened = session(server.url, [BLUE], retries=0)
+        with pytest.warns(bf.AnswerWarning, match="broken"):
+            assert opened.sql(ASK).to_pydict() == {"colour": [None]}
+
+
 class TextOnly:
     """A model that says nothing of images."""
 
