@@ -166,7 +166,7 @@ def streamed(frame: DataFrame) -> Iterator[pa.RecordBatch]:
         stream = frame.execute_stream()
     except Exception as problem:
         raise PlanError(f"DataFusion cannot plan what it read back: {problem}") from problem
-    return Pump().batches(lambda: stream)
+    return Pump().batches(lambda: stream, asks=False)
 
 
 def joined(tables: Sequence[pa.Table]) -> pa.Table:

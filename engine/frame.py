@@ -397,7 +397,7 @@ class Frame(DataFrame):
         try:
             pump = Pump()
             with asker.served_by(pump.serve):
-                yield from pump.batches(lambda: DataFrame.execute_stream(self))
+                yield from pump.batches(lambda: DataFrame.execute_stream(self), asks=True)
         except Exception:
             if asker.error is not None:  # DataFusion wraps what a function raises into text
                 raise asker.error from None

@@ -11,7 +11,7 @@ import contextvars
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -29,6 +29,9 @@ Step = Callable[[], object]
 
 _PAUSE_SECONDS = 0.1
 """How long a job waits for a reader who is not waiting himself."""
+_QUICK_SECONDS = 0.002
+"""A batch that comes sooner is followed by some that are fetched directly, ``_DIRECT`` at most."""
+_DIRECT = 16
 _LEFT_SECONDS = 0.05
 """How long ago a thread must have been in our code for it to be back in DataFusion's."""
 
@@ -55,8 +58,15 @@ class Pump:
         self._served_at = 0.0
         """When one last was: a reading of ``time.monotonic``."""
 
-    def batches(self, begin: Callable[[], RecordBatchStream]) -> Iterator[pa.RecordBatch]:
-        """The batches of the stream that ``begin`` begins, each fetched when it is taken."""
+    def batches(
+        self, begin: Callable[[], RecordBatchStream], *, asks: bool
+    ) -> Iterator[pa.RecordBatch]:
+        """The batches of the stream that ``begin`` begins, each fetched when it is taken.
+
+        ``asks``: the plan may ask something. One that does not and is quick hands most of its batches
+        over directly, at a fourth of the cost; should it be slow of a sudden, DataFusion itself looks for
+        a signal once a second.
+        """
         if self._owner is not threading.main_thread():
             yield from (batch.to_pyarrow() for batch in begin())
             return
@@ -64,13 +74,17 @@ class Pump:
         with self._open():
             stream = begin()
             while True:
+                start = time.monotonic()
                 batch = loop.begin(stream.rbs.__anext__)
                 self._wait(batch.done, batch.cancel)
                 try:
                     fetched = batch.result()
                 except StopAsyncIteration:
                     return
+                is_quick = not asks and time.monotonic() - start < _QUICK_SECONDS
                 yield fetched.to_pyarrow()
+                if is_quick and (yield from _quick(stream)):
+                    return
 
     def call(self, work: Callable[[], T]) -> T:
         """The result of ``work``, or what it raised. After a signal it goes on, unheard, until it asks
@@ -175,6 +189,21 @@ class Pump:
             if not self._served and time.monotonic() - self._served_at > _LEFT_SECONDS:
                 return
             time.sleep(0.005)
+
+
+def _quick(stream: RecordBatchStream) -> Generator[pa.RecordBatch, None, bool]:
+    """The next batches, fetched directly; few of them, and no more after one that took its time. True
+    at the end of the stream."""
+    for _ in range(_DIRECT):
+        start = time.monotonic()
+        batch = next(stream, None)
+        if batch is None:
+            return True
+        is_quick = time.monotonic() - start < _QUICK_SECONDS
+        yield batch.to_pyarrow()
+        if not is_quick:
+            break
+    return False
 
 
 class _Job(Generic[T]):
