@@ -12,6 +12,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from blendfusion.models.cached import CachedModel
+from blendfusion.models.constraint import points
 from blendfusion.models.model import Values
 from blendfusion.models.scripted import ScriptedModel
 from blendfusion.models.store import MemoryStore
@@ -151,7 +152,7 @@ class Guesser(Asker):
             if task not in self._shares:
                 self._shares[task] = Share((earlier.count("true") + 1) / (len(earlier) + 2))
             return ["true" if yes else "false" for yes in self._shares[task].deal(values)]
-        choices = earlier or constraint.options
+        choices = earlier or constraint.options or points(constraint)
         if choices:
             return [choices[digest(v) % len(choices)] for v in values]
         self.blind.add(task)
@@ -172,9 +173,6 @@ def _placeholder(constraint: Constraint, number: int) -> str:
         return json.dumps([_placeholder(constraint.item or Constraint(), number)])
     if kind == "struct":
         return json.dumps({f.name: _part(f.constraint, number) for f in constraint.fields})
-    if constraint.scale is not None:
-        low, high = constraint.scale
-        return str(low + number % (high - low + 1))
     return str(number)
 
 

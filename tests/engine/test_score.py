@@ -49,6 +49,8 @@ def test_a_score_is_a_double_on_the_scale(db: Counted) -> None:
         ),
         (f"SELECT id FROM t WHERE n < 5 ORDER BY {SCORE} DESC, id LIMIT 1", [(2,)]),
         (f"SELECT id FROM t WHERE {SCORE} > 4 ORDER BY {SCORE} DESC, n LIMIT 2", [(4,), (2,)]),
+        (f"SELECT id, round({SCORE}) AS s FROM t ORDER BY s DESC, id LIMIT 1", [(2, 9.0)]),
+        (f"SELECT id, n AS m, {SCORE} FROM t AS s ORDER BY m DESC LIMIT 1", [(7, None, 0.0)]),
         (f"SELECT avg({SCORE}) FROM t", [(4.9,)]),
         (
             f"SELECT id, rank() OVER (ORDER BY {SCORE} DESC, id) AS r FROM t ORDER BY r LIMIT 2",
