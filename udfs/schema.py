@@ -23,6 +23,10 @@ SchemaLike: TypeAlias = "str | pa.Schema | pa.StructType | type[Any]"
 
 MOST_FIELDS = 64
 """Of one schema, those of its structs among them."""
+MOST_DEPTH = 16
+"""Structs and lists in one another."""
+_SHOWN = 80
+"""Characters of a field that an error repeats."""
 
 FORM = "'name TEXT, year INT COMMENT ''of release'', tags LIST, season IN (''spring'', ''summer'')'"
 _TYPES = (
@@ -99,12 +103,14 @@ def _definitions(schema: str) -> Iterator[str]:
     try:
         tokens = list(Tokenizer().tokenize(schema))
     except TokenError as problem:
-        raise _error(f"the schema {schema!r} cannot be read: {problem}") from None
+        raise _error(f"the schema {_short(schema)!r} cannot be read: {problem}") from None
     if not tokens:
         raise _error("the schema is empty")
     depth, begun = 0, 0
     for at, token in enumerate(tokens):
         depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
+        if depth > MOST_DEPTH:
+            raise _error(f"the schema has more than {MOST_DEPTH} types in one another")
         if depth == 0 and token.token_type == TokenType.COMMA:
             yield _definition(schema, tokens[begun:at])
             begun = at + 1
@@ -134,11 +140,15 @@ def _field(definition: str) -> StructField:
     try:
         table = parse_one(f"CREATE TABLE t ({definition})")
     except (ParseError, TokenError, RecursionError):
-        raise _error(f"the field {definition} cannot be read") from None
+        raise _error(f"the field {_short(definition)} cannot be read") from None
     columns = table.this.expressions if isinstance(table.this, exp.Schema) else []
     if len(columns) != 1 or not isinstance(columns[0], exp.ColumnDef):
-        raise _error(f"the field {definition} has no type", f"Types are {_TYPES}.")
+        raise _error(f"the field {_short(definition)} has no type", f"Types are {_TYPES}.")
     return _declared(columns[0])
+
+
+def _short(definition: str) -> str:
+    return definition if len(definition) <= _SHOWN else f"{definition[:_SHOWN]}…"
 
 
 def _declared(column: exp.ColumnDef) -> StructField:
@@ -159,16 +169,18 @@ def _constraint(name: str, kind: exp.DataType) -> Constraint:
     inner = kind.expressions
     if kind.this in (exp.DataType.Type.ENUM, exp.DataType.Type.ENUM8):
         return Constraint("choice", options=_options(name, inner))
-    if kind.this in (exp.DataType.Type.LIST, exp.DataType.Type.ARRAY):
-        item = _constraint(name, inner[0]) if inner else Constraint()
-        if item.kind == "list":
+    if kind.this in _LISTS:
+        if inner and isinstance(inner[0], exp.DataType) and inner[0].this in _LISTS:
             raise _error(f"the field {name} is a list of lists", "Items of a list may be structs.")
-        return Constraint("list", item=item)
+        return Constraint("list", item=_constraint(name, inner[0]) if inner else Constraint())
     if kind.this == exp.DataType.Type.STRUCT:
         return Constraint("struct", fields=_checked([_member(name, part) for part in inner], name))
     if kind.this.name in _KIND_OF and not inner:
         return Constraint(_KIND_OF[kind.this.name])
     raise _unknown(name, kind.sql())
+
+
+_LISTS = (exp.DataType.Type.LIST, exp.DataType.Type.ARRAY)
 
 
 def _member(name: str, part: exp.Expr) -> StructField:
