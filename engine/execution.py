@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from datafusion import DataFrame, SessionContext
+from datafusion.record_batch import RecordBatchStream
 
 from blendfusion.deep import register_view, shallow
 from blendfusion.errors import BlendFusionError, PlanError
@@ -105,7 +107,7 @@ class Execution:
         not opened, and the rows come in the same order each time."""
         for number, branch in enumerate(branches(source)):
             try:
-                batches = streamed(self._frame(branch))
+                batches = in_turn(self._frame(branch))
             except PlanError as problem:
                 if number == 0:
                     raise
@@ -167,6 +169,30 @@ def streamed(frame: DataFrame) -> Iterator[pa.RecordBatch]:
     except Exception as problem:
         raise PlanError(f"DataFusion cannot plan what it read back: {problem}") from problem
     return Pump().batches(lambda: stream, asks=False)
+
+
+def in_turn(frame: DataFrame) -> Iterator[pa.RecordBatch]:
+    """The batches of a frame, of each partition one after the other: in the same order each time, so that
+    a limit meets the same rows. Raises PlanError as ``streamed`` does."""
+    try:
+        streams = frame.execute_stream_partitioned()
+    except Exception as problem:
+        raise PlanError(f"DataFusion cannot plan what it read back: {problem}") from problem
+    return _alternating([Pump().batches(partial(_itself, s), asks=False) for s in streams])
+
+
+def _itself(stream: RecordBatchStream) -> RecordBatchStream:
+    return stream
+
+
+def _alternating(parts: list[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+    while parts:
+        for part in list(parts):
+            batch = next(part, None)
+            if batch is None:
+                parts.remove(part)
+            else:
+                yield batch
 
 
 def joined(tables: Sequence[pa.Table]) -> pa.Table:

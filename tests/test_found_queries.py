@@ -11,7 +11,7 @@ from scripts import Counted, unordered
 
 import blendfusion as bf
 from blendfusion.models.canonical import Value
-from blendfusion.planner.rules import PREDICATE_ORDER, RULES
+from blendfusion.planner.rules import PREDICATE_ORDER, RULES, SIMILAR_FIRST
 
 OPTIONAL = (*(rule.name for rule in RULES if not rule.required), PREDICATE_ORDER)
 
@@ -34,7 +34,7 @@ def rows(given: str, *, rules_off: tuple[str, ...] = (), **options: object) -> t
     counted = Counted(answer, **options)
     for statement in before:
         counted.session.sql(statement)
-    counted.session.rules_off = rules_off
+    counted.session.rules_off = rules_off or (SIMILAR_FIRST,)
     found = counted.rows(query)
     text = [", ".join(map(repr, row)) for row in unordered(found)]
     return "\n".join(text or ["no rows"]), len(counted.model.calls)
