@@ -652,7 +652,9 @@ def test_20_what_cannot_be_cast_is_null_and_the_query_goes_on() -> None:
     def vague(call: bf.Request) -> Value | None:
         return "about four" if "many" in (call.values[0] or "") else told(call)
 
-    counted = Counted(vague, show_values="on").add("t", {"id": [1, 2, 3], "x": ["n=4", "many", "n=2"]})
+    counted = Counted(vague, show_values="on").add(
+        "t", {"id": [1, 2, 3], "x": ["n=4", "many", "n=2"]}
+    )
     sql = "SELECT id, llm_map('tell n', x)::int FROM t WHERE COALESCE(llm_map('tell n', x)::int, 9) > 3"
     with pytest.warns(bf.AnswerWarning, match="'about four'"):
         assert counted.rows(sql) == [(1, 4), (2, None)]

@@ -102,7 +102,9 @@ def test_a_failed_value_is_null_or_raises() -> None:
     assert evaluate(scalar(), column, asker(bf.ScriptedModel(script))).to_pylist() == [None, 1]
     shown = Redaction("on")
     with pytest.raises(bf.AnswerError, match="no valid answer for 'bad'"):
-        evaluate(scalar(), column, asker(bf.ScriptedModel(script), on_error="raise", redaction=shown))
+        evaluate(
+            scalar(), column, asker(bf.ScriptedModel(script), on_error="raise", redaction=shown)
+        )
 
 
 GROUPS = pa.array([["b", "a", None, " "], [], None, [None, ""], ["a", "b"]], pa.list_(pa.string()))

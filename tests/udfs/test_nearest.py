@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from math import log, sqrt
 
 from hypothesis import given
@@ -58,4 +59,4 @@ def test_the_first_k_are_those_of_greatest_cosine(texts: list[str], text: str, k
     assert len(found) == len(set(found)) == min(k, len(texts))
     least = min(scores[i] for i in found)
     assert all(scores[i] <= least + 1e-5 for i in range(len(texts)) if i not in found)
-    assert all(scores[a] >= scores[b] - 1e-5 for a, b in zip(found, found[1:], strict=False))
+    assert all(scores[a] >= scores[b] - 1e-5 for a, b in itertools.pairwise(found))
