@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 # No test reads or writes the answers of the person who runs it.
 os.environ["BLENDFUSION_CACHE"] = "off"
+
+# A shell that runs the suite in the background has it ignore Ctrl-C, which some tests send.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "default",
