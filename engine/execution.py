@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 from datafusion import DataFrame, SessionContext
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
     from blendfusion.options import Options
     from blendfusion.udfs.asker import Asker
     from blendfusion.workbench import Workbench
+
+T = TypeVar("T")
 
 STAGE_CATALOG = "__blendfusion"
 STAGE_SCHEMA = "stages"
@@ -164,25 +165,24 @@ class Execution:
 def streamed(frame: DataFrame) -> Iterator[pa.RecordBatch]:
     """The batches of a frame as they are computed. Raises PlanError, before the first of them, if
     DataFusion cannot plan it: some of its rules fail on some plans that were read back."""
-    try:
-        stream = frame.execute_stream()
-    except Exception as problem:
-        raise PlanError(f"DataFusion cannot plan what it read back: {problem}") from problem
-    return Pump().batches(lambda: stream, asks=False)
+    return _fetched(_begun(frame.execute_stream))
 
 
 def in_turn(frame: DataFrame) -> Iterator[pa.RecordBatch]:
     """The batches of a frame, of each partition one after the other: in the same order each time, so that
     a limit meets the same rows. Raises PlanError as ``streamed`` does."""
+    return _alternating([_fetched(s) for s in _begun(frame.execute_stream_partitioned)])
+
+
+def _begun(begin: Callable[[], T]) -> T:
     try:
-        streams = frame.execute_stream_partitioned()
+        return begin()
     except Exception as problem:
         raise PlanError(f"DataFusion cannot plan what it read back: {problem}") from problem
-    return _alternating([Pump().batches(partial(_itself, s), asks=False) for s in streams])
 
 
-def _itself(stream: RecordBatchStream) -> RecordBatchStream:
-    return stream
+def _fetched(stream: RecordBatchStream) -> Iterator[pa.RecordBatch]:
+    return Pump().batches(lambda: stream, asks=False)
 
 
 def _alternating(parts: list[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:

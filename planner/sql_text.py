@@ -261,7 +261,7 @@ class _Writer:
         pairing = ask.call.pairing
         nearest = "" if pairing is None else f"{pairing.k} nearest of "
         beside = f" beside {', '.join(values[1:])}" if len(values) > 1 else ""
-        options = [] if pairing is None else [o for o in pairing.written if not o.startswith("k ")]
+        options = [] if pairing is None else pairing.written_but_k
         parts = [values[0], f"{nearest}{held}{beside}", *options]
         return f"{ask.call.ingredient.name}({', '.join(parts)})"
 

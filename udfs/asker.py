@@ -161,8 +161,8 @@ class Asker:
     ) -> list[Answer]:
         """One answer a tuple of values, in order; equal tuples are asked once a run.
 
-        ``put``: what the model is asked, where it is not ``task`` itself. Where ``call``, for which they are asked, says so, AnswerError is raised after the batch in
-        which one failed.
+        ``put``: what the model is asked, where it is not ``task`` itself. Where ``call``, for which they
+        are asked, says so, AnswerError is raised after the batch in which one failed.
         """
         certain = self.certain(task)
         if certain is not None:

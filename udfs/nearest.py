@@ -80,13 +80,12 @@ class Nearest:
         for term, weight in self._weighted(terms(text)).items():
             start, stop = self._spans[term]
             scores[self._texts[start:stop]] += weight * self._weights[start:stop]
-        order = np.lexsort((np.arange(self._size), -scores)) if k >= self._size else None
-        if order is None:
+        near = np.arange(self._size)
+        if k < self._size:
             # Everything that may be among the first k, equals at the edge too.
             edge = np.partition(scores, self._size - k)[self._size - k]
             near = np.flatnonzero(scores >= edge)
-            order = near[np.lexsort((near, -scores[near]))]
-        return [int(i) for i in order[:k]]
+        return [int(i) for i in near[np.lexsort((near, -scores[near]))][:k]]
 
     def _weighted(self, counts: Counter[str]) -> dict[str, float]:
         rarity = self._rarity

@@ -32,10 +32,15 @@ class Pairing:
         >>> Pairing(k=5, many=True).written
         ['many => true', 'k => 5']
         """
+        usual = self.k == CANDIDATES or self.exact
+        return self.written_but_k + ([] if usual else [f"k => {self.k}"])
+
+    @property
+    def written_but_k(self) -> list[str]:
+        """The same without the number of candidates."""
         criterion = self.criterion.replace("'", "''")
         return [
             *([f"how => '{criterion}'"] if criterion else []),
             *(["many => true"] if self.many else []),
             *(["exact => true"] if self.exact else []),
-            *([f"k => {self.k}"] if self.k != CANDIDATES and not self.exact else []),
         ]
