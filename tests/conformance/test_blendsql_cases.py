@@ -12,16 +12,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from accounts import DISTINCT_SHOPS, JOINED, accounts
 from datafusion import SQLOptions
 from scripts import Counted, spoken, unordered
 
 import blendfusion as bf
 from blendfusion.models.canonical import Value
 from blendfusion.models.prompt import render
-
-SHOPS = ["Zara", "Zoom", "Paypal", "Aldi", "Lidl", "Zalando", "Uber", "Zeiss", "Ikea", "Apple"]
-KINDS = ["Gifts", "Rent", "Food", "Rent", "Travel"]
-SECTORS = ["Tech", "Energy", "Health", "Tech"]
 
 
 def answered(call: bf.Request) -> Value:
@@ -38,52 +35,7 @@ def answered(call: bf.Request) -> Value:
 
 @pytest.fixture(scope="module")
 def db() -> Counted:
-    counted = Counted(answered)
-    # The written order of predicates, so that what is asked is one number.
-    counted.session.sql("SET blendfusion.rules_off = 'predicate_order'")
-    n = 60
-    counted.add(
-        "pay",
-        pa.table(
-            {
-                "id": list(range(n)),
-                "shop": [SHOPS[i * 7 % 10] for i in range(n)],
-                "kind": [KINDS[i % 5] for i in range(n)],
-                "amount": [(i * 37) % 1500 for i in range(n)],
-            }
-        ),
-    )
-    counted.add(
-        "held",
-        pa.table(
-            {
-                "symbol": ["AAA", "AB", "BBB", "ZZZ", "ZA", "AAA", "QQQ"],
-                "shares": [1, 20, 3, 40, 5, 60, 7],
-                "account": [1, 1, 2, 2, 3, 3, 4],
-            }
-        ),
-    )
-    counted.add(
-        "firm",
-        pa.table(
-            {
-                "sym": ["AAA", "AB", "BBB", "ZZZ", "ZA", "XXX"],
-                "name": ["Alpha", "Abe", "Beta", "Zulu", "Zack", "Xena"],
-                "sector": [SECTORS[i % 4] for i in range(6)],
-            }
-        ),
-    )
-    counted.add(
-        "owner",
-        pa.table(
-            {
-                "oid": [1, 2, 3, 4],
-                "who": ["Ann", "Bob", "Zoe", "Zed"],
-                "land": ["DE", "FRA", "DE", "US"],
-            }
-        ),
-    )
-    return counted
+    return accounts(answered)
 
 
 @dataclass(frozen=True)
@@ -102,9 +54,6 @@ def starts(letter: str, column: str) -> str:
 def length(column: str) -> str:
     return f"llm_int('length', {column})"
 
-
-DISTINCT_SHOPS = "SELECT count(DISTINCT shop) FROM pay"
-JOINED = "pay JOIN owner ON pay.id % 5 = owner.oid"
 
 CASES = {
     "1 no ingredient": Case(

@@ -11,15 +11,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from accounts import DISTINCT_SHOPS, JOINED, accounts
 from scripts import Counted, spoken, tuples, unordered
 
 import blendfusion as bf
 from blendfusion.models.canonical import Value
 from blendfusion.udfs.define import _defined
-
-SHOPS = ["Zara", "Zoom", "Paypal", "Aldi", "Lidl", "Zalando", "Uber", "Zeiss", "Ikea", "Apple"]
-KINDS = ["Gifts", "Rent", "Food", "Rent", "Travel"]
-SECTORS = ["Tech", "Energy", "Health", "Tech"]
 
 
 def answered(call: bf.Request) -> Value:
@@ -35,45 +32,7 @@ def answered(call: bf.Request) -> Value:
 
 @pytest.fixture(scope="module")
 def db() -> Counted:
-    counted = Counted(answered)
-    # The written order of predicates, so that what is asked is one number.
-    counted.session.sql("SET blendfusion.rules_off = 'predicate_order'")
-    n = 60
-    counted.add(
-        "pay",
-        pa.table(
-            {
-                "id": list(range(n)),
-                "shop": [SHOPS[i * 7 % 10] for i in range(n)],
-                "kind": [KINDS[i % 5] for i in range(n)],
-                "amount": [(i * 37) % 1500 for i in range(n)],
-            }
-        ),
-    )
-    counted.add(
-        "held",
-        {
-            "symbol": ["AAA", "AB", "BBB", "ZZZ", "ZA", "AAA", "QQQ"],
-            "shares": [1, 20, 3, 40, 5, 60, 7],
-            "account": [1, 1, 2, 2, 3, 3, 4],
-        },
-    )
-    counted.add(
-        "firm",
-        {
-            "sym": ["AAA", "AB", "BBB", "ZZZ", "ZA", "XXX"],
-            "name": ["Alpha", "Abe", "Beta", "Zulu", "Zack", "Xena"],
-            "sector": [SECTORS[i % 4] for i in range(6)],
-        },
-    )
-    counted.add(
-        "owner",
-        {
-            "oid": [1, 2, 3, 4],
-            "who": ["Ann", "Bob", "Zoe", "Zed"],
-            "land": ["DE", "FRA", "DE", "US"],
-        },
-    )
+    counted = accounts(answered)
     counted.add(
         "./Games (0)",
         {"year": ["1988", "1992"], "the city": ["Seoul", "Barcelona"], "nation": ["KOR", "ESP"]},
@@ -107,9 +66,6 @@ def sw(letter: str, column: str) -> str:
 def length(column: str) -> str:
     return f"{{{{LLMMap('length', {column}, return_type='int')}}}}"
 
-
-DISTINCT_SHOPS = "SELECT count(DISTINCT shop) FROM pay"
-JOINED = "pay JOIN owner ON pay.id % 5 = owner.oid"
 
 CASES = {
     "1 no ingredient": Case(
