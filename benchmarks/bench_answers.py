@@ -1,7 +1,6 @@
 """How right and how fast is the packaged model, against the same model asked naively, row by row?
 
     python benchmarks/bench_answers.py [--data FOLDER] [--rows 200] [--model smollm2|gemma|FILE]
-    python benchmarks/bench_answers.py --ablate
 
 The data are open slices of public sets (review_sentences, sms_spam, ag_news, trec_questions,
 restaurant8k), the first rows of each in file order; label columns are never shown to the model.
@@ -23,7 +22,7 @@ import pyarrow.parquet as pq
 
 import blendfusion as bf
 from blendfusion.models.canonical import canonical
-from blendfusion.models.constraint import closed_set, holds
+from blendfusion.models.constraint import holds
 from blendfusion.models.llama import LlamaModel
 from blendfusion.models.packaged import gemma_weights, packaged_weights
 from blendfusion.options import Options
@@ -293,26 +292,6 @@ def compare(path: Path, data: Path, rows: int, options: Options, naive_rows: int
     session.close()
 
 
-def ablate(path: Path, data: Path, rows: int, options: Options) -> None:
-    settings = [(shots, way) for shots in (True, False) for way in ("prior", "column", "none")]
-    print(f"{path.name}, {rows} rows of each set at most")
-    heads = [f"{'shots' if shots else 'none'}/{way}" for shots, way in settings]
-    print(f"{'data set':20} {'metric':8} {'majority':>8} " + " ".join(f"{h:>12}" for h in heads))
-    found: dict[str, list[float]] = {}
-    known = [case for case in cases(data, rows) if closed_set(case.task.constraint)]
-    for shots, way in settings:
-        model = LlamaModel(path, options.with_(shots=shots, calibration=way))
-        for case in known:
-            # All rows at once: "column" takes its mean over the values asked together.
-            values = [(text,) for text in case.texts]
-            answers = [answer.text for answer in model.answer(case.task, values)]
-            found.setdefault(case.name, []).append(case.score(answers))
-        model.close()
-    for case in known:
-        scores = " ".join(f"{score:12.3f}" for score in found[case.name])
-        print(f"{case.name:20} {case.metric:8} {case.majority():8.3f} {scores}", flush=True)
-
-
 def _timed(ask: Ask, case: Case) -> tuple[list[str | None], float]:
     """The answers and the rows per second, with all that the question costs; one row of another
     question goes first, so that loading the weights is not counted."""
@@ -327,7 +306,7 @@ def _shown(options: Options) -> str:
     return f"shots={options.shots}, calibration={options.calibration!r}"
 
 
-def _weights(name: str) -> Path:
+def weights(name: str) -> Path:
     known = {"smollm2": packaged_weights, "gemma": gemma_weights}
     path = known[name]() if name in known else Path(name)
     if path is None:
@@ -346,15 +325,11 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=200)
     parser.add_argument("--model", default="smollm2", help="smollm2, gemma or a GGUF file")
     parser.add_argument("--naive-rows", type=int, default=200, help="0: leave the naive run out")
-    parser.add_argument("--ablate", action="store_true", help="shots and calibration, on and off")
     given = parser.parse_args()
     if given.data is None:
         parser.error("--data is missing: where the data sets are")
-    path = _weights(given.model)
-    if given.ablate:
-        ablate(path, given.data, given.rows, Options())
-    else:
-        compare(path, given.data, given.rows, Options(), min(given.rows, given.naive_rows))
+    path = weights(given.model)
+    compare(path, given.data, given.rows, Options(), min(given.rows, given.naive_rows))
 
 
 if __name__ == "__main__":

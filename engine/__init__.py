@@ -22,6 +22,7 @@ from blendfusion.errors import (
 )
 from blendfusion.estimate import Estimate, OperatorEstimate
 from blendfusion.frame import Frame
+from blendfusion.models.certified import Targets
 from blendfusion.models.embed import Embedder
 from blendfusion.models.embed_scripted import ScriptedEmbedder
 from blendfusion.models.images import image_bytes
@@ -57,6 +58,7 @@ from blendfusion.udfs.llm_summary import llm_summary
 from blendfusion.udfs.llm_text import llm_text
 from blendfusion.udfs.llm_validate import llm_validate
 from blendfusion.udfs.llm_vqa import llm_vqa
+from blendfusion.udfs.open_during import open_during
 from blendfusion.udfs.user import UserModel
 
 __all__ = [
@@ -95,6 +97,7 @@ __all__ = [
     "Session",
     "SqliteStore",
     "StoreStats",
+    "Targets",
     "Task",
     "Trace",
     "Usage",
@@ -124,5 +127,6 @@ __all__ = [
     "llm_text",
     "llm_validate",
     "llm_vqa",
+    "open_during",
     "register",
 ]

@@ -14,7 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
 from blendfusion.errors import ArgumentError, QueryError
-from blendfusion.udfs.call import ERROR, VALUE, quoted
+from blendfusion.udfs.call import CONFIDENCE, ERROR, VALUE, quoted
 from blendfusion.udfs.ingredient import (
     Argument,
     Constant,
@@ -61,8 +61,8 @@ class Site:
 
     @property
     def kept(self) -> bool:
-        """The result is a struct of value and error."""
-        return self.named.get("on_error") == "keep"
+        """The result is a struct of the value and what is kept beside it."""
+        return "keep" in (self.named.get("on_error"), self.named.get("confidence"))
 
     @property
     def struct(self) -> bool:
@@ -186,13 +186,13 @@ def _site(sql: str, tokens: Sequence[Token], at: int, ingredient: Ingredient) ->
 
 
 def _fields_behind(tokens: Sequence[Token], at: int, site: Site) -> list[str]:
-    """The fields that ``.value``, ``.error`` and names of a struct's fields take from a call that
+    """The fields that ``.value``, ``.confidence``, ``.error`` and names of a struct's fields take from a call that
     ends before ``at``, which DataFusion does not take there."""
     fields = "schema" in site.ingredient.trailing
     names: list[str] = []
     while at + 1 < len(tokens) and tokens[at].token_type == TokenType.DOT:
         name = tokens[at + 1].text
-        known = name in (VALUE, ERROR) if site.kept and not names else fields
+        known = name in (VALUE, CONFIDENCE, ERROR) if site.kept and not names else fields
         if not known:
             break
         names.append(name)
@@ -325,7 +325,8 @@ def literal_of(tokens: Sequence[Token]) -> Constant | None:
 
 
 class _Literals:
-    """Reads a literal from tokens: text, number, TRUE, FALSE, NULL, ``['a', 'b']``, ``('a', 'b')``."""
+    """Reads a literal from tokens: text, number, TRUE, FALSE, NULL, ``['a', 'b']``, ``('a', 'b')``,
+    ``{'a': 'b'}``."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens = tokens
@@ -355,6 +356,11 @@ class _Literals:
         if kind == TokenType.ARRAY or token.text.lower() in ("make_array", "array"):
             token = self._next()
             kind = token.token_type
+        if kind == TokenType.MAP:
+            token = self._next()
+            kind = token.token_type
+        if kind == TokenType.L_BRACE:
+            return self._map()
         if kind in (TokenType.L_BRACKET, TokenType.L_PAREN):
             return self._list(_OPEN[kind])
         raise _NoLiteralError
@@ -369,6 +375,22 @@ class _Literals:
                 raise _NoLiteralError
         self.at += 1
         return values
+
+    def _map(self) -> Literal:
+        found: dict[str, Literal] = {}
+        while self.tokens[self.at].token_type != TokenType.R_BRACE:
+            key, colon = self._next(), self._next()
+            if key.token_type != TokenType.STRING or colon.token_type != TokenType.COLON:
+                raise _NoLiteralError
+            if key.text in found:  # which of the two is meant?
+                raise _NoLiteralError
+            found[key.text] = self._value()
+            if self.tokens[self.at].token_type == TokenType.COMMA:
+                self.at += 1
+            elif self.tokens[self.at].token_type != TokenType.R_BRACE:
+                raise _NoLiteralError
+        self.at += 1
+        return found
 
     def _next(self) -> Token:
         self.at += 1

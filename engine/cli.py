@@ -1,4 +1,4 @@
-"""The command ``blendfusion``: a query over files, a demonstration, the file of answers."""
+"""The command ``blendfusion``: a query over files, a demonstration, and commands with files of their own."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import TextIO
 
 import blendfusion as bf
+from blendfusion.bench_command import add_bench_command
 from blendfusion.cache import MEMORY_WORDS
 from blendfusion.cache_command import add_cache_command
 from blendfusion.dialects import DIALECTS, OURS
 from blendfusion.errors import BlendFusionError, QueryError
 from blendfusion.files import FORMATS, format_for, register_file, write
 from blendfusion.index_command import add_embedder, add_index_command, add_opened, open_indexes
+from blendfusion.models_command import add_models_command
 from blendfusion.progress import spent
 from blendfusion.redaction import printable
 
@@ -151,6 +153,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_index_command(commands)
     add_cache_command(commands)
+    add_models_command(commands)
+    add_bench_command(commands)
     return parser
 
 
@@ -160,7 +164,8 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="SPEC",
         help="for example llama:weights.gguf, smollm2, openai:NAME@http://HOST:PORT/v1; "
-        "given again: what the models before it fail at is put to this one",
+        "given again: what the models before it fail at is put to this one, or, where a call promises "
+        "something (accuracy => 0.9), what the first of two may not decide",
     )
 
 

@@ -48,10 +48,14 @@ def demand(expected: str, above: int) -> None:
 
 
 def _with_options(frame: Frame) -> Iterator[Frame]:
-    """The frames that a run of ``frame`` runs: those that its calls have options from come first."""
+    """The frames that a run of ``frame`` runs: those that its calls have options and examples from come
+    first."""
     queries = dict.fromkeys(c.options_query for c in frame.prepared.calls)
     for query in queries:
         if query is not None:
             yield from _with_options(frame.session.option_frame(query))
+    for task in dict.fromkeys(c.task for c in frame.prepared.calls):
+        if task.examples_query is not None:
+            yield from _with_options(frame.session.labelled_frame(task))
     if frame.prepared.calls:
         yield frame

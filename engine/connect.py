@@ -13,6 +13,7 @@ from blendfusion.models.fallback import Models, model_for
 from blendfusion.options import Options
 from blendfusion.session import Session
 from blendfusion.udfs.ledger import Ledger
+from blendfusion.udfs.open_during import open_during_function
 from blendfusion.udfs.plain import register_plain
 from blendfusion.watch import Told, Watch
 
@@ -31,8 +32,10 @@ def connect(
     """A session with ``model``: the place to register tables and run queries.
 
     ``model`` is "auto" (the environment variable BLENDFUSION_MODEL, else the packaged weights), a
-    GGUF path, "openai:name@http://host:port/v1", or a model object; or a list of these: each is asked
-    what those before it fail at. ``cache`` is where answers are
+    GGUF path, "hf:owner/repository/file.gguf" (downloaded once, the extra ``hub``),
+    "openai:name@http://host:port/v1", or a model object; or a list of these: each is asked what those
+    before it fail at; with a promise (``accuracy``, ``recall``, ``precision``), two are a cascade.
+    ``cache`` is where answers are
     kept: the path of a file, "auto" (the environment variable BLENDFUSION_CACHE, else a file in the
     user's cache folder), None for the memory of this session, or an object with the methods of
     ``bf.AnswerStore``. ``options`` are the fields of ``bf.Options``; ``config`` and ``runtime`` go to
@@ -85,3 +88,4 @@ def register(
     asked = model_for(model, chosen, store)
     told = Told(Watch(model=lambda: asked.info.name, questions=chosen.log_questions))
     register_plain(context, asked, chosen, ledger, vectors, told)
+    context.register_udf(open_during_function())

@@ -25,13 +25,13 @@ class Example:
 
 EXAMPLES: tuple[Example, ...] = (
     Example(
-        "A filter: the model sees only what stars, category and join leave over",
+        "A filter: the model sees only the texts that category, country and join leave over, not the stars",
         """
 SELECT p.name, r.stars, r.text
 FROM reviews r JOIN products p ON r.product_id = p.product_id
 WHERE p.category IN ('bags', 'kitchen')
-  AND r.stars <= 2
-  AND llm_filter('Did something break?', r.text)
+  AND r.country IN ('US', 'NO', 'FR', 'GB')
+  AND llm_filter('Is the customer satisfied?', r.text)
 ORDER BY r.written_on""",
         explain=True,
     ),

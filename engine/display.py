@@ -17,6 +17,7 @@ from datafusion import DataFrame
 from blendfusion.errors import BlendFusionError
 from blendfusion.markup import Html, joined, tag
 from blendfusion.models.cached import CachedModel
+from blendfusion.models.cascade import targets_in
 from blendfusion.page import cut, style, table
 from blendfusion.progress import counted
 from blendfusion.types import ModelInfo
@@ -116,7 +117,12 @@ class _Stored(Asker):
 
     def __init__(self, frame: Frame) -> None:
         session = frame.session
-        super().__init__(lambda: session.model, NullObserver(), session.options.on_error)
+        super().__init__(
+            lambda: session.model,
+            NullObserver(),
+            session.options.on_error,
+            targets=targets_in(session.options),  # who decides shows when a cascade runs
+        )
         self._only_known = True
 
     @cached_property

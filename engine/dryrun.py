@@ -11,6 +11,7 @@ from datafusion import DataFrame, SessionContext, lit
 from datafusion import functions as f
 
 from blendfusion.execution import Execution, streamed
+from blendfusion.few_values import few_values_first
 from blendfusion.guesses import Guesser, Share, Tally, digest
 from blendfusion.models.embed_cached import UnknownVectorError
 from blendfusion.parts import Fed
@@ -61,7 +62,7 @@ class DryRows(RowWise):
             return super().column(expr, rows)
         if not asks_model(expr):
             return self._placeholders(expr, rows)
-        arguments = [self._argument(a, rows) for a in expr.args]
+        arguments = [self.argument(a, rows) for a in expr.args]
         tally = self.guesser.tally = self.tallies.setdefault(expr, Tally())
         self.guesser.counted = expr.call.task
         tally.rows += len(rows)
@@ -89,7 +90,7 @@ class DryRows(RowWise):
     def _placeholders(self, expr: Ask, rows: Rows) -> Column:
         """What vectors say that are remembered; else values in their place, the same for the same
         texts."""
-        task, columns = expr.call.task, [self._argument(a, rows) for a in expr.args]
+        task, columns = expr.call.task, [self.argument(a, rows) for a in expr.args]
         try:
             known = evaluate(expr.call, columns, self.guesser)
         except UnknownVectorError:
@@ -210,6 +211,7 @@ class DryRun(Execution):
         self._dry.tallies = seen.tallies
         self._dry.keep_arguments = seen.scale > 1.0
         chunks = Chunks(sample.table.to_batches(), sample.table.schema)
+        chunks = few_values_first(block, chunks, self._dry)
         counts = self.counts[stage.number]
         yield from run(
             block, chunks, self._dry, self._options, counts, eager=True, adaptive=self._adaptive

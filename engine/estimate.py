@@ -14,6 +14,8 @@ from blendfusion.errors import ModelNotFound
 from blendfusion.guesses import Guesser, Tally
 from blendfusion.influence import influences
 from blendfusion.meter import Meter
+from blendfusion.models.cascade import targets_in
+from blendfusion.models.embedding import EmbeddingModel
 from blendfusion.planner.plan import Ask, asks_model
 from blendfusion.planner.rules import PREDICATE_ORDER
 from blendfusion.planner.show import names_of
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 ASSUMED = "assumed answers"
 EARLIER = "earlier answers"
 EXACT = "exact"
+AT_MOST = "at most, of both models"
+AT_MOST_LARGE = "at most"
 FOOTNOTE = (
     "Assumed answers: as long as none is known, half of the yes/no answers are yes, half of the "
     "comparisons with other answers hold, and labels are equally frequent."
@@ -170,7 +174,8 @@ def estimated(frame: Frame) -> Estimate:
     known = _known(session)
     prices = session.ledger.prices
     price = prices.of(known.cache.name) if prices and known.cache is not None else None
-    guesser = Guesser(known.cache, known.model)
+    targets = targets_in(session.options)
+    guesser = Guesser(known.cache, known.model, targets, asks_small=known.asks_small)
     guesser.embedder = session.remembered_vectors
     session.settle(prepared.calls, guesser)
     rows = DryRows(guesser, session.workbench_source())
@@ -202,6 +207,7 @@ class _Report:
         self._run = run
         self._guesser = guesser
         self._meter = meter
+        self._asks_small = guesser.asks_small
         self._names: dict[int, list[str]] = {}
         self._below: dict[int, frozenset[Ask]] = {}
         """The calls whose answers a stage's output rests on."""
@@ -230,6 +236,10 @@ class _Report:
                     yield replace(_unknown(text, ask.call.task, problem, place), ask=ask)
                     continue
                 basis = [*partial[:1], *self._guessed(influencing | below, ask)]
+                targets = self._guesser.targets_of(ask.call)
+                if targets is not None:
+                    both = self._asks_small and targets.proxy is None
+                    basis.append(AT_MOST if both else AT_MOST_LARGE)
                 yield self._operator(place, text, ask, seen, ", ".join(basis) or EXACT)
             self._names[stage.number] = names_of(block, self._names)
             self._below[stage.number] = below.union(own)
@@ -301,6 +311,12 @@ class _Known:
 
     cache: CachedModel | None
     model: CachedModel | None
+
+    @property
+    def asks_small(self) -> bool:
+        """A cascade's small model is asked about values; a classifier of vectors is not."""
+        pair = None if self.cache is None else self.cache.pair
+        return pair is not None and not isinstance(pair[0].inner, EmbeddingModel)
 
     def says(self, trait: str) -> bool:
         """Whether the model has a trait that models may have; False if it does not know it."""

@@ -12,6 +12,7 @@ from datafusion.record_batch import RecordBatchStream
 
 from blendfusion.deep import register_view, shallow
 from blendfusion.errors import BlendFusionError, PlanError
+from blendfusion.few_values import few_values_first
 from blendfusion.handover import batches_of, frame_of, relation_of
 from blendfusion.parts import NOTHING, Fed
 from blendfusion.pipeline import Chunks, Counts, run
@@ -95,7 +96,7 @@ class Execution:
         with self._rowwise.asker.observer.stage(stage.number, counts):
             yield from run(
                 stage.block,
-                Chunks(batches, schema),
+                few_values_first(stage.block, Chunks(batches, schema), self._rowwise),
                 self._rowwise,
                 self._options,
                 counts,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from blendfusion.budget import money
 from blendfusion.estimate import Estimate
+from blendfusion.models.cascade import targets_in
+from blendfusion.models.certified import Targets
 from blendfusion.operators import AskLine, StageLines, stage_lines
 from blendfusion.pipeline import Counts
 from blendfusion.planner.driver import Rewrite
@@ -16,6 +18,8 @@ from blendfusion.planner.show import changed
 from blendfusion.predicates import Seen
 from blendfusion.progress import counted
 from blendfusion.types import Task, Usage
+from blendfusion.udfs.call import Call
+from blendfusion.udfs.pairing import Pairing
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
@@ -34,21 +38,20 @@ def explained(
     """
     prepared = frame.prepared
     trace = frame.trace if analyze else None
-    beside = _Beside(estimate, trace)
+    beside = _Beside(estimate, trace, Targets(delta=frame.session.options.delta))
     out: list[str] = []
     if prepared.staged is None:
         out.append(f"Plain plan: {prepared.reason}. Every call sees what DataFusion passes to it.")
-        out += [
-            f"  ask {call.text} → {call.task.constraint}{beside.of(call.task, None)}"
-            for call in prepared.calls
-        ]
+        for call in prepared.calls:
+            out.append(f"  ask {call.text} → {call.task.constraint}{beside.of(call.task, None)}")
+            out += beside.cascade(call)
     else:
         counts = frame.last_counts if analyze else {}
         for stage in stage_lines(prepared.staged, counts, full=verbose):
             out.append(f"Stage {stage.place}{' → result' if stage.last else ''}")
             out += ["  " + line for line in _stage(stage, beside.at(stage.place))]
     out += beside.total()
-    out += _models(frame.session.model_names, trace)
+    out += _models(frame.session.model_names, trace, targets_in(frame.session.options))
     if verbose and prepared.rewrites:
         out.append("Rules that fired, and what they did first (block: what runs row by row):")
         for rewrite in prepared.rewrites:
@@ -56,11 +59,14 @@ def explained(
     return "\n".join(out)
 
 
-def _models(names: Sequence[str], trace: Trace | None) -> list[str]:
+def _models(names: Sequence[str], trace: Trace | None, targets: Targets | None) -> list[str]:
     """The models in the order in which they are asked, where there are several; with ``trace``, what
     was asked of each, a value for every model that was asked it."""
     if len(names) < 2:
         return []
+    if trace is None and targets is not None:
+        large, small = names
+        return [f"Models: {small} decides what it may, {large} the rest ({targets})"]
     if trace is None:
         return [f"Models: {', '.join(names)}; each is asked what those before it fail at"]
     asked = trace.by_model
@@ -70,13 +76,17 @@ def _models(names: Sequence[str], trace: Trace | None) -> list[str]:
 class _Beside:
     """What stands beside a call: what was counted, or else expected. ``place``: of the stage."""
 
-    def __init__(self, estimate: Estimate | None, trace: Trace | None, place: int = 0) -> None:
+    def __init__(
+        self, estimate: Estimate | None, trace: Trace | None, usual: Targets, place: int = 0
+    ) -> None:
         self._estimate = estimate
         self._trace = trace
+        self._usual = usual
+        """What cascades promise that say nothing."""
         self._place = place
 
     def at(self, place: int) -> _Beside:
-        return _Beside(self._estimate, self._trace, place)
+        return _Beside(self._estimate, self._trace, self._usual, place)
 
     def of(self, task: Task, ask: Ask | None) -> str:
         expected = self._estimate
@@ -86,11 +96,23 @@ class _Beside:
             if ask is not None and ask.call.ingredient.run is not None:
                 own_tasks = (t for t in self._trace.by_task if t.ingredient == task.ingredient)
                 usage = Usage.total(self._trace.by_task[t] for t in own_tasks)
-            return f"  [{_usage(usage, values)}]"
+            unsure = self._trace.withheld_of(ask.call) if ask is not None else 0
+            withheld = f", {unsure:,} withheld" if unsure else ""
+            return f"  [{_usage(usage, values)}{withheld}]"
         if expected is None or ask is None:
             return ""
         own = [op for op in expected.operators if op.stage == self._place and op.ask == ask]
         return "".join(f"  [expected: {op}]" for op in own)
+
+    def cascade(self, call: Call) -> list[str]:
+        """What became of a cascade of the call, if it had one; before a run, whether its answers will be
+        approximate."""
+        likely = call.targets is not None and call.targets.proxy is not None
+        word = "approximate" if likely else "cascade"
+        if self._trace is None:
+            return [f"    {word}: {call.promised(self._usual)}"] if likely else []
+        found = self._trace.cascades.get(call)
+        return [] if found is None else [f"    {word}: {found}"]
 
     def total(self) -> list[str]:
         """The lines at the end; none where nothing is known."""
@@ -116,12 +138,19 @@ def _rewrite(rewrite: Rewrite) -> list[str]:
 
 def _ask(line: AskLine, counts: Counts | None, beside: _Beside) -> Iterator[str]:
     """A call, and how it found its matches, if it chooses some."""
+    vectors = None if counts is None else counts.vectors.get(line.ask.call)
     if not asks_model(line.ask):
-        yield f"  embed {line.text}"
+        yield f"  embed {line.text}{'' if vectors is None else f'  [vectors: {vectors}]'}"
         return
     yield f"  ask {line.text}{beside.of(line.ask.call.task, line.ask)}"
+    yield from beside.cascade(line.ask.call)
+    if vectors is not None:
+        yield f"    vectors: {vectors}"
     if counts is not None and line.ask in counts.matched:
-        yield f"    matches: {counts.matched[line.ask].tally}"
+        yield from (f"    {said}" for said in counts.matched[line.ask].said)
+    pairing = line.ask.call.pairing
+    if counts is None and pairing is not None and line.ask.domain is not None:
+        yield f"    {_unknown(pairing)}"
 
 
 def _stage(stage: StageLines, beside: _Beside) -> list[str]:
@@ -137,7 +166,7 @@ def _stage(stage: StageLines, beside: _Beside) -> list[str]:
     if stage.compute:
         out += [f"compute {stage.compute}", *calls(stage.computing)]
     if stage.limit:
-        out.append(f"{stage.limit} (stops early)")
+        out.append(stage.limit)
     if stage.order is not None:
         out.append(_ORDER_LEARNED if stage.order.adaptive else _ORDER_WRITTEN)
     for predicate in stage.predicates:
@@ -148,6 +177,14 @@ def _stage(stage: StageLines, beside: _Beside) -> list[str]:
     out.append("from DataFusion:")
     out += ["  " + line for line in stage.source]
     return out
+
+
+def _unknown(pairing: Pairing) -> str:
+    """What only a run can tell of a join by meaning."""
+    if pairing.labelling is not None:
+        return "which labels match: sampled pairs say it in a run"
+    sampled = f"a sample of {pairing.check:,} values" if pairing.check else "places of matches"
+    return f"recall of {pairing.k} candidates: not known yet; {sampled} will tell in a run"
 
 
 _ORDER_LEARNED = "tried from the highest rank on (rank: share of rows dropped, per token):"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, update_wrapper
@@ -31,6 +31,7 @@ from blendfusion.planner.driver import Rewrite, reason, rewrite
 from blendfusion.planner.not_in import null_aware
 from blendfusion.planner.rules import PREDICATE_ORDER
 from blendfusion.planner.stages import Staged, staged
+from blendfusion.planner.written_order import inputs_first
 from blendfusion.problems import understood
 from blendfusion.processes import no_pickle
 from blendfusion.progress import progress
@@ -179,6 +180,10 @@ class Frame(DataFrame):
         many: bool = False,
         k: int = CANDIDATES,
         exact: bool = False,
+        labels: Sequence[str] | None = None,
+        label_question: str | None = None,
+        match: str | Sequence[Sequence[str]] | None = None,
+        check: int | None = None,
         on_error: OnError | None = None,
         join_type: JoinType = "inner",
     ) -> Frame:
@@ -192,8 +197,19 @@ class Frame(DataFrame):
             )
         try:
             sides = self.col(left_on), right.col(right_on)
-            match = llm_join(*sides, how=how, many=many, k=k, exact=exact, on_error=on_error)
-            return self.join_on(right, match, how=join_type)
+            condition = llm_join(
+                *sides,
+                how=how,
+                many=many,
+                k=k,
+                exact=exact,
+                labels=labels,
+                label_question=label_question,
+                match=match,
+                check=check,
+                on_error=on_error,
+            )
+            return self.join_on(right, condition, how=join_type)
         except BlendFusionError:
             raise
         except Exception as problem:
@@ -290,11 +306,16 @@ class Frame(DataFrame):
     def _staged(self, calls: tuple[Call, ...], plan: LogicalPlan) -> Prepared:
         """The staged plan of ``plan``. Raises PlanError where there is none."""
         text = plan.display_indent()
-        for line in text.splitlines():
-            if "full_filters=" in line and calls_in(line):
-                raise PlanError("a table provider evaluates the predicate itself")
         data = encoded(self._session, plan)
-        rewritten = rewrite(data, off=self._session.rules_off, null_aware=null_aware(text))
+        query = inputs_first(self.logical_plan().display_indent())
+        written = [call.name for line in query for call in calls_in(line)]
+        rewritten = rewrite(
+            data,
+            off=self._session.rules_off,
+            null_aware=null_aware(text),
+            similar_first_pays=self._session.similar_first_pays,
+            written=written,
+        )
         return Prepared(calls, staged(rewritten.root), rewritten.rewrites)
 
     @property

@@ -12,6 +12,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from blendfusion.models.cached import CachedModel
+from blendfusion.models.certified import Targets
 from blendfusion.models.constraint import points
 from blendfusion.models.model import Values
 from blendfusion.models.scripted import ScriptedModel
@@ -78,12 +79,23 @@ class Guesser(Asker):
     ``blind``). The same values get the same guess, whatever their order.
 
     ``cache``: what holds answers; ``model``: the same, if looking at its window loads nothing.
+    ``asks_small``: the small model of a cascade is asked, too.
     """
 
-    def __init__(self, cache: CachedModel | None, model: CachedModel | None) -> None:
-        super().__init__(lambda: self.model, NullObserver())
+    guesses_answers = True
+
+    def __init__(
+        self,
+        cache: CachedModel | None,
+        model: CachedModel | None,
+        targets: Targets | None = None,
+        *,
+        asks_small: bool = True,
+    ) -> None:
+        super().__init__(lambda: self.model, NullObserver(), targets=targets)
         self._cache = cache
         self._real = model
+        self.asks_small = asks_small
         self._guessed: dict[Task, dict[Values, Answer]] = {}
         self._earlier: dict[Task, list[str]] = {}
         self._shares: dict[Task, Share] = {}
@@ -125,7 +137,10 @@ class Guesser(Asker):
         tally.cached += len(new) - len(missing)
         if missing:
             characters = sum(len(text) for v in missing for text in v if text)
-            tally.asked += len(missing)
+            # Of a cascade's two models each is asked at most: what it saves only its run can tell.
+            targets = self.targets_of(call)
+            cascaded = self.asks_small and targets is not None and targets.proxy is None
+            tally.asked += len(missing) * (2 if cascaded else 1)
             tally.notes += len(missing) if self.counted not in (None, task) else 0
             tally.characters += characters
             tally.examples += missing[: _KEPT_EXAMPLES - len(tally.examples)]
@@ -134,7 +149,7 @@ class Guesser(Asker):
             if not self.earlier(put):
                 self.assumed.add(task)
             guessed = self._guess(put, missing)
-            made = {text: Answer(text) for text in set(guessed)}
+            made = {text: Answer(text, logprob=0.0) for text in set(guessed)}
             answers.update((v, made[text]) for v, text in zip(missing, guessed, strict=True))
         return [answers[v] for v in values]
 

@@ -84,10 +84,11 @@ class Meter:
                 basis,
             )
         head, each = self._head(task), self._each(task, tally)
-        prompt = round(values * (head + each))
-        evaluated = round(head + values * each) if self._shares else prompt
+        ways = task.consistency
+        prompt = round(ways * values * (head + each))
+        evaluated = round(ways * (head + values * each)) if self._shares else prompt
         scored = self._scores and bool(replies_of(task))
-        completion = 0 if scored else values * ANSWER_TOKENS[task.constraint.kind]
+        completion = 0 if scored else ways * values * ANSWER_TOKENS[task.constraint.kind]
         tokens_basis = f"{CHARACTERS_PER_TOKEN} characters a token"
         if self._model is not None:
             tokens_basis = "the model's count"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from blendfusion.few_values import asked_of_pairs
 from blendfusion.pipeline import Counts
 from blendfusion.planner.one_line import cut, listed
-from blendfusion.planner.plan import Ask, asks
+from blendfusion.planner.plan import Ask, Block, asks
 from blendfusion.planner.show import limit_text, lines, names_of
 from blendfusion.planner.sql_text import shown
 from blendfusion.planner.stages import Stage, Staged
@@ -47,6 +48,7 @@ class StageLines:
     """The columns that ask; '' where none does."""
     computing: tuple[AskLine, ...]
     limit: str
+    """What ends the work early; '' where nothing does."""
     predicates: tuple[Predicate, ...]
     """In the order in which they are tried."""
     order: Order | None
@@ -104,11 +106,16 @@ def _stage(
         counts=counts,
         compute=listed([shown(e, below) for e in computed], full) if computed else "",
         computing=new(a for e in computed for a in asks(e)),
-        limit=limit_text(block) if block.limited else "",
+        limit=_limit(block) if block.limited else "",
         predicates=tuple(predicates),
         order=order if len(block.where) > 1 else None,
         source=tuple(lines(block.source, names, full=full)),
     )
+
+
+def _limit(block: Block) -> str:
+    pairs = "; pairs of few values first" if asked_of_pairs(block) else ""
+    return f"{limit_text(block)} (stops early{pairs})"
 
 
 def _asked(ask: Ask, names: Sequence[str], full: bool) -> str:

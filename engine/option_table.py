@@ -35,6 +35,8 @@ def _possible(said: About, default: object) -> str:
         return ", ".join(f"`{choice!r}`" for choice in said.choices)
     if said.least is not None:
         return f"whole numbers from {said.least}"
+    if said.share:
+        return "numbers from 0 to 1"
     if isinstance(default, bool):
         return "`True`, `False`"
     if isinstance(default, float):

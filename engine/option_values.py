@@ -6,9 +6,9 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from datafusion import col
 
 from blendfusion.errors import QueryError
+from blendfusion.subquery_texts import standing_alone, text_columns
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
@@ -24,26 +24,11 @@ def option_frame(session: Session, query: str) -> Frame:
 
     Nothing runs. Raises QueryError for a query that does not stand alone or has not one column.
     """
-    try:
-        frame = session.sql(query)
-    except QueryError as problem:
-        hint = problem.hint
-        if problem.message.startswith("unknown column"):
-            hint = f"{hint or ''} The subquery sees no column of the query around it.".strip()
-        raise QueryError(f"{_shown(query)}: {problem.message}", hint=hint) from problem
-    schema = frame.schema()
-    if len(schema.names) != 1:
-        raise QueryError(
-            f"{_shown(query)} gives {len(schema.names)} columns", hint="Select one column."
-        )
-    kind = schema.types[0]
-    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        raise QueryError(
-            f"{_shown(query)} gives values of type {kind}", hint="Select a column of texts."
-        )
-    name = schema.names[0].replace('"', '""')
-    option = col(f'"{name}"').cast(pa.string()).alias("option")
-    return frame.select(option).distinct().limit(MAX_OPTIONS + 2)
+    frame = standing_alone(session, query, _shown(query))
+    columns = len(frame.schema().names)
+    if columns != 1:
+        raise QueryError(f"{_shown(query)} gives {columns} columns", hint="Select one column.")
+    return frame.select(*text_columns(frame, _shown(query))).distinct().limit(MAX_OPTIONS + 2)
 
 
 def read_options(frame: Frame, query: str, asker: Asker) -> tuple[str, ...]:

@@ -13,11 +13,13 @@ OnError = Literal["null", "raise", "keep"]
 keeps the error beside the value."""
 Calibration = Literal["prior", "column", "none"]
 Progress = Literal["auto", "on", "off"]
+WeightType = Literal["auto", "original", "f16", "q8_0", "q4_0"]
 
 QUERIES = "Planning and execution"
 SAFETY = "Safety"
 LOCAL = "Local models (llama.cpp)"
 HTTP = "HTTP models"
+CASCADES = "Cascades of two models"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,9 @@ class About:
     """'': it is no quantity."""
     least: int | None = None
     """The smallest whole number that is possible; None: it is none."""
-    choices: tuple[str, ...] = ()
+    share: bool = False
+    """It is a number from 0 to 1."""
+    choices: tuple[str | bool, ...] = ()
     """All that is possible; (): more than can be listed."""
     hint: str = ""
     """What to write, where another kind of value was given."""
@@ -43,10 +47,11 @@ def _option(
     *,
     unit: str = "",
     least: int | None = None,
-    choices: tuple[str, ...] = (),
+    share: bool = False,
+    choices: tuple[str | bool, ...] = (),
     hint: str = "",
 ) -> Any:
-    about = About(group, says, unit, least, choices, hint)
+    about = About(group, says, unit, least, share, choices, hint)
     return field(default=default, metadata={"about": about})
 
 
@@ -66,11 +71,13 @@ class Options:
         "asked. EXPLAIN VERBOSE shows which rules did something.",
         hint="Names, separated by commas.",
     )
-    similar_first: bool = _option(
+    similar_first: bool | Literal["auto"] = _option(
         QUERIES,
-        False,
+        "auto",
         "Under a LIMIT without ORDER BY, rows are asked about in the order of their similarity to the "
-        "question, by the session's embedder: the same rows pass, and sooner.",
+        "question, by the session's embedder: the same rows pass, and sooner. 'auto': where an index of "
+        "the session holds the vectors of the column.",
+        choices=("auto", True, False),
     )
     chunk_rows: int = _option(
         QUERIES,
@@ -174,6 +181,21 @@ class Options:
     threads: int = _option(
         LOCAL, 0, "Of the CPU; 0: as many as there are cores, never more.", unit="threads", least=0
     )
+    projector: str = _option(
+        LOCAL,
+        "",
+        "The GGUF file (mmproj) that makes vectors of images, for llm_vqa: a path, or "
+        "'hf:OWNER/REPOSITORY/FILE.gguf'. '': the only mmproj*.gguf beside "
+        "the weights, where these are the only ones in their folder.",
+        hint="The path of a GGUF file.",
+    )
+    weights: WeightType = _option(
+        LOCAL,
+        "auto",
+        "What the weights of a file are converted to, once, in the user's cache: F16 where the file is "
+        "quantised, on a CPU where that is faster, if there is room ('auto'); nothing; a type.",
+        choices=get_args(WeightType),
+    )
     max_tokens: int = _option(
         LOCAL,
         128,
@@ -186,12 +208,19 @@ class Options:
         True,
         "Worked examples of ours in the prompt, for models that were helped by them; HTTP models too.",
     )
+    wordings: bool = _option(
+        LOCAL,
+        True,
+        "Options are scored by several words each (yes also by 'correct', a label in lower case and "
+        "by the names that it lists), in the same pass.",
+    )
     calibration: Calibration = _option(
         LOCAL,
         "prior",
-        "What option scores are corrected by: content-free inputs and a fixed bank of neutral texts, so "
-        "that an answer never depends on its neighbours ('prior'); the mean over the values asked "
-        "together, which is then part of the cache key ('column'); nothing.",
+        "What option scores are corrected by: content-free inputs and a fixed bank of texts of the kind "
+        "that the question names, so that an answer never depends on its neighbours ('prior'); that and "
+        "what the values asked together say, each option with the same weight ('column'; answers are "
+        "then for this run alone); nothing.",
         choices=get_args(Calibration),
     )
     timeout_seconds: float = _option(HTTP, 120.0, "Of one request.", unit="seconds")
@@ -203,7 +232,21 @@ class Options:
         unit="tries",
         least=0,
     )
-    concurrency: int = _option(HTTP, 16, "In flight at the same time.", unit="requests", least=1)
+    concurrency: int = _option(
+        HTTP,
+        16,
+        "In flight at the same time; fewer after the server has refused some as too many.",
+        unit="requests",
+        least=1,
+    )
+    concurrency_most: int = _option(
+        HTTP,
+        0,
+        "Up to so many where the server answers more of them as quickly: what is in flight grows from "
+        "concurrency while it does. 0: never more than concurrency.",
+        unit="requests",
+        least=0,
+    )
     requests_per_minute: int = _option(
         HTTP,
         0,
@@ -218,6 +261,33 @@ class Options:
         "Most tokens of prompts and answers in any 60 seconds. 0: any number.",
         unit="tokens",
         least=0,
+    )
+    accuracy: float = _option(
+        CASCADES,
+        0.0,
+        "Of two models, the small one decides what it may so that at least this share of the values gets "
+        "the answer that the large one gives. 0: it is not promised.",
+        share=True,
+    )
+    recall: float = _option(
+        CASCADES,
+        0.0,
+        "The same of yes/no questions: of the values to which the large model says yes, at least this share "
+        "gets a yes.",
+        share=True,
+    )
+    precision: float = _option(
+        CASCADES,
+        0.0,
+        "The same of yes/no questions: of the values that get a yes, the large model says yes to at least "
+        "this share.",
+        share=True,
+    )
+    delta: float = _option(
+        CASCADES,
+        0.05,
+        "How probable it may be that a cascade does not keep what it promises.",
+        share=True,
     )
 
     @property
@@ -235,7 +305,7 @@ class Options:
         """These options with one changed to the value that ``text`` (of a SET statement) spells."""
         current = getattr(self, name, None)
         value: object = text
-        if isinstance(current, bool):
+        if isinstance(current, bool) or name in _SWITCHES:
             value = {"true": True, "on": True, "false": False, "off": False}.get(text.lower(), text)
         elif isinstance(current, int | float):
             try:
@@ -256,8 +326,11 @@ Options.__doc__ = f"{Options.__doc__}\n\n" + "\n".join(
 )
 
 
-OF_MODELS = frozenset(o.name for o in fields(Options) if about(o).group in (LOCAL, HTTP))
+OF_MODELS = frozenset(o.name for o in fields(Options) if about(o).group in (LOCAL, HTTP, CASCADES))
 """Those that a model takes when it is loaded."""
+
+_SWITCHES = frozenset(o.name for o in fields(Options) if True in about(o).choices)
+"""Those that take a boolean among other values."""
 
 
 def _check(name: str, value: object) -> None:
@@ -272,7 +345,7 @@ def _check(name: str, value: object) -> None:
 def _problem(name: str, default: object, said: About, value: object) -> str | None:
     """What is wrong with a value, as what to write instead; None if nothing is."""
     if said.choices:
-        if value in said.choices:
+        if any(value == choice and type(value) is type(choice) for choice in said.choices):
             return None
         hint = f"Choose one of {', '.join(map(repr, said.choices))}."
         if name == "on_error" and value == "keep":
@@ -285,6 +358,9 @@ def _problem(name: str, default: object, said: About, value: object) -> str | No
         if whole and value >= said.least:  # type: ignore[operator]
             return None
         return f"{name} is a whole number, at least {said.least}."
+    if said.share:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return None if number and 0 <= value <= 1 else f"{name} is a number from 0 to 1."  # type: ignore[operator]
     if isinstance(default, float):
         number = isinstance(value, int | float) and not isinstance(value, bool)
         return None if number and value > 0 else "A positive number of seconds."  # type: ignore[operator]

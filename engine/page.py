@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
+from math import exp
 from typing import TYPE_CHECKING
 
 from blendfusion.markup import Html, joined, tag
@@ -85,7 +86,7 @@ def _section(key: str, name: str, content: Html) -> Html:
 def _sections(trace: Trace, show: _Shown) -> list[tuple[str, str, Html]]:
     run = trace.run
     asked = samples(trace.batches)
-    made = [("totals", "Totals", joined([totals(trace), *_models(trace)]))]
+    made = [("totals", "Totals", joined([totals(trace), *_models(trace), *_cascades(trace)]))]
     if run is not None and run.query:
         made.append(("query", "Query", tag("pre", cut(run.query, _TEXT), tabindex="0")))
     if run is not None:
@@ -131,6 +132,8 @@ def totals(trace: Trace) -> Html:
         ("Answer tokens", f"{usage.completion_tokens:,}", ""),
         ("In the model", _seconds(usage.seconds), ""),
     ]
+    if trace.unsure:
+        tiles.insert(3, ("Withheld", f"{trace.unsure:,}", "less probable than wanted"))
     if run is not None:
         tiles.append(("In all", _seconds(run.seconds), ""))
     if trace.cost:
@@ -148,6 +151,24 @@ def _models(trace: Trace) -> list[Html]:
     ]
     heads = ["Model", "Values", "Failed", "Prompt tokens", "Answer tokens"]
     return [table("By model", heads, rows, kinds=["wide", "n", "n", "n", "n"])]
+
+
+def _cascades(trace: Trace) -> list[Html]:
+    """What small models decided for large ones."""
+    rows = [
+        [
+            tag("code", cut(call.text, _VALUE)),
+            str(outcome.targets),
+            f"{outcome.values:,}",
+            f"{outcome.decided:,}",
+            f"{outcome.asked:,}",
+            f"{outcome.sampled:,}",
+        ]
+        for call, outcome in trace.cascades.items()
+    ]
+    heads = ["Call", "Promised", "Values", "Decided by the small model", "Asked of the large one"]
+    kinds = ["wide", "wide", "n", "n", "n", "n"]
+    return [table("Cascades", [*heads, "As a sample"], rows, kinds=kinds)] if rows else []
 
 
 def _tile(tile: tuple[str, str, str]) -> Html:
@@ -213,13 +234,13 @@ def _task(sample: TaskSample, run: Run | None, show: _Shown) -> Html:
                 show.values(values),
                 show.value(answer.text),
                 "cache" if answer.usage.cached else answer.model or "model",
-                *([f"{answer.logprob or 0:.3f}"] if scored else []),
+                *([f"{exp(answer.logprob or 0):.3f}"] if scored else []),
                 f"{answer.usage.prompt_tokens:,}",
                 f"{answer.usage.completion_tokens:,}",
             ]
             for values, answer in sample.shown
         ]
-        heads = ["Values", "Answer", "From", *(["Log-probability"] if scored else [])]
+        heads = ["Values", "Answer", "From", *(["Probability"] if scored else [])]
         heads += ["Prompt tokens", "Answer tokens"]
         parts.append(
             table(caption, heads, rows, kinds=["wide", "wide", "", *["n"] * (len(heads) - 3)])

@@ -13,11 +13,13 @@ from time import perf_counter
 import pyarrow as pa
 
 from blendfusion.layouts import plain_batch, plain_schema
+from blendfusion.models.embed_cached import VectorCounts
 from blendfusion.options import Options
 from blendfusion.planner.plan import Ask, Block
 from blendfusion.predicates import Order
 from blendfusion.rowwise import Rows, RowWise
-from blendfusion.udfs.matching import Matcher
+from blendfusion.udfs.call import Call
+from blendfusion.udfs.matching import Matches
 
 CHUNK_BYTES = 128 * 1024 * 1024
 """A chunk is held in memory as a whole, and some of its columns once more."""
@@ -33,8 +35,10 @@ class Counts:
     rows_out: int = 0
     chunks: int = 0
     seconds: float = 0.0
-    matched: Mapping[Ask, Matcher] = field(default_factory=dict)
+    matched: Mapping[Ask, Matches] = field(default_factory=dict)
     """How the calls that choose matches found them; of a whole run."""
+    vectors: Mapping[Call, VectorCounts] = field(default_factory=dict)
+    """Where the vectors that calls needed came from; of a whole run."""
     order: Order = field(default_factory=lambda: Order(0, adaptive=False))
 
 
@@ -92,11 +96,13 @@ def run(
     order of predicates to be learned (``adaptive``); ``eager`` says that the caller wants everything.
     """
     rowwise.rehearse((*block.where, *block.select), source.empty())
-    counts.matched = rowwise.matchers
+    counts.matched, counts.vectors = rowwise.matchers, rowwise.asker.vectors
     order = counts.order = Order(len(block.where), adaptive=adaptive)
-    learning = adaptive and len(block.where) > 1
+    # What a cascade promises it finds by many values, the more the better: it gets all that there are.
+    whole = not block.limited and rowwise.cascades((*block.where, *block.select))
+    learning = adaptive and len(block.where) > 1 and not whole
     skip, need = block.offset, block.count
-    size = _first_size(block, options, eager and not learning)
+    size = _first_size(block, options, whole or (eager and not learning))
     empty = True
     while need is None or need > 0:
         table = source.take(size)

@@ -66,7 +66,7 @@ class _Rows:
             yield from self._asks(stage.computing, stage.place)
         if stage.limit:
             passed = None if counts is None else counts.passed
-            yield _row("limit", f"{stage.limit} (stops early)", passed, given)
+            yield _row("limit", stage.limit, passed, given)
         for tried, predicate in enumerate(stage.predicates, 1):
             seen = predicate.seen
             rows = (None, None) if seen is None else (seen.rows_in, seen.rows_out)

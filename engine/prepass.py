@@ -26,7 +26,7 @@ from blendfusion.nulls import nulls_last
 from blendfusion.parameters import filled
 from blendfusion.scopes import visible_tables
 from blendfusion.types import Constraint
-from blendfusion.udfs.call import VALUE, Call, remember
+from blendfusion.udfs.call import CONFIDENCE, ERROR, VALUE, Call, remember
 from blendfusion.udfs.ingredient import Ingredient, Option, Query, bind
 
 
@@ -109,11 +109,19 @@ def typed(
     return Typed(text, tuple(dict.fromkeys(calls)), written, tuple(dict.fromkeys(beside_columns)))
 
 
+_KEEP = {"confidence": CONFIDENCE, "on_error": ERROR}
+"""Options that keep something beside the value, and the names of the fields."""
+
+
 def _check_place(site: Site, needed: Constraint | None) -> None:
-    """A struct of value and error cannot stand where an answer is needed."""
+    """A struct of value and what is kept beside it cannot stand where an answer is needed."""
     if needed is not None:
+        kept = " and ".join(
+            f"{option} => 'keep'" for option in _KEEP if site.named.get(option) == "keep"
+        )
+        fields = " and ".join([VALUE, *(f for o, f in _KEEP.items() if f"{o} =>" in kept)])
         raise ArgumentError(
-            f"{site.ingredient.name}: on_error => 'keep' gives a struct of value and error, where "
+            f"{site.ingredient.name}: {kept} gives a struct of {fields}, where "
             f"the value alone is needed ({needed.kind})",
             hint=f"Take the value out of it: {site.ingredient.name}(…)['{VALUE}'].",
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blendfusion.errors import BlendFusionError, QueryError, close_matches
-from blendfusion.udfs.call import CALLS, ERROR, VALUE, readable
+from blendfusion.udfs.call import CALLS, CONFIDENCE, ERROR, VALUE, readable
 from blendfusion.udfs.define import known_ingredients
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ def understood(problem: Exception, context: SessionContext, query: str) -> Blend
 
 
 def _kept(text: str, _context: object, query: str) -> QueryError | None:
-    struct = re.search(rf'Struct\("{VALUE}": .*, "{ERROR}": Utf8\)', text)
+    struct = re.search(
+        rf'Struct\("{VALUE}": .*, "(?:{ERROR}": Utf8|{CONFIDENCE}": Float64)\)', text
+    )
     if struct is None and "not found in struct" not in text and "Dot access" not in text:
         return None
     if "not found in struct" in text and "llm_extract" in query.lower():
@@ -44,7 +46,7 @@ def _kept(text: str, _context: object, query: str) -> QueryError | None:
     return QueryError(
         words(text),
         hint="Where on_error => 'keep' gives a struct, write (…)['value'] for its value and "
-        "(…)['error'] for what went wrong.",
+        "(…)['error'] for what went wrong; of confidence => 'keep', (…)['confidence'].",
     )
 
 

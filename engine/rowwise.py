@@ -33,7 +33,7 @@ from blendfusion.planner.plan import (
 )
 from blendfusion.udfs.asker import Asker, UnknownAnswerError
 from blendfusion.udfs.evaluate import evaluate
-from blendfusion.udfs.matching import Matcher, domains
+from blendfusion.udfs.matching import Matches, matcher
 from blendfusion.workbench import Workbench
 
 _COMPARISONS = ("equal", "not_equal", "lt", "lte", "gt", "gte", "like")
@@ -101,7 +101,7 @@ class RowWise:
         self.workbench = workbench
         self.stored = stored
         """The rows of a stage that has run, by its number."""
-        self.matchers: dict[Ask, Matcher] = {}
+        self.matchers: dict[Ask, Matches] = {}
         """What has chosen among the rows of stages so far."""
 
     def column(self, expr: Expr, rows: Rows) -> Column:
@@ -111,7 +111,7 @@ class RowWise:
         if expr in rows.known:
             return rows.known[expr]
         if isinstance(expr, Ask):
-            value = self._answers(expr, [self._argument(a, rows) for a in expr.args])
+            value = self._answers(expr, [self.argument(a, rows) for a in expr.args])
         elif not needs_model(expr):
             value = self.workbench().columns([expr], rows.table)[0]
         elif expr.name in ("and", "or"):
@@ -140,9 +140,12 @@ class RowWise:
         if ask not in self.matchers:
             assert isinstance(ask.domain, Stored)
             assert self.stored is not None
-            among = domains(self.stored(ask.domain.stage))
-            self.matchers[ask] = Matcher(ask.call, among, self.asker)
+            self.matchers[ask] = matcher(ask.call, self.stored(ask.domain.stage), self.asker)
         return self.matchers[ask].column(arguments)
+
+    def cascades(self, exprs: Sequence[Expr]) -> bool:
+        """Whether a cascade answers some call in them."""
+        return any(self.asker.targets_of(ask.call) is not None for e in exprs for ask in asks(e))
 
     def is_known(self, expr: Expr, rows: Rows) -> bool:
         """Whether ``expr`` has its value on every row without asking anything; then it is kept."""
@@ -191,7 +194,8 @@ class RowWise:
         else:
             self.column(expr, rows)
 
-    def _argument(self, expr: Expr, rows: Rows) -> Column:
+    def argument(self, expr: Expr, rows: Rows) -> Column:
+        """The values of a call's argument."""
         # DataFusion casts arguments to plain text, or to bytes; such a column of another layout needs
         # no plan.
         inner = cast_to_text(expr)

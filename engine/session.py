@@ -6,6 +6,7 @@ import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial, update_wrapper
 from pathlib import Path
 from types import TracebackType
@@ -33,12 +34,14 @@ from blendfusion.errors import ModelNotFound, OptionError, QueryError, close_mat
 from blendfusion.execution import STAGE_CATALOG, STAGE_SCHEMA
 from blendfusion.frame import Frame
 from blendfusion.handover import batches_of
+from blendfusion.labelled_rows import labelled_frame, read_examples
 from blendfusion.lance_table import lance_table
 from blendfusion.leaves import LeafMaker
 from blendfusion.measured import Measured
 from blendfusion.models.cached import CachedModel
-from blendfusion.models.embed import Embedder
-from blendfusion.models.embed_cached import CachedEmbedder, LazyEmbedder
+from blendfusion.models.cascade import targets_in
+from blendfusion.models.embed import Embedder, Vectors
+from blendfusion.models.embed_cached import CachedEmbedder, LazyEmbedder, Stored
 from blendfusion.models.fallback import Models, model_for
 from blendfusion.models.sqlite_store import SqliteStore
 from blendfusion.models.store import AnswerStore, MemoryStore
@@ -47,6 +50,7 @@ from blendfusion.options import OF_MODELS, Options
 from blendfusion.origin import Text
 from blendfusion.parameters import spelled_parameters
 from blendfusion.planner.rules import COMPARISON_STOP, rules_off
+from blendfusion.planner.rules.similar_first import Pays, always
 from blendfusion.planner.searches import SEARCHES, Mode
 from blendfusion.prepass import Typed, typed
 from blendfusion.problems import understood
@@ -70,13 +74,14 @@ from blendfusion.statements import (
     statement,
 )
 from blendfusion.trace import Trace
-from blendfusion.types import Constraint
-from blendfusion.udfs.asker import Asker
+from blendfusion.types import Constraint, Task
+from blendfusion.udfs.asker import Asker, with_options
 from blendfusion.udfs.call import Call, readable
 from blendfusion.udfs.define import known_ingredients
 from blendfusion.udfs.functions import AskerSource, scalar_function
 from blendfusion.udfs.ingredient import Ingredient
 from blendfusion.udfs.ledger import Ledger
+from blendfusion.udfs.open_during import open_during_function
 from blendfusion.udfs.serving import Serve, directly
 from blendfusion.unnest import unnested
 from blendfusion.views import Views
@@ -100,6 +105,18 @@ def _source(
     return update_wrapper(source, inherited)
 
 
+def _no_copy(inherited: Callable[P, SessionContext]) -> Callable[P, NoReturn]:
+    """A method of SessionContext that makes another context of one: it would have no model."""
+
+    def refused(*args: P.args, **kwargs: P.kwargs) -> NoReturn:
+        raise OptionError(
+            f"session.{inherited.__name__} would make a context without the session's model",
+            hint="Call it on a plain datafusion.SessionContext, and bf.register(context) after that.",
+        )
+
+    return update_wrapper(refused, inherited)
+
+
 def plain_asker(session: Session) -> AskerSource:
     """Who answers where DataFusion evaluates a call of the session's. DataFusion holds this, where
     Python's garbage collector does not look: it must not hold the session."""
@@ -115,6 +132,17 @@ def plain_asker(session: Session) -> AskerSource:
         return session.plain_asker()
 
     return asker
+
+
+def _held_by(indexes: Indexes) -> Stored:
+    """The vectors of a session's indexes, for its embedder: they hold it, so it must not hold them."""
+    held = weakref.ref(indexes)
+
+    def stored(fingerprint: str, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
+        found = held()
+        return {} if found is None else found.vectors(fingerprint, keys)
+
+    return stored
 
 
 class Session(SessionContext):
@@ -155,6 +183,7 @@ class Session(SessionContext):
         self._table_functions: set[str] = set()
         self._registered: set[str] = set()
         self._option_frames: dict[str, Frame] = {}
+        self._labelled_frames: dict[Task, Frame] = {}
         self.enums: dict[str, set[str]] = {}
         """The columns that SUQL compares by meaning, by table."""
         self._answering: Asker | None = None
@@ -165,9 +194,11 @@ class Session(SessionContext):
         self.views = Views()
         self._lazy_embedder = LazyEmbedder(embedder, self.options)
         self.indexes = Indexes(self._lazy_embedder)
+        self._lazy_embedder.stored = _held_by(self.indexes)
         hidden.register_schema(SEARCHES, SearchTables(self.indexes))
         for name, schema in self.leaf_maker.schemas().items():
             hidden.register_schema(name, schema)
+        self.register_udf(open_during_function())
 
     @property
     def ctx(self) -> Any:
@@ -208,7 +239,7 @@ class Session(SessionContext):
         trace.ledger = ledger = self.ledger.for_query(budget)
         trace.first_model = lambda: self.model.name
         options = self.options
-        return Asker(
+        asker = Asker(
             lambda: self.model,
             trace,
             options.on_error,
@@ -216,7 +247,10 @@ class Session(SessionContext):
             ledger,
             self._lazy_embedder,
             image_urls=options.image_urls,
+            targets=targets_in(options),
         )
+        trace.vectors_by_call = asker.vectors
+        return asker
 
     @property
     def budget(self) -> Budget:
@@ -258,6 +292,11 @@ class Session(SessionContext):
         self.close()
 
     # --- search ----------------------------------------------------------------------------------
+
+    @property
+    def similar_first_pays(self) -> Pays:
+        """Where the rule ``similar_first`` puts rows in order."""
+        return always if self.options.similar_first is True else self.indexes.serve
 
     def remembered_vectors(self) -> Embedder:
         """Gives the vectors that ``embedder`` remembers, and embeds nothing."""
@@ -476,14 +515,29 @@ class Session(SessionContext):
             self._register(call)
             if call.options_query is not None:
                 self._option_frames[call.options_query] = option_frame(self, call.options_query)
+            if call.task.examples_query is not None:
+                self._labelled_frames[call.task] = self.labelled_frame(call.task)
         return ready
 
     def settle(self, calls: Iterable[Call], asker: Asker) -> None:
-        """Read the options that subqueries give to ``calls``; what those ask, ``asker`` answers."""
+        """Read the options and examples that subqueries give to ``calls``; what those ask, ``asker``
+        answers."""
         for call in calls:
-            query = call.options_query
-            if query is not None and not asker.is_settled(call.task):
-                asker.settle(call.task, read_options(self.option_frame(query), query, asker))
+            task, options, examples = call.task, call.options_query, call.task.examples_query
+            if (options is None and examples is None) or asker.is_settled(task):
+                continue
+            if options is not None:
+                found = read_options(self.option_frame(options), options, asker)
+                task = with_options(task, found)
+            if examples is not None:
+                picked = read_examples(self.labelled_frame(call.task), examples, task, asker)
+                task = replace(task, examples=picked, examples_query=None)
+            asker.settle(call.task, task)
+
+    def labelled_frame(self, task: Task) -> Frame:
+        """The rows of which some become the examples of ``task``: see ``labelled_rows.labelled_frame``."""
+        known = self._labelled_frames.get(task)
+        return known or labelled_frame(self, task.examples_query or "", task)
 
     def option_frame(self, query: str) -> Frame:
         """The options that the subquery of a call gives: see ``option_values.option_frame``."""
@@ -620,6 +674,11 @@ class Session(SessionContext):
             "a session cannot read files by their paths in a query",
             hint="Register the file: session.register_csv('name', path), register_parquet, …",
         )
+
+    with_extensions = _no_copy(SessionContext.with_extensions)
+    with_python_udf_inlining = _no_copy(SessionContext.with_python_udf_inlining)
+    with_logical_extension_codec = _no_copy(SessionContext.with_logical_extension_codec)
+    with_physical_extension_codec = _no_copy(SessionContext.with_physical_extension_codec)
 
     def catalog_names(self) -> set[str]:
         return super().catalog_names() - {STAGE_CATALOG}

@@ -17,6 +17,7 @@ import pyarrow as pa
 from blendfusion.errors import ModelWarning
 from blendfusion.failures import summary
 from blendfusion.measured import Measured
+from blendfusion.models.embed_cached import VectorCounts
 from blendfusion.models.model import Values
 from blendfusion.options import Options
 from blendfusion.page import fragment_of, page_of
@@ -25,6 +26,8 @@ from blendfusion.redaction import Redaction
 from blendfusion.run import Run, run_of
 from blendfusion.types import Answer, Task, Usage
 from blendfusion.udfs.asker import StageCounts
+from blendfusion.udfs.call import Call
+from blendfusion.udfs.cascade import CascadeOutcome
 from blendfusion.udfs.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -58,8 +61,8 @@ class Trace:
     """The record of one run (and the observer that its askers report to).
 
     ``usage`` is the total; ``by_task`` the same a task; ``calls`` every request as an Arrow
-    table: ingredient, question, constraint, values, the model, its answer, log-probability, error,
-    whether it came from the cache, tokens and seconds.
+    table: ingredient, question, constraint, values, the model, its answer, the logarithm of its
+    probability among the options of a closed set, error, whether it came from the cache, tokens and seconds.
     """
 
     def __init__(
@@ -81,6 +84,9 @@ class Trace:
         """Requests beyond the option ``trace_calls``: in all totals, and in ``calls`` if they failed."""
         self._lost: dict[tuple[Task, Values], str] = {}
         """Why values are NULL in the result."""
+        self.cascades: dict[Call, CascadeOutcome] = {}
+        """What became of the values of calls that two models answered: see ``accuracy``, ``recall``."""
+        self._withheld: dict[Call, set[Values]] = {}
         self._known = 0
         self._done = 0
         self._reporter = reporter
@@ -91,6 +97,7 @@ class Trace:
         """Where the run counts what it spends."""
         self.first_model: Callable[[], str] = str
         """The name of the session's model; of several, the first."""
+        self.vectors_by_call: Mapping[Call, VectorCounts] = {}
         self.run: Run | None = None
         """What is known of the run besides its calls."""
 
@@ -102,6 +109,12 @@ class Trace:
     def cost(self) -> float | None:
         """What the run spent by the session's prices; None if the model has none."""
         return 0.0 if self.ledger is None else self.ledger.cost
+
+    @property
+    def vectors(self) -> VectorCounts:
+        """Where the vectors of texts came from: how many were embedded, how many an index had or the
+        session remembered."""
+        return sum(self.vectors_by_call.values(), VectorCounts())
 
     def begin(
         self, session: Session, query: str = "", calls: int = 1, plan: Prepared | None = None
@@ -226,6 +239,30 @@ class Trace:
         with self._lock:
             for values, answer in failed.items():
                 self._lost[task, values] = answer.error or "no answer"
+
+    def cascaded(self, call: Call, outcome: CascadeOutcome) -> None:
+        with self._lock:
+            before = self.cascades.get(call)
+            self.cascades[call] = outcome if before is None else before + outcome
+
+    @property
+    def approximate(self) -> bool:
+        """Whether something else than the model that was asked, a small model or similarity, has decided
+        values: ``cascades`` says how many, and what is certain of them."""
+        return any(outcome.decided for outcome in self.cascades.values())
+
+    def withheld(self, call: Call, values: Sequence[Values]) -> None:
+        with self._lock:
+            self._withheld.setdefault(call, set()).update(values)
+
+    def withheld_of(self, call: Call) -> int:
+        """Answers to ``call`` that are NULL, as they are less probable than it wants."""
+        return len(self._withheld.get(call, ()))
+
+    @property
+    def unsure(self) -> int:
+        """Answers that are NULL as they are less probable than their calls want (``confidence``)."""
+        return sum(map(len, self._withheld.values()))
 
     def warn(self, outages: Sequence[str] = ()) -> None:
         """One warning that says how many values became NULL for want of an answer, and why; and one of

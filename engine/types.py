@@ -6,6 +6,7 @@ requests are one question to the model and one entry of the cache.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -73,6 +74,8 @@ class Constraint:
     kind: ConstraintKind = "text"
     options: tuple[str, ...] = ()
     """The closed set of a choice, in the order in which the user wrote it."""
+    meanings: tuple[str, ...] = field(default=(), metadata=ADDED)
+    """What the user says that each option means, in their order; () where nothing is said."""
     query: str | None = None
     """SQL whose one column holds the options of a choice; read when the query runs, and no part of
     what a model is asked: by then they are ``options``."""
@@ -158,6 +161,13 @@ class Task:
     images: bool = field(default=False, metadata=ADDED)
     """The values are images: their names, for which ``blendfusion.models.images`` has the bytes, or
     URLs."""
+    examples_query: str | None = field(default=None, metadata=ADDED)
+    """SQL whose rows are labelled ones, of which some become ``examples``; read when the query runs, and
+    no part of what a model is asked."""
+    consistency: int = field(default=1, metadata=ADDED)
+    """In how many ways the question is put; the answer is what most of theirs say."""
+    variant: int = field(default=0, metadata=ADDED)
+    """Which of these ways this is: 0 is the usual one."""
 
     @property
     def in_full(self) -> Task:
@@ -215,7 +225,10 @@ class Usage:
     @staticmethod
     def total(usages: Iterable[Usage]) -> Usage:
         """The sum of many usages (faster than adding them one by one)."""
-        columns = zip(*(u.numbers for u in usages), strict=True)
+        held = list(usages)
+        times = Counter(map(id, held))  # the hits of a cache share one
+        each = {id(usage): usage for usage in held}.items()
+        columns = zip(*([n * times[i] for n in u.numbers] for i, u in each), strict=True)
         return Usage(*map(sum, columns))
 
     @property

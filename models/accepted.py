@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from blendfusion.models.canonical import canonical
 from blendfusion.models.constraint import Json
-from blendfusion.models.structured import INSTRUCTION, Form, forms_for
+from blendfusion.models.structured import INSTRUCTION, JSON_KINDS, Form, forms_for
 from blendfusion.types import Constraint, ConstraintKind
 
 _DISOBEYED = 4
@@ -20,9 +20,15 @@ def blames_odds(refusal: str) -> bool:
 
 
 class FormsTaken:
-    """Which forms of structured output a server takes, for each kind of constraint."""
+    """Which forms of structured output a server takes, for each kind of constraint.
+
+    ``short``: forms without JSON around the answer that its software is known for. They come first,
+    once they are proven: servers of another version ignore them without a word.
+    """
 
     def __init__(self) -> None:
+        self.short: tuple[Form, ...] = ()
+        self.proven: dict[Form, bool] = {}
         self._taken: dict[ConstraintKind, Form] = {}
         self._useless: set[tuple[ConstraintKind, Form]] = set()
         self._obeyed: Counter[tuple[ConstraintKind, Form]] = Counter()
@@ -34,8 +40,14 @@ class FormsTaken:
     def candidates(self, constraint: Constraint) -> list[Form]:
         """The forms still to try, best first; from the one that was taken on, if there is one."""
         forms = [f for f in forms_for(constraint) if (constraint.kind, f) not in self._useless]
+        if constraint.kind not in JSON_KINDS:
+            forms.sort(key=lambda form: form not in self.short)
         taken = self._taken.get(constraint.kind)
         return forms[forms.index(taken) :] if taken in forms else forms
+
+    def doubtful(self, form: Form) -> bool:
+        """Whether ``form`` has to be proven before it is relied on."""
+        return form in self.short and form not in self.proven
 
     def obeyed(self, constraint: Constraint, form: Form) -> None:
         """The server took ``form``, as far as one reply can show."""
@@ -64,6 +76,10 @@ _MANY_ODDS, _FEW_ODDS = 20, 5
 """How many tokens' odds servers tell at a place: OpenAI and vLLM the first, others the second."""
 
 
+_BY_ODDS = ("score", "boolean", "choice")
+"""Kinds of answers of which it matters how likely the others were."""
+
+
 class Sampling:
     """The sampling fields of a request: greedy, less what the server says it does not know.
 
@@ -77,7 +93,7 @@ class Sampling:
     def of(self, constraint: Constraint) -> dict[str, Json]:
         """The fields for an answer under a constraint; what a struct repeats is no part of the
         tokens that it may have."""
-        if constraint.kind == "score":
+        if constraint.kind in _BY_ODDS:
             return self.fields | self.odds
         if constraint.kind != "struct":
             return self.fields

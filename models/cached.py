@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from blendfusion.models.consistency import answer_consistently
 from blendfusion.models.model import Model, Told, Values, answer_each, unheard
 from blendfusion.models.store import FROM_CACHE, AnswerStore, MemoryStore
 from blendfusion.types import Answer, ModelInfo, Task
@@ -45,6 +46,12 @@ class CachedModel:
     def names(self) -> tuple[str, ...]:
         """The models that answer, in the order in which they are asked."""
         return (self.name,)
+
+    @property
+    def pair(self) -> tuple[CachedModel, CachedModel] | None:
+        """A small and a large model, of which the small one may decide for the large one; None: there is
+        but one."""
+        return None
 
     @property
     def outages(self) -> tuple[str, ...]:
@@ -132,8 +139,9 @@ class CachedModel:
             new[missing[place]] = answer
             tell(missing[place], answer)
 
+        ask = answer_consistently if task.consistency > 1 else answer_each
         try:
-            answer_each(self.inner, task, missing, arrived)
+            ask(self.inner, task, missing, arrived)
         finally:
             self._keep(task.in_full, {v: a for v, a in new.items() if a.finish != "decided"})
             self._keep(task, {v: a for v, a in new.items() if a.finish == "decided"})
@@ -149,7 +157,9 @@ class CachedModel:
 
     def _posed(self, task: Task) -> Task:
         """What the model gets to know of a task."""
-        return task if getattr(self.inner, "stops_early", False) else task.in_full
+        # Answers that ended early do not say whether they agree.
+        early = getattr(self.inner, "stops_early", False) and task.consistency == 1
+        return task if early else task.in_full
 
     @property
     def _fingerprint(self) -> str:

@@ -14,10 +14,10 @@ from blendfusion.types import Constraint
 
 Value: TypeAlias = (
     "bool | int | float | str | Decimal | datetime.date | datetime.datetime | Sequence[Value]"
-    " | Mapping[str, Any] | Mapping[int, float]"
+    " | Mapping[str, Any] | Mapping[int, float] | Mapping[bool, float]"
 )
 """What a person's code may answer with; see ``Constraint`` for the text it becomes. A mapping is the
-fields of a struct, or the odds of the points of a score."""
+fields of a struct, or the odds of the points of a score or of the options of a closed set."""
 
 _BARE_ITEMS = ("integer", "number")
 _DECIMALS = 6

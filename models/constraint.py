@@ -9,13 +9,17 @@ from __future__ import annotations
 import datetime
 import json
 import re
+from collections.abc import Mapping
 from typing import TypeAlias
 
-from blendfusion.types import Constraint, StructField
+from blendfusion.models.pattern import matches
+from blendfusion.types import Constraint, ConstraintKind, StructField
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 
 BOOLEAN = ("true", "false")
+MOST_DIGITS: Mapping[ConstraintKind, int] = {"integer": 18, "number": 15}
+"""The most digits before the point that an answer has."""
 
 _DATE = (
     r"((19|20)[0-9]{2}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])"
@@ -24,8 +28,8 @@ _DATE = (
 )
 _TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 _PATTERNS = {
-    "integer": r"-?(0|[1-9][0-9]{0,17})",
-    "number": r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,6})?",
+    "integer": rf"-?(0|[1-9][0-9]{{0,{MOST_DIGITS['integer'] - 1}}})",
+    "number": rf"-?(0|[1-9][0-9]{{0,{MOST_DIGITS['number'] - 1}}})(\.[0-9]{{1,6}})?",
     "date": _DATE,
     "timestamp": f"{_DATE}T{_TIME}",
 }
@@ -187,6 +191,8 @@ def holds(constraint: Constraint, text: str) -> bool:
             return _fits(constraint, json.loads(text, object_pairs_hook=_object))
         except (ValueError, RecursionError):
             return False
+    if constraint.kind == "regex":
+        return matches(regex_of(constraint), text)
     if re.fullmatch(regex_of(constraint), text) is None:
         return False
     return constraint.kind not in ("date", "timestamp") or _in_calendar(text)

@@ -13,12 +13,11 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from blendfusion.models.constraint import MOST_DIGITS
 from blendfusion.types import Comparison, ComparisonOperator, Constraint, ConstraintKind
 
 TEXT_KINDS: tuple[ConstraintKind, ...] = ("text", "regex")
 NUMBER_KINDS: tuple[ConstraintKind, ...] = ("integer", "number")
-_DIGITS: dict[ConstraintKind, int] = {"integer": 18, "number": 15}
-"""The most digits before the point that an answer has (models/constraint.py)."""
 _DECIMALS = 6
 
 _LAST = "\U0010ffff"
@@ -154,11 +153,11 @@ def _numbers(kind: ConstraintKind, begun: str) -> list[_Range]:
     elif digits == "0":
         ranges = [_Range("0", f"0{fraction}")]
     elif not digits:
-        ranges = [_Range("0", "9" * _DIGITS[kind] + fraction)]
+        ranges = [_Range("0", "9" * MOST_DIGITS[kind] + fraction)]
     else:
         ranges = [
             _Range(digits + "0" * more, digits + "9" * more + fraction)
-            for more in range(_DIGITS[kind] - len(digits) + 1)
+            for more in range(MOST_DIGITS[kind] - len(digits) + 1)
         ]
     if not begun:
         top = ranges[0].high

@@ -1,11 +1,13 @@
-"""An embedder that remembers its latest vectors, and is asked in batches."""
+"""An embedder that remembers its latest vectors, finds stored ones, and is asked for the rest in batches."""
 
 from __future__ import annotations
 
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -15,12 +17,49 @@ from blendfusion.options import Options
 MOST_BYTES = 128 * 1024 * 1024
 """Of vectors that are remembered: 128,000 of wordllama's."""
 
+Stored: TypeAlias = "Callable[[str, Sequence[bytes]], dict[bytes, Vectors]]"
+"""The vectors that are stored somewhere: of the embedder with this fingerprint, of texts by their keys."""
+
+
+def nothing_stored(fingerprint: str, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
+    return {}
+
+
+@dataclass(slots=True)
+class VectorCounts:
+    """Where the vectors of distinct texts came from."""
+
+    embedded: int = 0
+    stored: int = 0
+    """In an index."""
+    remembered: int = 0
+    """In memory."""
+
+    def __add__(self, other: VectorCounts) -> VectorCounts:
+        return VectorCounts(
+            self.embedded + other.embedded,
+            self.stored + other.stored,
+            self.remembered + other.remembered,
+        )
+
+    def __str__(self) -> str:
+        """
+        >>> print(VectorCounts(embedded=1, stored=2_000))
+        1 embedded, 2,000 from an index
+        """
+        other = ((self.stored, "from an index"), (self.remembered, "remembered"))
+        return ", ".join(
+            [f"{self.embedded:,} embedded", *(f"{n:,} {how}" for n, how in other if n)]
+        )
+
 
 class LazyEmbedder:
     """Gives, when called, the embedder that ``spec`` names, always the same one. Calling raises
     ModelNotFound."""
 
     def __init__(self, spec: str | Embedder | None, options: Options) -> None:
+        self.stored: Stored = nothing_stored
+        """Where the embedder looks before it embeds; to be set before it is made."""
         self._spec = spec
         self._options = options
         self._made: CachedEmbedder | None = None
@@ -29,11 +68,12 @@ class LazyEmbedder:
     def __call__(self) -> CachedEmbedder:
         with self._lock:
             if self._made is None:
-                self._made = CachedEmbedder(load_embedder(self._spec, self._options))
+                embedder = load_embedder(self._spec, self._options)
+                self._made = CachedEmbedder(embedder, stored=self.stored)
             return self._made
 
     def remembered(self) -> Remembered:
-        """Only what is remembered; loads nothing."""
+        """Only what is remembered or stored; loads nothing."""
         return Remembered(self._made)
 
     def close(self) -> None:
@@ -48,7 +88,8 @@ class UnknownVectorError(Exception):
 
 
 class Remembered:
-    """The vectors that an embedder remembers; ``embed`` raises UnknownVectorError for another text."""
+    """The vectors that an embedder remembers or finds stored; ``embed`` raises UnknownVectorError for
+    another text."""
 
     name = "remembered"
     fingerprint = ""
@@ -60,7 +101,7 @@ class Remembered:
     def embed(self, texts: Sequence[str]) -> Vectors:
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)
-        found = {} if self._embedder is None else self._embedder.look_up(list(map(_key, texts)))
+        found = {} if self._embedder is None else self._embedder.known(list(map(_key, texts)))
         try:
             return np.stack([found[_key(text)] for text in texts])
         except KeyError:
@@ -71,15 +112,19 @@ class Remembered:
 
 
 class CachedEmbedder:
-    """Asks ``embedder`` for each distinct text once, as long as its vector is remembered.
+    """Asks ``embedder`` for each distinct text once, as long as its vector is remembered, and not for
+    those whose vectors are ``stored``: these are read again each time.
 
     Vectors are kept in memory only: an index holds those of its rows, and for the rest a local
     embedder is about as fast as a file. ``embedded`` counts the texts that were embedded. Safe to
     use from threads.
     """
 
-    def __init__(self, embedder: Embedder, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(
+        self, embedder: Embedder, most_bytes: int = MOST_BYTES, stored: Stored = nothing_stored
+    ) -> None:
         self.embedder = embedder
+        self._stored = stored
         self.embedded = 0
         self._most_bytes = most_bytes
         self._bytes = 0
@@ -100,12 +145,18 @@ class CachedEmbedder:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """As ``Embedder.embed``; of no texts an array without rows and columns."""
+        return self.counted(texts, VectorCounts())
+
+    def counted(self, texts: Sequence[str], counts: VectorCounts) -> Vectors:
+        """``embed``, and ``counts`` grow."""
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)
         keys = list(map(_key, texts))
-        found = self.look_up(keys)
-        missing = {k: text for k, text in zip(keys, texts, strict=True) if k not in found}
-        waiting = list(missing.items())
+        found = self.known(keys, counts)
+        waiting = list(
+            {k: text for k, text in zip(keys, texts, strict=True) if k not in found}.items()
+        )
+        counts.embedded += len(waiting)
         for start in range(0, len(waiting), self.batch_size):
             batch = waiting[start : start + self.batch_size]
             vectors = self.embedder.embed([text for _, text in batch])
@@ -114,11 +165,29 @@ class CachedEmbedder:
             self._remember(new)
         return np.stack([found[key] for key in keys])
 
+    def counting(self, counts: VectorCounts) -> Counting:
+        """The same embedder, for one run: ``counts`` grow with what it is asked for."""
+        return Counting(self, counts)
+
     def close(self) -> None:
         with self._lock:
             self._known.clear()
             self._bytes = 0
         self.embedder.close()
+
+    def known(
+        self, keys: Sequence[bytes], counts: VectorCounts | None = None
+    ) -> dict[bytes, Vectors]:
+        """The vectors that are remembered or stored among those of these keys."""
+        found = self.look_up(keys)
+        remembered = len(found)
+        missing = [key for key in dict.fromkeys(keys) if key not in found]
+        if missing:
+            found |= self._stored(self.fingerprint, missing)
+        if counts is not None:
+            counts.remembered += remembered
+            counts.stored += len(found) - remembered
+        return found
 
     def look_up(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
         """The vectors that are remembered among those of these keys."""
@@ -140,5 +209,32 @@ class CachedEmbedder:
                 self._bytes -= self._known.popitem(last=False)[1].nbytes
 
 
+class Counting:
+    """An embedder whose vectors are counted by where they come from."""
+
+    def __init__(self, embedder: CachedEmbedder, counts: VectorCounts) -> None:
+        self._embedder = embedder
+        self._counts = counts
+
+    @property
+    def name(self) -> str:
+        return self._embedder.name
+
+    @property
+    def fingerprint(self) -> str:
+        return self._embedder.fingerprint
+
+    @property
+    def batch_size(self) -> int:
+        return self._embedder.batch_size
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        return self._embedder.counted(texts, self._counts)
+
+    def close(self) -> None:
+        self._embedder.close()
+
+
 def _key(text: str) -> bytes:
+    """The hash by which an index knows a text, too (engine/search/hashes.py)."""
     return hashlib.blake2b(text.encode(), digest_size=16).digest()

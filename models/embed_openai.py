@@ -14,6 +14,7 @@ from blendfusion.models.confined import run_confined
 from blendfusion.models.constraint import Json
 from blendfusion.models.embed import Vectors, normalised
 from blendfusion.models.endpoint import Endpoint, Errand, Missing, Refused, Unanswered
+from blendfusion.models.in_flight import InFlight
 from blendfusion.models.rate import Rate
 from blendfusion.models.retry import Passing, Retry
 from blendfusion.models.telemetry import model_call
@@ -52,6 +53,7 @@ class OpenAIEmbedder:
             self._options.timeout_seconds,
             Retry(attempts=1 + self._options.retries),
             rate=Rate(self._options.requests_per_minute, self._options.tokens_per_minute),
+            in_flight=InFlight(self._options.concurrency),
         )
 
     def __repr__(self) -> str:

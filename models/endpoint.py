@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import ipaddress
 import ssl
 import time
@@ -14,6 +15,7 @@ import httpx
 
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.constraint import Json
+from blendfusion.models.in_flight import InFlight
 from blendfusion.models.line import Line
 from blendfusion.models.rate import Load, Rate
 from blendfusion.models.retry import Passing, Retry, seconds_asked
@@ -24,6 +26,9 @@ URL_VARIABLE = "OPENAI_BASE_URL"
 
 _CONNECT_SECONDS = 10.0
 _TRANSIENT = (408, 409, 425, 429)
+_TOO_MUCH = (429, 503, 529)
+"""Said of too many requests at once, the last by Anthropic."""
+_ANY_NUMBER = 1_000_000
 _KEPT = "What was answered is kept: a later run asks for the rest."
 
 T = TypeVar("T")
@@ -86,6 +91,7 @@ class Endpoint:
     retry: Retry
     most_in_vain: int = 32
     rate: Rate = field(default_factory=Rate, repr=False)
+    in_flight: InFlight = field(default_factory=lambda: InFlight(_ANY_NUMBER), repr=False)
     line: Line = field(init=False, repr=False)
     _trusted: ssl.SSLContext | None = field(default=None, init=False, repr=False)
 
@@ -137,6 +143,8 @@ class Endpoint:
             ),
             limits=httpx.Limits(max_connections=None),  # callers bound what is in flight
             trust_env=trust_env,
+            # What the server says in the TLS handshake decides; without TLS it is HTTP/1.1.
+            http2=importlib.util.find_spec("h2") is not None,
         )
 
     async def post(
@@ -210,26 +218,39 @@ class Endpoint:
     ) -> httpx.Response:
         """The reply of any kind. Waits for a server that was there before and is away."""
         while True:
-            content = request.content
-            errand.load = self.rate.load(content, errand.images) if content else None
-            await self.line.free(errand.load)
-            sent_at = time.monotonic()
-            try:
-                async with asyncio.timeout(self.timeout_seconds):
-                    response = await client.send(request)
-            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-                self._unreachable(error, sent_at)
-                continue
-            except (TimeoutError, httpx.TimeoutException):
-                errand.calls += 1
-                raise _Silent(f"no reply within {self.timeout_seconds:g} s", "timeout") from None
-            except httpx.HTTPError as error:
-                errand.calls += 1
-                said = f"connection lost ({type(error).__name__})"
-                raise Passing(said, "connection") from None
+            async with self.in_flight.place():
+                response = await self._sent(client, request, errand)
+            if response is not None:
+                return response
+
+    async def _sent(
+        self, client: httpx.AsyncClient, request: httpx.Request, errand: Errand
+    ) -> httpx.Response | None:
+        """The reply to one try; None where it found no connection, and is worth another."""
+        content = request.content
+        errand.load = self.rate.load(content, errand.images) if content else None
+        await self.line.free(errand.load)
+        sent_at = time.monotonic()
+        try:
+            async with asyncio.timeout(self.timeout_seconds):
+                response = await client.send(request)
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            self._unreachable(error, sent_at)
+            return None
+        except (TimeoutError, httpx.TimeoutException):
             errand.calls += 1
-            self.line.replied()
-            return response
+            raise _Silent(f"no reply within {self.timeout_seconds:g} s", "timeout") from None
+        except httpx.HTTPError as error:
+            errand.calls += 1
+            said = f"connection lost ({type(error).__name__})"
+            raise Passing(said, "connection") from None
+        errand.calls += 1
+        self.line.replied()
+        if response.status_code in _TOO_MUCH:
+            self.in_flight.refused(sent_at)
+        elif response.status_code == 200:
+            self.in_flight.answered(sent_at)
+        return response
 
     def _unreachable(self, error: httpx.HTTPError, sent_at: float) -> None:
         """Return if it is worth waiting for the server."""

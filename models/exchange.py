@@ -10,14 +10,22 @@ import httpx
 from blendfusion.errors import ModelFailed
 from blendfusion.models.accepted import FormsTaken, Sampling, blames_odds
 from blendfusion.models.completion import Completion, read_completion
-from blendfusion.models.constraint import Json
+from blendfusion.models.constraint import Json, closed_set
 from blendfusion.models.endpoint import Endpoint, Errand, Refused, Unanswered
 from blendfusion.models.expected import of_tokens
 from blendfusion.models.images import content, plain_image, url_of
 from blendfusion.models.model import Values
+from blendfusion.models.odds import written_odds
 from blendfusion.models.prompt import render, replies_of
 from blendfusion.models.reply import read_reply
-from blendfusion.models.structured import INSTRUCTION, Form, blames_form, wrap
+from blendfusion.models.structured import (
+    INSTRUCTION,
+    PROOF,
+    PROOF_QUESTION,
+    Form,
+    blames_form,
+    wrap,
+)
 from blendfusion.models.telemetry import model_call
 from blendfusion.types import Answer, Constraint, Task, Usage
 
@@ -113,6 +121,11 @@ class Exchange:
         known = forms.known(self._sent)
         refused = Refused("no form was tried")
         for form in forms.candidates(self._sent):
+            if forms.doubtful(form):
+                forms.proven[form] = await self._proves(form)
+            if not forms.proven.get(form, True):
+                forms.drop(self._sent, form)
+                continue
             try:
                 reply = await self._reply(form)
             except Refused as refusal:
@@ -132,6 +145,15 @@ class Exchange:
             if known and (slip or not self._patient):
                 return reply
         raise refused
+
+    async def _proves(self, form: Form) -> bool:
+        """Whether the server heeds ``form``: held to a word that no model would say, it says it."""
+        asked: Message = {"role": "user", "content": PROOF_QUESTION}
+        try:
+            reply = await self._post({"messages": [asked], **(form.fields(PROOF) or {})}, PROOF)
+        except Refused:
+            return False
+        return reply.text.strip() in PROOF.options
 
     async def _reply(self, form: Form) -> Completion:
         shots = self._shots
@@ -180,7 +202,15 @@ class Exchange:
         if text is None:
             shown = f"{reply.text.strip()[:80]!r}" if reply.text.strip() else "nothing"
             return Answer.failed(f"answered {shown}, which is not {self._constraint}")
-        return Answer(text)
+        return Answer(text, logprob=self._logprob(reply, text))
+
+    def _logprob(self, reply: Completion, text: str) -> float | None:
+        """That of the answer among the options of its closed set, as far as the server tells."""
+        options = closed_set(self._constraint)
+        if not options or not reply.tokens or not reply.whole:
+            return None
+        replies = closed_set(self._sent) or options
+        return written_odds(reply.tokens, replies, replies[options.index(text)])
 
     def _expected(self, reply: Completion) -> str | None:
         """The score that the odds of the reply let expect; None if the server tells none."""

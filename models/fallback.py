@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
-from blendfusion.errors import ModelError, ModelFailed, ModelNotFound
+from blendfusion.errors import ModelError, ModelFailed, ModelNotFound, OptionError
 from blendfusion.models import fields as f
 from blendfusion.models.cached import CachedModel
+from blendfusion.models.cascade import CascadeModel, targets_in
+from blendfusion.models.certified import Targets
 from blendfusion.models.load import load
 from blendfusion.models.model import Model, Told, Values, unheard
 from blendfusion.models.store import AnswerStore
@@ -26,7 +28,12 @@ _NONE_LEFT = "no model is left. "
 
 def model_for(spec: Models, options: Options, store: AnswerStore) -> CachedModel:
     """The model that ``spec`` names, its answers in ``store``; of several, each is asked what those
-    before it fail at. Raises ``ModelNotFound`` if one of them cannot be had; loads no weights."""
+    before it fail at, or, where the options promise something of them, two are a cascade. Raises
+    ``ModelNotFound`` if one of them cannot be had, OptionError for a promise of one model alone; loads no
+    weights."""
+    targets = targets_in(options)
+    if targets is not None:
+        return _cascade(spec, targets, options, store)
     if not isinstance(spec, list | tuple):
         return CachedModel(load(spec, options), store)  # type: ignore[arg-type]
     if not spec:
@@ -38,6 +45,16 @@ def model_for(spec: Models, options: Options, store: AnswerStore) -> CachedModel
     for inner in reversed(before):
         model = FallbackModel(inner, store, model)
     return model
+
+
+def _cascade(spec: Models, targets: Targets, options: Options, store: AnswerStore) -> CascadeModel:
+    if not isinstance(spec, list | tuple) or len(spec) != 2:
+        raise OptionError(
+            f"{targets}: that is promised of a small model before a large one",
+            hint="Name two: bf.connect(['smollm2', 'openai:…'], accuracy=0.95).",
+        )
+    small, large = (load(one, options) for one in spec)
+    return CascadeModel(large, store, CachedModel(small, store))
 
 
 class FallbackModel(CachedModel):
@@ -58,6 +75,11 @@ class FallbackModel(CachedModel):
         self._out: ModelError | None = None
         self._following_out: ModelError | None = None
         self._following_checked = False
+        self._first = CachedModel(inner, self.store)
+
+    @property
+    def pair(self) -> tuple[CachedModel, CachedModel] | None:
+        return (self._first, self.following)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -38,6 +38,13 @@ PORT = "server.port"
 ERROR = "error.type"
 ATTEMPT = "blendfusion.attempt"
 WAIT_SECONDS = "blendfusion.wait_seconds"
+GIVEN_TOKENS = "blendfusion.given_tokens"
+AGAIN = "blendfusion.again"
+AGAIN_TOKENS = "blendfusion.again_tokens"
+FILE = "blendfusion.file"
+WEIGHTS = "blendfusion.weights"
+BYTES = "blendfusion.bytes"
+REASON = "blendfusion.reason"
 
 FIELDS: Mapping[str, str] = {
     QUERY_ID: "one run of one query; 12 hexadecimal digits",
@@ -70,6 +77,13 @@ FIELDS: Mapping[str, str] = {
     ERROR: "class of an exception, status of an HTTP reply, or `timeout`, `connection`, `reply` (one that is none)",
     ATTEMPT: "number of the try that failed, from 1",
     WAIT_SECONDS: "until the next try, in seconds",
+    GIVEN_TOKENS: "tokens of values, and of their answers: what would be computed if nothing were shared",
+    AGAIN: "how often a value was asked again alone, where others might have changed its answer",
+    AGAIN_TOKENS: "tokens that were computed for that",
+    FILE: "name of a file of weights",
+    WEIGHTS: "type of the weights that answer, and what they were made of",
+    BYTES: "size of a file, in bytes",
+    REASON: "why something was not done, in words",
 }
 """Every field of a record and attribute of a span, and what it says."""
 
@@ -77,7 +91,8 @@ LOGGERS: Mapping[str, str] = {
     "query": "INFO: a query starts, a query ends. WARNING: values that got no valid answer",
     "stage": "DEBUG: a stage ends",
     "batch": "DEBUG: a batch was answered, by a model or by the cache",
-    "model": "INFO: a model is loaded",
+    "model": "INFO: a model is loaded; a faster copy of its weights was made. WARNING: none can be had. "
+    "DEBUG: what a local model computed",
     "retry": "INFO: a request to a server failed and will be tried again",
     "cache": "WARNING: the file of stored answers is of no use, as `bf.CacheWarning` says",
 }

@@ -18,15 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blendfusion.errors import ModelFailed, ModelNotFound
+from blendfusion.models.cores import cores
+from blendfusion.models.llama_sizes import Sizes, on_cpu, on_gpu
 
 Logits = NDArray[np.float32]
 
-MICRO_BATCH = 256
-"""Tokens that one pass over the weights computes; a CPU is saturated well before."""
-MAX_BATCH = 512
-SEQUENCES = 33
-"""Sequence 0 holds the shared prefix, the others one row each."""
-MAX_WINDOW = 8192
+_GPU_TYPES = (1, 2)
+"""GGML_BACKEND_DEVICE_TYPE_GPU and _IGPU."""
 
 _log: deque[str] = deque(maxlen=20)
 _log_callback: Any = None
@@ -112,8 +110,7 @@ class Weights:
     """
 
     def __init__(self, path: Path, *, n_gpu_layers: int, switch: Switch) -> None:
-        self.lib = _library()
-        _silence(self.lib)
+        self.lib = library()
         check_gguf(path)
         params = self.lib.llama_model_default_params()
         params.n_gpu_layers = n_gpu_layers if n_gpu_layers >= 0 else 2**31 - 1
@@ -127,16 +124,28 @@ class Weights:
         if not self.model:
             switch.check()
             raise ModelNotFound(
-                f"llama.cpp cannot load '{path}': {_reason() or 'the file is broken'}",
+                f"llama.cpp cannot load '{path}': {reason() or 'the file is broken'}",
                 hint="The file may be truncated or of a newer format; download it again.",
             )
         self.quantised = self._is_quantised()
+        self.on_gpu = n_gpu_layers != 0 and bool(self.lib.llama_supports_gpu_offload())
 
     def _is_quantised(self) -> bool:
         buffer = ctypes.create_string_buffer(256)
         self.lib.llama_model_desc(self.model, buffer, 256)
         words = buffer.value.decode("utf-8", "replace").split()
         return not {"F32", "F16", "BF16"} & set(words)
+
+    def sizes(self, n_ctx: int) -> Sizes:
+        """Of a context in which ``n_ctx`` tokens are wanted for one prompt and its answer."""
+        trained = int(self.lib.llama_model_n_ctx_train(self.model))
+        if not self.on_gpu:
+            return on_cpu(trained, n_ctx)
+        heads = max(1, int(self.lib.llama_model_n_head(self.model)))
+        width = int(self.lib.llama_model_n_embd(self.model)) // heads
+        kept = width * int(self.lib.llama_model_n_head_kv(self.model))
+        cell = 2 * 2 * kept * int(self.lib.llama_model_n_layer(self.model))  # keys and values, F16
+        return on_gpu(trained, n_ctx, free_bytes=_free_gpu_bytes(), cell_bytes=cell)
 
     def close(self) -> None:
         """Free them; no context may be left."""
@@ -155,26 +164,31 @@ class LlamaContext:
         self._lib = weights.lib
         self._model = weights.model
         self._vocab = self._lib.llama_model_get_vocab(self._model)
-        self._context = self._open(n_ctx, threads)
+        sizes = weights.sizes(n_ctx)
+        self._context = self._open(sizes, threads)
         self.watch(Switch())
         self._memory = self._lib.llama_get_memory(self._context)
         # What was granted, which may differ from what was asked for.
-        self.n_ctx = int(self._lib.llama_n_ctx(self._context))
-        self.n_batch = min(int(self._lib.llama_n_batch(self._context)), self.n_ctx)
+        self.cells = int(self._lib.llama_n_ctx(self._context))
+        self.n_ctx = min(sizes.window, self.cells)
+        self.n_batch = min(int(self._lib.llama_n_batch(self._context)), self.cells)
+        self.batch_tokens = min(sizes.micro_batch, self.n_batch)
+        """How many tokens of rows a batch should have."""
+        self.slots = sizes.sequences - 1
+        """How many rows there may be at a time."""
         self.n_vocab = int(self._lib.llama_vocab_n_tokens(self._vocab))
         self.eos = int(self._lib.llama_vocab_eos(self._vocab))
         eot = int(self._lib.llama_vocab_eot(self._vocab))
         self.end_tokens = tuple(dict.fromkeys(t for t in (eot, self.eos) if t >= 0))
-        self._batch = _Buffers(self._lib, self.n_batch)
+        self._batch = _Buffers(self._lib, self.n_batch, sizes.sequences)
 
-    def _open(self, n_ctx: int, threads: int) -> Any:
-        trained = int(self._lib.llama_model_n_ctx_train(self._model))
+    def _open(self, sizes: Sizes, threads: int) -> Any:
         params = self._lib.llama_context_default_params()
-        params.n_ctx = min(n_ctx or min(trained, MAX_WINDOW), trained)
-        params.n_batch = MAX_BATCH
-        params.n_ubatch = MICRO_BATCH
-        params.n_seq_max = SEQUENCES
-        params.n_threads = params.n_threads_batch = threads or cores()
+        params.n_ctx = sizes.cells
+        params.n_batch = sizes.batch
+        params.n_ubatch = sizes.micro_batch
+        params.n_seq_max = sizes.sequences
+        params.n_threads = params.n_threads_batch = min(threads or cores(), cores())
         params.flash_attn_type = 1
         params.kv_unified = True
         # With a sliding window that forgets, a shared prefix could vanish without an error.
@@ -184,7 +198,7 @@ class LlamaContext:
         context = self._lib.llama_init_from_model(self._model, params)
         if not context:
             raise ModelFailed(
-                f"llama.cpp cannot open a context of {params.n_ctx} tokens: {_reason()}",
+                f"llama.cpp cannot open a context of {params.n_ctx} tokens: {reason()}",
                 hint="Set a smaller n_ctx.",
             )
         return context
@@ -247,12 +261,16 @@ class LlamaContext:
         half a second for 49k tokens; keep it)."""
         from llguidance import LLTokenizer
 
-        pieces = []
-        for token in range(self.n_vocab):
+        pieces = [b""] * self.n_vocab
+        known: set[bytes] = set()
+        for token in self._by_kind():
             self._switch.check()
-            # A leading 0xff tells llguidance that no text may produce this token.
-            hidden = b"\xff" + self.control_text(token).encode()
-            pieces.append(hidden if self.is_control(token) else self.piece(token))
+            piece = b"" if self.is_control(token) else self.piece(token)
+            # A leading 0xff tells llguidance that no text may produce this token: a control token, or
+            # one that stands for the same bytes as another.
+            hidden = not piece or piece in known
+            pieces[token] = b"\xff" + self.control_text(token).encode() if hidden else piece
+            known.add(piece)
         tokenize = ctypes.cast(self._lib.llama_cpp._lib.llama_tokenize, ctypes.c_void_p).value
         return LLTokenizer.from_llamacpp(  # type: ignore[attr-defined]
             tokens=pieces,
@@ -262,6 +280,16 @@ class LlamaContext:
             slices=None,
         )
 
+    def _by_kind(self) -> Iterator[int]:
+        """All tokens; those that stand for one byte of any text come last."""
+        of_bytes = []
+        for token in range(self.n_vocab):
+            if self._lib.llama_vocab_get_attr(self._vocab, token) & self._lib.LLAMA_TOKEN_ATTR_BYTE:
+                of_bytes.append(token)
+            else:
+                yield token
+        yield from of_bytes
+
     # -- memory of the sequences -------------------------------------------------------------
 
     def clear(self) -> None:
@@ -270,8 +298,13 @@ class LlamaContext:
 
     def fan_out(self) -> None:
         """Every sequence begins with what sequence 0 holds (no copy: the cells are shared)."""
-        for sequence in range(1, SEQUENCES):
+        for sequence in range(1, self.slots + 1):
             self._lib.llama_memory_seq_cp(self._memory, 0, sequence, -1, -1)
+
+    def copy(self, source: int, target: int, start: int, count: int) -> None:
+        """``target`` holds ``count`` tokens from position ``start`` on as ``source`` does (no copy)."""
+        if count:
+            self._lib.llama_memory_seq_cp(self._memory, source, target, start, start + count)
 
     def trim(self, position: int, sequence: int = -1) -> None:
         """Forget everything from ``position`` on, of one sequence or (-1) of all."""
@@ -290,9 +323,9 @@ class LlamaContext:
         code = self._lib.llama_decode(self._context, self._batch.fill(batch))
         if code != 0:
             self._switch.check()
-            reason = "the key-value store is full" if code == 1 else _reason() or "unknown"
+            why = "the key-value store is full" if code == 1 else reason() or "unknown"
             raise ModelFailed(
-                f"llama.cpp could not compute a batch (code {code}: {reason})",
+                f"llama.cpp could not compute a batch (code {code}: {why})",
                 hint="Set a larger n_ctx." if code == 1 else None,
             )
         rows = sum(batch.wanted)
@@ -301,25 +334,34 @@ class LlamaContext:
         pointer = self._lib.llama_get_logits(self._context)
         return np.ctypeslib.as_array(pointer, shape=(rows, self.n_vocab))
 
-    def decode_prefix(self, tokens: Sequence[int]) -> None:
-        """Compute tokens of sequence 0 from position 0, in as many batches as they need."""
+    def decode_prefix(self, tokens: Sequence[int], position: int = 0) -> None:
+        """Compute tokens of sequence 0 from ``position`` on, in as many batches as they need."""
         for start in range(0, len(tokens), self.n_batch):
             batch = Batch()
             for offset, token in enumerate(tokens[start : start + self.n_batch]):
-                batch.add(token, start + offset, 0)
+                batch.add(token, position + start + offset, 0)
             self.decode(batch)
+
+    @property
+    def handle(self) -> Any:
+        """llama.cpp's own context, for the wall around its multimodal library (``llama_images``)."""
+        return self._context
+
+    def check(self) -> None:
+        """Raise Stopped if somebody wants to stop what is computed."""
+        self._switch.check()
 
 
 class _Buffers:
     """The arrays behind a ``llama_batch``, allocated once and refilled with NumPy."""
 
-    def __init__(self, lib: Any, size: int) -> None:
+    def __init__(self, lib: Any, size: int, sequences: int) -> None:
         self._struct = lib.llama_batch()
         self._token = np.zeros(size, np.int32)
         self._pos = np.zeros(size, np.int32)
         self._count = np.zeros(size, np.int32)
         self._flags = np.zeros(size, np.int8)
-        self._ids = np.zeros(size * SEQUENCES, np.int32)
+        self._ids = np.zeros(size * sequences, np.int32)
         self._rows = np.zeros(size, np.uintp)
         for name, array in (
             ("token", self._token),
@@ -346,13 +388,6 @@ class _Buffers:
         return self._struct
 
 
-def cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def check_gguf(path: Path) -> None:
     """Raise ModelNotFound unless ``path`` is a readable file that begins as a GGUF does."""
     if not path.is_file():
@@ -373,7 +408,8 @@ def check_gguf(path: Path) -> None:
         )
 
 
-def _library() -> Any:
+def library() -> Any:
+    """llama.cpp, keeping its log to itself. Raises ModelNotFound if it is not installed."""
     with _patient_threads():
         try:
             import llama_cpp
@@ -382,6 +418,7 @@ def _library() -> Any:
                 f"local models need llama-cpp-python, which cannot be imported: {error}",
                 hint="pip install 'blendfusion[local]'",
             ) from error
+    _silence(llama_cpp)
     return llama_cpp
 
 
@@ -403,8 +440,36 @@ def _patient_threads() -> Iterator[None]:
         os.environ.pop("OMP_WAIT_POLICY", None)
 
 
+def _free_gpu_bytes() -> int:
+    """Free memory of all GPUs, less where llama.cpp does not tell; 0 if it tells nothing."""
+    from llama_cpp._ggml import libggml
+
+    total = 0
+    try:
+        libggml.ggml_backend_dev_count.restype = ctypes.c_size_t
+        libggml.ggml_backend_dev_get.restype = ctypes.c_void_p
+        libggml.ggml_backend_dev_get.argtypes = [ctypes.c_size_t]
+        libggml.ggml_backend_dev_type.argtypes = [ctypes.c_void_p]
+        libggml.ggml_backend_dev_memory.argtypes = [ctypes.c_void_p] + 2 * [
+            ctypes.POINTER(ctypes.c_size_t)
+        ]
+        for number in range(libggml.ggml_backend_dev_count()):
+            device = libggml.ggml_backend_dev_get(number)
+            free, whole = ctypes.c_size_t(), ctypes.c_size_t()
+            if libggml.ggml_backend_dev_type(device) in _GPU_TYPES:
+                libggml.ggml_backend_dev_memory(device, ctypes.byref(free), ctypes.byref(whole))
+            total += free.value
+    except (AttributeError, OSError):
+        return 0
+    return total
+
+
 def _silence(lib: Any) -> None:
     """Keep llama.cpp's log off the terminal; the last lines are kept for error messages."""
+    lib.llama_log_set(_keeping(lib), ctypes.c_void_p(0))
+
+
+def _keeping(lib: Any) -> Any:
     global _log_callback
     if _log_callback is None:
 
@@ -413,10 +478,19 @@ def _silence(lib: Any) -> None:
             _log.append(text.decode("utf-8", "replace"))
 
         _log_callback = keep
-    lib.llama_log_set(_log_callback, ctypes.c_void_p(0))
+    return _log_callback
 
 
-def _reason() -> str:
+@contextmanager
+def logged(log_to: Any) -> Iterator[None]:
+    """Keep the log of another library of llama.cpp's too, and forget what was said before; ``log_to`` is its
+    function for that."""
+    log_to(_keeping(library()), ctypes.c_void_p(0))
+    _log.clear()
+    yield
+
+
+def reason() -> str:
     """The last line of llama.cpp's log that speaks of an error."""
     for line in reversed(_log):
         lowered = line.lower()

@@ -20,7 +20,8 @@ checked cheaply and raises ``ModelNotFound``; loads weights only at the first us
 ENTRY_POINTS = "blendfusion.models"
 VARIABLE = "BLENDFUSION_MODEL"
 FORMS = (
-    "'llama:/path/to/weights.gguf' (or only the path), 'smollm2', 'gemma', "
+    "'llama:/path/to/weights.gguf' (or only the path), 'hf:OWNER/REPOSITORY/FILE.gguf', "
+    "'smollm2', 'gemma', "
     "'openai:MODEL@http://HOST:PORT/v1', 'openai:MODEL'"
 )
 
@@ -29,7 +30,8 @@ def load(spec: str | Model | None, options: Options) -> Model:
     """The model that ``spec`` names; a model is returned as it is.
 
     None and "auto" mean the one that the environment variable BLENDFUSION_MODEL names, else the
-    packaged SmolLM2. Raises ``ModelNotFound``; no weights are loaded and no server is asked.
+    packaged SmolLM2. Raises ``ModelNotFound``; no weights are loaded and no server is asked, except
+    that weights of the Hub which are not in its cache are downloaded (``ModelFailed`` if that fails).
     """
     if spec is None or spec == "auto":
         spec = os.environ.get(VARIABLE, "").strip() or "auto"
@@ -121,14 +123,26 @@ def _llama(argument: str, options: Options) -> Model:
             f"no weights at '{argument}'",
             hint=f"{near} Give the path of a GGUF file.".strip(),
         )
-    if importlib.util.find_spec("llama_cpp") is None:
-        raise ModelNotFound(
-            f"'{argument}' needs llama-cpp-python, which is not installed",
-            hint="pip install 'blendfusion[local]'.",
-        )
+    _needs_llama_cpp(argument)
     from blendfusion.models.llama import LlamaModel
 
     return LlamaModel(path, options)
+
+
+def _needs_llama_cpp(named: str) -> None:
+    if importlib.util.find_spec("llama_cpp") is None:
+        raise ModelNotFound(
+            f"'{named}' needs llama-cpp-python, which is not installed",
+            hint="pip install 'blendfusion[local]'.",
+        )
+
+
+def _hub(argument: str, options: Options) -> Model:
+    from blendfusion.models.hub import fetch, hub_file
+
+    wanted = hub_file(argument)
+    _needs_llama_cpp(str(wanted))  # before anything is downloaded
+    return _llama(str(fetch(wanted)), options)
 
 
 def _openai(argument: str, options: Options) -> Model:
@@ -156,9 +170,17 @@ def server_named(argument: str) -> tuple[str, str, str | None]:
     return found["name"], url, key
 
 
+def _embedding(argument: str, options: Options) -> Model:
+    from blendfusion.models.embedding import EmbeddingModel
+
+    return EmbeddingModel(argument, options)
+
+
 BACK_ENDS: dict[str, BackEnd] = {
+    "embedding": _embedding,
     "llama": _llama,
     "smollm2": _smollm2,
     "gemma": _gemma,
+    "hf": _hub,
     "openai": _openai,
 }

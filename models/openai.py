@@ -1,4 +1,4 @@
-"""Any server with OpenAI's chat API: vLLM, llama-server, Ollama, hosted ones."""
+"""Any server with OpenAI's chat API: vLLM, SGLang, llama-server, Ollama, hosted ones."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ import httpx
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.accepted import FormsTaken, Sampling
 from blendfusion.models.confined import run_confined
-from blendfusion.models.constraint import Json
 from blendfusion.models.endpoint import KEY_VARIABLE, URL_VARIABLE, Endpoint, Missing
 from blendfusion.models.exchange import Chat, Exchange, sent_constraint
+from blendfusion.models.in_flight import InFlight
 from blendfusion.models.model import Told, Values, unheard
 from blendfusion.models.prompt import PROMPT_VERSION
 from blendfusion.models.rate import Rate
 from blendfusion.models.retry import Retry
+from blendfusion.models.server_kind import kind_of, offered_by, window_of
+from blendfusion.models.structured import forms_named
 from blendfusion.models.workers import for_each
 from blendfusion.options import Options
 from blendfusion.types import Answer, ModelInfo, Task
@@ -35,7 +37,8 @@ _IN_VAIN = 32
 
 
 class OpenAIModel:
-    """Asks a server one request a value, at most ``options.concurrency`` at a time.
+    """Asks a server one request a value, ``options.concurrency`` at a time: fewer while it refuses
+    them, up to ``options.concurrency_most`` while it answers more of them as quickly.
 
     The constraint goes in the form that the server takes, found at the first request of its kind
     and remembered; every reply is checked all the same. Nothing runs between two calls of
@@ -57,17 +60,19 @@ class OpenAIModel:
     ) -> None:
         self._options = options or Options()
         self._model = model
+        in_flight = InFlight(self._options.concurrency, self._options.concurrency_most)
         self._endpoint = Endpoint(
             base_url,
             api_key,
             self._options.timeout_seconds,
             retry or Retry(attempts=1 + self._options.retries),
-            most_in_vain=max(_IN_VAIN, 2 * self._options.concurrency),
+            most_in_vain=max(_IN_VAIN, 2 * in_flight.most),
             rate=Rate(
                 self._options.requests_per_minute,
                 self._options.tokens_per_minute,
                 answer_tokens=self._options.max_tokens,
             ),
+            in_flight=in_flight,
         )
         self._window = window
         self._chat = Chat(
@@ -104,14 +109,14 @@ class OpenAIModel:
 
     @property
     def batch_size(self) -> int:
-        full = self._options.concurrency * _BATCHES_IN_FLIGHT
+        full = self.at_once * _BATCHES_IN_FLIGHT
         # No batch should take much longer than a minute: what is between batches waits for it.
         return min(full, self._options.requests_per_minute or full)
 
     @property
     def at_once(self) -> int:
         """Requests in flight together take no longer than one."""
-        return self._options.concurrency
+        return self._endpoint.in_flight.limit
 
     def count_tokens(self, text: str) -> int:
         """An upper estimate: three bytes a token, since the server's tokenizer is not here."""
@@ -123,8 +128,8 @@ class OpenAIModel:
     def check(self) -> None:
         """One cheap request, so that set-up errors come before a query's first value.
 
-        Raises ``ModelFailed`` if there is no server or no access. Learns the window if the server
-        states it.
+        Raises ``ModelFailed`` if there is no server or no access. Learns the window, and what the
+        server is, where it states that.
         """
         run_confined(self._look)
 
@@ -150,13 +155,14 @@ class OpenAIModel:
             told(place, answers[place])
 
         places = range(len(values))
+        self._endpoint.in_flight.expect(task)
         async with self._endpoint.client() as client:
             unseen = task.images and not self._chat.sight.proven
             if unseen or not self._chat.forms.known(sent_constraint(task)):
                 # Alone, so that one request finds out what all the others may send.
                 await settle(0)
                 places = places[1:]
-            await for_each(places, self._options.concurrency, settle)
+            await for_each(places, self._endpoint.in_flight.most, settle)
         return [answers[place] for place in range(len(values))]
 
     async def _ask(self, client: httpx.AsyncClient, task: Task, row: Values) -> Answer:
@@ -168,12 +174,16 @@ class OpenAIModel:
     async def _look(self) -> None:
         async with self._endpoint.client() as client:
             response = await self._endpoint.get(client, "/models")
+        offered = offered_by(response)
         if self._window is None:
-            self._window = _window_of(_offered(response).get(self._model, {}))
+            self._window = window_of(offered.get(self._model, {}))
+        kind = kind_of(offered.values())
+        if kind is not None:
+            self._chat.forms.short = forms_named(kind.short_forms)
 
     async def _not_found(self, client: httpx.AsyncClient, missing: Missing) -> ModelNotFound:
         try:
-            offered = _offered(await self._endpoint.get(client, "/models"))
+            offered = offered_by(await self._endpoint.get(client, "/models"))
         except ModelFailed:
             offered = {}
         url = self._endpoint.shown
@@ -186,22 +196,3 @@ class OpenAIModel:
             f"{url} knows neither the model '{self._model}' nor a list of its models ({missing})",
             hint="The URL of an OpenAI-compatible server mostly ends in /v1.",
         )
-
-
-def _offered(response: httpx.Response) -> dict[str, dict[str, Json]]:
-    """The entries of a /models reply by name; empty if it is no such reply."""
-    try:
-        entries = response.json()["data"]
-        return {str(entry["id"]): dict(entry) for entry in entries}
-    except (ValueError, LookupError, TypeError):
-        return {}
-
-
-def _window_of(entry: dict[str, Json]) -> int | None:
-    meta = entry.get("meta")
-    for place in (entry, meta if isinstance(meta, dict) else {}):
-        for name in ("max_model_len", "context_length", "n_ctx"):  # vLLM, OpenRouter, llama-server
-            stated = place.get(name)
-            if isinstance(stated, int) and stated > 0:
-                return stated
-    return None

@@ -7,14 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from blendfusion.errors import ModelNotFound
 from blendfusion.models.guided import Guide
 from blendfusion.models.llama_context import LlamaContext, Switch, Weights, check_gguf
+from blendfusion.models.llama_images import Projector
 from blendfusion.models.options_tree import Scores
 from blendfusion.models.shared import Loan, Pool
+from blendfusion.models.weights import Chosen, ready
 from blendfusion.options import Options
 from blendfusion.types import Task
 
-NOISE = 0.03
+NOISE = 0.04
 """Scores closer than this (natural logarithm) may swap when rows are batched: docs/answers.md."""
 NOISE_QUANTISED = 0.3
 """The same for quantised weights, whose activations are rounded to eight bits."""
@@ -36,10 +39,12 @@ class Opened:
     lock: threading.Lock = field(default_factory=threading.Lock)
     prefix: tuple[int, ...] = ()
     """What the context holds now as the beginning of every sequence; () if that is unsure."""
-    priors: dict[tuple[Task, bool], list[Scores]] = field(default_factory=dict)
-    """By task, and whether its prompt has shots."""
+    priors: dict[tuple[Task, bool, bool], list[Scores]] = field(default_factory=dict)
+    """By task, whether its prompt has shots, and whether replies have other words."""
     vocabulary: Any = None
-    guides: dict[str, Guide] = field(default_factory=dict)
+    guides: dict[tuple[str, str, str], Guide] = field(default_factory=dict)
+    """By pattern, lead and stop."""
+    projectors: dict[Path, Projector] = field(default_factory=dict)
 
     def begin(self, prefix: tuple[int, ...]) -> int:
         """Make ``prefix`` the beginning of every sequence; returns the tokens computed for it."""
@@ -55,18 +60,33 @@ class Opened:
         self.prefix = ()
         self.context.clear()
 
-    def guide(self, pattern: str) -> Guide:
-        if pattern not in self.guides:
+    def guide(self, pattern: str, lead: str, stop: str) -> Guide:
+        key = (pattern, lead, stop)
+        if key not in self.guides:
             if self.vocabulary is None:
                 self.vocabulary = self.context.guide()
             if len(self.guides) >= REMEMBERED_TASKS:
                 self.guides.clear()
-            self.guides[pattern] = Guide(self.context, self.vocabulary, pattern)
-        return self.guides[pattern]
+            self.guides[key] = Guide(self.context, self.vocabulary, *key)
+        return self.guides[key]
+
+    def projector(self, path: Path, options: Options) -> Projector:
+        """What makes vectors of images, loaded at its first use. Raises ModelNotFound."""
+        if path not in self.projectors:
+            self.projectors[path] = Projector(
+                path,
+                self.weights.thing,
+                gpu=options.n_gpu_layers != 0,
+                threads=options.threads,
+            )
+        return self.projectors[path]
 
     def close(self) -> None:
         """Free the context, and the weights if no other computes with them."""
         with self.lock:
+            for projector in self.projectors.values():
+                projector.close()
+            self.projectors.clear()
             self.context.close()
         self.weights.release()
 
@@ -74,27 +94,37 @@ class Opened:
 _OPENED: Pool[Opened] = Pool()
 
 
-def borrow(path: Path, options: Options, switch: Switch) -> Loan[Opened]:
-    """The model in ``path`` with a context, loaded unless somebody has it: same file, layers on the
-    GPU, window and threads. Raises ModelNotFound, ModelFailed, or Stopped by ``switch``."""
-    check_gguf(path)
-    state = path.stat()
+def borrow(chosen: Chosen, options: Options, switch: Switch) -> Loan[Opened]:
+    """A model with a context, loaded unless somebody has it: same weights, layers on the GPU, window
+    and threads. Raises ModelNotFound, ModelFailed, or Stopped by ``switch``."""
+    check_gguf(chosen.source)
+    state = chosen.source.stat()
     layers, window, threads = options.n_gpu_layers, options.n_ctx, options.threads
-    file = (path.resolve(), state.st_size, state.st_mtime_ns, layers)
-
-    def load() -> Weights:
-        return Weights(path, n_gpu_layers=layers, switch=switch)
+    file = (chosen.source.resolve(), state.st_size, state.st_mtime_ns, chosen.type, layers)
 
     def open_() -> Opened:
-        weights = _WEIGHTS.borrow(file, load)
+        weights = _WEIGHTS.borrow(file, lambda: _load(chosen, layers, switch))
         try:
             context = LlamaContext(weights.thing, n_ctx=window, threads=threads)
         except BaseException:
             weights.release()
             raise
         quantised = weights.thing.quantised
-        alone = quantised and layers == 0
+        alone = quantised and not weights.thing.on_gpu
         noise = NOISE_QUANTISED if quantised else NOISE
         return Opened(weights, context, alone=alone, noise=0.0 if alone else noise)
 
     return _OPENED.borrow((file, window, threads), open_)
+
+
+def _load(chosen: Chosen, layers: int, switch: Switch) -> Weights:
+    path = ready(chosen)
+    switch.check()
+    try:
+        return Weights(path, n_gpu_layers=layers, switch=switch)
+    except ModelNotFound:
+        if chosen.copy is None:
+            raise
+        # The copy was damaged on the disk: another one.
+        path.unlink(missing_ok=True)
+        return Weights(ready(chosen), n_gpu_layers=layers, switch=switch)

@@ -4,6 +4,10 @@ Options that differ in their first token are decided in one place; options that 
 decided where they part, one place after another, so that ``New York`` and ``New Jersey`` compete
 together against ``Texas`` and then with each other. Where one option begins another, its end
 token competes with the longer one's next.
+
+An option may be scored by other words than its own (``correct`` beside Yes) at no cost: their first tokens
+are scored in the same place, and the mean counts. A word whose beginning tells nothing, since other
+options begin so too, is left out.
 """
 
 from __future__ import annotations
@@ -21,23 +25,31 @@ Scores = NDArray[np.float64]
 class Fork:
     """A place where options part. ``path``: the tokens that lead here from the reply's start.
 
-    ``next`` holds, for each of ``tokens``, a fork or the index of the option that it decides.
+    ``next`` holds, for each of ``tokens``, a fork or the index of the option that it decides;
+    ``words``, for each of ``tokens``, the first tokens of the words that are scored in its stead; () if
+    it is scored itself.
     """
 
     path: tuple[int, ...]
     tokens: tuple[int, ...]
     next: tuple[Fork | int, ...]
+    words: tuple[tuple[int, ...], ...] = ()
 
     def scores(self, logits: NDArray[np.float32]) -> Scores:
         """Log probabilities of the branches, among the branches."""
-        return log_softmax(logits[list(self.tokens)].astype(np.float64))
+        own = logits[list(self.tokens)].astype(np.float64)
+        for branch, tokens in enumerate(self.words):
+            if tokens:
+                own[branch] = logits[list(tokens)].mean(dtype=np.float64)
+        return log_softmax(own)
 
 
-def build(options: Sequence[Sequence[int]], end: int) -> Fork:
-    """The tree of two or more distinct options, given as tokens; ``end`` ends a reply."""
+def build(options: Sequence[Sequence[int]], end: int, words: Sequence[Sequence[int]] = ()) -> Fork:
+    """The tree of two or more distinct options, given as tokens; ``end`` ends a reply. ``words``: for
+    each option, the first tokens of the words that it is scored by."""
     found = _grow([(*tokens, end) for tokens in options], list(range(len(options))), 0)
     assert isinstance(found, Fork)
-    return found
+    return _worded(found, words) if any(words) and not found.path else found
 
 
 def forks(root: Fork) -> list[Fork]:
@@ -49,6 +61,20 @@ def forks(root: Fork) -> list[Fork]:
 def log_softmax(scores: Scores) -> Scores:
     shifted = np.asarray(scores - scores.max(), dtype=np.float64)
     return np.asarray(shifted - np.log(np.exp(shifted).sum()), dtype=np.float64)
+
+
+def _worded(root: Fork, words: Sequence[Sequence[int]]) -> Fork:
+    """The root with the words of the options that are decided there."""
+    said = [{*tokens} for tokens in words]
+    kept: list[tuple[int, ...]] = []
+    for own, branch in zip(root.tokens, root.next, strict=True):
+        if isinstance(branch, Fork):
+            kept.append(())
+            continue
+        others = {*root.tokens} - {own}
+        others = others.union(*(told for option, told in enumerate(said) if option != branch))
+        kept.append(tuple(sorted(said[branch] - others)))
+    return Fork(root.path, root.tokens, root.next, tuple(kept))
 
 
 def _grow(options: list[tuple[int, ...]], members: list[int], depth: int) -> Fork | int:

@@ -43,6 +43,12 @@ def gemma_weights() -> Path | None:
     return target
 
 
+def gemma_size() -> int | None:
+    """The bytes of Gemma 3 270M as it is installed, without joining its parts; None if it is not."""
+    parts = _gemma_parts()
+    return None if parts is None else sum(part.stat().st_size for part in parts)
+
+
 def cache_folder() -> Path:
     """Where BlendFusion keeps files of its own: ``$XDG_CACHE_HOME/blendfusion`` or
     ``~/.cache/blendfusion``."""

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from blendfusion.models.constraint import closed_set, points
 from blendfusion.models.model import Values
-from blendfusion.models.shots import BUILT_IN, Shot
+from blendfusion.models.shots import BUILT_IN, SCORED, Shot
 from blendfusion.types import Constraint, Example, StructField, Task
 
-PROMPT_VERSION = "2"
+T = TypeVar("T")
+
+PROMPT_VERSION = "3"
 """Goes into fingerprints: change it with any wording here or in ``shots``."""
 
 _LINE_BREAK = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
@@ -84,8 +87,9 @@ def render(task: Task, *, shots: bool = True, listed: bool = True) -> Prompt:
     """The prompt of ``task``: its own examples if it has any, else (with ``shots``) ours.
 
     ``listed``: name the options of a choice. A model that writes its answer must know them; one
-    whose scores are compared was measured to do better without (docs/answers.md), and options
-    that stem from data then stay out of the shared part.
+    whose scores are compared was measured to do better without (docs/answers.md), unless it is said
+    what they mean, and options that stem from data then stay out of the shared part. There they are
+    named in an order of their own, so that the user's does not matter.
 
     >>> task = Task("llm_filter", "Is {} a fruit?", columns=("name",))
     >>> render(task, shots=False).ask(("apple",))
@@ -94,13 +98,18 @@ def render(task: Task, *, shots: bool = True, listed: bool = True) -> Prompt:
     label = "Texts:" if task.aggregate else "Text:" if len(task.columns) <= 1 else "Values:"
     if task.images:
         label = "Image:" if len(task.columns) <= 1 else "Images:"
-    options = task.constraint.options if listed else ()
+    options = ""
+    if listed:
+        options = _named(task.constraint, task.variant)
+    elif task.constraint.meanings:
+        options = _named(_in_order(task.constraint), task.variant)
     fields = [(f.name, _meant(f)) for f in task.constraint.fields]
     asked = _asked(_question(task), options, fields, task.constraint.scale)
+    examples = _shots(task, asked, label, built_in=shots, listed=listed)
     return Prompt(
         task=task,
-        instruction=_instruction(task, listed=listed),
-        shots=_shots(task, asked, label, built_in=shots, listed=listed),
+        instruction=f"{_instruction(task, listed=listed)}{_MANNERS[task.variant % len(_MANNERS)]}",
+        shots=_varied(examples, task.variant),
         question=asked,
         label=label,
         replies=replies_of(task),
@@ -160,18 +169,44 @@ def _question_unsaid(task: Task) -> str:
 
 def _asked(
     question: str,
-    options: Sequence[str],
+    options: str = "",
     fields: Sequence[tuple[str, str]] = (),
     scale: tuple[int, int] | None = None,
 ) -> str:
     lines = [f"Question: {question}"] if question else []
     if options:
-        lines.append(f"Options: {', '.join(map(_one_line, options))}")
+        lines.append(f"Options: {options}")
     if fields:
         lines.append(f"Fields: {_listed(fields)}")
     if scale is not None:
         lines.append(f"Scale: {scale[0]} to {scale[1]}")
     return "\n".join(lines)
+
+
+def _named(constraint: Constraint, variant: int) -> str:
+    """The options of a choice, each with what it means where that is said."""
+    options = list(map(_one_line, constraint.options))
+    if not constraint.meanings:
+        return ", ".join(_varied(options, variant))
+    pairs = list(zip(options, map(_one_line, constraint.meanings), strict=True))
+    return "; ".join(f"{option} ({meaning})" for option, meaning in _varied(pairs, variant))
+
+
+def _in_order(constraint: Constraint) -> Constraint:
+    pairs = sorted(zip(constraint.options, constraint.meanings, strict=True))
+    options, meanings = zip(*pairs, strict=True)
+    return replace(constraint, options=options, meanings=meanings)
+
+
+_MANNERS = ("", " Read the text first.", " Go by what the text says.")
+"""What the ways to put a question say besides."""
+
+
+def _varied(listed: Sequence[T], variant: int) -> tuple[T, ...]:
+    """The same in another order, another one for each variant; 0 leaves it as it is."""
+    turn = variant % len(listed) if listed else 0
+    turned = (*listed[turn:], *listed[:turn])
+    return turned[::-1] if variant % 2 else turned
 
 
 def _listed(fields: Sequence[tuple[str, str]]) -> str:
@@ -239,15 +274,22 @@ def _shots(
 ) -> tuple[tuple[str, str], ...]:
     if task.examples:
         bare = Prompt(task, "", (), asked, label)
-        return tuple((bare.ask(example.values), _reply(task, example)) for example in task.examples)
+        # They may stem from data, which must not open a line of its own.
+        return tuple(
+            (
+                bare.head + bare.block(example.values, one_line=True),
+                _one_line(_reply(task, example)),
+            )
+            for example in task.examples
+        )
     if not built_in or task.form == "summary" or task.aggregate or task.images:
         return ()
-    shots = BUILT_IN.get(task.constraint.kind, ())
+    shots = (BUILT_IN if listed else SCORED).get(task.constraint.kind, ())
     return tuple((_shown(shot, listed=listed), shot.reply) for shot in shots)
 
 
 def _shown(shot: Shot, *, listed: bool) -> str:
-    asked = _asked(shot.question, shot.options if listed else (), shot.fields)
+    asked = _asked(shot.question, ", ".join(shot.options) if listed else "", shot.fields)
     return f"{asked}\nText: {shot.text}"
 
 

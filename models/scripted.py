@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -11,6 +11,7 @@ from blendfusion.errors import ModelFailed
 from blendfusion.models.canonical import Value, canonical
 from blendfusion.models.constraint import holds
 from blendfusion.models.model import Told, Values, unheard
+from blendfusion.models.odds import likeliest
 from blendfusion.types import Answer, ModelInfo, Request, Task, Usage
 
 Script: TypeAlias = "Callable[[Request], Value | None]"
@@ -20,8 +21,9 @@ class ScriptedModel:
     """Asks ``fn`` for every request; ``calls`` keeps what it was asked, in order.
 
     ``fn`` gets a ``Request`` and returns a bool, int, float, Decimal, str, date, datetime, a list
-    of those, or None for "no answer". What lies outside the request's constraint becomes a failed
-    answer. ``ModelFailed`` raised by ``fn`` fails that value alone; any other exception propagates.
+    of those, or None for "no answer". A mapping is the odds of a closed set's options, of which the
+    likeliest is the answer: ``{True: 0.9, False: 0.1}``. What lies outside the request's constraint
+    becomes a failed answer. ``ModelFailed`` raised by ``fn`` fails that value alone; any other exception propagates.
 
     Two scripted models never share cached answers, even around the same function, and a file of
     stored answers gets none of theirs: what a function does is not known by its name. ``fingerprint``
@@ -91,11 +93,14 @@ class ScriptedModel:
             return self._failed(str(error), tokens, calls)
         if value is None:
             return self._failed("no answer", tokens, calls)
-        constraint = request.constraint
-        text = canonical(value, constraint)
+        constraint, logprob = request.constraint, None
+        if isinstance(value, Mapping) and constraint.kind in ("boolean", "choice"):
+            text, logprob = likeliest(value, constraint) or (str(value), None)
+        else:
+            text = canonical(value, constraint)
         if not holds(constraint, text):
             return self._failed(f"answered {text[:80]!r}, which is not {constraint}", tokens, calls)
-        return Answer(text, usage=_spent(calls, tokens, self.count_tokens(text)))
+        return Answer(text, logprob=logprob, usage=_spent(calls, tokens, self.count_tokens(text)))
 
     def _failed(self, reason: str, tokens: int, calls: int) -> Answer:
         return Answer.failed(reason, Usage(1, 0, 1, calls, tokens, tokens, 0))

@@ -34,6 +34,32 @@ _YES_NO = (
     Shot("Is this an advertisement?", "I am running late, start dinner without me.", "No"),
 )
 
+_YES_NO_SCORED = (
+    Shot(
+        "Does the text mention a place?", "He has been learning the violin for three years.", "No"
+    ),
+    Shot(
+        "Does the writer ask for something?",
+        "Could you send me the address of the dentist?",
+        "Yes",
+    ),
+    Shot("Is the customer satisfied?", "Arrived early and works perfectly, I love it.", "Yes"),
+    Shot("Is this about health?", "Two new bridges will cross the river.", "No"),
+    Shot("Is this junk mail?", "Mum, can you pick me up at five?", "No"),
+    Shot(
+        "Is the customer satisfied?",
+        "The zip broke after two days and nobody answers my mails.",
+        "No",
+    ),
+    Shot("Does the text mention a place?", "We spent the summer in a village near Lisbon.", "Yes"),
+    Shot(
+        "Is this junk mail?",
+        "You have been selected! Reply now to collect your reward voucher, only today.",
+        "Yes",
+    ),
+)
+"""Most questions come twice, with either answer."""
+
 _CHOICE = (
     Shot(
         "What is this text about?",
@@ -129,3 +155,7 @@ BUILT_IN: dict[ConstraintKind, tuple[Shot, ...]] = {
 }
 """The shots of each kind of constraint. A score has none: small models were measured to tell more
 apart without (docs/answers.md)."""
+
+SCORED: dict[ConstraintKind, tuple[Shot, ...]] = {**BUILT_IN, "boolean": _YES_NO_SCORED}
+"""The same where replies are scored, by a local model that computes the shots once for all values: more
+examples cost next to nothing there."""

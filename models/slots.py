@@ -1,16 +1,17 @@
 """Drives many rows through one context: shared beginnings computed once, free slots refilled.
 
 A row is what follows the shared prefix: the tokens of one tuple of values. After a row's last
-token its logits go to ``step``, which appends tokens or ends the row. The rows of a batch may
-stand in any order; those that begin alike should be neighbours.
+token its logits go to ``step``, which appends tokens or ends the row. Rows that begin alike should be
+neighbours: each takes over what it shares with the one before it, whether that was computed in the
+same batch (a token then belongs to both) or in the one before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from blendfusion.models.llama_context import MICRO_BATCH, SEQUENCES, Batch, LlamaContext, Logits
+from blendfusion.models.llama_context import Batch, LlamaContext, Logits
 
 Step = Callable[[int, Logits], Sequence[int]]
 """Given a row's index and the logits after its last token: the tokens to append; none ends it.
@@ -18,19 +19,35 @@ The logits are a view into llama.cpp's memory, valid during the call."""
 
 
 @dataclass(slots=True)
-class _Slot:
-    row: int
-    sequence: int
-    position: int
-    pending: list[int]
-
-
-@dataclass(slots=True)
 class Spent:
-    """What a run cost: decode calls and tokens that were really computed."""
+    """What runs cost."""
 
     calls: int = 0
+    """Of llama.cpp."""
     tokens: int = 0
+    """That were really computed."""
+    given: int = 0
+    """That rows consist of, with what was appended to them: without sharing each would be computed."""
+    again: int = 0
+    """How often a row was asked again alone."""
+    extra: int = 0
+    """Tokens that were computed for that."""
+
+
+@dataclass(slots=True, eq=False)
+class _Slot:
+    row: int
+    tokens: Sequence[int]
+    """Of the row, without what is appended."""
+    sequence: int
+    pending: list[int]
+    """What is still to be computed."""
+    position: int
+    """Where that goes."""
+    computed: int = 0
+    """How many of ``tokens`` were computed before the batch that is being put together."""
+    places: list[int] = field(default_factory=list)
+    """Where in this batch the tokens behind those stand."""
 
 
 def run(
@@ -39,95 +56,144 @@ def run(
     rows: Sequence[Sequence[int]],
     step: Step,
     *,
-    reserve: int,
+    reserve: Sequence[int],
     spent: Spent,
-    slots: int = SEQUENCES - 1,
-    budget: int = MICRO_BATCH,
+    slots: int,
 ) -> None:
-    """Drive all rows to their end behind the prefix that every sequence holds.
+    """Drive all rows to their end behind the prefix that every sequence holds, at most ``slots`` of
+    them at a time. One slot shares nothing: then no row's logits depend on another's.
 
-    ``start`` is the prefix's length, ``reserve`` the most tokens that ``step`` will append to one
-    row: rows are admitted only while all admitted ones fit the key-value store. The caller makes
+    ``start`` is the prefix's length, ``reserve`` for each row the most tokens that ``step`` will
+    append: rows are admitted only while all admitted ones fit the key-value store. The caller makes
     sure that each row fits alone. ``spent`` grows with each call, before the steps that come of it.
     Leaves nothing but the prefix in the context, also on errors.
     """
-    free = list(range(slots, 0, -1))
-    live: list[_Slot] = []
-    waiting = list(range(len(rows)))[::-1]
-    budget = min(budget, context.n_batch)
-    cells = context.n_ctx - start
     try:
-        while waiting or live:
-            batch = Batch()
-            ends: list[tuple[_Slot, int]] = []
-            for slot in live:
-                _place(batch, slot, budget, ends)
-            before: _Placed | None = None
-            while waiting and free and len(batch) < budget:
-                row = rows[waiting[-1]]
-                need = len(row) + reserve
-                if live and (need > cells or len(batch) + len(row) > budget):
-                    break
-                cells -= need
-                slot = _Slot(waiting.pop(), free.pop(), start, list(row))
-                live.append(slot)
-                before = _place(batch, slot, budget, ends, before)
-            logits = context.decode(batch)
-            spent.calls += 1
-            spent.tokens += len(batch)
-            outputs = batch.outputs()
-            for slot, place in ends:
-                slot.pending = list(step(slot.row, logits[outputs[place]]))
-                if not slot.pending:
-                    context.trim(start, slot.sequence)
-                    live.remove(slot)
-                    free.append(slot.sequence)
-                    cells += len(rows[slot.row]) + reserve
+        _Run(context, start, rows, step, reserve, spent, slots).to_the_end()
     finally:
         context.trim(start)
 
 
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    """Where the tokens of a row that is new in this batch stand."""
+class _Run:
+    def __init__(
+        self,
+        context: LlamaContext,
+        start: int,
+        rows: Sequence[Sequence[int]],
+        step: Step,
+        reserve: Sequence[int],
+        spent: Spent,
+        slots: int,
+    ) -> None:
+        self._context = context
+        self._start = start
+        self._rows = rows
+        self._step = step
+        self._spent = spent
+        self._shares = slots > 1
+        self._needs = [len(row) + most for row, most in zip(rows, reserve, strict=True)]
+        self._waiting = list(range(len(rows)))[::-1]
+        self._free = list(range(slots, 0, -1))
+        self._cells = context.cells - start
+        self._live: list[_Slot] = []
+        self._last: _Slot | None = None
+        """The slot that was filled last; the next one takes over what they share."""
 
-    tokens: list[int]
-    places: list[int]
+    def to_the_end(self) -> None:
+        while self._waiting or self._live:
+            batch = Batch()
+            ends: list[tuple[_Slot, int]] = []
+            for slot in self._held():
+                slot.computed = min(slot.position - self._start, len(slot.tokens))
+                slot.places = []
+            for slot in self._live:
+                self._place(batch, slot, ends)
+            self._admit(batch, ends)
+            logits = self._context.decode(batch)
+            self._spent.calls += 1
+            self._spent.tokens += len(batch)
+            outputs = batch.outputs()
+            for slot, place in ends:
+                slot.pending = list(self._step(slot.row, logits[outputs[place]]))
+                self._spent.given += len(slot.pending)
+                if not slot.pending:
+                    self._live.remove(slot)
+                    if slot is not self._last:
+                        self._vacate(slot)
 
+    def _held(self) -> list[_Slot]:
+        """The slots whose tokens are in the key-value store."""
+        ended = [] if self._last is None or self._last in self._live else [self._last]
+        return self._live + ended
 
-def _place(
-    batch: Batch,
-    slot: _Slot,
-    budget: int,
-    ends: list[tuple[_Slot, int]],
-    before: _Placed | None = None,
-) -> _Placed | None:
-    """Put what fits of a slot's pending tokens into the batch; note where it ends, if it does.
+    def _admit(self, batch: Batch, ends: list[tuple[_Slot, int]]) -> None:
+        """Fill the rest of the batch with new rows."""
+        ended = self._last if self._last not in self._live else None
+        if ended is not None:
+            self._cells += self._needs[ended.row]
+        while self._waiting and self._free and len(batch) < self._context.batch_tokens:
+            row = self._rows[self._waiting[-1]]
+            shared = self._shared(self._last, row)
+            full = len(batch) + len(row) - shared > self._context.batch_tokens
+            if self._live and (full or self._needs[self._waiting[-1]] > self._cells):
+                break
+            self._fill(batch, row, shared, ends)
+        if ended is not None:
+            self._last = None if self._last is ended else self._last
+            self._context.trim(self._start, ended.sequence)
+            self._free.append(ended.sequence)
 
-    What the row shares with the row placed ``before`` it is not computed again.
-    """
-    if not slot.pending or len(batch) >= budget:
-        return None
-    shared = _shared(before.tokens, slot.pending) if before else 0
-    places = before.places[:shared] if before else []
-    for place in places:
-        batch.share(place, slot.sequence)
-    taken = slot.pending[: shared + budget - len(batch)]
-    for offset in range(shared, len(taken)):
-        places.append(batch.add(taken[offset], slot.position + offset, slot.sequence))
-    slot.position += len(taken)
-    slot.pending = slot.pending[len(taken) :]
-    if slot.pending:
-        return None
-    batch.want(places[-1])
-    ends.append((slot, places[-1]))
-    return _Placed(taken, places)
+    def _fill(
+        self, batch: Batch, row: Sequence[int], shared: int, ends: list[tuple[_Slot, int]]
+    ) -> None:
+        """Give the next row a slot, with what it shares with the last one."""
+        slot = _Slot(
+            self._waiting.pop(),
+            row,
+            self._free.pop(),
+            pending=list(row[shared:]),
+            position=self._start + shared,
+        )
+        self._cells -= self._needs[slot.row]
+        self._spent.given += len(row)
+        if shared:
+            assert self._last is not None
+            slot.computed = min(shared, self._last.computed)
+            slot.places = self._last.places[: shared - slot.computed]
+            self._context.copy(self._last.sequence, slot.sequence, self._start, slot.computed)
+            for place in slot.places:
+                batch.share(place, slot.sequence)
+        self._live.append(slot)
+        self._last = slot if self._shares else None
+        self._place(batch, slot, ends)
 
+    def _place(self, batch: Batch, slot: _Slot, ends: list[tuple[_Slot, int]]) -> None:
+        """Put what fits of a slot's pending tokens into the batch; note where it ends, if it does."""
+        room = self._context.batch_tokens - len(batch)
+        if not slot.pending or room <= 0:
+            return
+        taken, slot.pending = slot.pending[:room], slot.pending[room:]
+        for token in taken:
+            slot.places.append(batch.add(token, slot.position, slot.sequence))
+            slot.position += 1
+        if not slot.pending:
+            place = slot.places[-1]
+            batch.want(place)
+            ends.append((slot, place))
 
-def _shared(left: list[int], right: list[int]) -> int:
-    count = 0
-    for a, b in zip(left, right, strict=False):
-        if a != b:
-            break
-        count += 1
-    return count
+    def _vacate(self, slot: _Slot) -> None:
+        self._context.trim(self._start, slot.sequence)
+        self._free.append(slot.sequence)
+        self._cells += self._needs[slot.row]
+
+    def _shared(self, last: _Slot | None, row: Sequence[int]) -> int:
+        """How many tokens a row begins with that ``last`` has, or will have with this batch; never
+        the row's last one, whose logits are wanted."""
+        if last is None:
+            return 0
+        count = 0
+        for a, b in zip(last.tokens[: last.computed + len(last.places)], row[:-1], strict=False):
+            if a != b:
+                break
+            count += 1
+        return count

@@ -87,8 +87,9 @@ class MemoryStore:
         return {v: shelf[v] for v in values if v in shelf} if shelf else {}
 
     def put_many(self, fingerprint: str, task: Task, answers: Mapping[Values, Answer]) -> None:
+        hits = {v: answer.with_usage(FROM_CACHE) for v, answer in answers.items()}
         with self._lock:
-            self._shelves.setdefault(fingerprint, {}).setdefault(task, {}).update(answers)
+            self._shelves.setdefault(fingerprint, {}).setdefault(task, {}).update(hits)
 
     def earlier(self, fingerprint: str, task: Task, most: int) -> list[str]:
         with self._lock:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from blendfusion.models.constraint import Json, closed_set, regex_of, schema_of
+from blendfusion.models.gbnf import gbnf_of, quoted
 from blendfusion.models.reply import FIELD
 from blendfusion.types import Constraint
 
 Fields = Mapping[str, Json]
 """Fields to add to the body of a chat request."""
 
+JSON_KINDS = ("list", "struct")
+"""Kinds of constraints whose answers are JSON by themselves."""
 
 _BLAMED = ("schema", "grammar", "regex", "guided", "structured", "response_format")
 
@@ -80,17 +83,20 @@ def _guided(constraint: Constraint) -> Fields:
     return {"guided_regex": regex_of(constraint)}
 
 
+def _regex(constraint: Constraint) -> Fields:
+    """SGLang."""
+    return {"regex": regex_of(constraint)}
+
+
 def _grammar(constraint: Constraint) -> Fields | None:
-    """llama-server: GBNF, here only for closed sets."""
-    options = closed_set(constraint)
-    if options is None:
+    """llama-server and llama-cpp-python: GBNF; not for JSON, which they know better by a schema."""
+    if constraint.kind in JSON_KINDS:
         return None
-    return {"grammar": f"root ::= {' | '.join(_gbnf_literal(option) for option in options)}"}
-
-
-def _gbnf_literal(text: str) -> str:
-    escaped = re.sub(r'["\\]', r"\\\g<0>", text).replace("\n", r"\n").replace("\r", r"\r")
-    return f'"{escaped}"'
+    options = closed_set(constraint)
+    if options is not None:
+        return {"grammar": f"root ::= {' | '.join(map(quoted, options))}"}
+    grammar = gbnf_of(regex_of(constraint))
+    return None if grammar is None else {"grammar": grammar}
 
 
 def _bare_schema(constraint: Constraint) -> Fields:
@@ -106,6 +112,7 @@ FORMS: tuple[Form, ...] = (
     Form("response_format", _response_format, wrapped=True),  # the standard, and the most common
     Form("structured_outputs", _structured_outputs, wrapped=False),
     Form("guided", _guided, wrapped=False),
+    Form("regex", _regex, wrapped=False),
     Form("grammar", _grammar, wrapped=False),  # before json_schema: costs no JSON tokens
     Form("json_object", _json_object, wrapped=True),
     Form("json_schema", _bare_schema, wrapped=True),
@@ -123,6 +130,16 @@ def wrap(answer: str, constraint: Constraint) -> str:
     """
     bare = schema_of(constraint)["type"] in ("integer", "number", "array", "object")
     return f'{{"{FIELD}": {answer if bare else json.dumps(answer, ensure_ascii=False)}}}'
+
+
+PROOF = Constraint("choice", options=("zebra",))
+PROOF_QUESTION = "Answer with yes or no: is water wet?"
+"""A server that answers this with the word of ``PROOF`` was held to it."""
+
+
+def forms_named(names: Sequence[str]) -> tuple[Form, ...]:
+    """The forms with these names, in their order."""
+    return tuple(form for name in names for form in FORMS if form.name == name)
 
 
 def forms_for(constraint: Constraint) -> tuple[Form, ...]:

@@ -183,6 +183,31 @@ def model_loaded(model: str, seconds: float) -> None:
     log("model", logging.INFO, "model loaded", {f.REQUEST_MODEL: model, f.SECONDS: seconds})
 
 
+def rows_computed(model: str, given: int, computed: int, again: int, extra: int) -> None:
+    """The rows of one call of a local model: the tokens that they consist of, and those that were
+    computed; how often one was asked again alone, at a near-tie, and the tokens of that."""
+    fields: Fields = {
+        f.REQUEST_MODEL: model,
+        f.GIVEN_TOKENS: given,
+        f.EVALUATED_TOKENS: computed,
+        f.AGAIN: again,
+        f.AGAIN_TOKENS: extra,
+    }
+    log("model", logging.DEBUG, "rows computed", fields)
+
+
+def weights_converted(file: str, weights: str, size_bytes: int, seconds: float) -> None:
+    """A copy of weights was made; ``weights`` says in what type."""
+    fields: Fields = {f.FILE: file, f.WEIGHTS: weights, f.BYTES: size_bytes, f.SECONDS: seconds}
+    log("model", logging.INFO, "weights converted", fields)
+
+
+def weights_kept(file: str, reason: str) -> None:
+    """No faster copy of weights can be had, for a ``reason``."""
+    fields: Fields = {f.FILE: file, f.REASON: reason}
+    log("model", logging.WARNING, "weights stay as they are in the file, which is slower", fields)
+
+
 def request_retried(server: str, attempt: int, wait_seconds: float, problem: str) -> None:
     """Try number ``attempt`` (from 1) of an HTTP request failed and will be made once more.
 

@@ -13,8 +13,10 @@ from blendfusion.errors import PlanError
 from blendfusion.planner.not_in import with_nulls
 from blendfusion.planner.plan import Plan, Rel, needs_model
 from blendfusion.planner.read import Root, read
-from blendfusion.planner.rules import RULES, Rule
+from blendfusion.planner.rules import RULES, SIMILAR_FIRST, Rule
+from blendfusion.planner.rules.similar_first import Pays, never, similar_first
 from blendfusion.planner.tree import expressions, subplans, transform, with_subplans
+from blendfusion.planner.written_order import in_written_order
 
 _MOST_REWRITES = 200
 """A relation, for each relation of the plan: far above what rules that come to an end need."""
@@ -40,25 +42,40 @@ class Rewritten:
 
 
 def rewrite(
-    data: bytes, *, off: Collection[str] = (), null_aware: Sequence[bool] = ()
+    data: bytes,
+    *,
+    off: Collection[str] = (),
+    null_aware: Sequence[bool] = (),
+    similar_first_pays: Pays = never,
+    written: Sequence[str] = (),
 ) -> Rewritten:
     """Rewrite the Substrait plan ``data``; ``off`` names rules to leave out (required ones stay).
 
-    ``null_aware`` tells, for each of its anti joins from the top, whether it comes from NOT IN.
+    ``null_aware`` tells, for each of its anti joins from the top, whether it comes from NOT IN;
+    ``written`` names the calls in the order in which the query has them.
     Raises PlanError for a plan that cannot be rewritten.
     """
+    told = {SIMILAR_FIRST: partial(similar_first, pays=similar_first_pays)}
+    rules = [
+        rule._replace(apply=told.get(rule.name, rule.apply))
+        for rule in RULES
+        if rule.required or rule.name not in off
+    ]
     try:
-        return _rewritten(data, off, null_aware)
+        return _rewritten(data, rules, null_aware, written)
     except RecursionError as problem:
         raise PlanError("a plan that is nested too deeply") from problem
 
 
-def _rewritten(data: bytes, off: Collection[str], null_aware: Sequence[bool]) -> Rewritten:
+def _rewritten(
+    data: bytes, used: Sequence[Rule], null_aware: Sequence[bool], written: Sequence[str]
+) -> Rewritten:
     root = read(data)
     root = Root(with_nulls(root.plan, null_aware), root.names)
-    used = [rule for rule in RULES if rule.required or rule.name not in off]
     driver = _Driver(sum(1 for _ in subplans(root.plan)) * _MOST_REWRITES)
     plan = driver.settled(root.plan, [rule for rule in used if not rule.last], {})
+    places = {name: place for place, name in enumerate(dict.fromkeys(written))}
+    plan = transform(plan, partial(in_written_order, places=places))
     for rule in used:
         if rule.last:
             plan = transform(plan, partial(driver.applied, rule))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain
 
 from substrait.proto import Rel as RelMessage
 from substrait.proto import SetRel
-from substrait.proto import Type as TypeMessage
 
 from blendfusion.planner.aggregation import Aggregation, aggregation
 from blendfusion.planner.build import fetch_bounds, literal, projected, table_names
 from blendfusion.planner.joins import join_type
 from blendfusion.planner.leaf import QUERIES, TABLES, leaf_text
+from blendfusion.planner.lineage import base_names, read_names
 from blendfusion.planner.one_line import cut, listed
 from blendfusion.planner.plan import Block, Expr, Field, Plan, Rel, Stored, conjuncts, needs_model
 from blendfusion.planner.searches import search_of
@@ -124,23 +124,17 @@ def _table(plan: Rel) -> str:
 
 
 def _read_names(plan: Rel) -> list[str]:
-    """The names of the columns that a read brings."""
-    names = _base_names(plan)
-    body = RelMessage.FromString(plan.template).read
-    if body.HasField("projection"):
-        return [names[item.field] for item in body.projection.select.struct_items]
-    return names
+    """The names of the columns that a read brings, as SQL."""
+    return list(map(_written(plan), read_names(plan)))
 
 
 def _base_names(plan: Rel) -> list[str]:
-    """The names of all columns of the table that is read."""
-    written = _identifier if leaf_text(table_names(plan), QUERIES) is None else _expression
-    body = RelMessage.FromString(plan.template).read
-    every, at, names = list(body.base_schema.names), 0, []
-    for kind in body.base_schema.struct.types:
-        names.append(written(every[at]))
-        at += 1 + _names_inside(kind)
-    return names
+    """The names of all columns of the table that is read, as SQL."""
+    return list(map(_written(plan), base_names(plan)))
+
+
+def _written(plan: Rel) -> Callable[[str], str]:
+    return _identifier if leaf_text(table_names(plan), QUERIES) is None else _expression
 
 
 def _identifier(name: str) -> str:
@@ -159,17 +153,6 @@ def _expression(name: str) -> str:
 
 _TEXT_LITERAL = re.compile(r'\b(?:Large)?Utf8(?:View)?\("([^"]*)"\)')
 _OTHER_LITERAL = re.compile(r"\b(?:U?Int\d+|Float\d+|Boolean)\(([\w.+-]*)\)")
-
-
-def _names_inside(kind: TypeMessage) -> int:
-    """How many names of fields follow the name of a column of this type."""
-    if kind.HasField("struct"):
-        return sum(1 + _names_inside(field) for field in kind.struct.types)
-    if kind.HasField("list"):
-        return _names_inside(kind.list.type)
-    if kind.HasField("map"):
-        return _names_inside(kind.map.key) + _names_inside(kind.map.value)
-    return 0
 
 
 def lines(plan: Plan, stages: Stages, *, full: bool = False) -> Iterator[str]:

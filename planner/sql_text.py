@@ -259,10 +259,14 @@ class _Writer:
         if isinstance(ask.domain, Stored):
             held = f"stage {ask.domain.stage + 1}"
         pairing = ask.call.pairing
+        value, *keys = values
         nearest = "" if pairing is None else f"{pairing.k} nearest of "
-        beside = f" beside {', '.join(values[1:])}" if len(values) > 1 else ""
+        if pairing is not None and pairing.labelling is not None:
+            nearest = "labels of "
+            _, *keys = keys
+        beside = f" beside {', '.join(keys)}" if keys else ""
         options = [] if pairing is None else pairing.written_but_k
-        parts = [values[0], f"{nearest}{held}{beside}", *options]
+        parts = [value, f"{nearest}{held}{beside}", *options]
         return f"{ask.call.ingredient.name}({', '.join(parts)})"
 
     def _window(self, name: str, expr: Node) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from blendfusion.planner.joins import is_union_all
+from blendfusion.planner.joins import is_union_all, join_type
 from blendfusion.planner.plan import (
     Ask,
     Block,
@@ -124,3 +124,28 @@ def _in_expr(expr: Expr, change: Change) -> Expr:
         a is b for a, b in zip((*children, *rels), (*expr.children, *expr.rels), strict=True)
     )
     return expr if same else replace(expr, children=children, rels=rels)
+
+
+def has_order(plan: Plan) -> bool:
+    """The rows come in an order, or they are few: a sort or a limit stands above what makes them."""
+    if isinstance(plan, Block):
+        return plan.limited or has_order(plan.source)
+    if not isinstance(plan, Rel):
+        return False
+    if plan.kind in ("project", "filter"):
+        return has_order(plan.inputs[0])
+    return plan.kind in ("sort", "fetch")
+
+
+def meets_pairs(plan: Plan) -> bool:
+    """The rows are those of a join, in no order that a query can ask for."""
+    if not isinstance(plan, Rel):
+        return False
+    if plan.kind in ("project", "filter"):
+        return meets_pairs(plan.inputs[0])
+    if plan.kind not in ("join", "cross"):
+        return False
+    kind = join_type(plan)
+    if kind in ("left_semi", "left_anti", "left_mark"):
+        return meets_pairs(plan.inputs[0])
+    return kind in ("inner", "left", "right", "outer")

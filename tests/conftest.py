@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import signal
+import tempfile
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 # No test reads or writes the answers of the person who runs it.
 os.environ["BLENDFUSION_CACHE"] = "off"
+
+# Nor their converted weights: they are made once a run, of all tests and the processes that they start.
+if "BLENDFUSION_WEIGHTS" not in os.environ:
+    os.environ["BLENDFUSION_WEIGHTS"] = tempfile.mkdtemp(prefix="blendfusion-weights-")
+    atexit.register(shutil.rmtree, os.environ["BLENDFUSION_WEIGHTS"], ignore_errors=True)
 
 # A shell that runs the suite in the background has it ignore Ctrl-C, which some tests send.
 signal.signal(signal.SIGINT, signal.default_int_handler)

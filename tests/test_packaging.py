@@ -103,6 +103,8 @@ def test_every_extra_is_offered(metadata: Message) -> None:
     assert set(metadata.get_all("Provides-Extra", [])) == {
         "local",
         "gemma",
+        "hub",
+        "http2",
         "search",
         "compare",
         "dev",

@@ -11,15 +11,21 @@ from typing import Protocol
 
 from blendfusion.errors import QueryError
 from blendfusion.models.cached import CachedModel
+from blendfusion.models.certified import Targets
 from blendfusion.models.embed import Embedder, no_embedder
+from blendfusion.models.embed_cached import CachedEmbedder, VectorCounts
+from blendfusion.models.embedding import EmbeddingModel
 from blendfusion.models.model import Values
+from blendfusion.models.store import MemoryStore
 from blendfusion.options import OnError
 from blendfusion.redaction import Redaction
 from blendfusion.types import Answer, ModelInfo, Task
 from blendfusion.udfs.call import Call
+from blendfusion.udfs.cascade import Cascade, CascadeOutcome
 from blendfusion.udfs.ledger import Ledger
 from blendfusion.udfs.outcome import failure
 from blendfusion.udfs.serving import Serve, directly
+from blendfusion.udfs.similarity_cascade import SimilarityCascade
 
 
 class UnknownAnswerError(Exception):
@@ -60,6 +66,15 @@ class Observer(Protocol):
         """In the result, these values are NULL for want of an answer. May be told twice of a value."""
         ...
 
+    def cascaded(self, call: Call, outcome: CascadeOutcome) -> None:
+        """A cascade has answered values of ``call``; for the outcome of all of them so far, add them up."""
+        ...
+
+    def withheld(self, call: Call, values: Sequence[Values]) -> None:
+        """In the result of ``call``, the answers to these are NULL: they are not probable enough. May be
+        told twice of a value."""
+        ...
+
 
 class Asker:
     """Puts the requests of one run to one model.
@@ -69,6 +84,9 @@ class Asker:
     a batch that is interrupted or fails, what the model has told. The model is
     looked up when the first request is made: a run without one needs none.
     """
+
+    guesses_answers = False
+    """Answers are guesses: what they agree on says nothing."""
 
     def __init__(
         self,
@@ -80,6 +98,7 @@ class Asker:
         embedder: Callable[[], Embedder] | None = None,
         *,
         image_urls: bool = True,
+        targets: Targets | None = None,
     ) -> None:
         self._source = model
         self.observer = observer
@@ -90,6 +109,10 @@ class Asker:
         """Looked up when the first text is to be embedded. Raises ModelNotFound."""
         self.image_urls = image_urls
         """Whether models are asked about images at URLs."""
+        self.vectors: dict[Call, VectorCounts] = {}
+        """Where the vectors that calls needed came from."""
+        self.targets = targets
+        """What cascades promise of calls that say nothing."""
         self.tokens = 0
         """Tokens evaluated and generated so far."""
         self.hits = 0
@@ -100,7 +123,8 @@ class Asker:
         self.error: Exception | None = None
         """What a call raised inside DataFusion, which passes on only its text."""
         self._values: dict[Call, dict[Values, object]] = {}
-        self._answered: dict[Task, dict[Values, Answer]] = {}
+        self._answered: dict[tuple[Task, Targets | None], dict[Values, Answer]] = {}
+        self._cascades: dict[tuple[Task, Targets], Cascade] = {}
         self._settled: dict[Task, Task] = {}
 
     @cached_property
@@ -128,28 +152,32 @@ class Asker:
         """How many requests take the model no longer than one; 1 as long as none was made."""
         return self.model.at_once if "model" in self.__dict__ else 1
 
-    def settle(self, task: Task, options: Sequence[str]) -> None:
-        """From here on ``task``, whose options come from a subquery, is asked with ``options``."""
-        self._settled[task] = with_options(task, options)
+    def settle(self, task: Task, put: Task) -> None:
+        """From here on ``task``, of which something comes from a subquery, is asked as ``put``."""
+        self._settled[task] = put
 
     def is_settled(self, task: Task) -> bool:
         return task in self._settled
 
     def certain(self, task: Task) -> Answer | None:
         """The answer that no model is needed for: NULL from an empty set of options, or the only
-        option. None if a model must be asked. Raises QueryError for options that were not read."""
-        constraint = self._settled.get(task, task).constraint
+        option. None if a model must be asked. Raises QueryError for options or examples that were not
+        read."""
+        settled = self._settled.get(task, task)
+        constraint = settled.constraint
         choice = constraint.item or constraint
-        if choice.query is not None:
-            raise QueryError(
-                f"options => ({choice.query}) cannot be read here",
-                hint="Options come from a subquery in queries of a session: bf.connect().",
-            )
+        for name, query in (("options", choice.query), ("examples", settled.examples_query)):
+            if query is not None:
+                raise QueryError(
+                    f"{name} => ({query}) cannot be read here",
+                    hint=f"{name.capitalize()} come from a subquery in queries of a session: "
+                    "bf.connect().",
+                )
         if choice.kind != "choice" or len(choice.options) > 1:
             return None
         if not choice.options:
             return Answer(None)
-        return Answer(choice.options[0]) if constraint.item is None else None
+        return Answer(choice.options[0], logprob=0.0) if constraint.item is None else None
 
     def ask(
         self,
@@ -168,27 +196,92 @@ class Asker:
         if certain is not None:
             return [certain] * len(values)
         put = put or self._settled.get(task, task)
-        answered = self._answered.setdefault(put, {})
+        targets = self.targets_of(call)
+        answered = self._answered.setdefault((put, targets), {})
         new = list(dict.fromkeys(v for v in values if v not in answered))
-        if new:
-            hits = self.model.known(put, new)
-            missing = [v for v in new if v not in hits]
-            if missing and self._only_known:
+        if new and call is not None and targets is not None:
+            if self._only_known:
                 raise UnknownAnswerError
-            self.hits += len(hits)
-            self.observer.expect(len(missing))
-            if hits:
-                self.observer.batch(task, list(hits), list(hits.values()), 0.0)
-                answered.update(hits)
-            asked = 0
-            while asked < len(missing):
-                size = self.ledger.admit(put, len(missing) - asked, self.model)
-                with self.observer.asking(task, size):
-                    self._batch(task, put, missing[asked : asked + size], answered)
-                asked += size
-                if call is not None and self.policy(call) == "raise":
-                    self._stop_at_failures(call, missing[:asked], answered)
+            answered.update(self._cascaded(call, targets, put, new))
+        elif new:
+            self.put(self.model, task, put, new, answered, call)
         return [answered[v] for v in values]
+
+    def embedder_for(self, call: Call) -> Embedder:
+        """The embedder, which counts in ``vectors`` what ``call`` needs. Raises ModelNotFound."""
+        embedder = self.embedder()
+        if not isinstance(embedder, CachedEmbedder):
+            return embedder
+        return embedder.counting(self.vectors.setdefault(call, VectorCounts()))
+
+    def put(
+        self,
+        model: CachedModel,
+        task: Task,
+        put: Task,
+        values: Sequence[Values],
+        into: dict[Values, Answer],
+        call: Call | None,
+        *,
+        final: bool = True,
+    ) -> None:
+        """Put these different values to ``model``, batch after batch; what it answers goes ``into``.
+
+        Not ``final``: what fails is asked of another model, and has not failed yet.
+        """
+        hits = model.known(put, values)
+        missing = [v for v in values if v not in hits]
+        if missing and self._only_known:
+            raise UnknownAnswerError
+        self.hits += len(hits)
+        self.observer.expect(len(missing))
+        if hits:
+            if model is not self.model:
+                hits = {v: self._by(model, answer, final=final) for v, answer in hits.items()}
+            self.observer.batch(task, list(hits), list(hits.values()), 0.0)
+            into.update(hits)
+        asked = 0
+        while asked < len(missing):
+            size = self.ledger.admit(put, len(missing) - asked, model)
+            with self.observer.asking(task, size):
+                self._batch(model, task, put, missing[asked : asked + size], into, final=final)
+            asked += size
+            if call is not None and self.policy(call) == "raise":
+                self._stop_at_failures(call, missing[:asked], into)
+
+    def targets_of(self, call: Call | None) -> Targets | None:
+        """What a cascade promises of the answers to ``call``; None: they come of no cascade."""
+        return None if call is None else call.promised(self.targets)
+
+    def _cascaded(
+        self, call: Call, targets: Targets, put: Task, values: list[Values]
+    ) -> dict[Values, Answer]:
+        run = self._cascades.get((put, targets))
+        if run is None:
+            run = self._cascades[put, targets] = self._cascade(call, targets, put)
+        return run.answers(values, self)
+
+    def _cascade(self, call: Call, targets: Targets, put: Task) -> Cascade:
+        if targets.proxy == "similarity":
+            return SimilarityCascade(call, put, targets, self.model)
+        if targets.proxy == "embedding":
+            small = CachedModel(EmbeddingModel(), MemoryStore())
+            return Cascade(call, put, targets, small, self.model)
+        pair = self.model.pair
+        if pair is None:
+            raise QueryError(
+                f"{call.text}: {targets} is promised of a small model before a large one",
+                hint="Name two: bf.connect(['smollm2', 'openai:…']), or say proxy => 'embedding'.",
+            )
+        return Cascade(call, put, targets, *pair)
+
+    def _by(self, model: CachedModel, answer: Answer, *, final: bool) -> Answer:
+        """An answer of ``model``, which names it where it is not the run's first."""
+        if answer.error is not None and not final:
+            answer = Answer(None, usage=replace(answer.usage, failed=0), spent=answer.spent)
+        if answer.spent or model.name == self.model.name:
+            return answer
+        return replace(answer, spent=((model.name, answer.usage),))
 
     def policy(self, call: Call) -> OnError:
         """What becomes of failed answers to ``call``."""
@@ -226,16 +319,24 @@ class Asker:
         return self._values.setdefault(call, {})
 
     def _batch(
-        self, task: Task, put: Task, values: list[Values], into: dict[Values, Answer]
+        self,
+        model: CachedModel,
+        task: Task,
+        put: Task,
+        values: list[Values],
+        into: dict[Values, Answer],
+        *,
+        final: bool,
     ) -> None:
         told: dict[int, Answer] = {}
         start = perf_counter()
         try:
-            self.model.answer_each(put, values, told.__setitem__)
+            model.answer_each(put, values, told.__setitem__)
         finally:  # what was answered before an error or an interruption counts like the rest
             seconds = perf_counter() - start
             places = sorted(told)
-            asked, answers = [values[place] for place in places], [told[p] for p in places]
+            asked = [values[place] for place in places]
+            answers = [self._by(model, told[place], final=final) for place in places]
             spent = self.ledger.settle(put, len(values), answers, seconds)
             into.update(zip(asked, answers, strict=True))
             self.tokens += spent.evaluated_tokens + spent.completion_tokens
@@ -254,6 +355,12 @@ def with_options(task: Task, options: Sequence[str]) -> Task:
 
 class NullObserver:
     """Sees nothing: for plain functions outside a session."""
+
+    def cascaded(self, call: Call, outcome: CascadeOutcome) -> None:
+        pass
+
+    def withheld(self, call: Call, values: Sequence[Values]) -> None:
+        pass
 
     def lost(self, task: Task, failed: Mapping[Values, Answer]) -> None:
         pass

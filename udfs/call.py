@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import pyarrow as pa
 
+from blendfusion.models.certified import Targets
 from blendfusion.options import OnError
 from blendfusion.types import Task
 from blendfusion.udfs import schema
@@ -21,13 +22,21 @@ if TYPE_CHECKING:
     from blendfusion.udfs.ingredient import Ingredient
 
 
-VALUE, ERROR = "value", "error"
+VALUE, CONFIDENCE, ERROR = "value", "confidence", "error"
 """The fields of a kept result."""
 
+Confidence: TypeAlias = "float | Literal['keep']"
+"""The least probability of an answer, else it is withheld; ``keep``: it stands beside the answer."""
 
-def kept_type(answers: pa.DataType) -> pa.DataType:
-    """The type of results that keep their errors."""
-    return pa.struct([(VALUE, answers), (ERROR, pa.string())])
+
+def kept_type(
+    answers: pa.DataType, *, errors: bool = True, confidence: bool = False
+) -> pa.DataType:
+    """The type of results that keep their errors, or the probabilities of answers, or both."""
+    fields = [(VALUE, answers)]
+    fields += [(CONFIDENCE, pa.float64())] if confidence else []
+    fields += [(ERROR, pa.string())] if errors else []
+    return pa.struct(fields)
 
 
 @dataclass(frozen=True)
@@ -42,7 +51,8 @@ class Call:
     ingredient: Ingredient
     task: Task
     type: pa.DataType
-    """Of its result: that of its answers, or a struct of one and its error (see ``kept``)."""
+    """Of its result: that of its answers, or a struct of one and what is kept beside it (see
+    ``kept``)."""
     n_values: int
     on_error: OnError | None = None
     """None: as the session says."""
@@ -52,6 +62,10 @@ class Call:
     """For a call that pairs the values of two columns: how."""
     comparing: Comparing | None = None
     """For a call that compares two values: how."""
+    confidence: Confidence | None = None
+    """What becomes of the probabilities of its answers; None: nothing."""
+    targets: Targets | None = None
+    """What a cascade promises of it; None: as the session says."""
 
     @cached_property
     def name(self) -> str:
@@ -66,6 +80,8 @@ class Call:
                     self.ordered,
                     *([] if self.pairing is None else [self.pairing]),
                     *([] if self.comparing is None else [self.comparing]),
+                    *([] if self.confidence is None else [("confidence", self.confidence)]),
+                    *([] if self.targets is None else [self.targets]),
                 )
             ).encode(),
             digest_size=6,
@@ -79,8 +95,22 @@ class Call:
 
     @property
     def kept(self) -> bool:
-        """The result keeps what went wrong: STRUCT<value, error>, of which one is set."""
-        return self.on_error == "keep"
+        """The result is a struct: of the value and what went wrong, of which one is set, or of the value
+        and its probability, or of all three."""
+        return "keep" in (self.on_error, self.confidence)
+
+    def promised(self, usual: Targets | None) -> Targets | None:
+        """What a cascade promises of it, ``usual`` being what the session says; None where it has none: for
+        it must be asked of many values, and one by one."""
+        if self.aggregate or self.pairing is not None or self.comparing is not None:
+            return None
+        if self.task.images:
+            return None
+        if self.targets is None:
+            return None if usual is None else usual.of(self.task.constraint.kind)
+        if self.targets.delta is None and usual is not None:
+            return replace(self.targets, delta=usual.delta)
+        return self.targets
 
     @property
     def answer_type(self) -> pa.DataType:
@@ -109,9 +139,13 @@ class Call:
         if self.comparing is not None:
             a, b = values
             parts = [a, quoted(self.comparing.operator), b]
-        options = task.constraint.options or (task.constraint.item or task.constraint).options
-        if options:
-            shown = f"[{', '.join(map(quoted, options))}]"
+        choice = task.constraint.item or task.constraint
+        if choice.options:
+            shown = f"[{', '.join(map(quoted, choice.options))}]"
+            if choice.meanings:
+                pairs = zip(choice.options, choice.meanings, strict=True)
+                shown = ", ".join(f"{quoted(option)}: {quoted(said)}" for option, said in pairs)
+                shown = f"{{{shown}}}"
             parts.append(shown if ingredient.trailing else f"options => {shown}")
         if self.options_query is not None:
             shown = f"({' '.join(self.options_query.split())})"
@@ -126,7 +160,15 @@ class Call:
         usual = ingredient.question if self.comparing is None else self.comparing.question
         if not ingredient.leading and task.question != usual:
             parts.append(f"question => {quoted(task.question)}")
-        if self.kept:
+        if task.consistency > 1:
+            parts.append(f"consistency => {task.consistency}")
+        if self.confidence is not None:
+            shown = quoted("keep") if self.confidence == "keep" else f"{self.confidence:g}"
+            parts.append(f"confidence => {shown}")
+        if self.targets is not None:
+            said = {n: v for n, v in asdict(self.targets).items() if v is not None}
+            parts += [f"{n} => {quoted(v) if n == 'proxy' else f'{v:g}'}" for n, v in said.items()]
+        if self.on_error == "keep":
             parts.append("on_error => 'keep'")
         return f"{ingredient.name}({', '.join(parts)})"
 

@@ -22,6 +22,7 @@ from blendfusion.udfs.call import Call
 from blendfusion.udfs.compared import compared
 from blendfusion.udfs.fold import answered
 from blendfusion.udfs.images import named, seen
+from blendfusion.udfs.labelled import label_call, matching
 from blendfusion.udfs.outcome import arrow, outcomes
 from blendfusion.udfs.user import UserModel
 from blendfusion.udfs.vectors import Texts
@@ -42,28 +43,30 @@ def evaluate(call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
         return _aggregate(call, columns, asker)
     if call.ingredient.compute is not None:
         texts = [Texts(*_encode(_text(column))) for column in columns]
-        return call.ingredient.compute(texts, asker.embedder())
+        return call.ingredient.compute(texts, asker.embedder_for(call))
     if call.ingredient.run is not None:
         return _user(call, columns, asker)
     if call.task.images:
         names, held = named(columns)
         with lent(held):
             return _answered(call, names, asker, seen)
-    texts = [_text(c) for c in columns]
-    return _answered(call, texts, asker, _questions if call.comparing is None else compared)
+    if call.pairing is not None and call.pairing.by_labels:
+        label = label_call(call)
+        return matching(call, *(evaluate(label, [column], asker) for column in columns))
+    return _answered(call, columns, asker, _questions if call.comparing is None else compared)
 
 
 def _answered(call: Call, texts: Sequence[Column], asker: Asker, put: _Put) -> pa.Array:
     """The answers, one a row: equal rows are put to the model once."""
-    distinct, rows = _distinct(texts)
+    values, rows = distinct(texts)
     known = asker.values_of(call)
-    new = [v for v in distinct if v not in known]
+    new = [v for v in values if v not in known]
     if new:
         known.update((v, None) for v in new if _blank(v))
         asked = [v for v in new if v not in known]
         answers = put(call, asked, asker)
         known.update(zip(asked, outcomes(call, answers, asked, asker), strict=True))
-    return arrow([known[v] for v in distinct], call.type).take(rows)
+    return arrow([known[v] for v in values], call.type).take(rows)
 
 
 def _questions(call: Call, asked: Sequence[Values], asker: Asker) -> list[Answer]:
@@ -94,9 +97,9 @@ def _text(column: Column) -> Column:
     raise ArgumentError(f"a column of type {column.type} where text is expected")
 
 
-def _distinct(columns: Sequence[Column]) -> tuple[list[Values], pa.Array]:
-    """(the distinct tuples of the columns, the position of each row's tuple among them)."""
-    encoded = [_encode(c) for c in columns]
+def distinct(columns: Sequence[Column]) -> tuple[list[Values], pa.Array]:
+    """(the distinct tuples of the columns of text, the position of each row's tuple among them)."""
+    encoded = [_encode(_text(c)) for c in columns]
     if len(encoded) == 1:
         dictionary, codes = encoded[0]
         return [(v,) for v in dictionary], pa.array(codes)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from datafusion import functions as f
 from datafusion.expr import SortExpr
 
 from blendfusion.errors import QueryError, check_encodable
+from blendfusion.models.certified import Targets
 from blendfusion.udfs.asker import Asker
 from blendfusion.udfs.call import Call, remember
 from blendfusion.udfs.functions import scalar_function
@@ -28,6 +30,7 @@ def expression(
     *,
     order_by: ColumnLike | None = None,
     where: Expr | None = None,
+    targets: Targets | None = None,
     **named: object,
 ) -> Expr:
     """The expression of a call: in a Frame it is planned, elsewhere it needs a bound model.
@@ -47,6 +50,7 @@ def expression(
             arguments.append(Value(given.strip('"').split(".")[-1]))
         else:
             arguments.append(Constant(_literal(given)))
+    named |= {} if targets is None else asdict(targets)
     literals = {k: _literal(v) for k, v in named.items() if v is not None}
     call = remember(bind(ingredient, arguments, literals, ordered=order_by is not None))
     if ingredient.aggregate:
@@ -69,9 +73,11 @@ def _column_name(expr: Expr) -> str:
 def _literal(value: object) -> Literal:
     if isinstance(value, list | tuple):
         return [_literal(v) for v in value]
+    if isinstance(value, Mapping):
+        return {str(_literal(k)): _literal(v) for k, v in value.items()}
     if isinstance(value, str):
         check_encodable(value)
-    if value is None or isinstance(value, str | bool | int | float | dict):
+    if value is None or isinstance(value, str | bool | int | float):
         return value
     raise QueryError(f"{value!r} is neither a column nor a literal")
 

@@ -108,6 +108,8 @@ def _notes_task(call: Call) -> Task:
         question=f"Note in one or two sentences what bears on this: {question}",
         constraint=Constraint(),
         examples=(),
+        examples_query=None,
+        consistency=1,
     )
 
 

@@ -34,9 +34,9 @@ def _evaluated(call: Call, columns: Sequence[pa.Array], asker: Asker) -> pa.Arra
 
 
 def scalar_function(call: Call, asker: AskerSource) -> ScalarUDF:
-    """The function of a call. ``stable``: the optimizer may reorder but not fold it."""
+    """The function of a call. ``volatile``: the optimizer must not compute it, not of constants either."""
 
     def run(*columns: pa.Array) -> pa.Array:
         return _evaluated(call, columns, asker())
 
-    return udf(run, value_types(call), call.type, "stable", call.name)
+    return udf(run, value_types(call), call.type, "volatile", call.name)

@@ -51,8 +51,9 @@ def seen(call: Call, asked: Sequence[Values], asker: Asker) -> list[Answer]:
     if fit and not asker.model.sees_images:
         raise QueryError(
             f"{call.ingredient.name}: {asker.model.name} reads text only, no images",
-            hint="Connect a model that sees images, on a server with OpenAI's chat API: "
-            "bf.connect('openai:MODEL@http://…/v1').",
+            hint="Connect a model that sees images: on a server with OpenAI's chat API, "
+            "bf.connect('openai:MODEL@http://…/v1'), or local weights with their projector, "
+            "bf.connect('llama:….gguf', projector='mmproj….gguf').",
         )
     answers = dict(zip(fit, asker.ask(call.task, fit, call), strict=True)) if fit else {}
     return [answers[v] if v in answers else Answer.failed(problems[v]) for v in asked]

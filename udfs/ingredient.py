@@ -11,12 +11,15 @@ import pyarrow as pa
 
 from blendfusion.errors import ArgumentError, close_matches
 from blendfusion.models.canonical import canonical
+from blendfusion.models.certified import Proxy, Targets
 from blendfusion.models.constraint import holds
+from blendfusion.models.pattern import check as check_pattern
 from blendfusion.options import OnError
 from blendfusion.types import Constraint, Example, Task, TaskForm
-from blendfusion.udfs.call import Call, kept_type
+from blendfusion.udfs.call import Call, Confidence, kept_type
 from blendfusion.udfs.comparing import OPERATORS, SIDES, Comparing
-from blendfusion.udfs.pairing import MOST_CANDIDATES, Pairing
+from blendfusion.udfs.paired import PAIRING_OPTIONS, paired
+from blendfusion.udfs.pairing import Pairing
 
 if TYPE_CHECKING:
     from blendfusion.models.embed import Embedder
@@ -61,7 +64,13 @@ Run: TypeAlias = "Callable[Concatenate[UserModel, ...], pa.Array]"
 """The body of a user's ingredient: a model and one array a value column give one array."""
 
 
-NAMED = ("question", "labels", "options", "returns", "regex", "examples", "on_error")
+PROMISES = ("accuracy", "recall", "precision", "delta")
+"""What a call may want of a cascade."""
+
+NAMED = (
+    *("question", "labels", "options", "returns", "regex", "examples"),
+    *("consistency", "confidence", *PROMISES, "proxy", "on_error"),
+)
 """The options that a call may name: ``llm_map('…', x, options => ['a', 'b'])``."""
 
 
@@ -130,14 +139,11 @@ class Ingredient:
         return f"{self.name}({', '.join((*self.leading, values, *self.trailing))})"
 
 
-_FROM_QUERIES = ("options", "labels")
+_FROM_QUERIES = ("options", "labels", "examples")
 """What a subquery may give."""
 
 _OPERATOR = "operator"
 """The parameter between the values of a call that compares."""
-
-PAIRING_OPTIONS = ("how", "many", "k", "exact")
-"""The options of a call that pairs values."""
 
 RETURNS: Mapping[str, Constraint] = {
     "bool": Constraint("boolean"),
@@ -162,6 +168,9 @@ RETURNS: Mapping[str, Constraint] = {
 }
 """The names that ``returns =>`` accepts; behind that of a list may stand how many items it has:
 ``list{3}``, ``list[int]{1,4}``, ``list{2,}``, ``list+`` (at least one), ``list*``."""
+
+MOST_WAYS = 9
+"""In how many ways one question may be put."""
 
 MOST_ITEMS = 100
 """The longest list that ``returns =>`` may ask for."""
@@ -251,19 +260,23 @@ class _Binder:
             if name not in allowed:
                 raise self.error(f"no option '{name}'", close_matches(name, allowed))
         for name in self.queries:
-            if name not in _FROM_QUERIES:
+            if name not in _FROM_QUERIES or self.ingredient.pairs:
                 raise self.error(
                     f"{name} => (SELECT …) is not a literal",
-                    f"Only {' and '.join(_FROM_QUERIES)} may come from a subquery.",
+                    f"Only {', '.join(_FROM_QUERIES)} may come from a subquery."
+                    if not self.ingredient.pairs
+                    else "Write a list, as in labels => ['a', 'b'].",
                 )
         self._take_positional()
         values = [a for a in self.positional if isinstance(a, Value)]
         columns = tuple(v.name for v in values)
         self._check_values(values)
         constraint = self._constraint()
-        on_error = self._on_error()
+        on_error, confidence = self._on_error(), self._confidence(constraint)
         comparing = self._comparing(columns)
         answers = self.ingredient.type or self._type(constraint)
+        if "keep" in (on_error, confidence):
+            answers = kept_type(answers, errors=on_error == "keep", confidence=confidence == "keep")
         task = Task(
             ingredient=self.ingredient.name,
             question=self._question(columns) if comparing is None else comparing.question,
@@ -273,16 +286,20 @@ class _Binder:
             aggregate=self.ingredient.reads_rows,
             form=self.ingredient.form,
             images=self.ingredient.images,
+            examples_query=self.queries["examples"].text if "examples" in self.queries else None,
+            consistency=self._consistency(),
         )
         return Call(
             self.ingredient,
             task,
-            kept_type(answers) if on_error == "keep" else answers,
+            answers,
             len(values),
             on_error,
             self.ordered,
             self._pairing(on_error),
             comparing,
+            confidence,
+            self._targets(constraint),
         )
 
     def error(self, problem: str, hint: str | None = None) -> ArgumentError:
@@ -364,6 +381,8 @@ class _Binder:
     def _constraint(self) -> Constraint:
         if self.ingredient.answers is not None:
             return self.ingredient.answers(self.named)
+        if self.ingredient.pairs:
+            return self.ingredient.returns or Constraint("boolean")
         options = self.named.get("labels", self.named.get("options"))
         query = self.queries.get("labels", self.queries.get("options"))
         regex = self.named.get("regex")
@@ -376,7 +395,8 @@ class _Binder:
             if query is not None:
                 choice = Constraint("choice", query=query.text)
             else:
-                choice = Constraint("choice", options=self._options(options, word))
+                names, meanings = self._options(options, word), self._meanings(options, word)
+                choice = Constraint("choice", options=names, meanings=meanings)
             listed = self._returns(returns) if returns is not None else fixed
             if listed is not None and listed.kind == "list":
                 return replace(listed, item=choice)
@@ -422,21 +442,12 @@ class _Binder:
                 "on_error => 'keep' is not possible: a join has no place for errors",
                 "frame.trace.errors lists them. Write 'null' or 'raise'.",
             )
-        given = Pairing()
-        how = self.named.get("how", given.criterion)
-        if not isinstance(how, str):
-            raise self.error(f"how => {how!r} is not text", "Say in words what a match is.")
-        flags = {name: self.named.get(name, False) for name in ("many", "exact")}
-        for name, flag in flags.items():
-            if not isinstance(flag, bool):
-                raise self.error(f"{name} => {flag!r} is not possible", "Write true or false.")
-        k = self.named.get("k", given.k)
-        if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= MOST_CANDIDATES:
-            raise self.error(
-                f"k => {k!r} is not possible",
-                f"The number of candidates is a whole number from 1 to {MOST_CANDIDATES}.",
-            )
-        return Pairing(k, bool(flags["many"]), bool(flags["exact"]), how.strip())
+        labels = self.named.get("labels")
+        return paired(
+            self.named,
+            () if labels is None else self._options(labels, "labels"),
+            self.error,
+        )
 
     def _comparing(self, columns: tuple[str, ...]) -> Comparing | None:
         if not self.ingredient.compares:
@@ -448,7 +459,7 @@ class _Binder:
 
     def _options(self, options: Literal, word: str) -> tuple[str, ...]:
         if isinstance(options, dict):
-            raise self.error(f"{word} must be a list of texts")
+            options = list(options)
         if not isinstance(options, list):
             raise self.error(
                 f"{word} must be a list of texts, not {options!r}", "Write ['a', 'b']."
@@ -468,22 +479,27 @@ class _Binder:
             raise self.error(f"{word} hold {repeated!r} twice")
         return tuple(texts)
 
+    def _meanings(self, options: Literal, word: str) -> tuple[str, ...]:
+        """What each option means, where that is said."""
+        if not isinstance(options, dict):
+            return ()
+        hint = "Write {'a': 'what a means', 'b': 'what b means'}."
+        meanings = []
+        for option, meaning in options.items():
+            if not isinstance(meaning, str) or not meaning.strip():
+                raise self.error(
+                    f"{word}: what {option!r} means must be text, not {meaning!r}", hint
+                )
+            meanings.append(" ".join(meaning.split()))
+        return tuple(meanings)
+
     def _regex(self, regex: Literal) -> str:
         if not isinstance(regex, str):
             raise self.error(f"regex must be text, not {regex!r}")
         try:
-            re.compile(regex)
-        except re.error as problem:
-            where = f" at position {problem.pos}" if problem.pos is not None else ""
-            raise self.error(
-                f"the regex {regex!r} is invalid: {problem.msg}{where}",
-                "The whole answer must match; escape special characters with a backslash.",
-            ) from None
-        if re.search(r"\(\?[=!<]|\\[1-9]", regex):
-            raise self.error(
-                f"the regex {regex!r} uses look-around or back-references",
-                "Only regular languages can constrain decoding: rewrite it without them.",
-            )
+            check_pattern(regex)
+        except ArgumentError as problem:
+            raise self.error(problem.message, problem.hint) from None
         return regex
 
     def _returns(self, returns: Literal) -> Constraint:
@@ -512,6 +528,91 @@ class _Binder:
                 raise self.error(f"the answer {said!r} of an example does not fit {constraint}")
             examples.append(Example(tuple(map(_text, inputs)), said))
         return tuple(examples)
+
+    def _confidence(self, constraint: Constraint) -> Confidence | None:
+        given = self.named.get("confidence")
+        if given is None:
+            return None
+        if self.ingredient.run is not None or constraint.kind not in ("boolean", "choice"):
+            raise self.error(
+                f"confidence is of answers from a closed set, not of {constraint}",
+                "Ask a yes/no question, or say options => ['a', 'b'].",
+            )
+        if given == "keep":
+            return "keep"
+        if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= 1:
+            raise self.error(
+                f"confidence => {given!r} is not possible",
+                "Write the least probability of an answer, above 0 and at most 1, or 'keep', which "
+                "gives a struct of value and confidence.",
+            )
+        return float(given)
+
+    def _targets(self, constraint: Constraint) -> Targets | None:
+        given = {name: self.named[name] for name in PROMISES if self.named.get(name) is not None}
+        proxy = self._proxy(given)
+        if not given:
+            return None
+        if self.ingredient.reads_rows or self.ingredient.run is not None:
+            raise self.error(f"{next(iter(given))} is promised of functions of a row")
+        shares: dict[str, float] = {}
+        for name, share in given.items():
+            if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
+                raise self.error(
+                    f"{name} => {share!r} is not possible", "Write a number above 0, at most 1."
+                )
+            shares[name] = float(share)
+        if [*shares] == ["delta"]:
+            raise self.error(
+                "delta alone promises nothing", "Write accuracy, recall or precision, too."
+            )
+        said = Targets(**shares, proxy=proxy)
+        named = said.of(constraint.kind)
+        if named is None:
+            raise self.error(
+                f"{said} cannot be promised of answers that are {constraint}",
+                "accuracy is of closed sets (yes or no, options, labels), recall and precision of yes or no.",
+            )
+        if named != said:
+            raise self.error(
+                f"{said} cannot be promised together",
+                "Write accuracy, or recall and precision or one of them, of yes or no.",
+            )
+        return said
+
+    def _proxy(self, promises: Mapping[str, Literal]) -> Proxy | None:
+        given = self.named.get("proxy")
+        if given is None:
+            return None
+        if given not in get_args(Proxy):
+            raise self.error(
+                f"proxy => {given!r} is not possible", "Write 'similarity' or 'embedding'."
+            )
+        if not promises:
+            raise self.error(
+                f"proxy => '{given}' alone promises nothing", "Write recall => 0.9, too."
+            )
+        own = {"recall", "delta"}
+        if given == "similarity" and ("recall" not in promises or not {*promises} <= own):
+            raise self.error(
+                f"proxy => '{given}' can promise recall, and nothing else",
+                "It says no to the values that are least like the question: write recall => 0.9.",
+            )
+        if "confidence" in self.named:
+            raise self.error(
+                f"proxy => '{given}' does not go with confidence",
+                "It is no model that tells how probable answers are.",
+            )
+        return cast(Proxy, given)
+
+    def _consistency(self) -> int:
+        given = self.named.get("consistency", 1)
+        if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MOST_WAYS:
+            raise self.error(
+                f"consistency => {given!r} is not possible",
+                f"In how many ways a question is put is a whole number from 1 to {MOST_WAYS}.",
+            )
+        return given
 
     def _on_error(self) -> OnError | None:
         given = self.named.get("on_error")

@@ -10,6 +10,7 @@ from typing import Literal
 from blendfusion.budget import Budget, Price, Prices, checked_budget, money
 from blendfusion.errors import BudgetExceeded
 from blendfusion.models.cached import CachedModel
+from blendfusion.models.embedding import EMBEDDING
 from blendfusion.types import Answer, Task, Usage
 
 Whose = Literal["query", "session", "context"]
@@ -66,7 +67,8 @@ class Ledger:
         limited = any(ledger.budget.cost is not None for ledger in self._chain())
         if limited or self.prices:
             find = self.prices.required if limited else self.prices.of
-            prices = [find(name) for name in model.names]
+            # What an embedder gives is not counted, so a classifier of vectors costs nothing.
+            prices = [find(name) for name in model.names if name != EMBEDDING]
             self._price = prices[0]
 
     def admit(self, task: Task, pending: int, model: CachedModel) -> int:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from datafusion import Expr
 
 from blendfusion.options import OnError
+from blendfusion.udfs.call import Confidence
 from blendfusion.udfs.expression import ColumnLike, expression
 from blendfusion.udfs.ingredient import Ingredient
 
@@ -22,10 +23,11 @@ def llm_answer(
     question: str,
     value: ColumnLike,
     *,
-    options: Sequence[str] | None = None,
+    options: Sequence[str] | Mapping[str, str] | None = None,
     returns: str | None = None,
     regex: str | None = None,
     examples: Sequence[Sequence[str]] | None = None,
+    confidence: Confidence | None = None,
     on_error: OnError | None = None,
 ) -> Expr:
     """The answer to ``question`` about all items of a list, or about a text: TEXT, or what ``returns``
@@ -34,6 +36,8 @@ def llm_answer(
     Items keep their order; NULL and blank ones are left out, and a list without others gives NULL
     without a call. A list longer than the model's window is read in parts, as ``llm_qa`` reads a
     group.
+    ``confidence``: the least probability of an answer from a closed set, below which it is NULL; "keep"
+    gives a struct of ``value`` and ``confidence``.
     ``on_error``: what a row without a valid answer gives: NULL ("null"), an error of the query
     ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
     """
@@ -44,5 +48,6 @@ def llm_answer(
         returns=returns,
         regex=regex,
         examples=examples,
+        confidence=confidence,
         on_error=on_error,
     )

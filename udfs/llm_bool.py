@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from datafusion import Expr
 
+from blendfusion.models.certified import Targets
 from blendfusion.options import OnError
 from blendfusion.types import Constraint
+from blendfusion.udfs.call import Confidence
 from blendfusion.udfs.expression import ColumnLike, expression
 from blendfusion.udfs.ingredient import Ingredient
 
@@ -22,6 +24,9 @@ def llm_bool(
     question: str,
     *values: ColumnLike,
     examples: Sequence[Sequence[str]] | None = None,
+    consistency: int | None = None,
+    confidence: Confidence | None = None,
+    targets: Targets | None = None,
     on_error: OnError | None = None,
 ) -> Expr:
     """The answer to ``question`` for each row, as BOOLEAN.
@@ -29,7 +34,19 @@ def llm_bool(
     ``values`` are columns (or names of columns); ``{}`` or ``{column}`` in the question refers to
     them. Rows whose values are all NULL or blank give NULL without a call. ``examples`` are
     worked ones, ``[["a value", "its answer"], …]``.
+    ``consistency``: in how many ways the question is put; what most of the answers say counts.
+    ``confidence``: the least probability of an answer, below which it is NULL; "keep" gives a struct of
+    ``value`` and ``confidence``.
+    ``targets``: what is promised where a small model, or vectors (``proxy``), decide for a large one.
     ``on_error``: what a row without a valid answer gives: NULL ("null"), an error of the query
     ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
     """
-    return expression(LLM_BOOL, (question, *values), examples=examples, on_error=on_error)
+    return expression(
+        LLM_BOOL,
+        (question, *values),
+        examples=examples,
+        consistency=consistency,
+        confidence=confidence,
+        targets=targets,
+        on_error=on_error,
+    )

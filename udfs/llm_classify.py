@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from datafusion import Expr
 
+from blendfusion.models.certified import Targets
 from blendfusion.options import OnError
+from blendfusion.udfs.call import Confidence
 from blendfusion.udfs.expression import ColumnLike, expression
 from blendfusion.udfs.ingredient import Ingredient
 
@@ -21,19 +23,34 @@ LLM_CLASSIFY = Ingredient(
 
 def llm_classify(
     value: ColumnLike,
-    labels: Sequence[str],
+    labels: Sequence[str] | Mapping[str, str],
     *,
     question: str | None = None,
     examples: Sequence[Sequence[str]] | None = None,
+    consistency: int | None = None,
+    confidence: Confidence | None = None,
+    targets: Targets | None = None,
     on_error: OnError | None = None,
 ) -> Expr:
-    """The one of ``labels`` that fits the value best, as TEXT; always one of them.
+    """The one of ``labels`` that fits the value best, as TEXT; always one of them. A mapping says what
+    each label means: ``{"billing": "invoices and refunds", "other": "all else"}``.
 
     NULL and blank values give NULL without a call. ``question`` says by what to classify, where the
     labels alone do not tell.
+    ``consistency``: in how many ways the question is put; what most of the answers say counts.
+    ``confidence``: the least probability of an answer, below which it is NULL; "keep" gives a struct of
+    ``value`` and ``confidence``.
+    ``targets``: what is promised where a small model, or vectors (``proxy``), decide for a large one.
     ``on_error``: what a row without a valid answer gives: NULL ("null"), an error of the query
     ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
     """
     return expression(
-        LLM_CLASSIFY, (value, list(labels)), question=question, examples=examples, on_error=on_error
+        LLM_CLASSIFY,
+        (value, labels if isinstance(labels, Mapping) else list(labels)),
+        question=question,
+        examples=examples,
+        consistency=consistency,
+        confidence=confidence,
+        targets=targets,
+        on_error=on_error,
     )

@@ -11,7 +11,8 @@ from blendfusion.options import OnError
 from blendfusion.types import Constraint
 from blendfusion.udfs.expression import ColumnLike, expression
 from blendfusion.udfs.ingredient import Ingredient, Literal
-from blendfusion.udfs.schema import FORM, SchemaLike, fields_of, text_of
+from blendfusion.udfs.json_schema import is_json, json_fields
+from blendfusion.udfs.schema import FORM, SchemaLike, fields_of, text_of, written
 
 
 def _answers(named: Mapping[str, Literal]) -> Constraint:
@@ -21,7 +22,8 @@ def _answers(named: Mapping[str, Literal]) -> Constraint:
             f"llm_extract: the schema must be text, not {schema!r}",
             hint=f"Write the fields as in {FORM}.",
         )
-    return Constraint("struct", fields=fields_of(schema))
+    fields = written(json_fields(schema)) if is_json(schema) else schema
+    return Constraint("struct", fields=fields_of(fields))
 
 
 LLM_EXTRACT = Ingredient(
@@ -47,8 +49,8 @@ def llm_extract(
     a field of which it says nothing. One request a value, however many fields are read.
 
     ``schema`` is text as in CREATE TABLE, ``"name TEXT, year INT COMMENT 'of release', tags LIST,
-    season IN ('spring', 'summer')"``; or a ``pyarrow.Schema`` or struct type, whose fields may have a
-    "description" in their metadata; or a pydantic model class. Types are TEXT, INT (BIGINT), FLOAT
+    season IN ('spring', 'summer')"``, or the JSON schema of an object; or a ``pyarrow.Schema`` or struct
+    type, whose fields may have a "description" in their metadata; or a pydantic model class. Types are TEXT, INT (BIGINT), FLOAT
     (DOUBLE), BOOLEAN, DATE, TIMESTAMP, lists and structs of these, and closed sets; of other schemas
     counts which of these a type is, not its width, nor validators and defaults.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from datafusion import Expr
 
 from blendfusion.options import OnError
@@ -30,6 +32,10 @@ def llm_join(
     many: bool = False,
     k: int = CANDIDATES,
     exact: bool = False,
+    labels: Sequence[str] | None = None,
+    label_question: str | None = None,
+    match: str | Sequence[Sequence[str]] | None = None,
+    check: int | None = None,
     on_error: OnError | None = None,
 ) -> Expr:
     """True where ``value`` of one side of a join matches ``other`` of the other, as BOOLEAN.
@@ -38,8 +44,25 @@ def llm_join(
     number, if ``many``): one that is equal, or equal but for case, accents and punctuation, without
     a call; else one that the model chooses among the ``k`` that look most like it. ``how`` says in
     words what a match is; then nothing is free. With ``exact``, or where both are of one side, the
-    model is asked of every pair. NULL where a value is NULL or blank.
+    model is asked of every pair. With ``check`` so many of the values without a match are asked once
+    more, among the next ``k``: EXPLAIN ANALYZE says what that tells of matches beyond. NULL where a
+    value is NULL or blank.
+
+    With ``labels`` each value is asked for its label (``label_question`` says by what), and labels decide
+    which values match: the same ones, ``match="different"`` ones, or pairs, as in ``[["a", "b"]]``.
+    Where ``how`` is said and ``match`` is not, sampled pairs say it, ``check`` of them for each pair of
+    labels; pairs of labels that do not decide are asked about pair by pair.
     """
     return expression(
-        LLM_JOIN, (value, other), how=how, many=many, k=k, exact=exact, on_error=on_error
+        LLM_JOIN,
+        (value, other),
+        how=how,
+        many=many or None,
+        k=None if k == CANDIDATES else k,
+        exact=exact or None,
+        labels=labels,
+        label_question=label_question,
+        match=match,
+        check=check,
+        on_error=on_error,
     )

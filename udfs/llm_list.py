@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from datafusion import Expr
 
@@ -21,7 +21,7 @@ LLM_LIST = Ingredient(
 def llm_list(
     question: str,
     *values: ColumnLike,
-    options: Sequence[str] | None = None,
+    options: Sequence[str] | Mapping[str, str] | None = None,
     examples: Sequence[Sequence[str]] | None = None,
     on_error: OnError | None = None,
 ) -> Expr:

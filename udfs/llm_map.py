@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from datafusion import Expr
 
+from blendfusion.models.certified import Targets
 from blendfusion.options import OnError
+from blendfusion.udfs.call import Confidence
 from blendfusion.udfs.expression import ColumnLike, expression
 from blendfusion.udfs.ingredient import Ingredient
 
@@ -19,10 +21,13 @@ LLM_MAP = Ingredient(
 def llm_map(
     question: str,
     *values: ColumnLike,
-    options: Sequence[str] | None = None,
+    options: Sequence[str] | Mapping[str, str] | None = None,
     returns: str | None = None,
     regex: str | None = None,
     examples: Sequence[Sequence[str]] | None = None,
+    consistency: int | None = None,
+    confidence: Confidence | None = None,
+    targets: Targets | None = None,
     on_error: OnError | None = None,
 ) -> Expr:
     """The answer to ``question`` for each row: TEXT, or what ``returns`` names.
@@ -32,6 +37,10 @@ def llm_map(
     worked ones, ``[["a value", "its answer"], …]``. ``options`` is a closed set of answers, ``regex`` a pattern for the whole answer, ``returns``
     one of bool, int, float, date, timestamp, text, list. In SQL the type also follows from
     the context: ``WHERE llm_map(…) > 3`` asks for whole numbers.
+    ``consistency``: in how many ways the question is put; what most of the answers say counts.
+    ``confidence``: the least probability of an answer from a closed set, below which it is NULL; "keep"
+    gives a struct of ``value`` and ``confidence``.
+    ``targets``: what is promised where a small model, or vectors (``proxy``), decide for a large one.
     ``on_error``: what a row without a valid answer gives: NULL ("null"), an error of the query
     ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
     """
@@ -42,5 +51,8 @@ def llm_map(
         returns=returns,
         regex=regex,
         examples=examples,
+        consistency=consistency,
+        confidence=confidence,
+        targets=targets,
         on_error=on_error,
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from datafusion import Expr
 
 from blendfusion.options import OnError
+from blendfusion.udfs.call import Confidence
 from blendfusion.udfs.expression import ColumnLike, expression
 from blendfusion.udfs.ingredient import Ingredient
 
@@ -20,10 +21,11 @@ LLM_QA = Ingredient(
 def llm_qa(
     question: str,
     *values: ColumnLike,
-    options: Sequence[str] | None = None,
+    options: Sequence[str] | Mapping[str, str] | None = None,
     returns: str | None = None,
     regex: str | None = None,
     examples: Sequence[Sequence[str]] | None = None,
+    confidence: Confidence | None = None,
     on_error: OnError | None = None,
     order_by: ColumnLike | None = None,
     where: Expr | None = None,
@@ -34,6 +36,8 @@ def llm_qa(
     ``order_by`` the rows are put in an order of ours, so that the answer does not depend on the
     plan. A context longer than the model's window is folded in several passes. ``where`` is the
     FILTER clause.
+    ``confidence``: the least probability of an answer from a closed set, below which it is NULL; "keep"
+    gives a struct of ``value`` and ``confidence``.
     ``on_error``: what a group without a valid answer gives: NULL ("null"), an error of the query
     ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
     """
@@ -44,6 +48,7 @@ def llm_qa(
         returns=returns,
         regex=regex,
         examples=examples,
+        confidence=confidence,
         on_error=on_error,
         order_by=order_by,
         where=where,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 from datafusion import Expr
 
@@ -12,23 +11,13 @@ from blendfusion.models.embed import Embedder
 from blendfusion.types import Constraint
 from blendfusion.udfs.expression import ColumnLike, expression
 from blendfusion.udfs.ingredient import Ingredient
-from blendfusion.udfs.vectors import Texts, vectors_of
-
-_ROWS_AT_ONCE = 16_384
-_DECIMALS = 6
-"""What float32 vectors are good for: the rest would depend on the order of additions."""
+from blendfusion.udfs.vectors import Texts, cosines
 
 
 def _similarity(columns: Sequence[Texts], embedder: Embedder) -> pa.Array:
-    (left, left_rows), (right, right_rows) = (vectors_of(c, embedder) for c in columns)
-    present = np.flatnonzero((left_rows >= 0) & (right_rows >= 0))
-    cosines = np.zeros(len(left_rows))
-    for start in range(0, len(present), _ROWS_AT_ONCE):
-        rows = present[start : start + _ROWS_AT_ONCE]
-        cosines[rows] = np.einsum("ij,ij->i", left[left_rows[rows]], right[right_rows[rows]])
-    missing = np.ones(len(cosines), dtype=bool)
-    missing[present] = False
-    return pa.array(np.clip(np.round(cosines, _DECIMALS), -1, 1), pa.float64(), mask=missing)
+    left, right = columns
+    # from_pandas: NaN is NULL.
+    return pa.array(cosines(left, right, embedder), pa.float64(), from_pandas=True)
 
 
 LLM_SIMILARITY = Ingredient(

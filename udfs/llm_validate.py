@@ -8,6 +8,7 @@ from datafusion import Expr
 
 from blendfusion.options import OnError
 from blendfusion.types import Constraint
+from blendfusion.udfs.call import Confidence
 from blendfusion.udfs.expression import ColumnLike, expression
 from blendfusion.udfs.ingredient import Ingredient
 
@@ -25,6 +26,7 @@ def llm_validate(
     claim: str,
     *values: ColumnLike,
     examples: Sequence[Sequence[str]] | None = None,
+    confidence: Confidence | None = None,
     on_error: OnError | None = None,
     order_by: ColumnLike | None = None,
     where: Expr | None = None,
@@ -35,6 +37,8 @@ def llm_validate(
     ``order_by`` the rows are put in an order of ours, so that the answer does not depend on the
     plan. A context longer than the model's window is folded in several passes. ``where`` is the
     FILTER clause.
+    ``confidence``: the least probability of an answer, below which it is NULL; "keep" gives a struct of
+    ``value`` and ``confidence``.
     ``on_error``: what a group without a valid answer gives: NULL ("null"), an error of the query
     ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
     """
@@ -42,6 +46,7 @@ def llm_validate(
         LLM_VALIDATE,
         (claim, *values),
         examples=examples,
+        confidence=confidence,
         on_error=on_error,
         order_by=order_by,
         where=where,

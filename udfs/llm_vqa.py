@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from datafusion import Expr
 
 from blendfusion.options import OnError
+from blendfusion.udfs.call import Confidence
 from blendfusion.udfs.expression import ColumnLike, expression
 from blendfusion.udfs.ingredient import Ingredient
 
 LLM_VQA = Ingredient(
     name="llm_vqa",
     summary="a question about images",
-    named=("options", "returns", "regex", "on_error"),
+    named=("options", "returns", "regex", "confidence", "on_error"),
     images=True,
 )
 
@@ -21,9 +22,10 @@ LLM_VQA = Ingredient(
 def llm_vqa(
     question: str,
     *images: ColumnLike,
-    options: Sequence[str] | None = None,
+    options: Sequence[str] | Mapping[str, str] | None = None,
     returns: str | None = None,
     regex: str | None = None,
+    confidence: Confidence | None = None,
     on_error: OnError | None = None,
 ) -> Expr:
     """The answer to ``question`` about an image, or about several together.
@@ -33,6 +35,8 @@ def llm_vqa(
     failed, see ``on_error``. Rows whose images are all NULL or empty give NULL without a call; equal
     images are one question. ``options``, ``returns`` and ``regex`` say what answers look like, as in
     ``llm_map``; in SQL the place of the call says it, too. The model must see images.
+    ``confidence``: the least probability of an answer from a closed set, below which it is NULL; "keep"
+    gives a struct of ``value`` and ``confidence``.
     """
     return expression(
         LLM_VQA,
@@ -40,5 +44,6 @@ def llm_vqa(
         options=options,
         returns=returns,
         regex=regex,
+        confidence=confidence,
         on_error=on_error,
     )

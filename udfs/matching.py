@@ -7,21 +7,28 @@ one request, however large the set is.
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
+from blendfusion.errors import ModelNotFound
+from blendfusion.models.embed import Embedder, Vectors
+from blendfusion.models.embed_cached import UnknownVectorError
 from blendfusion.models.model import Values
 from blendfusion.types import Constraint, Task
 from blendfusion.udfs.asker import Asker
 from blendfusion.udfs.call import Call
+from blendfusion.udfs.label_matching import LabelMatcher
 from blendfusion.udfs.nearest import Nearest, normalized
+from blendfusion.udfs.nearest_in_meaning import NearestInMeaning
 from blendfusion.udfs.outcome import outcomes
 from blendfusion.udfs.pairing import Pairing
+from blendfusion.udfs.recall import Found
 
 NONE = "none"
 """The answer that no candidate matches."""
@@ -44,6 +51,13 @@ class Tally:
     """Asked, and none of the candidates chosen."""
     ranks: Counter[int] = field(default_factory=Counter)
     """The places, from 1, of the chosen among their candidates."""
+    open: int = 0
+    """Values that may have a match beyond their candidates."""
+    sampled: int = 0
+    beyond: int = 0
+    """Of the values sampled among them, those that have one among the next candidates."""
+    vectors: str = ""
+    """Whose vectors found candidates beside their words; '': nobody's."""
 
     def __str__(self) -> str:
         """
@@ -60,7 +74,8 @@ class Tally:
         asked = [f"{chosen:,} chosen of {self.asked:,} asked: {places}"] if self.asked else []
         none = self.unmatched + self.alone
         parts = ", ".join(free + asked) or "nothing to match"
-        return f"{parts}; {none:,} without a match"
+        means = f"; candidates by words and the vectors of {self.vectors}" if self.vectors else ""
+        return f"{parts}; {none:,} without a match{means}"
 
 
 class Domain:
@@ -70,6 +85,7 @@ class Domain:
         self.texts = sorted(set(texts))
         self._places = {text: i for i, text in enumerate(self.texts)}
         self._alike: dict[str, list[int]] = {}
+        self._in_meaning: NearestInMeaning | None = None
         for i, text in enumerate(self.texts):
             self._alike.setdefault(normalized(text), []).append(i)
 
@@ -85,6 +101,14 @@ class Domain:
     def candidates(self, text: str, k: int) -> list[int]:
         """Those most like ``text``, best first; all of them if they are no more than ``k``."""
         return self._nearest.of(text, k)
+
+    def candidates_in_meaning(
+        self, text: str, vector: Vectors, k: int, embedder: Embedder
+    ) -> list[int]:
+        """Those most like ``text`` in its words or by its ``vector`` in turn."""
+        if self._in_meaning is None:
+            self._in_meaning = NearestInMeaning(self.texts, self._nearest, embedder)
+        return self._in_meaning.of(text, vector, k)
 
     @cached_property
     def _nearest(self) -> Nearest:
@@ -118,7 +142,21 @@ class Matcher:
         self._among = among
         self._asker = asker
         self._matches: dict[Row, list[str]] = {}
+        self._embedder = _embedder(call, asker)
         self.tally = Tally()
+
+    @property
+    def said(self) -> list[str]:
+        tally, k = self.tally, self._pairing.k
+        found = Found(
+            tally.equal + tally.alike + tally.ranks.total(),
+            tally.ranks,
+            k,
+            tally.open,
+            tally.sampled,
+            tally.beyond,
+        )
+        return [f"matches: {tally}", f"recall of {k} candidates: {found}"]
 
     def column(self, columns: Sequence[Column]) -> pa.Array:
         """The match of each row's first value among the texts of its key, the others: TEXT, or a LIST
@@ -134,6 +172,7 @@ class Matcher:
     def _match(self, rows: Sequence[Row]) -> None:
         found: dict[Row, list[str]] = {row: [] for row in rows}
         waiting: dict[Row, list[str]] = {}
+        vectors = self._vectors(rows)
         for row in rows:
             text, domain = row[0], self._among.get(row[1:])
             if not isinstance(text, str) or not text.strip():
@@ -146,14 +185,68 @@ class Matcher:
                 found[row].append(domain.texts[free])
                 if not self._pairing.many:
                     continue
-            places = [i for i in domain.candidates(text, self._pairing.k) if i != free]
+            near = self._near(text, domain, vectors, self._pairing.k)
+            places = [i for i in near if i != free]
             if places:
                 waiting[row] = [domain.texts[i] for i in places]
-        for size in sorted({len(texts) for texts in waiting.values()}):
-            own = {row: texts for row, texts in waiting.items() if len(texts) == size}
-            for row, chosen in self._chosen(own, size).items():
-                found[row] += chosen
+        for row, places in self._chosen(waiting).items():
+            self.tally.ranks.update(places)
+            self.tally.unmatched += not places
+            found[row] += [waiting[row][place - 1] for place in places]
+        self.tally.asked += len({(row[0], *texts) for row, texts in waiting.items()})
         self._matches |= found
+        beyond = [row for row in waiting if self._pairing.many or not found[row]]
+        self._look_beyond(beyond, vectors)
+
+    def _look_beyond(self, rows: Sequence[Row], vectors: Mapping[str, Vectors]) -> None:
+        """Sample values that may have a match beyond their candidates, to see how many have."""
+        k = self._pairing.k
+        further: dict[Row, list[str]] = {}
+        for row in rows:
+            domain = self._among[row[1:]]
+            if len(domain.texts) > k:
+                further[row] = []
+        self.tally.open += len(further)
+        size = min(len(further), self._pairing.check - self.tally.sampled)
+        for row in random.Random(0).sample(sorted(further, key=repr), max(0, size)):
+            domain = self._among[row[1:]]
+            near = self._near(str(row[0]), domain, vectors, 2 * k)
+            further[row] = [domain.texts[i] for i in near[k:]]
+        asked = {row: texts for row, texts in further.items() if texts}
+        self.tally.sampled += len(asked)
+        self.tally.beyond += sum(map(bool, self._chosen(asked).values()))
+
+    def _vectors(self, rows: Sequence[Row]) -> dict[str, Vectors]:
+        """The vectors of the rows' values, of those with more texts to choose from than candidates; none
+        where words alone find them."""
+        if self._embedder is None:
+            return {}
+        k = self._pairing.k
+        texts = [
+            row[0]
+            for row in rows
+            if isinstance(row[0], str) and row[0].strip() and len(self._texts_of(row)) > k
+        ]
+        if not texts:
+            return {}
+        self.tally.vectors = self._embedder.name
+        try:
+            return dict(zip(texts, self._embedder.embed(texts), strict=True))
+        except UnknownVectorError:  # an estimate embeds nothing
+            return {}
+
+    def _texts_of(self, row: Row) -> Sequence[str]:
+        domain = self._among.get(row[1:])
+        return () if domain is None else domain.texts
+
+    def _near(self, text: str, domain: Domain, vectors: Mapping[str, Vectors], k: int) -> list[int]:
+        """The candidates of a text, best first; the first of more are those of fewer."""
+        if self._embedder is None or text not in vectors:
+            return domain.candidates(text, k)
+        try:
+            return domain.candidates_in_meaning(text, vectors[text], k, self._embedder)
+        except UnknownVectorError:
+            return domain.candidates(text, k)
 
     def _free(self, text: str, domain: Domain) -> int | None:
         """The match that needs no model; a criterion of the user's may mean another."""
@@ -168,20 +261,49 @@ class Matcher:
             self.tally.alike += 1
         return alike
 
-    def _chosen(self, waiting: Mapping[Row, list[str]], size: int) -> dict[Row, list[str]]:
-        """What the model chooses for each row among its candidates, ``size`` of them each."""
-        put = question(self._call.task, self._pairing, size)
-        asked: list[Values] = [(str(row[0]), listed(texts)) for row, texts in waiting.items()]
-        answers = self._asker.ask(self._call.task, asked, self._call, put=put)
-        results = outcomes(self._call, answers, asked, self._asker)
-        self.tally.asked += len(set(asked))
-        chosen: dict[Row, list[str]] = {}
-        for (row, texts), result in zip(waiting.items(), results, strict=True):
-            places = _places(result)
-            chosen[row] = [texts[place - 1] for place in places]
-            self.tally.ranks.update(places)
-            self.tally.unmatched += not places
+    def _chosen(self, waiting: Mapping[Row, list[str]]) -> dict[Row, list[int]]:
+        """The places, from 1, of what the model chooses for each row among its candidates."""
+        chosen: dict[Row, list[int]] = {}
+        for size in sorted({len(texts) for texts in waiting.values()}):
+            own = {row: texts for row, texts in waiting.items() if len(texts) == size}
+            put = question(self._call.task, self._pairing, size)
+            asked: list[Values] = [(str(row[0]), listed(texts)) for row, texts in own.items()]
+            answers = self._asker.ask(self._call.task, asked, self._call, put=put)
+            results = outcomes(self._call, answers, asked, self._asker)
+            chosen |= zip(own, map(_places, results), strict=True)
         return chosen
+
+
+class Matches(Protocol):
+    """What finds the matches of one call's values; one for a run."""
+
+    @property
+    def said(self) -> list[str]:
+        """How they were found, a line each."""
+        ...
+
+    def column(self, columns: Sequence[Column]) -> pa.Array:
+        """The match or matches of each row's values."""
+        ...
+
+
+def _embedder(call: Call, asker: Asker) -> Embedder | None:
+    """What finds candidates by what they mean: matches by a criterion of the user's need not look alike.
+    None without an embedder."""
+    assert call.pairing is not None
+    if not call.pairing.criterion:
+        return None
+    try:
+        return asker.embedder_for(call)
+    except ModelNotFound:
+        return None
+
+
+def matcher(call: Call, table: pa.Table, asker: Asker) -> Matches:
+    """What finds matches in the rows of ``table``, which a call chooses from."""
+    if call.pairing is not None and call.pairing.labelling is not None:
+        return LabelMatcher(call, table, asker)
+    return Matcher(call, domains(table), asker)
 
 
 def _places(answer: object) -> list[int]:

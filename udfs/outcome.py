@@ -1,22 +1,28 @@
-"""What becomes of answers in a result: a value, NULL, a struct that keeps the error, or an error."""
+"""What becomes of answers in a result: a value, NULL, a struct that keeps what is to be known of it, or an
+error."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import exp
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from blendfusion.errors import AnswerError
+from blendfusion.errors import AnswerError, QueryError
 from blendfusion.models.model import Values
 from blendfusion.options import OnError
 from blendfusion.redaction import Redaction
 from blendfusion.types import Answer, Task
-from blendfusion.udfs.call import ERROR, VALUE, Call
+from blendfusion.udfs.call import CONFIDENCE, ERROR, VALUE, Call
 from blendfusion.udfs.decode import value
 
 if TYPE_CHECKING:
     from blendfusion.udfs.asker import Asker
+
+_ROUNDING = 1e-9
+"""A probability is stored as its logarithm."""
 
 
 def outcomes(
@@ -32,19 +38,28 @@ def outcomes(
     """One result an answer, in order, as the Python value that Arrow takes for the call's type.
 
     A failed answer is NULL, and told to the observer; or it is kept beside no value; or AnswerError
-    is raised: as ``on_error`` says, else the call, else the session. ``task`` and ``to``: what was
-    asked, and the type of its answers, where that is not the call's own.
+    is raised: as ``on_error`` says, else the call, else the session. An answer less probable than the
+    call wants is NULL, told to the observer, and no failure. ``task`` and ``to``: what was
+    asked, and the type of its answers, where that is not the call's own. Raises QueryError where the
+    call is about probabilities, and the model tells none.
     """
     to = call.answer_type if to is None else to
     policy = on_error or asker.policy(call)
-    if policy == "keep":
-        return [_kept(answer, to) for answer in answers]
+    errors = policy == "keep"
     failed = {v: a for v, a in zip(values, answers, strict=True) if a.error is not None}
     if failed and policy == "raise":
         raise failure(call, failed, len(values), asker.redaction)
-    if failed:
+    if failed and not errors:
         asker.observer.lost(task or call.task, failed)
-    return [value(answer.text, to) for answer in answers]
+    if call.confidence is not None:
+        _check_told(call, answers, asker)
+    if isinstance(call.confidence, float):
+        answers = _sure(call, call.confidence, answers, values, asker)
+    if not errors and call.confidence != "keep":
+        return [value(answer.text, to) for answer in answers]
+    return [
+        _kept(answer, to, errors=errors, confidence=call.confidence == "keep") for answer in answers
+    ]
 
 
 def arrow(results: Sequence[object], to: pa.DataType) -> pa.Array:
@@ -59,10 +74,51 @@ def arrow(results: Sequence[object], to: pa.DataType) -> pa.Array:
     )
 
 
-def _kept(answer: Answer, to: pa.DataType) -> dict[str, object] | None:
-    if answer.text is None and answer.error is None:
-        return None  # there was nothing to answer
-    return {VALUE: value(answer.text, to), ERROR: answer.error}
+def _kept(
+    answer: Answer, to: pa.DataType, *, errors: bool, confidence: bool
+) -> dict[str, object] | None:
+    if answer.text is None and (answer.error is None or not errors):
+        return None  # there was nothing to answer, or nothing of it is to be kept
+    kept: dict[str, object] = {VALUE: value(answer.text, to)}
+    if confidence:
+        kept[CONFIDENCE] = None if answer.logprob is None else exp(answer.logprob)
+    if errors:
+        kept[ERROR] = answer.error
+    return kept
+
+
+def _check_told(call: Call, answers: Sequence[Answer], asker: Asker) -> None:
+    """Raise QueryError if a model gave answers, and told of none how probable it is."""
+    tells: dict[str, bool] = {}
+    for answer in answers:
+        if answer.text is not None:
+            tells[answer.model] = tells.get(answer.model, False) or answer.logprob is not None
+    silent = next((model for model, told in tells.items() if not told), None)
+    if silent is not None:
+        raise QueryError(
+            f"{call.text}: {silent or asker.info.name} does not tell how probable its answers are",
+            hint="Local models do, servers that give logprobs, and a Python function that returns odds, "
+            "{True: 0.9, False: 0.1}. Answers that were stored without are asked again after "
+            "session.clear_cache().",
+        )
+
+
+def _sure(
+    call: Call, least: float, answers: Sequence[Answer], values: Sequence[Values], asker: Asker
+) -> list[Answer]:
+    """The answers; those that are less probable than ``least`` are none, and say so as their error."""
+    sure: list[Answer] = []
+    unsure: list[Values] = []
+    for v, answer in zip(values, answers, strict=True):
+        probable = 0.0 if answer.logprob is None else exp(answer.logprob)
+        if answer.text is not None and probable < least - _ROUNDING:
+            unsure.append(v)
+            said = f"withheld: its probability is {probable:.3g}, less than {least:g}"
+            answer = replace(answer, text=None, error=said)
+        sure.append(answer)
+    if unsure:
+        asker.observer.withheld(call, unsure)
+    return sure
 
 
 def failure(

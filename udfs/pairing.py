@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from blendfusion.udfs.labelling import Labelling
+
 CANDIDATES = 10
 """Of restaurants, papers and products by their names (benchmarks/bench_joins.py), 99.6 to 100 % of the
 true matches are among so many."""
@@ -24,6 +26,15 @@ class Pairing:
     """Every pair is asked: no candidates, and nothing is free."""
     criterion: str = ""
     """What makes two values match, in words; '': that they are the same thing."""
+    check: int = 0
+    """Values that are asked once more, among the next ``k``: how many matches lie beyond."""
+    labelling: Labelling | None = None
+    """Labels of the values, by which they match."""
+
+    @property
+    def by_labels(self) -> bool:
+        """The user says which labels match: no pair is asked about."""
+        return self.labelling is not None and not self.labelling.check
 
     @property
     def written(self) -> list[str]:
@@ -43,4 +54,6 @@ class Pairing:
             *([f"how => '{criterion}'"] if criterion else []),
             *(["many => true"] if self.many else []),
             *(["exact => true"] if self.exact else []),
+            *([f"check => {self.check}"] if self.check else []),
+            *(self.labelling.written if self.labelling is not None else []),
         ]

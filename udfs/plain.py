@@ -10,6 +10,7 @@ import pyarrow as pa
 from datafusion import Accumulator, AggregateUDF, ScalarUDF, SessionContext, udaf, udf
 
 from blendfusion.models.cached import CachedModel
+from blendfusion.models.cascade import targets_in
 from blendfusion.models.embed import Embedder
 from blendfusion.options import Options
 from blendfusion.types import Constraint
@@ -53,6 +54,7 @@ def register_plain(
         ledger,
         embedder,
         image_urls=options.image_urls,
+        targets=targets_in(options),
     )
     for ingredient in known_ingredients().values():
         if ingredient.answers is not None and ingredient.returns is None:

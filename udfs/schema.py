@@ -19,7 +19,7 @@ from blendfusion.errors import ArgumentError
 from blendfusion.types import Constraint, ConstraintKind, StructField
 
 SchemaLike: TypeAlias = "str | pa.Schema | pa.StructType | type[Any]"
-"""SQL text as in CREATE TABLE, an Arrow schema or struct type, or a pydantic model class."""
+"""SQL text as in CREATE TABLE, JSON text, an Arrow schema or struct type, or a pydantic model class."""
 
 MOST_FIELDS = 64
 """Of one schema, those of its structs among them."""

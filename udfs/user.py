@@ -8,6 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from blendfusion.errors import ArgumentError, close_matches
+from blendfusion.models.pattern import check as check_pattern
 from blendfusion.options import OnError
 from blendfusion.types import Constraint, ModelInfo, Task
 from blendfusion.udfs.asker import Asker
@@ -51,6 +52,7 @@ class UserModel:
             if said is not None and said.kind == "list":
                 constraint = replace(said, item=constraint)
         elif regex is not None:
+            check_pattern(regex)
             constraint = Constraint("regex", pattern=regex)
         elif said is not None:
             constraint = said

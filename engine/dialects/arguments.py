@@ -11,6 +11,7 @@ from blendfusion.dialects.weaver import Weaver, Written
 from blendfusion.errors import close_matches
 from blendfusion.udfs.call import quoted
 from blendfusion.udfs.ingredient import returned
+from blendfusion.udfs.json_schema import is_json
 
 _TYPES = {"substring": "text"}
 _FEW = "Give one of the types str, int, float, bool, date, list[str], list[int], …"
@@ -26,13 +27,18 @@ class Arguments:
         self.signature = signature
         self.named: dict[str, Given] = {}
         self.values: list[Given] = []
-        """Those of LLMMap."""
+        """Those of LLMMap and of functions of images."""
         self.contexts: list[Given] = []
         """Those of the others."""
         for place, given in enumerate(call.given):
             self._take(place, given)
         first = signature.positional[:1]
-        if first and first[0] not in self.named and "question" not in self.named:
+        if (
+            first != ("values",)
+            and first
+            and first[0] not in self.named
+            and "question" not in self.named
+        ):
             raise self.reader.refused(
                 call.at, f"{call.name}: the {first[0]} is missing", signature.spelling
             )
@@ -127,12 +133,8 @@ class Arguments:
         if given is None:
             return None
         text = self._plain(given).lower()
-        if text.lstrip().startswith("{"):
-            raise self.reader.refused(
-                given.start,
-                "an answer is one value or one list: a JSON schema is no type here",
-                "Ask for each field by itself, or write llm_extract(column, 'name TEXT, year INT').",
-            )
+        if is_json(text):
+            return None
         name = _TYPES.get(text, text)
         if returned(name) is None:
             raise self.reader.refused(given.start, f"return_type={text!r} is not a type", _FEW)
@@ -143,6 +145,19 @@ class Arguments:
                 raise self.reader.refused(given.start, f"no lists of {text!r}", _FEW)
             return listed + self.quantifier
         return name
+
+    @property
+    def schema(self) -> Given | None:
+        """``return_type`` where it is a JSON schema: the answer has fields."""
+        given = self.one("return_type")
+        if given is None or not is_json(self._plain(given)):
+            return None
+        for name in ("options", "regex", "quantifier"):
+            if self.one(name) is not None:
+                raise self.reader.refused(
+                    given.start, f"a JSON schema and {name} exclude each other"
+                )
+        return given
 
     @property
     def is_list(self) -> bool:

@@ -22,6 +22,7 @@ from blendfusion.lateral import quoted_name
 from blendfusion.udfs.call import quoted
 from blendfusion.udfs.ingredient import returned
 
+_CAPTION = "Describe the image in one sentence."
 _NO_CONTEXT = "(no text is given: answer from general knowledge)"
 
 
@@ -110,6 +111,8 @@ class _BlendSQL:
         takes = signature(name)
         if takes is not None:
             arguments = Arguments(self.weaver, call, takes)
+            if name in ("vqa", "imagecaption"):
+                return lambda: self._seen(arguments)
             if name == "llmmap":
                 return lambda: self._map(arguments)
             if name == "llmjoin":
@@ -132,8 +135,27 @@ class _BlendSQL:
     # --- LLMMap -----------------------------------------------------------------------------------
 
     def _map(self, given: Arguments) -> Written:
-        values = given.values
-        context = given.one("context")
+        values, context = self._asked_about(given)
+        if given.schema is not None:
+            if len(values) != 1 or context is not None:
+                raise self.reader.refused(
+                    given.call.at,
+                    f"{given.call.name}: the fields of a schema are read from one value",
+                    "Join the values into one: a || ' ' || b.",
+                )
+            return self._extracted(given, given.schema, self.value(values[0]))
+        parts: list[Iterable[Piece | str]] = [given.text("question")]
+        parts += [self.value(value) for value in values]
+        if context is not None:
+            is_query = self.reader.is_query(context.start, context.stop)
+            told = self._as_text(self._table(context)) if is_query else self.value(context)
+            parts.append(told)
+        parts += self._options(given)
+        return ["llm_map(", *joined(parts), ")"]
+
+    def _asked_about(self, given: Arguments) -> tuple[list[Given], Given | None]:
+        """The values of a call by row, and the context that they share, if any."""
+        values, context = given.values, given.one("context")
         if not values and context is not None:  # the value's name in old versions
             values, context = [context], None
         if not values:
@@ -142,24 +164,49 @@ class _BlendSQL:
                 f"{given.call.name}: no column to ask about",
                 given.signature.spelling,
             )
-        parts: list[Iterable[Piece | str]] = [given.text("question")]
-        parts += [self.value(value) for value in values]
-        if context is not None:
-            is_query = self.reader.is_query(context.start, context.stop)
-            parts.append(self._told(context) if is_query else self.value(context))
-        parts += self._options(given)
-        return ["llm_map(", *joined(parts), ")"]
+        return values, context
 
-    def _told(self, context: Given) -> Written:
-        """The rows of a context that all values share, as one text."""
-        table = self._table(context)
+    def _seen(self, given: Arguments) -> Written:
+        """A question about images, or their captions."""
+        values, context = self._asked_about(given)
+        if context is not None:
+            raise self.reader.refused(
+                context.start, f"{given.call.name} takes images only", given.signature.spelling
+            )
+        if given.schema is not None:
+            raise self.reader.refused(
+                given.schema.start,
+                f"{given.call.name}: an answer about images is one value or one list",
+                "Ask for each field by itself.",
+            )
+        captions = "question" not in given.signature.positional
+        parts: list[Iterable[Piece | str]] = [
+            [quoted(_CAPTION)] if captions else given.text("question")
+        ]
+        parts += [self.value(value) for value in values]
+        return ["llm_vqa(", *joined([*parts, *self._options(given)]), ")"]
+
+    def _as_text(self, table: Table) -> Written:
+        """The rows of a context as one text, in an order of their own where it has none."""
         fields = [
             c if len(table.columns) == 1 else f"{quoted(f'{label}: ')} || {c}"
             for c, label in zip(table.columns, table.labels, strict=True)
         ]
         row = fields[0] if len(fields) == 1 else f"concat_ws(', ', {', '.join(fields)})"
         row = f"CAST({row} AS VARCHAR)"
-        return [f"(SELECT string_agg({row}, '; ' ORDER BY {row}) FROM ", *table.source, ")"]
+        order = table.order or row
+        return [f"(SELECT string_agg({row}, '; ' ORDER BY {order}) FROM ", *table.source, ")"]
+
+    def _extracted(self, given: Arguments, schema: Given, value: Written) -> Written:
+        """The fields of a JSON schema, read from one value."""
+        parts: list[Iterable[Piece | str]] = [value]
+        parts.append(self.weaver.woven(schema.start, schema.stop))
+        parts.append(["question => ", *given.text("question")])
+        for name in ("on_error", "examples"):
+            other = given.one(name)
+            if other is not None:
+                parts.append([f"{name} => ", *self.weaver.woven(other.start, other.stop)])
+        return ["llm_extract(", *joined(parts), ")"]
 
     # --- LLMQA, LLMValidate -----------------------------------------------------------------------
 
@@ -173,6 +220,20 @@ class _BlendSQL:
         contexts = given.contexts
         template = "".join(p if isinstance(p, str) else p.text for p in question).count("{}")
         place = self._list_place(call)
+        if given.schema is not None:
+            if template or place or function == "llm_validate":
+                raise self.reader.refused(
+                    given.schema.start,
+                    f"{call.name}: no JSON schema is possible here",
+                    "Write llm_extract(text, 'name TEXT, year INT', question => 'question').",
+                )
+            column = self._in_place(call, contexts)
+            value = (
+                self._as_text(self._context_table(contexts))
+                if column is None
+                else ["string_agg(CAST(", *column, " AS VARCHAR), '; ')"]
+            )
+            return self._extracted(given, given.schema, value)
         if template:
             if function == "llm_validate" or len(contexts) != template:
                 raise self.reader.refused(
@@ -343,7 +404,7 @@ class _BlendSQL:
         returns = self._returned(given)
         if returns is not None:
             written.append([f"returns => {quoted(returns)}"])
-        for name in ("regex", "on_error", "examples"):
+        for name in ("regex", "confidence", "on_error", "examples"):
             other = given.one(name)
             if other is not None:
                 written.append([f"{name} => ", *self.weaver.woven(other.start, other.stop)])

@@ -15,7 +15,10 @@ class Signature:
     spelling: str
 
 
-_COMMON = frozenset({"options", "return_type", "regex", "quantifier", "on_error", "examples"})
+_COMMON = frozenset(
+    {"options", "return_type", "regex", "quantifier", "confidence", "on_error", "examples"}
+)
+_IMAGES = frozenset({"context", "options", "return_type", "regex", "confidence", "on_error"})
 SIGNATURES: Mapping[str, Signature] = {
     "llmmap": Signature(
         ("question", "values"),
@@ -29,13 +32,23 @@ SIGNATURES: Mapping[str, Signature] = {
     ),
     "llmvalidate": Signature(
         ("claim",),
-        frozenset({"context", "question", "on_error", "examples"}),
+        frozenset({"context", "question", "confidence", "on_error", "examples"}),
         "Write LLMValidate('claim', (SELECT …)), in our SQL (SELECT llm_validate('claim', column) FROM …).",
     ),
     "llmjoin": Signature(
         ("left_on", "right_on", "join_criteria"),
         frozenset({"many", "exact", "k", "on_error"}),
         "Write JOIN t ON {{LLMJoin(a.x, t.y)}}, in our SQL JOIN t ON llm_join(a.x, t.y).",
+    ),
+    "vqa": Signature(
+        ("question", "values"),
+        _IMAGES,
+        "Write VQA('question', column), in our SQL llm_vqa('question', column).",
+    ),
+    "imagecaption": Signature(
+        ("values",),
+        _IMAGES - {"options", "return_type", "regex"},
+        "Write ImageCaption(column), in our SQL llm_vqa('Describe the image in one sentence.', column).",
     ),
 }
 GONE: Mapping[str, tuple[str, str]] = {
@@ -55,14 +68,6 @@ GONE: Mapping[str, tuple[str, str]] = {
     "websearch": (
         "WebSearch searches the web, which BlendFusion does not",
         "Register documents, and search them: FROM llm_search('documents', 'words', k => 5).",
-    ),
-    "imagecaption": (
-        "ImageCaption reads images, which models here do not",
-        "Register the captions as a column of text, and ask about that.",
-    ),
-    "vqa": (
-        "VQA reads images, which models here do not",
-        "Register what the images show as a column of text, and ask about that.",
     ),
     "dt": (
         "DT made predicates on dates, until 2024",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot.tokenizer_core import TokenType
 
-from blendfusion.dialects import postgres
+from blendfusion.dialects import hours, postgres
 from blendfusion.dialects.columns import Columns, is_list
 from blendfusion.dialects.enums import Enums
 from blendfusion.dialects.known import Known
@@ -66,7 +66,7 @@ class _SUQL:
             self._claim(call, as_text=as_text and not self._is_typed(call))
         for at in range(len(self.reader.tokens)):
             self._check(at)
-        self._refuse_arrays()
+        hours.claim(self.weaver)
 
     # --- calls ------------------------------------------------------------------------------------
 
@@ -214,17 +214,3 @@ class _SUQL:
         )
         tested = reader.word(call.stop) == "IS"
         return reader.kind(call.stop) == TokenType.DCOLON or cast or boolean or tested
-
-    # --- what is not ------------------------------------------------------------------------------
-
-    def _refuse_arrays(self) -> None:
-        """``'after 2pm' = ANY(CAST opening_hours AS ARRAY)``, which an agent of SUQL's rewrites."""
-        reader = self.reader
-        for at in range(len(reader.tokens) - 3):
-            if reader.word(at) == "CAST" and not reader.opens(at + 1) and reader.is_name(at + 1):
-                column = reader.written(at + 1, at + 2)
-                raise reader.refused(
-                    at,
-                    f"CAST {column} AS ARRAY is no SQL",
-                    f"Ask about the text: answer({column}, 'is it open then?') = 'Yes'.",
-                )

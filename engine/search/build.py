@@ -8,7 +8,7 @@ done.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -75,20 +75,29 @@ def build(
     spec: Spec,
     batches: Iterable[pa.RecordBatch],
     embedder: Embedder | None,
+    table: str | None = None,
 ) -> IndexReport:
-    """Bring the index in ``folder`` up to the rows of ``batches``, and serve it.
+    """Bring the index in ``folder`` up to the rows of ``batches``, and serve it. ``table``: their name.
 
     A batch has the columns of ``spec.schema`` and after them each row's text, '' or NULL for none.
     Waits for another writer. Raises what the batches or the embedder raise; then readers see what
     they saw before, and the next build finds what was embedded.
     """
     with folder.writing():
-        return _Build(name, folder, spec, embedder).run(batches)
+        return _Build(name, folder, spec, embedder, table).run(batches)
 
 
 class _Build:
-    def __init__(self, name: str, folder: Folder, spec: Spec, embedder: Embedder | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        folder: Folder,
+        spec: Spec,
+        embedder: Embedder | None,
+        table: str | None,
+    ) -> None:
         self._name = name
+        self._table = table
         self._folder = folder
         self._spec = spec
         self._embedder = embedder
@@ -248,6 +257,8 @@ class _Build:
         served, rows = self._served, dataset.count_rows()
         same = served is not None and served.dataset == self._spec.dataset
         if served is not None and same and not changed and served.version == dataset.version:
+            if served.table != self._table:
+                self._folder.serve(replace(served, table=self._table))
             return
         loose = changed + (served.loose if served is not None and same else 0)
         if len(dataset.get_fragments()) > _MOST_FRAGMENTS:
@@ -290,6 +301,7 @@ class _Build:
                 None if self._embedder is None else self._embedder.name,
                 loose,
                 clustered,
+                self._table,
             )
         )
 

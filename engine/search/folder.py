@@ -71,6 +71,8 @@ class State:
     """Rows that came or went since the full-text index was last built as a whole."""
     clustered: int = 0
     """Rows of which the vectors' clusters were made; 0: there are none."""
+    table: str | None = None
+    """The name of the table that was indexed; None for a frame or an Arrow table."""
     format: int = FORMAT
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 from datafusion import SessionContext
 
-from blendfusion.errors import QueryError
+from blendfusion.errors import ModelNotFound, QueryError
 from blendfusion.handover import batches_of
 from blendfusion.models.embed import Embedder
+from blendfusion.planner.lineage import Column
 from blendfusion.planner.searches import MODES, Mode, Search
 from blendfusion.problems import understood
 from blendfusion.read_only import READING
@@ -23,6 +24,8 @@ from blendfusion.udfs.call import quoted
 
 MOST_ROWS = 10_000
 """Of one search: more are a scan."""
+MOST_RANKED_ROWS = 200_000
+"""Of an index whose vectors are read for a LIMIT without being asked for: 2 s."""
 
 
 class Index:
@@ -108,6 +111,22 @@ class Index:
             raise QueryError(
                 f"llm_search: where => {quoted(where)}: {_said(found.message)}", hint=found.hint
             ) from problem
+
+    def serves(self, column: Column) -> bool:
+        """Whether it has the vectors of the texts in this column of a table: as far as it is up to
+        date, and by the session's embedder. Its table is the one that it was built from by name, or
+        else the one called like it."""
+        try:
+            state = self.snapshot().state
+            return (
+                state.columns == (column.column,)
+                and (state.table or self.name) == column.table
+                and state.rows <= MOST_RANKED_ROWS
+                and state.embedder is not None
+                and state.embedder == self._embedder().fingerprint
+            )
+        except (QueryError, ModelNotFound):
+            return False
 
     def snapshot(self) -> Snapshot:
         """The version that is served now. Raises QueryError if there is none."""

@@ -12,9 +12,12 @@ import pyarrow as pa
 from datafusion import ScalarUDF, udf
 
 from blendfusion.errors import QueryError, close_matches
-from blendfusion.models.embed import Embedder
+from blendfusion.models.embed import Embedder, Vectors
+from blendfusion.planner.lineage import column_of
+from blendfusion.planner.plan import Expr, Plan
 from blendfusion.planner.searches import Search
 from blendfusion.search.index import Index
+from blendfusion.search.stored import stored_vectors
 
 
 class Indexes:
@@ -43,6 +46,15 @@ class Indexes:
                 f"session.open_index('{name}', path).".strip(),
             )
         return found
+
+    def serve(self, text: Expr, over: Plan) -> bool:
+        """Whether one of the indexes has the vectors of an expression over a plan."""
+        column = column_of(text, over)
+        return column is not None and any(index.serves(column) for index in self._indexes.values())
+
+    def vectors(self, fingerprint: str, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
+        """The vectors that the indexes hold: see ``stored_vectors``."""
+        return stored_vectors(self._indexes, fingerprint, keys)
 
     def checked(
         self, name: str, query: str | None, k: object, mode: object, where: object

@@ -68,7 +68,8 @@ def make_index(
     ready = frame.select(*kept, f.concat_ws("\n", *texts).alias(TEXT))
     fingerprint = None if embedder is None else embedder.fingerprint
     spec = Spec(tuple(searched), stored, language, fingerprint)
-    return build(name, Folder(path), spec, _batches(ready, stored), embedder)
+    table = source or name if source is None or isinstance(source, str) else None
+    return build(name, Folder(path), spec, _batches(ready, stored), embedder, table)
 
 
 def require_lance() -> None:

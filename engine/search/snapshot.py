@@ -15,6 +15,7 @@ from blendfusion.models.embed import Embedder, Vectors
 from blendfusion.planner.searches import Search
 from blendfusion.search.build import CLUSTER_ROWS, ROW, TEXT, TEXT_HASH, VECTOR
 from blendfusion.search.folder import State
+from blendfusion.search.stored import TextPlaces
 from blendfusion.search.words import TextQuery, lance_query, text_query
 
 if TYPE_CHECKING:
@@ -56,6 +57,11 @@ class Snapshot:
     def rows_schema(self) -> pa.Schema:
         """The columns of the table that was indexed."""
         return pa.schema([f for f in self._dataset.schema if f.name not in _OWN])
+
+    @cached_property
+    def places(self) -> TextPlaces:
+        """Where its texts stand, for their vectors; of an index with vectors."""
+        return TextPlaces(self._dataset)
 
     def check_filter(self, where: str) -> None:
         """Raises ValueError if ``where`` is no predicate over the columns of the rows."""

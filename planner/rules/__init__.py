@@ -21,13 +21,13 @@ from blendfusion.planner.rules.early_stop import early_stop
 from blendfusion.planner.rules.gated_arguments import gated_arguments
 from blendfusion.planner.rules.gated_conditions import gated_conditions
 from blendfusion.planner.rules.implied_predicates import implied_predicates
+from blendfusion.planner.rules.joins_by_labels import joins_by_labels
 from blendfusion.planner.rules.joins_by_meaning import joins_by_meaning
 from blendfusion.planner.rules.late_projection import late_projection
 from blendfusion.planner.rules.limited_joins import limited_joins
 from blendfusion.planner.rules.merge_blocks import merge_blocks
 from blendfusion.planner.rules.prune_columns import prune_columns
 from blendfusion.planner.rules.pull_up import pull_up
-from blendfusion.planner.rules.scan_filters import scan_filters
 from blendfusion.planner.rules.semi_join_reduction import semi_join_reduction
 from blendfusion.planner.rules.similar_first import similar_first
 from blendfusion.planner.rules.subquery_columns import subquery_columns
@@ -44,10 +44,10 @@ class Rule(NamedTuple):
 
 
 SIMILAR_FIRST = "similar_first"
-"""A rule that a session must ask for by its option of the same name."""
+"""A rule with an option of its name. It takes, beside the plan, what tells where it pays."""
 
 RULES: tuple[Rule, ...] = (
-    Rule("scan_filters", scan_filters, True),  # first: a copy of a call in a scan hides there
+    Rule("joins_by_labels", joins_by_labels),  # before its labels become keys, or columns of pairs
     Rule("joins_by_meaning", joins_by_meaning),  # before its call becomes one like the others
     Rule("call_extraction", call_extraction, True),  # makes the blocks that the others move
     Rule("subquery_columns", subquery_columns, True),  # a chunk cannot see the subquery's tables
@@ -79,8 +79,8 @@ as these comparisons need (models/decided.py)."""
 
 
 def rules_off(options: Options) -> tuple[str, ...]:
-    """The rules that a session leaves out: those that it names, and those that it does not ask for."""
-    unasked = () if options.similar_first else (SIMILAR_FIRST,)
+    """The rules that a session leaves out: those that it names, and the one that has its own option."""
+    unasked = (SIMILAR_FIRST,) if options.similar_first is False else ()
     return (*checked_names(options.rules_off), *unasked)
 
 

@@ -2,7 +2,9 @@
 
 before: ``l join r on llm_join(l.x, r.y) AND l.k = r.k``
 after:  ``l join r on match(l.x, l.k) = r.y AND l.k = r.k``, where the match is chosen among
-        ``distinct r.y, r.k``; with many matches a value, ``array_has(matches(l.x, l.k), r.y)``
+        ``distinct r.y, r.k``; with many matches a value, ``array_has(matches(l.x, l.k), r.y)``; with
+        labels, ``array_has(m, 'label ' || label(r.y)) OR array_has(m, 'text ' || r.y)``, where ``m`` is what
+        ``l.x`` matches by its label among ``distinct r.y, label(r.y), r.k``
 safe:   that is what the call means (docs/semantics.md): the second value is the match of the first
         among those that stand beside equal keys. Where both values are of one side, or the other side
         would come out otherwise a second time, pairs are asked one by one, as ``exact => true`` says.
@@ -14,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from blendfusion.planner.aggregation import distinct
-from blendfusion.planner.build import conjunction, function
+from blendfusion.planner.build import conjunction, function, text_literal
 from blendfusion.planner.joins import join_type, joined
 from blendfusion.planner.partners import repeatable
 from blendfusion.planner.plan import (
@@ -36,6 +38,8 @@ from blendfusion.planner.plan import (
     walk,
 )
 from blendfusion.planner.rules.call_extraction import with_side_columns
+from blendfusion.udfs.label_matching import BY_LABEL, BY_TEXT
+from blendfusion.udfs.labelled import label_call, label_chooser
 from blendfusion.udfs.matching import chooser
 
 
@@ -81,7 +85,7 @@ def _chosen(terms: tuple[Expr, ...], left: Plan, right: Plan) -> tuple[Expr, ...
 
     def choice(expr: Expr) -> Expr | None:
         pairing = expr.call.pairing if isinstance(expr, Ask) else None
-        if pairing is None or pairing.exact or plans_in(expr):
+        if pairing is None or pairing.exact or pairing.by_labels or plans_in(expr):
             return None
         assert isinstance(expr, Ask)
         value, other = expr.args
@@ -93,11 +97,21 @@ def _chosen(terms: tuple[Expr, ...], left: Plan, right: Plan) -> tuple[Expr, ...
         side = repeatable(left if sides[1] == "left" else right)
         if side is None:
             return None
+        if pairing.labelling is not None:
+            label = label_call(expr.call)
+            their_label = Ask(label, (other,))
+            domain = _domain(side, tuple(shift(e, by) for e in (other, their_label, *their)))
+            match = Ask(label_chooser(expr.call), (value, Ask(label, (value,)), *own), domain)
+            return function("or", (_has(match, BY_LABEL, their_label), _has(match, BY_TEXT, other)))
         domain = _domain(side, tuple(shift(e, by) for e in (other, *their)))
         match = Ask(chooser(expr.call), (value, *own), domain)
         return function("array_has" if pairing.many else "equal", (match, other))
 
     return tuple(substitute(t, choice) for t in terms)
+
+
+def _has(match: Ask, kind: str, what: Expr) -> Expr:
+    return function("array_has", (match, function("concat", (text_literal(kind), what))))
 
 
 def _is_plain_key(term: Expr, n_left: int) -> bool:

@@ -3,12 +3,15 @@
 before: ``block where llm_filter('q', x) limit k`` over ``source``
 after:  the same over ``sort by llm_similarity(x, 'q') descending`` over ``source``
 safe:   without ORDER BY a query may give any k rows that pass. Each is verified as before; only
-        which of them come first is another. Off unless the option ``similar_first`` is on.
+        which of them come first is another. ``pays`` says for which texts: as a rule for those whose
+        vectors an index of the session holds, since all rows are read, and vectors needed of all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeAlias
 
 from blendfusion.planner.build import ordered, projected, text_literal
 from blendfusion.planner.plan import (
@@ -16,22 +19,35 @@ from blendfusion.planner.plan import (
     Block,
     Expr,
     Plan,
-    Rel,
     all_fields,
     asks_model,
     is_volatile,
 )
+from blendfusion.planner.tree import has_order
 from blendfusion.udfs.ingredient import Value, bind
 from blendfusion.udfs.llm_similarity import LLM_SIMILARITY
 
+Pays: TypeAlias = Callable[[Expr, Plan], bool]
+"""Whether it pays to have the vectors of an expression, over a plan, for all rows."""
 
-def similar_first(plan: Plan) -> Plan:
-    if not isinstance(plan, Block) or plan.count is None or _has_order(plan.source):
+
+def never(text: Expr, over: Plan) -> bool:
+    return False
+
+
+def always(text: Expr, over: Plan) -> bool:
+    return True
+
+
+def similar_first(plan: Plan, pays: Pays = never) -> Plan:
+    if not isinstance(plan, Block) or plan.count is None or has_order(plan.source):
         return plan
     question = next((e for e in plan.where if _is_question(e)), None)
     if question is None:
         return plan
     assert isinstance(question, Ask)
+    if not pays(question.args[0], plan.source):
+        return plan
     call = bind(LLM_SIMILARITY, [Value(), Value()], {})
     nearness = Ask(call, (question.args[0], text_literal(question.call.task.question)))
     width = plan.source.width
@@ -50,14 +66,3 @@ def _is_question(expr: Expr) -> bool:
         and expr.domain is None
         and not is_volatile(expr.args[0])
     )
-
-
-def _has_order(plan: Plan) -> bool:
-    """The rows come in an order, or they are few: a sort or a limit stands above what makes them."""
-    if isinstance(plan, Block):
-        return plan.limited or _has_order(plan.source)
-    if not isinstance(plan, Rel):
-        return False
-    if plan.kind in ("project", "filter"):
-        return _has_order(plan.inputs[0])
-    return plan.kind in ("sort", "fetch")

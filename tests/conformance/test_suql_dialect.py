@@ -641,3 +641,32 @@ def test_the_published_queries_run() -> None:
         )
     assert len(table) == 52
     print("\n" + "\n".join(table))
+
+
+HOURS = {
+    "id": [1, 2, 3, 4, 5],
+    "opening_hours": [
+        *("Mon-Fri 9:00-14:00", "Sunday 1700-0200; Mon 1800-2300", "1130-1145"),
+        *('[{"open": [{"day": 0, "start": "1330", "end": "1415"}]}]', None),
+    ],
+}
+
+
+def test_29_opening_hours_cost_one_call_a_phrase() -> None:
+    counted = Counted(lambda call: "Monday 14:00-24:00").add("r", HOURS)
+    sql = "SELECT id FROM r WHERE 'after 2pm on Monday' = ANY(CAST opening_hours AS ARRAY) ORDER BY id"
+    counted.session.sql(sql, dialect="suql")
+    found = counted.session.sql(sql, dialect="suql").to_pydict()
+    assert found == {"id": [2, 4]}
+    assert [call.values for call in counted.model.calls] == [("after 2pm on Monday",)]
+
+
+@pytest.mark.parametrize(
+    ("times", "ids"),
+    [("Monday 01:00-01:30", [2]), ("Tuesday 11:40-11:50", [1, 3]), ("Sat 8:00-9:00", [])],
+)
+def test_29_hours_that_say_what_they_mean_cost_none(times: str, ids: list[int]) -> None:
+    counted = Counted(hashed).add("r", HOURS)
+    sql = f"SELECT id FROM r WHERE '{times}' = ANY(CAST r.opening_hours AS ARRAY) ORDER BY id"
+    assert counted.session.sql(sql, dialect="suql").to_pydict() == {"id": ids}
+    assert counted.model.calls == []

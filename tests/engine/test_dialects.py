@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
 from pathlib import Path
 
 import pyarrow as pa
+import pydantic
 import pytest
 from golden import FOLDER, cases, check, pages
 from hypothesis import given
@@ -281,9 +283,27 @@ def test_values_by_name_and_in_order_of_ours(session: bf.Session) -> None:
     assert suql.to_pylist() == []
 
 
-def test_a_schema_as_a_value_is_refused_where_it_stands(session: bf.Session) -> None:
-    text = "SELECT {{LLMMap('q', note, return_type=?)}} FROM shops"
-    with pytest.raises(bf.QueryError, match=r"line 1, column 40: .* a JSON schema is no type here"):
+def test_a_schema_as_a_value_gives_its_fields() -> None:
+    class Shop(pydantic.BaseModel):
+        town: str
+        opened: datetime.date | None = None
+        kinds: list[str]
+
+    answers = bf.ScriptedModel(
+        lambda call: {"town": call.values[0], "opened": "2001-02-03", "kinds": [call.question]}
+    )
+    session = bf.connect(answers, cache=None)
+    session.from_pydict({"note": ["Rome", "Oslo"]}, name="shops")
+    text = "SELECT {{LLMMap('Which shop?', note, return_type=?)}} AS shop FROM shops ORDER BY note"
+    rows = session.sql(text, param_values=[Shop.model_json_schema()]).to_pylist()
+    opened = datetime.date(2001, 2, 3)
+    assert [row["shop"] for row in rows] == [
+        {"town": town, "opened": opened, "kinds": ["Which shop?"]} for town in ("Oslo", "Rome")
+    ]
+    whole = "{{LLMQA('Which?', (SELECT note FROM shops ORDER BY note), return_type=?)}} AS shop"
+    found = session.sql(whole, param_values=[Shop.model_json_schema()]).to_pylist()
+    assert found[0]["shop"]["town"] == "Oslo; Rome"
+    with pytest.raises(bf.ArgumentError, match=r"line 1, column 8: .* is no type that it can have"):
         session.sql(text, param_values=[{"type": "object"}])
 
 

@@ -7,6 +7,7 @@ import random
 
 import pyarrow as pa
 import pytest
+from datafusion import lit
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from queries import CHEAP_T, SHAPES, T_COLUMNS, U_COLUMNS, Query, tables
@@ -384,3 +385,38 @@ def test_explain_verbose_shows_what_each_rule_did(db: Counted) -> None:
     assert "before inner join on t.k = u.uid" in lines
     assert "after  block filter llm_filter('q', t.x) limit 3" in lines
     assert any(line.startswith("early_stop ×1 (") for line in lines)
+
+
+# --- constants -----------------------------------------------------------------------------------
+
+OF_CONSTANTS = {
+    "SELECT llm_map('m', 'a' || 'b') FROM t": 1,
+    "SELECT id FROM t WHERE llm_filter('q', upper('a')) AND k = 1": 1,
+    "SELECT id FROM t WHERE k = 17 AND llm_filter('q', upper('a'))": 0,
+    "SELECT llm_map('m', c) FROM (SELECT 'a' AS c)": 1,
+    "SELECT id FROM t WHERE x = (SELECT llm_map('m', c) FROM (SELECT 'a' AS c))": 1,
+    "SELECT CASE WHEN 1 = 2 THEN llm_map('m', 'a' || 'b') END FROM t": 0,
+    "SELECT id FROM t JOIN u ON k = uid AND llm_filter('q', upper('a')) AND y = 'c'": 1,
+}
+
+
+@pytest.mark.parametrize("sql", OF_CONSTANTS)
+def test_a_call_of_constants_is_asked_when_the_query_runs_and_not_before(
+    sql: str, db: Counted
+) -> None:
+    frame = db.session.sql(sql)
+    frame.explain_text(estimates=False)
+    estimate = frame.estimate()
+    str(frame.logical_plan()), str(frame.optimized_logical_plan())
+    assert db.model.calls == []
+    frame.collect()
+    assert len(db.model.calls) == OF_CONSTANTS[sql] == frame.trace.usage.values
+    assert (estimate.total.values or 0) >= OF_CONSTANTS[sql]
+
+
+def test_calls_of_constants_in_frames(db: Counted) -> None:
+    frame = db.session.table("t").select(bf.llm_map("m", lit("a")).alias("m"))
+    frame.estimate()
+    assert db.model.calls == []
+    assert set(frame.to_pydict()["m"]) == {"x"}
+    assert len(db.model.calls) == 1

@@ -7,6 +7,7 @@ from datafusion import col
 from scripts import Counted, tuples, unordered
 
 import blendfusion as bf
+from blendfusion.udfs.nearest import Nearest
 
 FIRMS = {
     "id": [1, 2, 3, 4, 5, 6],
@@ -203,3 +204,49 @@ def test_a_value_without_an_answer_has_no_match() -> None:
     assert rows == [(3, "IBM")]
     with pytest.raises(bf.AnswerError):
         db.rows("SELECT id FROM firms JOIN stocks ON llm_join(name, title, on_error => 'raise')")
+
+
+def towns(n: int) -> Counted:
+    """Values whose match is among the first three that look like them, for every fourth the 13th."""
+    names = sorted(f"{word} {i} market town" for i in range(n) for word in ("upper", "lower"))
+    near = Nearest(names)
+    values = [f"town {i}" for i in range(n)]
+    truth = {x: names[near.of(x, 20)[i % 3 if i % 4 else 12]] for i, x in enumerate(values)}
+
+    def choose(call: bf.Request) -> object:
+        lines = [line.split(". ", 1) for line in (call.values[1] or "").splitlines()]
+        found = [number for number, text in lines if text == truth[call.values[0] or ""]]
+        return (found or ["none"])[0]
+
+    return Counted(choose).add("l", {"x": values}).add("r", {"y": names})
+
+
+def test_a_sample_says_how_many_matches_lie_beyond_the_candidates() -> None:
+    db = towns(40)
+    plain = "SELECT x, y FROM l JOIN r ON llm_join(x, y)"
+    checked = "SELECT x, y FROM l JOIN r ON llm_join(x, y, check => 5)"
+    assert unordered(db.rows(checked)) == unordered(db.rows(plain))
+    assert len(db.rows(plain)) == 30
+    assert db.asked(checked) == 40 + 5
+    frame = db.session.sql(checked)
+    before = frame.explain_text(estimates=False)
+    assert "10 nearest of stage 1, check => 5" in before
+    assert "recall of 10 candidates: not known yet; a sample of 5 values" in before
+    frame.collect()
+    after = frame.explain_text(analyze=True)
+    assert "recall of 10 candidates: about " in after
+    assert "of 5 sampled values" in after
+    assert frame.estimate().total.values == 0
+
+
+def test_places_say_it_without_a_sample() -> None:
+    db = towns(40)
+    frame = db.session.sql("SELECT x, y FROM l JOIN r ON llm_join(x, y)")
+    frame.collect()
+    assert "if as many lie beyond as stand in places 6 to 10 (0)" in frame.explain_text(
+        analyze=True
+    )
+    few = "SELECT x FROM l JOIN r ON llm_join(x, y) WHERE y < 'lower 12'"
+    frame = db.session.sql(few)
+    frame.collect()
+    assert "recall of 10 candidates: 100 %" in frame.explain_text(analyze=True)

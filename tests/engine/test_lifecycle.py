@@ -364,3 +364,21 @@ def test_a_query_in_a_running_event_loop() -> None:
         return counted.rows("SELECT x FROM t WHERE llm_filter('holds a', x)")
 
     assert asyncio.run(ask()) == [("a",)]
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        ("with_extensions", {}),
+        ("with_python_udf_inlining", {"enabled": True}),
+        ("with_logical_extension_codec", {"codec": None}),
+        ("with_physical_extension_codec", {"codec": None}),
+    ],
+)
+def test_a_session_is_not_copied_without_its_model(
+    method: str, arguments: dict[str, object]
+) -> None:
+    session = bf.connect(None, cache=None)
+    with pytest.raises(bf.OptionError, match=rf"session\.{method} would make .* without") as raised:
+        getattr(session, method)(**arguments)
+    assert "bf.register" in str(raised.value.hint)

@@ -194,9 +194,13 @@ def test_loading_a_model_is_told(records: Records) -> None:
     with bf.connect("smollm2", cache=None, progress="off") as session:
         session.from_pydict({"x": ["a cat"]}, name="t")
         session.sql("SELECT llm_filter('Is it a cat?', x) FROM t").collect()
-    (loaded,) = records.of("model")
+    told = records.of("model")
+    (loaded,) = [r for r in told if f.SECONDS in r and f.BYTES not in r]
     assert str(loaded[f.REQUEST_MODEL]).startswith("llama:")
     assert isinstance(loaded[f.SECONDS], float)
+    computed = told[-1]
+    assert computed[f.GIVEN_TOKENS] > 0
+    assert computed[f.EVALUATED_TOKENS] > computed[f.AGAIN_TOKENS] >= 0
 
 
 def test_without_logging_nothing_is_printed() -> None:

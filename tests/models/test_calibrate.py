@@ -1,38 +1,96 @@
 """The prior of an option: what a model answers to nothing in particular."""
 
 import numpy as np
+import pytest
 
-from blendfusion.models.calibrate import BANK, CONTENT_FREE, mean, prior, probes
+from blendfusion.models.banks import ANY, ARTICLES, MESSAGES, QUESTIONS, REQUESTS, REVIEWS, bank
+from blendfusion.models.calibrate import (
+    CONTENT_FREE,
+    MOST_LIFTED,
+    mean,
+    of_column,
+    prior,
+    probes,
+)
 from blendfusion.types import Constraint, Task
+
+BOOLEAN = Constraint("boolean")
 
 
 def test_probes_fill_every_column():
-    task = Task("llm_filter", "?", Constraint("boolean"), columns=("a", "b"))
+    task = Task("llm_filter", "?", BOOLEAN, columns=("a", "b"))
 
     asked = probes(task)
 
-    assert len(asked) == len(CONTENT_FREE) + len(BANK)
+    assert len(asked) == len(CONTENT_FREE) + len(ANY)
     assert asked[0] == ("N/A", "N/A")
     assert all(len(values) == 2 for values in asked)
 
 
 def test_the_probes_of_an_aggregate_are_contexts_of_one_row():
-    task = Task(
-        "llm_validate", "?", Constraint("boolean"), columns=("a",), aggregate=True, form="statement"
-    )
+    task = Task("llm_validate", "?", BOOLEAN, columns=("a",), aggregate=True, form="statement")
 
-    assert probes(task)[-1] == (BANK[-1],)
+    assert probes(task)[-1] == (ANY[-1],)
 
 
 def test_content_free_inputs_and_the_bank_weigh_the_same():
-    scores = [np.array([0.0, -4.0])] * len(CONTENT_FREE) + [np.array([-2.0, 0.0])] * len(BANK)
+    scores = [np.array([0.0, -4.0])] * len(CONTENT_FREE) + [np.array([-2.0, 0.0])] * len(ANY)
 
     assert prior(scores).tolist() == [-1.0, -2.0]
 
 
-def test_the_prior_of_a_column_is_the_mean_over_its_values():
+def test_an_option_that_is_hardly_ever_said_is_lifted_so_far_and_no_further():
+    scores = [np.array([-0.5, -1.5, -9.0])] * (len(CONTENT_FREE) + len(ANY))
+
+    assert prior(scores).tolist() == [-0.5, -1.5, -1.5 - MOST_LIFTED]
+
+
+def test_content_free_inputs_have_a_mean():
     assert mean([np.array([-1.0, -3.0]), np.array([-3.0, -1.0])]).tolist() == [-2.0, -2.0]
 
 
-def test_the_bank_is_varied():
-    assert len(set(BANK)) == len(BANK) >= 24
+@pytest.mark.parametrize(
+    ("question", "columns", "texts"),
+    [
+        ("Is this review positive?", ("text",), REVIEWS),
+        ("Does the message answer a question?", ("text",), MESSAGES),
+        ("Is it urgent?", ("email_body",), MESSAGES),
+        ("What is the topic?", ("headline",), ARTICLES),
+        ("What does the question ask for?", ("text",), QUESTIONS),
+        ("Which department gets this request?", ("text",), REQUESTS),
+        ("Is it red?", ("name",), ANY),
+        ("", (), ANY),
+    ],
+)
+def test_the_bank_is_of_the_kind_of_text_that_is_asked_about(question, columns, texts):
+    assert bank(Task("llm_filter", question, BOOLEAN, columns)) == texts
+
+
+@pytest.mark.parametrize("texts", [ANY, ARTICLES, MESSAGES, QUESTIONS, REQUESTS, REVIEWS])
+def test_a_bank_is_varied(texts):
+    assert len(set(texts)) == len(texts) >= 16
+
+
+def test_a_rare_option_weighs_as_much_as_a_common_one_in_the_prior_of_a_column():
+    # One of ten is of the first option; both are told apart by the prior.
+    common, rare = np.array([-2.0, -0.2]), np.array([-0.2, -2.0])
+    scores = [common] * 9 + [rare]
+    even = np.array([-1.1, -1.1])
+
+    assert of_column(scores, even).tolist() == pytest.approx([-1.1, -1.1])
+
+
+def test_a_column_in_which_one_option_is_found_has_the_tasks_prior():
+    scores = [np.array([-2.0, -0.2])] * 5
+    known = np.array([-1.0, -1.0])
+
+    assert of_column(scores, known) is known
+
+
+def test_the_prior_of_a_column_heeds_its_values():
+    known = np.array([-1.0, -1.0])
+    scores = [np.array([-0.5, -1.5]), np.array([-0.1, -0.3]), np.array([-0.4, -0.2])]
+
+    shifted = of_column(scores, known)
+
+    assert shifted[0] > shifted[1]  # both options were found where the first is likelier

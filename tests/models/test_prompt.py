@@ -83,6 +83,25 @@ def test_options_are_named_only_where_a_model_writes_its_answer():
     assert "red" not in render(task, listed=False).ask(("sky",))
 
 
+def test_what_options_mean_stands_behind_them():
+    choice = Constraint("choice", options=("a", "b"), meanings=("first", "last\nof all"))
+    task = Task("llm_classify", "", choice, ("text",))
+
+    assert "Options: a (first); b (last of all)\n" in render(task).ask(("x",))
+
+
+def test_scored_options_are_named_in_their_own_order_and_only_with_their_meanings():
+    said = [("b", "last"), ("a", "first")]
+    prompts = set()
+    for pairs in (said, said[::-1]):
+        options, meanings = zip(*pairs, strict=True)
+        choice = Constraint("choice", options=options, meanings=meanings)
+        task = Task("llm_classify", "", choice, ("text",))
+        prompts.add(render(task, listed=False).head)
+
+    assert prompts == {"Question: Which label fits best?\nOptions: a (first); b (last)\nText:"}
+
+
 def test_a_classification_without_a_question_still_asks_one():
     task = Task("llm_classify", "", Constraint("choice", options=("red", "blue")), ("text",))
 

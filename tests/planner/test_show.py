@@ -347,8 +347,7 @@ def test_verbose_shows_what_scans_have_as_hints(tmp_path: Path) -> None:
     db.session.register_parquet("f", str(tmp_path / "f.parquet"))
     frame = db.session.sql("SELECT id FROM f WHERE id > 1 AND llm_filter('q', x)")
     text = frame.explain_text(estimates=False, verbose=True)
-    assert "before scan f [id, x] hint: f.id > 1 AND llm_filter('q', f.x)\n" in text
-    assert "after  scan f [id, x] hint: f.id > 1\n" in text
+    assert "scan f [id, x] hint: f.id > 1\n" in text
     assert "hint" not in frame.explain_text(estimates=False)
 
 

@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 from hostile import CONTROL_TOKENS, FORGED_TURNS, HOSTILE, LONG, SURROGATES
 
+from blendfusion.models.asking import Asking
 from blendfusion.models.constraint import holds
-from blendfusion.models.llama import LlamaModel, _Asking
+from blendfusion.models.llama import LlamaModel
 from blendfusion.models.packaged import packaged_weights
 from blendfusion.models.template import Piece, plain
 from blendfusion.options import Options
@@ -47,13 +48,13 @@ class Reader:
 
     def __init__(self, model: LlamaModel, task: Task) -> None:
         self.context = model._ready().context
-        self.asking = _Asking(model._ready(), task, Options())
-        self.prefix = self.asking._prefix
-        self.tail = self.asking._tail
+        self.asking = Asking(model._ready(), task, Options())
+        self.prefix = self.asking.prefix
+        self.tail = self.asking.tail
 
     def row(self, *values: str) -> tuple[int, ...]:
         """What follows the shared part."""
-        return self.asking._row(values)
+        return self.asking.row(values)
 
     def controls(self, tokens: tuple[int, ...]) -> list[tuple[int, int]]:
         """The control tokens: their places from the end, and their ids."""
@@ -127,7 +128,7 @@ def test_words_of_a_task_stay_in_their_turn(model: LlamaModel, text: str) -> Non
         assert reader.tail == harmless.tail
         assert reader.row("a", "b")[-len(reader.tail) :] == reader.tail
         assert reader.controls(reader.row("a", "b")) == harmless.controls(harmless.row("a", "b"))
-        for reply in reader.asking._layout.prompt.replies:
+        for reply in reader.asking.layout.prompt.replies:
             tokens = reader.context.tokenize(reply, special=False)
             assert not any(map(reader.context.is_control, tokens))
 

@@ -69,6 +69,7 @@ FORM_FIELDS = (
     "structured_outputs",
     "guided_choice",
     "guided_regex",
+    "regex",
     "grammar",
     "json_schema",
 )

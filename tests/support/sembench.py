@@ -46,6 +46,20 @@ SQL = {
 }
 """The queries; those that ask for any rows of a result have a LIMIT."""
 
+_BY_LABELS = "llm_join(a.review_text, b.review_text, how => '{how}', labels => ['POSITIVE', 'NEGATIVE']{match})"
+_OPPOSITE = "the reviews express opposite sentiments"
+SQL |= {
+    "Q5 by labels": PAIRS
+    + _BY_LABELS.format(how="the reviews express the same sentiment", match=", match => 'same'")
+    + " LIMIT 10",
+    "Q6 by labels": PAIRS
+    + _BY_LABELS.format(how=_OPPOSITE, match=", match => 'different'")
+    + " LIMIT 10",
+    "Q7 by labels": PAIRS + _BY_LABELS.format(how=_OPPOSITE, match=", match => 'different'"),
+    "Q7 by a sample": PAIRS + _BY_LABELS.format(how=_OPPOSITE, match=""),
+}
+"""Q5 to Q7 once more, as joins by meaning: the user says which labels match, or sampled pairs do."""
+
 GOLD = {
     "Q1": "SELECT review_id FROM reviews WHERE score_sentiment = 'POSITIVE'",
     "Q2": "SELECT review_id FROM reviews "
@@ -131,6 +145,9 @@ class Movies:
 
         def answer(call: bf.Request) -> object:
             row = known[call.values[0]]
+            if call.constraint.kind == "boolean" and len(call.values) == 2:
+                other = known[call.values[1]]
+                return row["score_sentiment"] != other["score_sentiment"]
             if call.constraint.kind == "boolean":
                 return row["score_sentiment"] == "POSITIVE"
             return row["score"] if call.constraint.kind == "integer" else row["score_sentiment"]
@@ -138,7 +155,7 @@ class Movies:
         return answer
 
     def queries(self) -> list[MovieQuery]:
-        """The ten queries over this slice, in their order."""
+        """The ten queries over this slice, in their order, and Q5 to Q7 in other words."""
         return [self.query(name) for name in SQL]
 
     def asked(self, query: MovieQuery) -> tuple[pa.Table, int]:
@@ -153,6 +170,7 @@ class Movies:
 
     def query(self, name: str) -> MovieQuery:
         """One of them, for the movie that it is about here."""
+        form, name = name, name.split()[0]
         movie = self._movie(name)
         gold = GOLD[name].format(movie=movie)
         if name in self._given and name not in _OWN_GOLD:
@@ -161,8 +179,8 @@ class Movies:
         pairs = name in ("Q5", "Q6", "Q7")
         naive = len(texts) * (len(texts) - 1) if pairs else len(texts)
         return MovieQuery(
-            name=name,
-            sql=SQL[name].format(movie=movie),
+            name=form,
+            sql=SQL[form].format(movie=movie),
             gold=gold,
             bound=_bound(name, texts),
             texts=len(set(texts)),

@@ -115,3 +115,36 @@ def test_placeholders_may_name_values_in_any_case() -> None:
 
 def test_types_are_arrow_types() -> None:
     assert mapped(returns="list[date]").type == pa.list_(pa.date32())
+
+
+def test_labels_may_say_what_they_mean() -> None:
+    labels = Constant({"billing": "invoices  and\nrefunds", "other": "all else"})
+    call = bind(LLM_CLASSIFY, [X, labels], {})
+    assert call.task.constraint.options == ("billing", "other")
+    assert call.task.constraint.meanings == ("invoices and refunds", "all else")
+    assert call.text == "llm_classify(x, {'billing': 'invoices and refunds', 'other': 'all else'})"
+
+
+@pytest.mark.parametrize("meaning", [None, 3, "", " "])
+def test_what_a_label_means_is_text(meaning: str | int | None) -> None:
+    with pytest.raises(bf.QueryError, match="what 'a' means must be text"):
+        bind(LLM_CLASSIFY, [X, Constant({"a": meaning, "b": "x"})], {})
+
+
+@pytest.mark.parametrize("spelled", ["{'a': 'one', 'b': 'two'}", "MAP {'a': 'one', 'b': 'two',}"])
+def test_a_literal_of_labels_and_meanings(spelled: str) -> None:
+    model = bf.ScriptedModel(lambda call: "a")
+    session = bf.connect(model, cache=None)
+    session.from_pydict({"x": ["v"]}, name="t")
+    assert session.sql(f"SELECT llm_classify(x, {spelled}) AS f FROM t").to_pydict() == {"f": ["a"]}
+    frame = session.table("t")
+    frame.select(bf.llm_classify("x", {"a": "one", "b": "two"})).collect()
+    assert {call.constraint.meanings for call in model.calls} == {("one", "two")}
+
+
+@pytest.mark.parametrize("spelled", ["{'a': 'one', 'a': 'two'}", "{a: 'one'}", "{'a' 'one'}"])
+def test_what_is_no_literal_of_labels_is_refused(spelled: str) -> None:
+    session = bf.connect(bf.ScriptedModel(lambda call: "a"), cache=None)
+    session.from_pydict({"x": ["v"]}, name="t")
+    with pytest.raises(bf.QueryError):
+        session.sql(f"SELECT llm_classify(x, labels => {spelled}) FROM t").collect()

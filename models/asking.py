@@ -1,0 +1,171 @@
+"""One task put to many tuples of values: their tokens, what fits the window, and who pays for what.
+
+Values are tokenised alone and as plain text: data can never become control tokens. What decides the
+answers of rows is in ``choosing``, ``scoring`` and ``writing``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from blendfusion.models.llama_context import LlamaContext
+from blendfusion.models.model import Told, Values, unheard
+from blendfusion.models.opened import Opened
+from blendfusion.models.prompt import render
+from blendfusion.models.slots import Spent, Step, run
+from blendfusion.models.template import Layout, Piece, chat, plain
+from blendfusion.options import Options
+from blendfusion.types import Answer, Task, Usage
+
+Row = tuple[int, ...]
+"""The tokens of one tuple of values: what follows the prefix that all rows share."""
+
+
+class Asking:
+    """The rows of a task, and the answers to them as they are settled."""
+
+    def __init__(self, opened: Opened, task: Task, options: Options, told: Told = unheard) -> None:
+        self.opened = opened
+        self.context = opened.context
+        self.task = task
+        self.options = options
+        self.layout = _layout(task, opened.context, shots=options.shots)
+        self.prefix = self._tokens(self.layout.head, start=True)
+        self._told = told
+        self.tail = self._tokens(self.layout.tail)
+        self._answers: dict[int, Answer] = {}
+        self._places: dict[Row, list[int]] = {}
+        self.spent = Spent()
+        self._charged = Spent()
+        """What is on the account of answers already."""
+        self._charged_until = time.perf_counter()
+
+    def row(self, values: Values) -> Row:
+        block = self.context.tokenize(self.layout.block(values), special=False)
+        return (*block, *self.tail)
+
+    def fitting(self, values: Sequence[Values], reserve: int) -> list[Row]:
+        """The distinct rows of values, in order, that leave room for answers of ``reserve`` tokens;
+        the values of all others are told to be too long."""
+        window = self.context.n_ctx - self.held - reserve - 1
+        for place, value in enumerate(values):
+            row = self.row(value)
+            if len(row) <= window:
+                self._places.setdefault(row, []).append(place)
+            else:
+                self.tell(place, self._too_long(len(row), reserve, room=window))
+        return sorted(self._places)
+
+    @property
+    def held(self) -> int:
+        """Tokens that stand before every row."""
+        return len(self.prefix)
+
+    @property
+    def start(self) -> int:
+        """The position at which rows begin."""
+        return len(self.prefix)
+
+    def begin(self) -> None:
+        """Have every sequence begin with the prefix."""
+        self.spent.tokens += self.opened.begin(self.prefix)
+
+    def end(self) -> None:
+        """Nothing more is asked."""
+
+    def run(
+        self,
+        rows: Sequence[Row],
+        step: Step,
+        reserve: int | Sequence[int],
+        slots: int | None = None,
+    ) -> None:
+        """Drive rows to their end behind the prefix (``slots.run``); None: in as many slots as there
+        are, unless every row goes alone."""
+        run(
+            self.context,
+            self.start,
+            rows,
+            step,
+            reserve=[reserve] * len(rows) if isinstance(reserve, int) else reserve,
+            spent=self.spent,
+            slots=slots or (1 if self.opened.alone else self.context.slots),
+        )
+
+    @contextmanager
+    def again(self) -> Iterator[None]:
+        """Around asking a row once more, alone, as it was nearer to a tie than what others change."""
+        before = self.spent.tokens
+        yield
+        self.spent.again += 1
+        self.spent.extra += self.spent.tokens - before
+
+    def settle(self, row: Row, answer: Answer) -> None:
+        """The final answer to all values of these tokens; the first of them pays."""
+        for place in self._places[row]:
+            usage = Usage(
+                values=1,
+                failed=int(answer.error is not None),
+                prompt_tokens=self.held + len(row),
+                completion_tokens=answer.usage.completion_tokens,
+            )
+            self.tell(place, answer.with_usage(usage))
+
+    def tell(self, place: int, answer: Answer) -> None:
+        """Tell an answer, with what was computed and how long it took since the last one."""
+        now, spent, charged = time.perf_counter(), self.spent, self._charged
+        usage = replace(
+            answer.usage,
+            calls=int(spent.calls > 0 and charged.calls == 0),
+            evaluated_tokens=spent.tokens - charged.tokens,
+            seconds=now - self._charged_until,
+        )
+        self._charged, self._charged_until = replace(spent), now
+        self._answers[place] = answer.with_usage(usage)
+        self._told(place, self._answers[place])
+
+    def answers(self) -> list[Answer]:
+        """All answers, in the order of the values."""
+        return [self._answers[place] for place in range(len(self._answers))]
+
+    def _too_long(self, tokens: int, reserve: int, *, room: int) -> Answer:
+        """The answer to a value of so many tokens, for which there is ``room``."""
+        what = "the value" if room > 0 else "the question"
+        taken = self.held + reserve + (tokens if room > 0 else 0)
+        more = "" if room <= 0 else " with its question and the answer"
+        return Answer.failed(
+            f"{what} takes {taken} tokens{more}, the window is {self.context.n_ctx}",
+            Usage(failed=1),
+            too_long=room > 0,
+        )
+
+    def _tokens(self, pieces: Iterable[Piece], *, start: bool = False) -> Row:
+        tokens: list[int] = []
+        for piece in pieces:
+            begins = start and not tokens
+            if begins and piece.special:
+                # A template may already name the token that begins a text.
+                bos = self.context.bos_text()
+                begins = not (bos and piece.text.startswith(bos))
+            tokens += self.context.tokenize(piece.text, special=piece.special, start=begins)
+        return tuple(tokens)
+
+
+def _layout(task: Task, context: LlamaContext, *, shots: bool) -> Layout:
+    """Running text without a list of options for closed sets and scores, where small models were
+    measured to be better in it (docs/answers.md); else, and for images, which models have seen in
+    chats only, the chat template, where the model has one."""
+    prompt = render(task, shots=shots, listed=False)
+    if prompt.replies and not task.images:
+        return plain(prompt)
+    prompt = render(task, shots=shots)
+    template = context.chat_template()
+    layout = None
+    if template:
+        layout = chat(
+            prompt, template, bos=context.bos_text(), eos=context.control_text(context.eos)
+        )
+    return layout or plain(prompt)

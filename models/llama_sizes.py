@@ -1,0 +1,53 @@
+"""How large a context of llama.cpp is: sequences, tokens of a batch, cells of the key-value store.
+
+On a CPU 256 tokens a batch were measured to saturate two cores, and more sequences than make such a
+batch only lengthen what attention looks at. A GPU wants far more at a time, as much as its memory lets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MICRO_BATCH = 256
+"""Tokens of one pass over the weights on a CPU; on a GPU there are more."""
+MAX_WINDOW = 8192
+"""The longest prompt with its answer, where the user does not say it."""
+MOST_SEQUENCES = 256
+"""What llama.cpp allows."""
+CELLS_PER_ROW = 192
+"""What a row and its answer take, where nothing is known of them."""
+GPU_SHARE = 0.5
+"""Of a GPU's free memory for the key-value store; the rest is for what it computes with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    window: int
+    """The longest prompt with its answer, in tokens."""
+    cells: int
+    """Tokens of all sequences together; those that sequences share count once."""
+    sequences: int
+    """Sequence 0 holds the shared prefix, each of the others one row."""
+    batch: int
+    """Most tokens of one call."""
+    micro_batch: int
+    """Those that one pass over the weights computes."""
+
+
+def on_cpu(trained: int, asked: int) -> Sizes:
+    """For a model of ``trained`` tokens, of which ``asked`` are wanted (0: it is not said)."""
+    window = _window(trained, asked)
+    return Sizes(window, window, sequences=65, batch=512, micro_batch=MICRO_BATCH)
+
+
+def on_gpu(trained: int, asked: int, *, free_bytes: int, cell_bytes: int) -> Sizes:
+    """The same, where so many bytes are free on the GPU, and a token takes ``cell_bytes``."""
+    window = _window(trained, asked)
+    cells = window + (MOST_SEQUENCES - 1) * CELLS_PER_ROW
+    cells = max(window, min(cells, int(free_bytes * GPU_SHARE) // max(1, cell_bytes)))
+    rows = 64 + (cells - window) // CELLS_PER_ROW
+    return Sizes(window, cells, min(MOST_SEQUENCES, rows + 1), batch=2048, micro_batch=1024)
+
+
+def _window(trained: int, asked: int) -> int:
+    return min(asked or min(trained, MAX_WINDOW), trained)

@@ -1,0 +1,41 @@
+"""A join by labels compares the labels of both values.
+
+before: ``llm_join(x, y, labels => ['a', 'b'], match => 'different')``
+after:  ``llm_classify(x, ['a', 'b']) <> llm_classify(y, ['a', 'b'])``; for pairs of labels, ``label(x) =
+        'a' AND label(y) = 'b' OR …``
+safe:   that is what the user says a match is. Each value is labelled once, however many it meets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from blendfusion.planner.build import function, text_literal
+from blendfusion.planner.plan import Ask, Expr, Plan, Rel, substitute
+from blendfusion.udfs.labelled import label_call, labelling_of
+from blendfusion.udfs.labelling import DIFFERENT, SAME
+
+
+def joins_by_labels(plan: Plan) -> Plan:
+    if not isinstance(plan, Rel):
+        return plan
+    exprs = tuple(substitute(e, _compared) for e in plan.exprs)
+    return plan if exprs == plan.exprs else replace(plan, exprs=exprs)
+
+
+def _compared(expr: Expr) -> Expr | None:
+    if not isinstance(expr, Ask) or expr.call.pairing is None or not expr.call.pairing.by_labels:
+        return None
+    call = label_call(expr.call)
+    value, other = (Ask(call, (substitute(arg, _compared),)) for arg in expr.args)
+    match = labelling_of(expr.call).match
+    if isinstance(match, str):
+        return function({SAME: "equal", DIFFERENT: "not_equal"}[match], (value, other))
+    pairs = tuple(
+        function("and", (_is(value, label), _is(other, partner))) for label, partner in match
+    )
+    return pairs[0] if len(pairs) == 1 else function("or", pairs)
+
+
+def _is(value: Expr, label: str) -> Expr:
+    return function("equal", (value, text_literal(label)))

@@ -1,0 +1,160 @@
+"""Rows through slots: each sees what it would see alone, whatever is shared, and nothing overflows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blendfusion.models.llama_context import Batch
+from blendfusion.models.slots import Spent, run
+
+PREFIX = (7, 8, 9)
+
+
+class Store:
+    """A context that keeps tokens in place of keys and values, and has llama.cpp's rules: positions
+    follow one another, and sequences that share a token of a batch hold as much before it."""
+
+    def __init__(self, cells: int, batch_tokens: int, sequences: int) -> None:
+        self.cells = cells
+        self.batch_tokens = batch_tokens
+        self.held = [list(PREFIX) for _ in range(sequences)]
+        self.sizes: list[int] = []
+
+    def copy(self, source: int, target: int, start: int, count: int) -> None:
+        if count:
+            assert len(self.held[target]) == start
+            self.held[target] += self.held[source][start : start + count]
+            assert len(self.held[target]) == start + count
+
+    def trim(self, position: int, sequence: int = -1) -> None:
+        for held in self.held if sequence < 0 else [self.held[sequence]]:
+            del held[position:]
+
+    def decode(self, batch: Batch) -> np.ndarray:
+        assert 0 < len(batch) <= self.batch_tokens
+        self.sizes.append(len(batch))
+        before = [len(held) for held in self.held]
+        for sequences in batch.sequences:
+            assert len({before[sequence] for sequence in sequences}) == 1
+        seen = []
+        for place, token in enumerate(batch.tokens):
+            for sequence in batch.sequences[place]:
+                assert len(self.held[sequence]) == batch.positions[place]
+                self.held[sequence].append(token)
+            if batch.wanted[place]:
+                (sequence,) = batch.sequences[place][:1]
+                seen.append(tuple(self.held[sequence]))
+        rows = sum(len(held) - len(PREFIX) for held in self.held)
+        assert rows <= self.cells or sum(len(held) > len(PREFIX) for held in self.held) == 1
+        logits = np.empty(len(seen), object)
+        logits[:] = seen
+        return logits
+
+
+def _next(seen: tuple[int, ...], row: Sequence[int], steps: int) -> list[int]:
+    """What is appended, by all that the model saw: nothing after so many steps."""
+    appended = len(seen) - len(PREFIX) - len(row)
+    return [] if appended >= steps else [sum(seen) % 5, len(seen) % 3][: steps - appended]
+
+
+ROWS = st.lists(
+    st.lists(st.integers(0, 2), min_size=1, max_size=9).map(tuple), max_size=12, unique=True
+)
+
+
+@given(
+    rows=ROWS,
+    ordered=st.booleans(),
+    steps=st.integers(0, 5),
+    slots=st.integers(1, 5),
+    batch_tokens=st.integers(1, 12),
+    cells=st.integers(14, 60),
+)
+def test_every_row_sees_itself_and_nothing_else(
+    rows: list[tuple[int, ...]],
+    ordered: bool,
+    steps: int,
+    slots: int,
+    batch_tokens: int,
+    cells: int,
+) -> None:
+    rows = sorted(rows) if ordered else rows
+    store, spent, ended = Store(cells + len(PREFIX), batch_tokens, slots + 1), Spent(), []
+
+    def step(place: int, seen: tuple[int, ...]) -> list[int]:
+        row = rows[place]
+        assert seen[: len(PREFIX) + len(row)] == (*PREFIX, *row)
+        added = _next(seen, row, steps)
+        if not added:
+            ended.append(place)
+        return added
+
+    run(
+        store,  # type: ignore[arg-type]
+        len(PREFIX),
+        rows,
+        step,  # type: ignore[arg-type]
+        reserve=[steps] * len(rows),
+        spent=spent,
+        slots=slots,
+    )
+
+    assert sorted(ended) == list(range(len(rows)))
+    assert all(held == list(PREFIX) for held in store.held)
+    assert spent.given == sum(len(row) + steps for row in rows)
+    assert spent.tokens == sum(store.sizes) <= spent.given
+    assert spent.calls == len(store.sizes)
+    if slots == 1:
+        assert spent.tokens == spent.given
+
+
+def _spent(rows: Sequence[tuple[int, ...]], batch_tokens: int, slots: int = 64) -> Spent:
+    store, spent = Store(10_000, batch_tokens, slots + 1), Spent()
+    run(
+        store,  # type: ignore[arg-type]
+        len(PREFIX),
+        rows,
+        lambda place, seen: [],
+        reserve=[0] * len(rows),
+        spent=spent,
+        slots=slots,
+    )
+    return spent
+
+
+def test_sorted_rows_cost_the_nodes_of_their_trie_whatever_the_batch() -> None:
+    rows = sorted((1, 2, 3, 4, a, b, 5) for a in range(6) for b in range(4))
+    nodes = {row[:length] for row in rows for length in range(1, len(row) + 1)}
+
+    for batch_tokens in (8, 32, 256):
+        assert _spent(rows, batch_tokens).tokens == len(nodes)
+
+
+def test_batches_are_full_where_rows_share() -> None:
+    rows = sorted((*range(20), a, b) for a in range(8) for b in range(8))
+
+    assert _spent(rows, 32).calls == pytest.approx(_spent(rows, 32).tokens / 32, abs=2)
+
+
+def test_an_error_leaves_the_prefix_alone() -> None:
+    store = Store(100, 16, 4)
+
+    def step(place: int, seen: object) -> list[int]:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(
+            store,  # type: ignore[arg-type]
+            len(PREFIX),
+            [(1, 2), (1, 3)],
+            step,
+            reserve=[0, 0],
+            spent=Spent(),
+            slots=3,
+        )
+    assert all(held == list(PREFIX) for held in store.held)
