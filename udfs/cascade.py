@@ -19,6 +19,7 @@ from blendfusion.models.certified import (
     UNKNOWN,
     YES,
     Certificate,
+    Decided,
     Ints,
     Targets,
 )
@@ -120,9 +121,10 @@ class Cascade:
                 certificate.tell(places, np.array(labels, dtype=np.int64))
             sampled = len(answers)
             for place in np.flatnonzero(certificate.decided.of(certificate.scores)):
-                if asked[place] not in answers:
-                    decided.append(asked[place])
-            answers.update((v, proposed[v]) for v in decided)
+                value, score = asked[place], float(certificate.scores[place])
+                if value not in answers:
+                    decided.append(value)
+                    answers[value] = self._standing(proposed[value], score, certificate.decided)
             rule, measured = self._rule(certificate), _measured(certificate)
         self._ask([v for v in values if v not in answers], asker, answers)
         outcome = CascadeOutcome(
@@ -227,6 +229,18 @@ class Cascade:
             return UNKNOWN
         agrees = right.text == ("true" if self._targets.binary else proposed.text)
         return YES if agrees else NO
+
+    def _standing(self, proposed: Answer, score: float, decided: Decided) -> Answer:
+        """The answer to a decided value: of recall and precision the one that its side was certified for. The
+        small model's own may be the other, where it leans to yes or to no."""
+        if not self._targets.binary:
+            return proposed
+        text = "true" if decided.above is not None and score >= decided.above else "false"
+        if text == proposed.text:
+            return proposed
+        assert proposed.logprob is not None
+        left = max(1 - exp(proposed.logprob), _LEAST_SHARE)
+        return replace(proposed, text=text, logprob=log(left))
 
     def _rule(self, certificate: Certificate | RankedCertificate) -> str:
         """Which of the proposed answers stand."""

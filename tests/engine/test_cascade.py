@@ -80,6 +80,28 @@ def test_filters_keep_recall_and_precision(options: dict[str, float]) -> None:
     assert pair.asked[1] < SIZE
 
 
+@pytest.mark.parametrize("leans_to_yes", [True, False])
+@pytest.mark.parametrize(
+    "options", [{"recall": 0.9}, {"precision": 0.9}, {"recall": 0.9, "precision": 0.9}]
+)
+def test_promises_hold_where_the_small_model_always_says_the_same(
+    options: dict[str, float], leans_to_yes: bool
+) -> None:
+    """Its order is good, and its own answers are all yes, or all no."""
+
+    def leaning(call: bf.Request) -> Mapping[bool, float]:
+        odds = small_answer(call)
+        yes = odds[True] / 2 + (0.5 if leans_to_yes else 0.0)
+        return {True: yes, False: 1 - yes}
+
+    pair = Pair(small=leaning, **options)
+    passed = set(pair.passed())
+    right = {text for text in TEXTS if truth(text)}
+    assert len(passed & right) >= options.get("recall", 1.0) * len(right)
+    assert len(passed & right) >= options.get("precision", 1.0) * len(passed)
+    assert pair.asked[1] < SIZE
+
+
 def test_a_call_may_say_what_it_wants() -> None:
     pair = Pair()
     pair.passed(", accuracy => 0.9, delta => 0.1")
