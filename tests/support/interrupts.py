@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, TextIO
 
 LONG = "The zip broke, and nobody has answered my letters about it for weeks. " * 40
+ANSWERED = "answered\n"
+"""What the program writes when an answer has been told."""
+_HUNG_SECONDS = 300
 
 QUERIES = {
     "filter": "SELECT x FROM t WHERE llm_filter('Is it good?', x)",
@@ -19,41 +26,86 @@ QUERIES = {
     "ON a.value < b.value) WHERE llm_filter('Is it good?', CAST(n AS VARCHAR))",
 }
 
+Wait = Callable[[TextIO], str]
+"""Returns when it is time for the signal; what it has read of the program's output until then."""
+
+
+def seconds(number: float) -> Wait:
+    def wait(output: TextIO) -> str:
+        time.sleep(number)
+        return ""
+
+    return wait
+
+
+def answers(number: int) -> Wait:
+    """Wait until so many answers were told."""
+
+    def wait(output: TextIO) -> str:
+        lines = [output.readline() for _ in range(number)]
+        assert lines == [ANSWERED] * number, "".join(lines) + output.read()
+        return "".join(lines)
+
+    return wait
+
 
 @dataclass(frozen=True)
 class Interrupted:
-    """What came of a process: seconds from the signal to the KeyboardInterrupt, to the end."""
+    """What came of a process: seconds from the signal to the KeyboardInterrupt, answers that were told
+    before."""
 
     raised_seconds: float
-    ended_seconds: float
+    answered: int
     status: int
     said: str
 
 
-def interrupted(model: str, query: str, cache: str, *, planner: bool, after: float) -> Interrupted:
-    """Run a query, send Ctrl-C ``after`` seconds of work on it, and wait for the end."""
+def interrupted(model: str, query: str, cache: str, *, planner: bool, after: Wait) -> Interrupted:
+    """Run a query, send Ctrl-C after some work on it, and wait for the end."""
     arguments = [sys.executable, "-W", "error", __file__, model, query, cache, str(planner)]
     with subprocess.Popen(
         arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
+        assert process.stdout is not None
+        hung = threading.Timer(_HUNG_SECONDS, process.kill)
+        hung.start()
         try:
-            assert process.stdout is not None
             first = process.stdout.readline()
             assert first == "begins\n", first + process.stdout.read()
-            time.sleep(after)
+            said = after(process.stdout)
             sent = time.time()
             process.send_signal(signal.SIGINT)
-            said, _ = process.communicate(timeout=30)
+            said += process.stdout.read()
+            process.wait()
         finally:
+            hung.cancel()
             process.kill()
-    ended = time.time()
     times = [line.split()[1] for line in said.splitlines() if line.startswith("interrupted ")]
     assert len(times) == 1, said
-    return Interrupted(float(times[0]) - sent, ended - sent, process.returncode, said)
+    return Interrupted(
+        float(times[0]) - sent, said.count(ANSWERED), process.returncode, said.replace(ANSWERED, "")
+    )
 
 
 def main(model: str, query: str, cache: str, planner: str) -> None:
     import blendfusion as bf
+    from blendfusion.models.llama import LlamaModel
+    from blendfusion.models.model import Told, Values
+    from blendfusion.types import Answer, Task
+
+    def write_what_is_told(kind: Any) -> None:
+        """Have models of a kind write a line whenever they have told an answer."""
+        asked = kind.answer_each
+
+        def answer_each(self: Any, task: Task, rows: Sequence[Values], told: Told) -> list[Answer]:
+            def tell(place: int, answer: Answer) -> None:
+                told(place, answer)
+                os.write(sys.stdout.fileno(), ANSWERED.encode())  # whole, whenever the signal comes
+
+            answers: list[Answer] = asked(self, task, rows, tell)
+            return answers
+
+        kind.answer_each = answer_each
 
     def slow(_call: bf.Request) -> bool:
         time.sleep(0.05)
@@ -66,6 +118,8 @@ def main(model: str, query: str, cache: str, planner: str) -> None:
     if model == "smollm2":
         one = "FROM (SELECT x FROM t LIMIT 1) AS s"
         session.sql(QUERIES["filter"].replace("FROM t", one)).collect()  # loads it
+    write_what_is_told(bf.ScriptedModel)
+    write_what_is_told(LlamaModel)
     try:
         print("begins", flush=True)
         session.sql(QUERIES[query]).collect()
