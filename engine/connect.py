@@ -86,6 +86,6 @@ def register(
     ledger = Ledger(budget, Prices(prices), whose="context")
     vectors = LazyEmbedder(embedder, chosen)
     asked = model_for(model, chosen, store)
-    told = Told(Watch(model=lambda: asked.info.name, questions=chosen.log_questions))
+    told = Told(Watch(questions=chosen.log_questions))
     register_plain(context, asked, chosen, ledger, vectors, told)
     context.register_udf(open_during_function())

@@ -8,7 +8,6 @@ and else its plan, with what running it is expected to ask.
 from __future__ import annotations
 
 from contextlib import closing
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from blendfusion.errors import BlendFusionError
 from blendfusion.markup import Html, joined, tag
 from blendfusion.models.cached import CachedModel
 from blendfusion.models.cascade import targets_in
+from blendfusion.models.named import ModelNames
 from blendfusion.page import cut, style, table
 from blendfusion.progress import counted
 from blendfusion.types import ModelInfo
@@ -25,6 +25,7 @@ from blendfusion.udfs.asker import Asker, NullObserver, UnknownAnswerError
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
+    from blendfusion.udfs.call import Call
 
 _ROWS = 20
 _CELL = 500
@@ -122,15 +123,15 @@ class _Stored(Asker):
             NullObserver(),
             session.options.on_error,
             targets=targets_in(session.options),  # who decides shows when a cascade runs
+            named=lambda names: session.models.of(names, session.options),
         )
         self._only_known = True
 
-    @cached_property
-    def model(self) -> CachedModel:
-        return self._source()
+    def _opened(self, model: CachedModel, names: ModelNames) -> CachedModel:
+        return model
 
-    @property
-    def info(self) -> ModelInfo:
-        if not getattr(self.model.inner, "loaded", True):
+    def info_of(self, call: Call | None) -> ModelInfo:
+        model = self.model_of(call)
+        if not getattr(model.inner, "loaded", True):
             raise UnknownAnswerError
-        return self.model.info
+        return model.info

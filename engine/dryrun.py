@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -175,11 +175,11 @@ class DryRun(Execution):
         rowwise: DryRows,
         options: Options,
         *,
-        adaptive: bool,
+        rules_off: Sequence[str],
         fed: Fed,
     ) -> None:
         asker, workbench = rowwise.asker, rowwise.workbench
-        super().__init__(context, plan, asker, workbench, options, adaptive=adaptive, fed=fed)
+        super().__init__(context, plan, asker, workbench, options, rules_off=rules_off, fed=fed)
         self._dry = self._rowwise = rowwise
         rowwise.stored = self._rows_of
         self.seen: dict[int, StageSeen] = {}
@@ -211,7 +211,8 @@ class DryRun(Execution):
         self._dry.tallies = seen.tallies
         self._dry.keep_arguments = seen.scale > 1.0
         chunks = Chunks(sample.table.to_batches(), sample.table.schema)
-        chunks = few_values_first(block, chunks, self._dry)
+        if self._few_values:
+            chunks = few_values_first(block, chunks, self._dry)
         counts = self.counts[stage.number]
         yield from run(
             block, chunks, self._dry, self._options, counts, eager=True, adaptive=self._adaptive

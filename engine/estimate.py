@@ -10,14 +10,12 @@ import pyarrow as pa
 
 from blendfusion.budget import Price, money
 from blendfusion.dryrun import DryRows, DryRun, StageSeen, occurrences
-from blendfusion.errors import ModelNotFound
 from blendfusion.guesses import Guesser, Tally
 from blendfusion.influence import influences
+from blendfusion.known import Known, known
 from blendfusion.meter import Meter
 from blendfusion.models.cascade import targets_in
-from blendfusion.models.embedding import EmbeddingModel
 from blendfusion.planner.plan import Ask, asks_model
-from blendfusion.planner.rules import PREDICATE_ORDER
 from blendfusion.planner.show import names_of
 from blendfusion.planner.sql_text import shown
 from blendfusion.planner.stages import Staged
@@ -27,7 +25,6 @@ from blendfusion.types import Task, Usage
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
-    from blendfusion.models.cached import CachedModel
     from blendfusion.session import Session
 
 ASSUMED = "assumed answers"
@@ -69,11 +66,20 @@ class OperatorEstimate:
     """How many of the values are notes on parts of contexts that do not fit the model's window."""
     ask: Ask | None = field(default=None, repr=False, compare=False)
     """The call in the plan."""
+    models: tuple[str, ...] = ()
+    """The models that the call names; () where it leaves that to the session."""
+    price: Price | None = None
+    """What its model charges, if that is known; of several the first, of a cascade's two the large one."""
 
     @property
     def values(self) -> int | None:
         """Requests to the model; None where nothing can be said."""
         return None if self.usage is None else self.usage.values
+
+    @property
+    def cost(self) -> float | None:
+        """Of ``usage``; None if the model has no price or nothing can be said."""
+        return None if self.usage is None or self.price is None else self.price.of(self.usage)
 
     @property
     def exact(self) -> bool:
@@ -105,8 +111,8 @@ class Estimate:
     def total(self) -> Usage:
         """The sum; operators of which nothing can be said count 0 (see ``complete``), and so do
         seconds that are not known (see ``seconds``)."""
-        known = [op.usage for op in self.operators if op.usage is not None]
-        return Usage.total(known) if known else Usage()
+        told = [op.usage for op in self.operators if op.usage is not None]
+        return Usage.total(told) if told else Usage()
 
     @property
     def complete(self) -> bool:
@@ -120,18 +126,21 @@ class Estimate:
     @property
     def seconds(self) -> float | None:
         """Inside the model; None if a part of it is unknown."""
-        known = [op.seconds for op in self.operators]
-        return None if any(s is None for s in known) else sum(s for s in known if s is not None)
+        told = [op.seconds for op in self.operators]
+        return None if any(s is None for s in told) else sum(s for s in told if s is not None)
 
     @property
     def cost(self) -> float | None:
-        """Of ``total``, by the session's prices; None if the model has none or a part is unknown."""
-        return self.price.of(self.total) if self.price is not None and self.complete else None
+        """Of ``total``, by the session's prices; None if a model has none or a part is unknown."""
+        if not self.operators:
+            return None if self.price is None else 0.0
+        costs = [op.cost for op in self.operators]
+        return None if any(c is None for c in costs) else sum(c for c in costs if c is not None)
 
-    def values_of(self, task: Task) -> int | None:
-        """Values that all operators together put to the model for ``task``, without notes; None if
-        unknown."""
-        own = [op for op in self.operators if op.task == task]
+    def values_of(self, task: Task, models: tuple[str, ...] = ()) -> int | None:
+        """Values that all operators together put to the session's model for ``task``, or to the
+        ``models`` that a call names, without notes; None if unknown."""
+        own = [op for op in self.operators if (op.task, op.models) == (task, models)]
         if not own or any(op.usage is None for op in own):
             return None
         return sum((op.values or 0) - op.notes for op in own)
@@ -171,43 +180,45 @@ def estimated(frame: Frame) -> Estimate:
     prepared, session = frame.prepared, frame.session
     if prepared.staged is None:
         return Estimate(tuple(_unknown(c.text, c.task, prepared.reason) for c in prepared.calls))
-    known = _known(session)
-    prices = session.ledger.prices
-    price = prices.of(known.cache.name) if prices and known.cache is not None else None
-    targets = targets_in(session.options)
-    guesser = Guesser(known.cache, known.model, targets, asks_small=known.asks_small)
+    guesser = Guesser(
+        lambda names: known(lambda: session.models.of(names, session.options)),
+        targets_in(session.options),
+    )
     guesser.embedder = session.remembered_vectors
     session.settle(prepared.calls, guesser)
     rows = DryRows(guesser, session.workbench_source())
-    adaptive = PREDICATE_ORDER not in session.rules_off
     run = DryRun(
-        session, prepared.staged, rows, session.options, adaptive=adaptive, fed=prepared.fed
+        session,
+        prepared.staged,
+        rows,
+        session.options,
+        rules_off=session.rules_off,
+        fed=prepared.fed,
     )
     problem: str | None = None
     try:
         run.carry_out()
     except Exception as error:  # whatever DataFusion raises for a guess that no model would give
         problem = str(error).splitlines()[0][:200]
-    meter = Meter(
-        session.measured,
-        known.model,
-        shares=known.says("shares_prefix"),
-        scores=known.says("scores_options"),
-        shots=session.options.shots,
-    )
-    report = _Report(prepared.staged, run, guesser, meter)
+    report = _Report(prepared.staged, run, guesser, session)
+    price = _price(session, guesser.known_of(None))
     return Estimate(tuple(report.operators(problem)), price)
+
+
+def _price(session: Session, models: Known) -> Price | None:
+    """What models charge, of several the first, of a cascade's two the large one."""
+    prices = session.ledger.prices
+    return prices.of(models.cache.name) if prices and models.cache is not None else None
 
 
 class _Report:
     """From what a dry run saw to estimates."""
 
-    def __init__(self, staged: Staged, run: DryRun, guesser: Guesser, meter: Meter) -> None:
+    def __init__(self, staged: Staged, run: DryRun, guesser: Guesser, session: Session) -> None:
         self._staged = staged
         self._run = run
         self._guesser = guesser
-        self._meter = meter
-        self._asks_small = guesser.asks_small
+        self._session = session
         self._names: dict[int, list[str]] = {}
         self._below: dict[int, frozenset[Ask]] = {}
         """The calls whose answers a stage's output rests on."""
@@ -236,9 +247,8 @@ class _Report:
                     yield replace(_unknown(text, ask.call.task, problem, place), ask=ask)
                     continue
                 basis = [*partial[:1], *self._guessed(influencing | below, ask)]
-                targets = self._guesser.targets_of(ask.call)
-                if targets is not None:
-                    both = self._asks_small and targets.proxy is None
+                if self._guesser.targets_of(ask.call) is not None:
+                    both = self._guesser.times_asked(ask.call) > 1
                     basis.append(AT_MOST if both else AT_MOST_LARGE)
                 yield self._operator(place, text, ask, seen, ", ".join(basis) or EXACT)
             self._names[stage.number] = names_of(block, self._names)
@@ -261,7 +271,9 @@ class _Report:
         tally = seen.tallies.get(ask, Tally())
         grown = _growth(tally, seen.scale)
         values, cached = round(tally.asked * grown), round(tally.cached * grown)
-        cost = self._meter.cost(ask.call.task, tally, values)
+        models, names = self._guesser.known_of(ask.call), ask.call.models
+        meter = Meter(self._session.measured, models, names, shots=self._session.options.shots)
+        cost = meter.cost(ask.call.task, tally, values)
         usage = Usage(
             values=values,
             cached=cached,
@@ -282,6 +294,8 @@ class _Report:
             seconds_basis=cost.seconds_basis,
             notes=round(tally.notes * grown),
             ask=ask,
+            models=names,
+            price=_price(self._session, models),
         )
 
 
@@ -300,33 +314,3 @@ def _growth(tally: Tally, scale: float) -> float:
 def _unknown(text: str, task: Task, why: str | None, place: int = 0) -> OperatorEstimate:
     basis = f"plain plan: {why}" if place == 0 else why or "not reached"
     return OperatorEstimate(place, text, task, None, None, None, basis, "unknown", "unknown")
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What can be known of the session's model without loading it.
-
-    ``cache``: its answers so far. ``model``: its window and its tokenizer. None: not to be had.
-    """
-
-    cache: CachedModel | None
-    model: CachedModel | None
-
-    @property
-    def asks_small(self) -> bool:
-        """A cascade's small model is asked about values; a classifier of vectors is not."""
-        pair = None if self.cache is None else self.cache.pair
-        return pair is not None and not isinstance(pair[0].inner, EmbeddingModel)
-
-    def says(self, trait: str) -> bool:
-        """Whether the model has a trait that models may have; False if it does not know it."""
-        return self.cache is not None and bool(getattr(self.cache.inner, trait, False))
-
-
-def _known(session: Session) -> _Known:
-    try:
-        model = session.model
-    except ModelNotFound:  # a query that asks nothing needs none
-        return _Known(None, None)
-    loaded = bool(getattr(model.inner, "loaded", True))
-    return _Known(model, model if loaded else None)

@@ -18,6 +18,7 @@ from blendfusion.parts import NOTHING, Fed
 from blendfusion.pipeline import Chunks, Counts, run
 from blendfusion.planner.build import boolean_literal, projected
 from blendfusion.planner.plan import Plan, Stored
+from blendfusion.planner.rules import FEW_VALUES_FIRST, PREDICATE_ORDER
 from blendfusion.planner.stages import Stage, Staged
 from blendfusion.planner.tree import branches
 from blendfusion.planner.write import write
@@ -48,7 +49,7 @@ class Execution:
         workbench: Callable[[], Workbench],
         options: Options,
         *,
-        adaptive: bool = True,
+        rules_off: Sequence[str] = (),
         fed: Fed = NOTHING,
     ) -> None:
         self._context = context
@@ -56,7 +57,8 @@ class Execution:
         self._rowwise = RowWise(asker, workbench, self._rows_of)
         self._options = options
         self._spill = Spill(options)
-        self._adaptive = adaptive
+        self._adaptive = PREDICATE_ORDER not in rules_off
+        self._few_values = FEW_VALUES_FIRST not in rules_off
         self._serial = next(_serials)
         self._relations: dict[int, bytes] = {}
         self._fed = fed
@@ -92,11 +94,13 @@ class Execution:
         schema = frame.schema()
         in_order = stage.block.limited
         batches = self._in_order(stage.block.source) if in_order else streamed(frame)
-        counts = self.counts[stage.number]
+        chunks, counts = Chunks(batches, schema), self.counts[stage.number]
+        if self._few_values:
+            chunks = few_values_first(stage.block, chunks, self._rowwise)
         with self._rowwise.asker.observer.stage(stage.number, counts):
             yield from run(
                 stage.block,
-                few_values_first(stage.block, Chunks(batches, schema), self._rowwise),
+                chunks,
                 self._rowwise,
                 self._options,
                 counts,

@@ -17,7 +17,7 @@ from blendfusion.planner.plan import Ask, asks_model
 from blendfusion.planner.show import changed
 from blendfusion.predicates import Seen
 from blendfusion.progress import counted
-from blendfusion.types import Task, Usage
+from blendfusion.types import Usage
 from blendfusion.udfs.call import Call
 from blendfusion.udfs.pairing import Pairing
 
@@ -38,20 +38,25 @@ def explained(
     """
     prepared = frame.prepared
     trace = frame.trace if analyze else None
-    beside = _Beside(estimate, trace, Targets(delta=frame.session.options.delta))
+    targets = targets_in(frame.session.options)
+    usual = targets or Targets(delta=frame.session.options.delta)
+    beside = _Beside(estimate, trace, usual)
     out: list[str] = []
     if prepared.staged is None:
         out.append(f"Plain plan: {prepared.reason}. Every call sees what DataFusion passes to it.")
         for call in prepared.calls:
-            out.append(f"  ask {call.text} → {call.task.constraint}{beside.of(call.task, None)}")
+            out.append(f"  ask {call.text} → {call.task.constraint}{beside.of(call, None)}")
             out += beside.cascade(call)
     else:
-        counts = frame.last_counts if analyze else {}
-        for stage in stage_lines(prepared.staged, counts, full=verbose):
+        counts, off = frame.last_counts if analyze else {}, frame.session.rules_off
+        for stage in stage_lines(prepared.staged, counts, full=verbose, off=off):
             out.append(f"Stage {stage.place}{' → result' if stage.last else ''}")
             out += ["  " + line for line in _stage(stage, beside.at(stage.place))]
     out += beside.total()
-    out += _models(frame.session.model_names, trace, targets_in(frame.session.options))
+    if trace is None:
+        out += _models(frame.session.model_names, targets)
+    else:
+        out += _asked(frame.session.model_names, trace)
     if verbose and prepared.rewrites:
         out.append("Rules that fired, and what they did first (block: what runs row by row):")
         for rewrite in prepared.rewrites:
@@ -59,17 +64,24 @@ def explained(
     return "\n".join(out)
 
 
-def _models(names: Sequence[str], trace: Trace | None, targets: Targets | None) -> list[str]:
-    """The models in the order in which they are asked, where there are several; with ``trace``, what
-    was asked of each, a value for every model that was asked it."""
+def _models(names: Sequence[str], targets: Targets | None) -> list[str]:
+    """The session's models in the order in which they are asked, where there are several."""
     if len(names) < 2:
         return []
-    if trace is None and targets is not None:
+    if targets is not None:
         large, small = names
         return [f"Models: {small} decides what it may, {large} the rest ({targets})"]
-    if trace is None:
-        return [f"Models: {', '.join(names)}; each is asked what those before it fail at"]
+    return [f"Models: {', '.join(names)}; each is asked what those before it fail at"]
+
+
+def _asked(own: Sequence[str], trace: Trace) -> list[str]:
+    """What was asked of each of several models, a value for every model that was asked it."""
     asked = trace.by_model
+    if len(own) < 2:
+        own = [name for name in own if name in asked]
+    names = [*own, *(name for name in asked if name not in own)]
+    if len(names) < 2:
+        return []
     return [f"Asked of {name}: {_usage(asked.get(name, Usage()), None)}" for name in names]
 
 
@@ -88,15 +100,15 @@ class _Beside:
     def at(self, place: int) -> _Beside:
         return _Beside(self._estimate, self._trace, self._usual, place)
 
-    def of(self, task: Task, ask: Ask | None) -> str:
-        expected = self._estimate
+    def of(self, call: Call, ask: Ask | None) -> str:
+        expected, task = self._estimate, call.task
         if self._trace is not None:
-            values = expected.values_of(task) if expected is not None else None
-            usage = self._trace.by_task.get(task, Usage())
-            if ask is not None and ask.call.ingredient.run is not None:
+            values = expected.values_of(task, call.models) if expected is not None else None
+            usage = self._trace.asked_of(call)
+            if call.ingredient.run is not None:
                 own_tasks = (t for t in self._trace.by_task if t.ingredient == task.ingredient)
                 usage = Usage.total(self._trace.by_task[t] for t in own_tasks)
-            unsure = self._trace.withheld_of(ask.call) if ask is not None else 0
+            unsure = self._trace.withheld_of(call)
             withheld = f", {unsure:,} withheld" if unsure else ""
             return f"  [{_usage(usage, values)}{withheld}]"
         if expected is None or ask is None:
@@ -110,7 +122,13 @@ class _Beside:
         likely = call.targets is not None and call.targets.proxy is not None
         word = "approximate" if likely else "cascade"
         if self._trace is None:
-            return [f"    {word}: {call.promised(self._usual)}"] if likely else []
+            promised = call.promised(self._usual)
+            if promised is None or not (likely or call.models):
+                return []
+            if likely:
+                return [f"    {word}: {promised}"]
+            small, large = call.models
+            return [f"    {word}: {small} decides what it may, {large} the rest ({promised})"]
         found = self._trace.cascades.get(call)
         return [] if found is None else [f"    {word}: {found}"]
 
@@ -142,7 +160,7 @@ def _ask(line: AskLine, counts: Counts | None, beside: _Beside) -> Iterator[str]
     if not asks_model(line.ask):
         yield f"  embed {line.text}{'' if vectors is None else f'  [vectors: {vectors}]'}"
         return
-    yield f"  ask {line.text}{beside.of(line.ask.call.task, line.ask)}"
+    yield f"  ask {line.text}{beside.of(line.ask.call, line.ask)}"
     yield from beside.cascade(line.ask.call)
     if vectors is not None:
         yield f"    vectors: {vectors}"

@@ -29,7 +29,6 @@ from blendfusion.parts import NOTHING, Fed, chained
 from blendfusion.pipeline import Counts
 from blendfusion.planner.driver import Rewrite, reason, rewrite
 from blendfusion.planner.not_in import null_aware
-from blendfusion.planner.rules import PREDICATE_ORDER
 from blendfusion.planner.stages import Staged, staged
 from blendfusion.planner.written_order import inputs_first
 from blendfusion.problems import understood
@@ -41,7 +40,7 @@ from blendfusion.running import is_datafusions, running
 from blendfusion.stream import Stream
 from blendfusion.trace import Trace
 from blendfusion.udfs.call import Call, calls_in
-from blendfusion.udfs.expression import binding
+from blendfusion.udfs.expression import ModelNamed, binding
 from blendfusion.udfs.llm_join import llm_join
 from blendfusion.udfs.pairing import CANDIDATES
 
@@ -184,6 +183,7 @@ class Frame(DataFrame):
         label_question: str | None = None,
         match: str | Sequence[Sequence[str]] | None = None,
         check: int | None = None,
+        model: ModelNamed = None,
         on_error: OnError | None = None,
         join_type: JoinType = "inner",
     ) -> Frame:
@@ -207,6 +207,7 @@ class Frame(DataFrame):
                 label_question=label_question,
                 match=match,
                 check=check,
+                model=model,
                 on_error=on_error,
             )
             return self.join_on(right, condition, how=join_type)
@@ -401,7 +402,7 @@ class Frame(DataFrame):
             asker,
             self._session.workbench_source(),
             self._session.options,
-            adaptive=PREDICATE_ORDER not in self._session.rules_off,
+            rules_off=self._session.rules_off,
             fed=self.prepared.fed,
         )
         with closing(self._last.tables(eager=eager)) as tables:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from functools import cached_property
 
 import pyarrow as pa
 
+from blendfusion.known import Known
 from blendfusion.models.cached import CachedModel
 from blendfusion.models.certified import Targets
 from blendfusion.models.constraint import points
 from blendfusion.models.model import Values
+from blendfusion.models.named import ModelNames
 from blendfusion.models.scripted import ScriptedModel
 from blendfusion.models.store import MemoryStore
 from blendfusion.types import Answer, Constraint, Task
@@ -78,26 +80,21 @@ class Guesser(Asker):
     label of a closed set, all alike, or a text of its own for every value (the task is then in
     ``blind``). The same values get the same guess, whatever their order.
 
-    ``cache``: what holds answers; ``model``: the same, if looking at its window loads nothing.
-    ``asks_small``: the small model of a cascade is asked, too.
+    ``find``: what is known of the models that are named.
     """
 
     guesses_answers = True
 
     def __init__(
         self,
-        cache: CachedModel | None,
-        model: CachedModel | None,
+        find: Callable[[ModelNames], Known],
         targets: Targets | None = None,
-        *,
-        asks_small: bool = True,
     ) -> None:
         super().__init__(lambda: self.model, NullObserver(), targets=targets)
-        self._cache = cache
-        self._real = model
-        self.asks_small = asks_small
-        self._guessed: dict[Task, dict[Values, Answer]] = {}
-        self._earlier: dict[Task, list[str]] = {}
+        self._find = find
+        self._known: dict[ModelNames, Known] = {}
+        self._guessed: dict[tuple[Task, ModelNames], dict[Values, Answer]] = {}
+        self._earlier: dict[tuple[Task, ModelNames], list[str]] = {}
         self._shares: dict[Task, Share] = {}
         self.tally = Tally()
         """Where the next values are counted."""
@@ -109,11 +106,27 @@ class Guesser(Asker):
         """Those of them of which no answer is known."""
         self.blind: set[Task] = set()
 
-    @cached_property
-    def model(self) -> CachedModel:
+    def known_of(self, call: Call | None) -> Known:
+        """What is known of the models that answer ``call``."""
+        names = self._names(call)
+        if names not in self._known:
+            self._known[names] = self._find(names)
+        return self._known[names]
+
+    def model_of(self, call: Call | None) -> CachedModel:
         """Only for its window and its tokens; a boundless one where the real one is not loaded."""
-        boundless = ScriptedModel(lambda call: None, window=2**40)
-        return self._real or CachedModel(boundless, MemoryStore())
+        return self.known_of(call).model or self._boundless
+
+    @cached_property
+    def _boundless(self) -> CachedModel:
+        return CachedModel(ScriptedModel(lambda call: None, window=2**40), MemoryStore())
+
+    def times_asked(self, call: Call | None) -> int:
+        """How many models are asked about a value, at most: of a cascade's two each, as only its run can
+        tell what it saves."""
+        targets = self.targets_of(call)
+        cascaded = targets is not None and targets.proxy is None and self.known_of(call).asks_small
+        return 2 if cascaded else 1
 
     def ask(
         self,
@@ -122,47 +135,48 @@ class Guesser(Asker):
         call: Call | None = None,
         *,
         put: Task | None = None,
+        stops: bool = True,
     ) -> list[Answer]:
         """One answer a tuple, in order; counts the tuples that no call before had."""
         certain = self.certain(task)
         if certain is not None:
             return [certain] * len(values)
         put = put or self._settled.get(task, task)
-        answers = self._guessed.setdefault(put, {})
+        asked = put, self._names(call)
+        answers = self._guessed.setdefault(asked, {})
         new = list(dict.fromkeys(v for v in values if v not in answers))
-        if new and self._cache is not None:
-            answers.update(self._cache.known(put, new))
+        cache = self.known_of(call).cache
+        if new and cache is not None:
+            answers.update(cache.known(put, new))
         missing = [v for v in new if v not in answers]
         tally = self.tally
         tally.cached += len(new) - len(missing)
         if missing:
             characters = sum(len(text) for v in missing for text in v if text)
-            # Of a cascade's two models each is asked at most: what it saves only its run can tell.
-            targets = self.targets_of(call)
-            cascaded = self.asks_small and targets is not None and targets.proxy is None
-            tally.asked += len(missing) * (2 if cascaded else 1)
+            tally.asked += len(missing) * self.times_asked(call)
             tally.notes += len(missing) if self.counted not in (None, task) else 0
             tally.characters += characters
             tally.examples += missing[: _KEPT_EXAMPLES - len(tally.examples)]
             self.tokens += -(-characters // CHARACTERS_PER_TOKEN) + len(missing)
             self.guesses.add(task)
-            if not self.earlier(put):
+            earlier = self._earlier_of(asked, cache)
+            if not earlier:
                 self.assumed.add(task)
-            guessed = self._guess(put, missing)
+            guessed = self._guess(put, missing, earlier, len(answers))
             made = {text: Answer(text, logprob=0.0) for text in set(guessed)}
             answers.update((v, made[text]) for v, text in zip(missing, guessed, strict=True))
         return [answers[v] for v in values]
 
-    def earlier(self, task: Task) -> list[str]:
-        """Cached answers to ``task``, some where there are many."""
-        if task not in self._earlier:
-            cache = self._cache
-            some = cache.earlier(task, MOST_EARLIER_ANSWERS) if cache is not None else []
-            self._earlier[task] = some
-        return self._earlier[task]
+    def _earlier_of(self, asked: tuple[Task, ModelNames], cache: CachedModel | None) -> list[str]:
+        """Cached answers to what is asked, some where there are many."""
+        if asked not in self._earlier:
+            some = cache.earlier(asked[0], MOST_EARLIER_ANSWERS) if cache is not None else []
+            self._earlier[asked] = some
+        return self._earlier[asked]
 
-    def _guess(self, task: Task, values: list[Values]) -> list[str]:
-        earlier, constraint = self.earlier(task), task.constraint
+    def _guess(self, task: Task, values: list[Values], earlier: list[str], start: int) -> list[str]:
+        """Answers to ``values``, like the ``earlier`` ones; ``start``: how many there are already."""
+        constraint = task.constraint
         if constraint.kind == "boolean":
             if task not in self._shares:
                 self._shares[task] = Share((earlier.count("true") + 1) / (len(earlier) + 2))
@@ -171,7 +185,6 @@ class Guesser(Asker):
         if choices:
             return [choices[digest(v) % len(choices)] for v in values]
         self.blind.add(task)
-        start = len(self._guessed[task])
         return [_placeholder(constraint, start + i) for i in range(len(values))]
 
 

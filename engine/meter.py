@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from blendfusion.guesses import CHARACTERS_PER_TOKEN, Tally
+from blendfusion.known import Known
 from blendfusion.measured import Measured
-from blendfusion.models.cached import CachedModel
 from blendfusion.models.images import IMAGE_TOKENS
 from blendfusion.models.model import Values
 from blendfusion.models.prompt import render, replies_of
@@ -45,33 +45,29 @@ class Cost:
 
 
 class Meter:
-    """Costs of requests: as measured in this session, else by counting tokens, else characters.
+    """Costs of requests to the models that a call names: as measured in this session, else by counting
+    tokens, else characters.
 
-    ``model``: None, or one whose tokenizer is at hand. ``shares``: it computes the common beginning
-    of prompts once; ``scores``: it writes no answers of closed sets. What a model does once for a
-    task, as calibration, is not in it.
+    What a model does once for a task, as calibration, is not in it.
     """
 
     def __init__(
-        self,
-        measured: Measured,
-        model: CachedModel | None,
-        *,
-        shares: bool,
-        scores: bool,
-        shots: bool,
+        self, measured: Measured, models: Known, names: tuple[str, ...], *, shots: bool
     ) -> None:
         self._measured = measured
-        self._model = model
-        self._shares = shares
-        self._scores = scores
+        self._names = names
+        self._model = models.model
+        self._shares = models.says("shares_prefix")
+        """The common beginning of prompts is computed once."""
+        self._scores = models.says("scores_options")
+        """No answers of closed sets are written."""
         self._shots = shots
 
     def cost(self, task: Task, tally: Tally, values: int) -> Cost:
         """What ``values`` values of ``task`` cost, if they are like those of ``tally``."""
         if values == 0:
             return Cost(0, 0, 0, 0.0, "nothing to ask", "nothing to ask")
-        seen = self._measured.of(task)
+        seen = self._measured.of((task, self._names))
         if seen is not None:
             share = values / seen.values
             basis = f"measured on {counted(seen.values, 'value')}"
@@ -92,7 +88,7 @@ class Meter:
         tokens_basis = f"{CHARACTERS_PER_TOKEN} characters a token"
         if self._model is not None:
             tokens_basis = "the model's count"
-        rate = self._measured.seconds_per_token
+        rate = self._measured.seconds_per_token(self._names)
         seconds = None if rate is None else rate * (evaluated + completion)
         seconds_basis = "no rate yet" if rate is None else "this session's seconds a token"
         return Cost(prompt, evaluated, completion, seconds, tokens_basis, seconds_basis)

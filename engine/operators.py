@@ -9,6 +9,7 @@ from blendfusion.few_values import asked_of_pairs
 from blendfusion.pipeline import Counts
 from blendfusion.planner.one_line import cut, listed
 from blendfusion.planner.plan import Ask, Block, asks
+from blendfusion.planner.rules import FEW_VALUES_FIRST
 from blendfusion.planner.show import limit_text, lines, names_of
 from blendfusion.planner.sql_text import shown
 from blendfusion.planner.stages import Stage, Staged
@@ -64,13 +65,19 @@ class StageLines:
 
 
 def stage_lines(
-    plan: Staged, counts: Mapping[int, Counts], *, full: bool = False
+    plan: Staged,
+    counts: Mapping[int, Counts],
+    *,
+    full: bool = False,
+    off: Sequence[str] = (),
 ) -> Iterator[StageLines]:
     """The stages of ``plan`` in the order in which they run, with what was counted of them, if it
-    was; texts are cut unless ``full``."""
+    was; texts are cut unless ``full``. ``off``: the rules that are left out."""
     names: dict[int, list[str]] = {}
+    in_order = FEW_VALUES_FIRST not in off
     for place, stage in enumerate(plan.stages, 1):
-        yield _stage(stage, place, stage is plan.last, names, counts.get(stage.number), full=full)
+        last, seen = stage is plan.last, counts.get(stage.number)
+        yield _stage(stage, place, last, names, seen, full=full, in_order=in_order)
         names[stage.number] = names_of(stage.block, names)
 
 
@@ -82,6 +89,7 @@ def _stage(
     counts: Counts | None,
     *,
     full: bool,
+    in_order: bool,
 ) -> StageLines:
     block = stage.block
     below = names_of(block.source, names)
@@ -106,15 +114,15 @@ def _stage(
         counts=counts,
         compute=listed([shown(e, below) for e in computed], full) if computed else "",
         computing=new(a for e in computed for a in asks(e)),
-        limit=_limit(block) if block.limited else "",
+        limit=_limit(block, in_order=in_order) if block.limited else "",
         predicates=tuple(predicates),
         order=order if len(block.where) > 1 else None,
         source=tuple(lines(block.source, names, full=full)),
     )
 
 
-def _limit(block: Block) -> str:
-    pairs = "; pairs of few values first" if asked_of_pairs(block) else ""
+def _limit(block: Block, *, in_order: bool) -> str:
+    pairs = "; pairs of few values first" if in_order and asked_of_pairs(block) else ""
     return f"{limit_text(block)} (stops early{pairs})"
 
 

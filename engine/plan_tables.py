@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from blendfusion.markup import Html, joined, tag
 from blendfusion.operators import AskLine, Predicate, StageLines, stage_lines
+from blendfusion.planner.rules import rules_off
 from blendfusion.progress import counted
-from blendfusion.run import Batch, Place, Run
+from blendfusion.run import Batch, Operator, Place, Run
 from blendfusion.types import Task, Usage
 
 _HEADS = ("Operator", "Rows in", "Rows out", "Values", "Cached", "Failed", "Prompt tokens")
@@ -28,7 +29,7 @@ def plan_section(run: Run, by_task: Mapping[Task, Usage]) -> Html:
     parts: list[Html] = []
     plan = run.plan
     if plan is not None and plan.staged is not None:
-        stages = list(stage_lines(plan.staged, run.counts))
+        stages = list(stage_lines(plan.staged, run.counts, off=rules_off(run.options)))
         parts += [rows.stage(stage) for stage in stages[:_STAGES]]
         if len(stages) > _STAGES:
             parts.append(tag("p", f"And {len(stages) - _STAGES} more stages.", class_="mute"))
@@ -81,20 +82,20 @@ class _Rows:
 
     def _asks(self, calls: Sequence[AskLine], place: Place) -> Iterator[Html]:
         for call in calls:
-            task = call.ask.call.task
-            usage = self._run.by_operator.get((place, task), Usage())
-            self._left.pop((place, task), None)
-            yield self._asked("ask", call.text, usage, (place, task))
+            operator = place, call.ask.call.task, call.ask.call.models
+            usage = self._run.by_operator.get(operator, Usage())
+            self._left.pop(operator, None)
+            yield self._asked("ask", call.text, usage, operator)
 
     def others(self) -> list[Html]:
         """What was asked and stands in no stage."""
         return [
-            self._asked("ask", f"{task.ingredient}: {task.question}", usage, (place, task))
-            for (place, task), usage in self._left.items()
+            self._asked("ask", f"{task.ingredient}: {task.question}", usage, (place, task, names))
+            for (place, task, names), usage in self._left.items()
         ]
 
-    def _asked(self, kind: str, text: str, usage: Usage, key: tuple[Place, Task]) -> Html:
-        own = [b for b in self._run.batches if (b.place, b.task) == key]
+    def _asked(self, kind: str, text: str, usage: Usage, operator: Operator) -> Html:
+        own = [b for b in self._run.batches if b.operator == operator]
         seconds = [f"{usage.seconds:.2f}"]
         if self._longest and usage.seconds:
             share = usage.seconds / self._longest

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from blendfusion.models.fields import QUERY_CALLS, QUERY_PLAN
 from blendfusion.models.scripted import ScriptedModel
 from blendfusion.types import Task, Usage
+from blendfusion.udfs.asked import Asked
 from blendfusion.udfs.asker import StageCounts
 from blendfusion.watch import Watch
 
@@ -28,21 +29,22 @@ Outcome = Literal["running", "done", "closed", "failed"]
 """``closed``: whoever reads the result wanted no more of it."""
 Place: TypeAlias = "int | None"
 """A stage, from 1; None: no stage (a plain plan, or what is asked before the stages)."""
+Operator: TypeAlias = "tuple[Place, Task, tuple[str, ...]]"
+"""Where what is asked of whom: of the models that a call names, () where it names none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """When one batch was asked: seconds since the run began."""
 
-    place: Place
-    task: Task
+    operator: Operator
     start: float
     end: float
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """The model that a run asked."""
+class Described:
+    """A model that a run asked."""
 
     name: str
     window: int
@@ -56,7 +58,7 @@ class Asked:
 class Run:
     """One run of a query; a context manager around it.
 
-    ``by_operator`` is what was spent, by stage and task; ``batches`` are those that a model was
+    ``by_operator`` is what was spent, by stage and question; ``batches`` are those that a model was
     asked, in the order in which they ended; ``counts`` hold what each stage saw, by its number.
     """
 
@@ -64,20 +66,18 @@ class Run:
         self,
         watch: Watch,
         options: Options,
-        model: Callable[[], Asked],
         query: str = "",
         plan: Prepared | None = None,
     ) -> None:
         self.watch = watch
-        self._describe = model
-        self.model: Asked | None = None
-        """None as long as none was asked."""
+        self.model: Described | None = None
+        """The first that was asked; None as long as none was."""
         self.options = options
         self.query = query
         """The SQL; '' for a frame that was made without."""
         self.plan = plan
         self.counts: Mapping[int, Counts] = {}
-        self.by_operator: dict[tuple[Place, Task], Usage] = {}
+        self.by_operator: dict[Operator, Usage] = {}
         self.batches: list[Batch] = []
         self.outcome: Outcome = "running"
         self.error: str | None = None
@@ -128,33 +128,31 @@ class Run:
         finally:
             self._place = outer
 
-    def batch(self, task: Task, n: int, spent: Usage) -> None:
+    def batch(self, asked: Asked, n: int, spent: Usage) -> None:
         """``n`` requests were answered."""
         end = perf_counter() - self._began
         with self._lock:
-            place = self._place
-            key = (place, task)
+            key = self._place, asked.task, asked.names
             self.by_operator[key] = self.by_operator.get(key, Usage()) + spent
             if spent.values:
-                self.batches.append(Batch(place, task, end - spent.seconds, end))
-                self.model = self.model or self._describe()
-        self.watch.batch(task, n, spent)
+                self.batches.append(Batch(key, end - spent.seconds, end))
+                self.model = self.model or _described(asked.model)
+        self.watch.batch(asked, n, spent)
 
 
 def run_of(session: Session, query: str, calls: int, plan: Prepared | None) -> Run:
     """A run in ``session``, not begun yet."""
     staged = plan is not None and plan.staged is not None
     watch = Watch(
-        model=lambda: session.model.info.name,
         questions=session.options.log_questions,
         about={QUERY_CALLS: calls, QUERY_PLAN: "staged" if staged else "plain"},
     )
-    return Run(watch, session.options, lambda: _asked(session.model), query, plan)
+    return Run(watch, session.options, query, plan)
 
 
-def _asked(model: CachedModel) -> Asked:
+def _described(model: CachedModel) -> Described:
     info, inner = model.info, model.inner
-    return Asked(
+    return Described(
         info.name,
         info.window,
         info.settings,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial, update_wrapper
 from pathlib import Path
@@ -42,7 +42,9 @@ from blendfusion.models.cached import CachedModel
 from blendfusion.models.cascade import targets_in
 from blendfusion.models.embed import Embedder, Vectors
 from blendfusion.models.embed_cached import CachedEmbedder, LazyEmbedder, Stored
-from blendfusion.models.fallback import Models, model_for
+from blendfusion.models.fallback import Models
+from blendfusion.models.model import Model
+from blendfusion.models.named import NamedModels
 from blendfusion.models.sqlite_store import SqliteStore
 from blendfusion.models.store import AnswerStore, MemoryStore
 from blendfusion.option_values import option_frame, read_options
@@ -170,14 +172,14 @@ class Session(SessionContext):
         self.rules_off = rules_off(self.options)
         self.ledger = Ledger(budget, Prices(prices))
         """What this session's model was asked so far, and may be asked yet."""
-        self._spec = model
         self._store: AnswerStore = MemoryStore() if store is None else store
-        self._model: CachedModel | None = None
+        self.models = NamedModels(model, self._store)
+        """The session's own models, and those that calls name."""
         self.measured = Measured()
         # A model that was named is looked up at once, so that a typing error shows here; the
         # packaged one only when it is needed, so that plain SQL works without any.
         if model is not None and model != "auto":
-            self._load()
+            self.models.own(self.options)
         self._functions: list[ScalarUDF] = []
         self._own_names: set[str] = set()
         self._table_functions: set[str] = set()
@@ -222,17 +224,21 @@ class Session(SessionContext):
     @property
     def model(self) -> CachedModel:
         """The session's model, behind the session's answer cache. Raises ModelNotFound."""
-        return self._model or self._load()
-
-    def _load(self) -> CachedModel:
-        self._model = model_for(self._spec, self.options, self._store)
-        return self._model
+        return self.models.own(self.options)
 
     @property
     def model_names(self) -> tuple[str, ...]:
         """The models that were named, in the order in which they are asked; () for the default one, as
         long as nothing was asked."""
-        return () if self._model is None else self._model.names
+        return self.models.own_names
+
+    def register_model(self, name: str, model: str | Model) -> None:
+        """Let calls name ``model``, as ``bf.connect`` takes it: ``llm_filter('…', x, model => 'large')``.
+
+        The session's own models may be named without, by what was given to ``bf.connect``, and packaged
+        ones: 'smollm2', 'gemma'. Raises ModelNotFound for a model that cannot be had.
+        """
+        self.models.register(name, model, self.options)
 
     def asker(self, trace: Trace, budget: Budget | None = None) -> Asker:
         """What puts the requests of one run to the model, as far as ``budget`` and the session's go."""
@@ -248,6 +254,7 @@ class Session(SessionContext):
             self._lazy_embedder,
             image_urls=options.image_urls,
             targets=targets_in(options),
+            named=lambda names: self.models.of(names, options),
         )
         trace.vectors_by_call = asker.vectors
         return asker
@@ -262,21 +269,18 @@ class Session(SessionContext):
         self.ledger.budget = checked_budget(budget) or Budget()
 
     def clear_cache(self) -> None:
-        """Forget every answer of this session's model.
+        """Forget every answer of this session's models: its own, and those that its calls name.
 
         In a file of stored answers too, for all sessions that share it; other models' answers stay.
         """
-        try:
-            model = self.model
-        except ModelNotFound:  # which then has answered nothing
-            return
-        model.forget()
+        with suppress(ModelNotFound):  # which then has answered nothing
+            self.models.own(self.options)
+        self.models.forget()
 
     def close(self) -> None:
-        """Free the model and the file of stored answers. May be called twice; the next question
+        """Free the models and the file of stored answers. May be called twice; the next question
         loads them again."""
-        if self._model is not None:
-            self._model.close()
+        self.models.close()
         self._store.close()
         self._lazy_embedder.close()
 
@@ -513,6 +517,8 @@ class Session(SessionContext):
         ready = typed(query, self._ingredients(), parameters, whole=whole, types=types)
         for call in ready.calls:
             self._register(call)
+            if call.models:
+                self.models.of(call.asked_of(targets_in(self.options)), self.options)
             if call.options_query is not None:
                 self._option_frames[call.options_query] = option_frame(self, call.options_query)
             if call.task.examples_query is not None:
@@ -603,10 +609,8 @@ class Session(SessionContext):
         options = self.options.with_text(setting.name, setting.value)
         self.rules_off = rules_off(options)
         self.options = options
-        if setting.name in OF_MODELS and self._model is not None:
-            # Loaded again, by these options, when the next question comes.
-            self._model.close()
-            self._model = None
+        if setting.name in OF_MODELS:
+            self.models.reload()
         if isinstance(self._store, SqliteStore):
             self._store.limit_mb = options.cache_size
         return Frame(self.plain_frame(pa.table({})).df, self)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from blendfusion.errors import ModelWarning
 from blendfusion.failures import summary
-from blendfusion.measured import Measured
+from blendfusion.measured import Measured, Question
 from blendfusion.models.embed_cached import VectorCounts
 from blendfusion.models.model import Values
 from blendfusion.options import Options
@@ -25,6 +25,7 @@ from blendfusion.progress import Reporter
 from blendfusion.redaction import Redaction
 from blendfusion.run import Run, run_of
 from blendfusion.types import Answer, Task, Usage
+from blendfusion.udfs.asked import Asked
 from blendfusion.udfs.asker import StageCounts
 from blendfusion.udfs.call import Call
 from blendfusion.udfs.cascade import CascadeOutcome
@@ -72,6 +73,7 @@ class Trace:
         redaction: Redaction | None = None,
     ) -> None:
         self.by_task: dict[Task, Usage] = {}
+        self._by_question: dict[Question, Usage] = {}
         self._batches: list[tuple[Task, list[Values], list[Answer]]] = []
         self._seconds: list[float] = []
         """Of each of them, inside models."""
@@ -105,6 +107,10 @@ class Trace:
     def usage(self) -> Usage:
         return Usage.total(self.by_task.values())
 
+    def asked_of(self, call: Call) -> Usage:
+        """What was spent on the question of ``call``, by the models that answer it."""
+        return self._by_question.get((call.task, call.models), Usage())
+
     @property
     def cost(self) -> float | None:
         """What the run spent by the session's prices; None if the model has none."""
@@ -131,21 +137,23 @@ class Trace:
     def expect(self, n: int) -> None:
         self._known += n
 
-    def asking(self, task: Task, n: int) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext() if self.run is None else self.run.watch.asking(task, n)
+    def asking(self, asked: Asked, n: int) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext() if self.run is None else self.run.watch.asking(asked, n)
 
     def batch(
-        self, task: Task, values: Sequence[Values], answers: Sequence[Answer], seconds: float
+        self, asked: Asked, values: Sequence[Values], answers: Sequence[Answer], seconds: float
     ) -> None:
         spent = replace(Usage.total(a.usage for a in answers), seconds=seconds)
+        task, question = asked.task, (asked.task, asked.names)
         with self._lock:
             self.by_task[task] = self.by_task.get(task, Usage()) + spent
+            self._by_question[question] = self._by_question.get(question, Usage()) + spent
             self._keep(task, values, answers, seconds)
             self._done += spent.values
         if self._measured is not None:
-            self._measured.add(task, spent)
+            self._measured.add(question, spent)
         if self.run is not None:
-            self.run.batch(task, len(values), spent)
+            self.run.batch(asked, len(values), spent)
         if self._reporter is not None:
             total = self.usage
             tokens = total.evaluated_tokens + total.completion_tokens

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 
@@ -19,6 +19,7 @@ from blendfusion.models import telemetry
 from blendfusion.models.model import Values
 from blendfusion.models.telemetry import Fields
 from blendfusion.types import Answer, Task, Usage
+from blendfusion.udfs.asked import Asked
 from blendfusion.udfs.asker import NullObserver, StageCounts
 
 
@@ -29,23 +30,14 @@ class Watch:
     stage is ever the current one of the caller's code (a generator that waits between two chunks would
     leave it behind); a batch is, while the model answers. Without ``begin``, batches alone are told.
 
-    ``model``: the name of the model, asked for after it has answered. ``questions``: their words may
-    be told. ``about``: what is known of the query before it runs.
+    ``questions``: their words may be told. ``about``: what is known of the query before it runs.
     """
 
-    def __init__(
-        self,
-        *,
-        model: Callable[[], str],
-        questions: bool = False,
-        about: Fields | None = None,
-    ) -> None:
+    def __init__(self, *, questions: bool = False, about: Fields | None = None) -> None:
         self.id = secrets.token_hex(6)
-        self._model = model
         self._questions = questions
         self._about: Fields = {f.QUERY_ID: self.id, **(about or {})}
         self._tasks: dict[Task, Fields] = {}
-        self._name = ""
         self._below: Context | None = None
         """What spans of batches stand in; None: in the caller's current one."""
         self._stage: Fields = {}
@@ -97,8 +89,8 @@ class Watch:
             self._below, self._stage = outer, above
 
     @contextmanager
-    def asking(self, task: Task, n: int) -> Iterator[None]:
-        """Meanwhile ``n`` requests are put to the model, as one batch."""
+    def asking(self, asked: Asked, n: int) -> Iterator[None]:
+        """Meanwhile ``n`` requests are put to a model, as one batch."""
         span = telemetry.start_span("blendfusion.batch", None, self._below)
         self._asking.span = span
         if not span.get_span_context().is_valid:  # without an SDK
@@ -107,7 +99,7 @@ class Watch:
             finally:
                 self._asking.span = None
             return
-        span.set_attributes(self._fields(task) | {f.SIZE: n})
+        span.set_attributes(self._fields(asked.task) | {f.SIZE: n})
         problem: BaseException | None = None
         try:
             with spans.use_span(span, record_exception=False, set_status_on_exception=False):
@@ -119,18 +111,17 @@ class Watch:
             self._asking.span = None
             telemetry.end_span(span, problem, {})
 
-    def batch(self, task: Task, n: int, spent: Usage) -> None:
+    def batch(self, asked: Asked, n: int, spent: Usage) -> None:
         """``n`` requests were answered: by the model if this is inside ``asking``, else by the cache."""
         span: Span | None = getattr(self._asking, "span", None)
-        if span is not None:
-            self._name = self._name or self._model()
-        telemetry.count_batch(spent, task.ingredient, self._name, asked=span is not None)
+        model = "" if span is None else asked.model.info.name
+        telemetry.count_batch(spent, asked.task.ingredient, model, asked=span is not None)
         recording = span is not None and span.is_recording()
         if not (recording or telemetry.logs("batch", logging.DEBUG)):
             return
-        fields = self._fields(task) | {f.SIZE: n}
+        fields = self._fields(asked.task) | {f.SIZE: n}
         if span is not None:
-            fields |= {f.REQUEST_MODEL: self._name}
+            fields |= {f.REQUEST_MODEL: model}
             span.set_attributes(fields | telemetry.fields_of(spent))
         telemetry.batch_answered(spent, fields, asked=span is not None)
 
@@ -150,14 +141,14 @@ class Told(NullObserver):
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
 
-    def asking(self, task: Task, n: int) -> AbstractContextManager[None]:
-        return self._watch.asking(task, n)
+    def asking(self, asked: Asked, n: int) -> AbstractContextManager[None]:
+        return self._watch.asking(asked, n)
 
     def batch(
-        self, task: Task, values: Sequence[Values], answers: Sequence[Answer], seconds: float
+        self, asked: Asked, values: Sequence[Values], answers: Sequence[Answer], seconds: float
     ) -> None:
         spent = replace(Usage.total(a.usage for a in answers), seconds=seconds)
-        self._watch.batch(task, len(values), spent)
+        self._watch.batch(asked, len(values), spent)
 
 
 def _problem(error: BaseException | None) -> BaseException | None:

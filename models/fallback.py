@@ -31,30 +31,41 @@ def model_for(spec: Models, options: Options, store: AnswerStore) -> CachedModel
     before it fail at, or, where the options promise something of them, two are a cascade. Raises
     ``ModelNotFound`` if one of them cannot be had, OptionError for a promise of one model alone; loads no
     weights."""
-    targets = targets_in(options)
-    if targets is not None:
-        return _cascade(spec, targets, options, store)
+    named, targets = each_of(spec), targets_in(options)
+    check_pair(len(named), targets)
+    return together([CachedModel(load(one, options), store) for one in named], targets)
+
+
+def each_of(spec: Models) -> Sequence[str | Model | None]:
+    """The models that ``spec`` names, one by one; None is the default one. Raises ModelNotFound for an
+    empty list."""
     if not isinstance(spec, list | tuple):
-        return CachedModel(load(spec, options), store)  # type: ignore[arg-type]
+        return [spec]  # type: ignore[list-item]
     if not spec:
         raise ModelNotFound(
             "the list of models is empty", hint="Write model=['smollm2', 'openai:…'], or one model."
         )
-    *before, last = (load(one, options) for one in spec)
-    model = CachedModel(last, store)
-    for inner in reversed(before):
-        model = FallbackModel(inner, store, model)
-    return model
+    return spec
 
 
-def _cascade(spec: Models, targets: Targets, options: Options, store: AnswerStore) -> CascadeModel:
-    if not isinstance(spec, list | tuple) or len(spec) != 2:
+def check_pair(models: int, targets: Targets | None) -> None:
+    """Raise OptionError where something is promised of other than two models."""
+    if targets is not None and models != 2:
         raise OptionError(
             f"{targets}: that is promised of a small model before a large one",
             hint="Name two: bf.connect(['smollm2', 'openai:…'], accuracy=0.95).",
         )
-    small, large = (load(one, options) for one in spec)
-    return CascadeModel(large, store, CachedModel(small, store))
+
+
+def together(models: Sequence[CachedModel], targets: Targets | None) -> CachedModel:
+    """Models as one, each with its stored answers: two as a cascade where something is promised, else each
+    for what those before it fail at."""
+    *before, model = models
+    if targets is not None and before:
+        return CascadeModel(model.inner, model.store, *before)
+    for one in reversed(before):
+        model = FallbackModel(one.inner, one.store, model)
+    return model
 
 
 class FallbackModel(CachedModel):

@@ -19,6 +19,8 @@ checked cheaply and raises ``ModelNotFound``; loads weights only at the first us
 
 ENTRY_POINTS = "blendfusion.models"
 VARIABLE = "BLENDFUSION_MODEL"
+PACKAGED = ("embedding", "gemma", "smollm2")
+"""What needs nothing but its name: packaged weights, and a classifier of vectors."""
 FORMS = (
     "'llama:/path/to/weights.gguf' (or only the path), 'hf:OWNER/REPOSITORY/FILE.gguf', "
     "'smollm2', 'gemma', "

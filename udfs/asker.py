@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from functools import cached_property
 from time import perf_counter
 from typing import Protocol
 
@@ -16,10 +15,12 @@ from blendfusion.models.embed import Embedder, no_embedder
 from blendfusion.models.embed_cached import CachedEmbedder, VectorCounts
 from blendfusion.models.embedding import EmbeddingModel
 from blendfusion.models.model import Values
+from blendfusion.models.named import ModelNames
 from blendfusion.models.store import MemoryStore
 from blendfusion.options import OnError
 from blendfusion.redaction import Redaction
 from blendfusion.types import Answer, ModelInfo, Task
+from blendfusion.udfs.asked import Asked
 from blendfusion.udfs.call import Call
 from blendfusion.udfs.cascade import Cascade, CascadeOutcome
 from blendfusion.udfs.ledger import Ledger
@@ -52,14 +53,15 @@ class Observer(Protocol):
         """``n`` more requests are about to be made."""
         ...
 
-    def asking(self, task: Task, n: int) -> AbstractContextManager[None]:
-        """Meanwhile ``n`` requests are put to the model; ``batch`` tells before its end what came."""
+    def asking(self, asked: Asked, n: int) -> AbstractContextManager[None]:
+        """Meanwhile ``n`` requests are put to a model; ``batch`` tells before its end what came."""
         ...
 
     def batch(
-        self, task: Task, values: Sequence[Values], answers: Sequence[Answer], seconds: float
+        self, asked: Asked, values: Sequence[Values], answers: Sequence[Answer], seconds: float
     ) -> None:
-        """A batch was answered in ``seconds``: one answer a tuple of values, in order."""
+        """A batch was answered in ``seconds``, by the model or from its stored answers: one answer a tuple
+        of values, in order."""
         ...
 
     def lost(self, task: Task, failed: Mapping[Values, Answer]) -> None:
@@ -99,8 +101,10 @@ class Asker:
         *,
         image_urls: bool = True,
         targets: Targets | None = None,
+        named: Callable[[ModelNames], CachedModel] | None = None,
     ) -> None:
         self._source = model
+        self._named = named
         self.observer = observer
         self.on_error = on_error
         self.redaction = redaction or Redaction()
@@ -123,34 +127,60 @@ class Asker:
         self.error: Exception | None = None
         """What a call raised inside DataFusion, which passes on only its text."""
         self._values: dict[Call, dict[Values, object]] = {}
-        self._answered: dict[tuple[Task, Targets | None], dict[Values, Answer]] = {}
-        self._cascades: dict[tuple[Task, Targets], Cascade] = {}
+        self._answered: dict[tuple[Task, Targets | None, ModelNames], dict[Values, Answer]] = {}
+        self._cascades: dict[tuple[Task, Targets, ModelNames], Cascade] = {}
+        self._models: dict[ModelNames, CachedModel] = {}
+        """Those that were asked, or looked up."""
         self._settled: dict[Task, Task] = {}
 
-    @cached_property
+    @property
     def model(self) -> CachedModel:
-        """The model behind its cache, once it is known to answer (a server tells its window then).
+        """The session's model: see ``model_of``."""
+        return self.model_of(None)
+
+    def model_of(self, call: Call | None) -> CachedModel:
+        """Who answers ``call``, behind the stored answers, once it is known to answer (a server tells its
+        window then). None: the session's model.
 
         Raises ModelNotFound, ModelFailed, or OptionError where a cost is limited and it has no price.
         """
-        model = self._source()
-        self.ledger.open(model)
+        names = self._names(call)
+        found = self._models.get(names)
+        if found is None:
+            found = self._models[names] = self._opened(self._look_up(names), names)
+        return found
+
+    def _names(self, call: Call | None) -> ModelNames:
+        return ModelNames() if call is None else call.asked_of(self.targets)
+
+    def _look_up(self, names: ModelNames) -> CachedModel:
+        if not names.names:
+            return self._source()
+        if self._named is None:
+            raise QueryError(
+                f"no model is known by the name '{names.names[0]}' here",
+                hint="Calls name models in the queries of a session: bf.connect().",
+            )
+        return self._named(names)
+
+    def _opened(self, model: CachedModel, names: ModelNames) -> CachedModel:
+        self.ledger.open(model, first=not names.names)
         model.check()
         return model
 
     @property
     def outages(self) -> Sequence[str]:
         """What is to be told of models that were left out in this run."""
-        return self.model.outages if "model" in self.__dict__ else ()
+        return [said for model in self._models.values() for said in model.outages]
 
-    @property
-    def info(self) -> ModelInfo:
-        return self.model.info
+    def info_of(self, call: Call | None) -> ModelInfo:
+        """What there is to say of the model of ``call``."""
+        return self.model_of(call).info
 
     @property
     def at_once(self) -> int:
-        """How many requests take the model no longer than one; 1 as long as none was made."""
-        return self.model.at_once if "model" in self.__dict__ else 1
+        """How many requests take a model no longer than one; 1 as long as none was made."""
+        return min((model.at_once for model in self._models.values()), default=1)
 
     def settle(self, task: Task, put: Task) -> None:
         """From here on ``task``, of which something comes from a subquery, is asked as ``put``."""
@@ -186,25 +216,29 @@ class Asker:
         call: Call | None = None,
         *,
         put: Task | None = None,
+        stops: bool = True,
     ) -> list[Answer]:
         """One answer a tuple of values, in order; equal tuples are asked once a run.
 
         ``put``: what the model is asked, where it is not ``task`` itself. Where ``call``, for which they
-        are asked, says so, AnswerError is raised after the batch in which one failed.
+        are asked, says so, AnswerError is raised after the batch in which one failed; unless it does not
+        stop (``stops``).
         """
         certain = self.certain(task)
         if certain is not None:
             return [certain] * len(values)
         put = put or self._settled.get(task, task)
         targets = self.targets_of(call)
-        answered = self._answered.setdefault((put, targets), {})
+        names = self._names(call)
+        answered = self._answered.setdefault((put, targets, names), {})
         new = list(dict.fromkeys(v for v in values if v not in answered))
         if new and call is not None and targets is not None:
             if self._only_known:
                 raise UnknownAnswerError
             answered.update(self._cascaded(call, targets, put, new))
         elif new:
-            self.put(self.model, task, put, new, answered, call)
+            asked = Asked(task, self.model_of(call), names.names)
+            self.put(asked, put, new, answered, call if stops else None)
         return [answered[v] for v in values]
 
     def embedder_for(self, call: Call) -> Embedder:
@@ -216,8 +250,7 @@ class Asker:
 
     def put(
         self,
-        model: CachedModel,
-        task: Task,
+        asked: Asked,
         put: Task,
         values: Sequence[Values],
         into: dict[Values, Answer],
@@ -225,10 +258,12 @@ class Asker:
         *,
         final: bool = True,
     ) -> None:
-        """Put these different values to ``model``, batch after batch; what it answers goes ``into``.
+        """Put these different values to a model, batch after batch; what it answers goes ``into``. ``put``:
+        what it reads. Where ``call`` says so, failures raise AnswerError.
 
         Not ``final``: what fails is asked of another model, and has not failed yet.
         """
+        model = asked.model
         hits = model.known(put, values)
         missing = [v for v in values if v not in hits]
         if missing and self._only_known:
@@ -236,18 +271,18 @@ class Asker:
         self.hits += len(hits)
         self.observer.expect(len(missing))
         if hits:
-            if model is not self.model:
+            if model is not self._usual:
                 hits = {v: self._by(model, answer, final=final) for v, answer in hits.items()}
-            self.observer.batch(task, list(hits), list(hits.values()), 0.0)
+            self.observer.batch(asked, list(hits), list(hits.values()), 0.0)
             into.update(hits)
-        asked = 0
-        while asked < len(missing):
-            size = self.ledger.admit(put, len(missing) - asked, model)
-            with self.observer.asking(task, size):
-                self._batch(model, task, put, missing[asked : asked + size], into, final=final)
-            asked += size
+        done = 0
+        while done < len(missing):
+            size = self.ledger.admit(put, len(missing) - done, model)
+            with self.observer.asking(asked, size):
+                self._batch(asked, put, missing[done : done + size], into, final=final)
+            done += size
             if call is not None and self.policy(call) == "raise":
-                self._stop_at_failures(call, missing[:asked], into)
+                self._stop_at_failures(call, missing[:done], into)
 
     def targets_of(self, call: Call | None) -> Targets | None:
         """What a cascade promises of the answers to ``call``; None: they come of no cascade."""
@@ -256,22 +291,25 @@ class Asker:
     def _cascaded(
         self, call: Call, targets: Targets, put: Task, values: list[Values]
     ) -> dict[Values, Answer]:
-        run = self._cascades.get((put, targets))
+        key = put, targets, self._names(call)
+        run = self._cascades.get(key)
         if run is None:
-            run = self._cascades[put, targets] = self._cascade(call, targets, put)
+            run = self._cascades[key] = self._cascade(call, targets, put)
         return run.answers(values, self)
 
     def _cascade(self, call: Call, targets: Targets, put: Task) -> Cascade:
+        model = self.model_of(call)
         if targets.proxy == "similarity":
-            return SimilarityCascade(call, put, targets, self.model)
+            return SimilarityCascade(call, put, targets, model)
         if targets.proxy == "embedding":
             small = CachedModel(EmbeddingModel(), MemoryStore())
-            return Cascade(call, put, targets, small, self.model)
-        pair = self.model.pair
+            return Cascade(call, put, targets, small, model)
+        pair = model.pair
         if pair is None:
             raise QueryError(
                 f"{call.text}: {targets} is promised of a small model before a large one",
-                hint="Name two: bf.connect(['smollm2', 'openai:…']), or say proxy => 'embedding'.",
+                hint="Name two, model => ['smollm2', 'large'] or bf.connect(['smollm2', 'openai:…']), or say "
+                "proxy => 'embedding'.",
             )
         return Cascade(call, put, targets, *pair)
 
@@ -279,9 +317,14 @@ class Asker:
         """An answer of ``model``, which names it where it is not the run's first."""
         if answer.error is not None and not final:
             answer = Answer(None, usage=replace(answer.usage, failed=0), spent=answer.spent)
-        if answer.spent or model.name == self.model.name:
+        if answer.spent or (self._usual is not None and model.name == self._usual.name):
             return answer
         return replace(answer, spent=((model.name, answer.usage),))
+
+    @property
+    def _usual(self) -> CachedModel | None:
+        """The session's model, if it was looked up; its answers do not say whose they are."""
+        return self._models.get(ModelNames())
 
     def policy(self, call: Call) -> OnError:
         """What becomes of failed answers to ``call``."""
@@ -320,14 +363,14 @@ class Asker:
 
     def _batch(
         self,
-        model: CachedModel,
-        task: Task,
+        asked: Asked,
         put: Task,
         values: list[Values],
         into: dict[Values, Answer],
         *,
         final: bool,
     ) -> None:
+        model = asked.model
         told: dict[int, Answer] = {}
         start = perf_counter()
         try:
@@ -335,13 +378,13 @@ class Asker:
         finally:  # what was answered before an error or an interruption counts like the rest
             seconds = perf_counter() - start
             places = sorted(told)
-            asked = [values[place] for place in places]
+            met = [values[place] for place in places]
             answers = [self._by(model, told[place], final=final) for place in places]
             spent = self.ledger.settle(put, len(values), answers, seconds)
-            into.update(zip(asked, answers, strict=True))
+            into.update(zip(met, answers, strict=True))
             self.tokens += spent.evaluated_tokens + spent.completion_tokens
             if places:
-                self.observer.batch(task, asked, answers, seconds)
+                self.observer.batch(asked, met, answers, seconds)
 
 
 def with_options(task: Task, options: Sequence[str]) -> Task:
@@ -368,13 +411,13 @@ class NullObserver:
     def expect(self, n: int) -> None:
         pass
 
-    def asking(self, task: Task, n: int) -> AbstractContextManager[None]:
+    def asking(self, asked: Asked, n: int) -> AbstractContextManager[None]:
         return nullcontext()
 
     def stage(self, number: int, counts: StageCounts) -> AbstractContextManager[None]:
         return nullcontext()
 
     def batch(
-        self, task: Task, values: Sequence[Values], answers: Sequence[Answer], seconds: float
+        self, asked: Asked, values: Sequence[Values], answers: Sequence[Answer], seconds: float
     ) -> None:
         pass

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import pyarrow as pa
 
 from blendfusion.models.certified import Targets
+from blendfusion.models.named import ModelNames
 from blendfusion.options import OnError
 from blendfusion.types import Task
 from blendfusion.udfs import schema
@@ -66,6 +67,8 @@ class Call:
     """What becomes of the probabilities of its answers; None: nothing."""
     targets: Targets | None = None
     """What a cascade promises of it; None: as the session says."""
+    models: tuple[str, ...] = ()
+    """The models that it names, in the order in which they are asked; (): those of the session."""
 
     @cached_property
     def name(self) -> str:
@@ -82,6 +85,7 @@ class Call:
                     *([] if self.comparing is None else [self.comparing]),
                     *([] if self.confidence is None else [("confidence", self.confidence)]),
                     *([] if self.targets is None else [self.targets]),
+                    *([("models", self.models)] if self.models else []),
                 )
             ).encode(),
             digest_size=6,
@@ -104,13 +108,20 @@ class Call:
         it must be asked of many values, and one by one."""
         if self.aggregate or self.pairing is not None or self.comparing is not None:
             return None
-        if self.task.images:
+        if self.task.images or self.ingredient.run is not None:
             return None
         if self.targets is None:
-            return None if usual is None else usual.of(self.task.constraint.kind)
+            if usual is None or len(self.models) == 1:
+                return None
+            return usual.of(self.task.constraint.kind)
         if self.targets.delta is None and usual is not None:
             return replace(self.targets, delta=usual.delta)
         return self.targets
+
+    def asked_of(self, usual: Targets | None) -> ModelNames:
+        """Who answers it, ``usual`` being what the session promises."""
+        said = self.targets if self.targets is not None else usual
+        return ModelNames(self.models, said if len(self.models) > 1 else None)
 
     @property
     def answer_type(self) -> pa.DataType:
@@ -135,7 +146,8 @@ class Call:
         parts = [quoted(task.question) for _ in ingredient.leading]
         parts += values
         if self.pairing is not None:
-            return f"{ingredient.name}({', '.join([*parts, *self.pairing.written])})"
+            parts += [*self.pairing.written, *self._written_models]
+            return f"{ingredient.name}({', '.join(parts)})"
         if self.comparing is not None:
             a, b = values
             parts = [a, quoted(self.comparing.operator), b]
@@ -165,12 +177,20 @@ class Call:
         if self.confidence is not None:
             shown = quoted("keep") if self.confidence == "keep" else f"{self.confidence:g}"
             parts.append(f"confidence => {shown}")
+        parts += self._written_models
         if self.targets is not None:
             said = {n: v for n, v in asdict(self.targets).items() if v is not None}
             parts += [f"{n} => {quoted(v) if n == 'proxy' else f'{v:g}'}" for n, v in said.items()]
         if self.on_error == "keep":
             parts.append("on_error => 'keep'")
         return f"{ingredient.name}({', '.join(parts)})"
+
+    @property
+    def _written_models(self) -> list[str]:
+        names = [quoted(name) for name in self.models]
+        if len(names) > 1:
+            return [f"model => [{', '.join(names)}]"]
+        return [f"model => {name}" for name in names]
 
 
 CALLS: dict[str, Call] = {}

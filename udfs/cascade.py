@@ -28,6 +28,7 @@ from blendfusion.models.logistic import fitted, numbered
 from blendfusion.models.model import Values
 from blendfusion.models.ranked import RankedCertificate, fewest
 from blendfusion.types import Answer, Task
+from blendfusion.udfs.asked import Asked
 
 if TYPE_CHECKING:
     from blendfusion.udfs.asker import Asker
@@ -143,7 +144,10 @@ class Cascade:
 
     def _ask(self, values: Sequence[Values], asker: Asker, into: dict[Values, Answer]) -> None:
         if values:
-            asker.put(self._large, self._call.task, self._task, values, into, self._call)
+            asker.put(self._asked(self._large), self._task, values, into, self._call)
+
+    def _asked(self, model: CachedModel) -> Asked:
+        return Asked(self._call.task, model, self._call.models)
 
     def _proposed(
         self, values: Sequence[Values], asker: Asker, known: dict[Values, Answer]
@@ -152,7 +156,7 @@ class Cascade:
         if self._learns:
             return self._learned(values, asker, known)
         found: dict[Values, Answer] = {}
-        asker.put(self._small, self._call.task, self._task, values, found, None, final=False)
+        asker.put(self._asked(self._small), self._task, values, found, None, final=False)
         given = {v: a for v, a in found.items() if a.text is not None and a.logprob is not None}
         if not given and any(answer.text is not None for answer in found.values()):
             raise QueryError(

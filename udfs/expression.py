@@ -22,6 +22,8 @@ from blendfusion.udfs.ingredient import Argument, Constant, Ingredient, Literal,
 
 ColumnLike: TypeAlias = "Expr | str"
 """An expression, or the name of a column."""
+ModelNamed: TypeAlias = "str | Sequence[str] | None"
+"""A model that the session knows by this name, or several; None: the session's own."""
 
 
 def expression(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from blendfusion.models.cached import CachedModel
 from blendfusion.types import Answer, Constraint, Task
 from blendfusion.udfs.asker import Asker
 from blendfusion.udfs.call import Call
@@ -36,7 +37,7 @@ def answered(call: Call, contexts: list[Context], asker: Asker) -> list[Answer]:
     if not contexts:
         return []
     if asker.certain(call.task) is not None:
-        return asker.ask(call.task, contexts)
+        return asker.ask(call.task, contexts, call)
     waiting = {i: _Reading(context, _room(call, asker)) for i, context in enumerate(contexts)}
     done: dict[int, Answer] = {}
     while waiting:
@@ -84,12 +85,12 @@ class _Reading:
 
 def _take_notes(call: Call, readings: Sequence[_Reading], asker: Asker) -> None:
     """Replace the rows of those that are too long by notes, as often as it takes."""
-    task = _notes_task(call)
+    task, model = _notes_task(call), asker.model_of(call)
     while True:
         parts = [
-            (reading, _parts(reading.rows, asker, reading.room))
+            (reading, _parts(reading.rows, model, reading.room))
             for reading in readings
-            if reading.failed is None and _size(reading.rows, asker, reading.room) > reading.room
+            if reading.failed is None and _size(reading.rows, model, reading.room) > reading.room
         ]
         if not parts:
             return
@@ -114,26 +115,26 @@ def _notes_task(call: Call) -> Task:
 
 
 def _room(call: Call, asker: Asker) -> int:
-    window = asker.info.window
-    used = _PROMPT_OVERHEAD + asker.model.count_tokens(call.task.question)
+    window = asker.info_of(call).window
+    used = _PROMPT_OVERHEAD + asker.model_of(call).count_tokens(call.task.question)
     room = window - window // _LARGEST_ANSWER_SHARE - used
     return max(room, window // 4)
 
 
-def _size(context: Context, asker: Asker, room: int) -> int:
+def _size(context: Context, model: CachedModel, room: int) -> int:
     upper = sum(len(row.encode()) + _ROW_OVERHEAD for row in context)
     if upper <= room:
         return upper
-    return sum(asker.model.count_tokens(row) + _ROW_OVERHEAD for row in context)
+    return sum(model.count_tokens(row) + _ROW_OVERHEAD for row in context)
 
 
-def _parts(context: Context, asker: Asker, room: int) -> list[Context]:
+def _parts(context: Context, model: CachedModel, room: int) -> list[Context]:
     parts: list[Context] = []
     current: list[str] = []
     used = 0
-    pieces = [piece for row in context for piece in _pieces(row, asker, room)]
+    pieces = [piece for row in context for piece in _pieces(row, model, room)]
     for row in pieces:
-        tokens = asker.model.count_tokens(row) + _ROW_OVERHEAD
+        tokens = model.count_tokens(row) + _ROW_OVERHEAD
         if current and used + tokens > room:
             parts.append(tuple(current))
             current, used = [], 0
@@ -143,10 +144,10 @@ def _parts(context: Context, asker: Asker, room: int) -> list[Context]:
     return parts
 
 
-def _pieces(row: str, asker: Asker, room: int) -> list[str]:
-    tokens = asker.model.count_tokens(row) + _ROW_OVERHEAD
+def _pieces(row: str, model: CachedModel, room: int) -> list[str]:
+    tokens = model.count_tokens(row) + _ROW_OVERHEAD
     if tokens <= room or len(row) < 2:
         return [row]
     middle = len(row) // 2
     cut = row.rfind(" ", 0, middle) + 1 or middle
-    return _pieces(row[:cut], asker, room) + _pieces(row[cut:], asker, room)
+    return _pieces(row[:cut], model, room) + _pieces(row[cut:], model, room)

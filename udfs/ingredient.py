@@ -69,7 +69,7 @@ PROMISES = ("accuracy", "recall", "precision", "delta")
 
 NAMED = (
     *("question", "labels", "options", "returns", "regex", "examples"),
-    *("consistency", "confidence", *PROMISES, "proxy", "on_error"),
+    *("consistency", "confidence", "model", *PROMISES, "proxy", "on_error"),
 )
 """The options that a call may name: ``llm_map('…', x, options => ['a', 'b'])``."""
 
@@ -253,9 +253,9 @@ class _Binder:
         if self.ingredient.compute is not None:
             allowed = set()
         if self.ingredient.pairs:
-            allowed = {*PAIRING_OPTIONS, "on_error"}
+            allowed = {*PAIRING_OPTIONS, "model", "on_error"}
         if self.ingredient.compares:
-            allowed = {_OPERATOR, "on_error"}
+            allowed = {_OPERATOR, "model", "on_error"}
         for name in (*self.named, *self.queries):
             if name not in allowed:
                 raise self.error(f"no option '{name}'", close_matches(name, allowed))
@@ -273,6 +273,7 @@ class _Binder:
         self._check_values(values)
         constraint = self._constraint()
         on_error, confidence = self._on_error(), self._confidence(constraint)
+        targets = self._targets(constraint)
         comparing = self._comparing(columns)
         answers = self.ingredient.type or self._type(constraint)
         if "keep" in (on_error, confidence):
@@ -299,7 +300,8 @@ class _Binder:
             self._pairing(on_error),
             comparing,
             confidence,
-            self._targets(constraint),
+            targets,
+            self._models(targets),
         )
 
     def error(self, problem: str, hint: str | None = None) -> ArgumentError:
@@ -604,6 +606,35 @@ class _Binder:
                 "It is no model that tells how probable answers are.",
             )
         return cast(Proxy, given)
+
+    def _models(self, targets: Targets | None) -> tuple[str, ...]:
+        given = self.named.get("model")
+        if given is None:
+            return ()
+        names = given if isinstance(given, list) else [given]
+        if not names or not all(isinstance(name, str) and name.strip() for name in names):
+            raise self.error(
+                f"model => {given!r} is not possible",
+                "Write the name of a model that the session knows, or a list of such.",
+            )
+        chosen = tuple(str(name) for name in names)
+        repeated = next((name for name in chosen if chosen.count(name) > 1), None)
+        if repeated is not None:
+            raise self.error(f"model names {repeated!r} twice", "Write each model once.")
+        if targets is None:
+            return chosen
+        if targets.proxy is not None and len(chosen) > 1:
+            raise self.error(
+                f"proxy => '{targets.proxy}' stands for the small model, and model names "
+                f"{len(chosen)}",
+                f"Write model => '{chosen[-1]}'.",
+            )
+        if targets.proxy is None and len(chosen) != 2:
+            raise self.error(
+                f"{targets} is promised of a small model before a large one",
+                "Write model => ['small', 'large'], or say proxy => 'embedding'.",
+            )
+        return chosen
 
     def _consistency(self) -> int:
         given = self.named.get("consistency", 1)

@@ -28,6 +28,8 @@ def label_call(call: Call) -> Call:
     named: dict[str, Literal] = {"question": labelling.question} if labelling.question else {}
     if call.on_error is not None:
         named["on_error"] = call.on_error
+    if call.models:
+        named["model"] = list(call.models)
     value = Value(names.pop() if len(names) == 1 else "")
     return remember(bind(LLM_CLASSIFY, [value, Constant(list(labelling.labels))], named))
 

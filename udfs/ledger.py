@@ -61,15 +61,17 @@ class Ledger:
         """What was spent, as money; None if a model that was asked has no price."""
         return self._cost
 
-    def open(self, model: CachedModel) -> None:
-        """From here on ``model`` is asked. Raises OptionError if a cost is limited and it has no price, or
-        one of several that may be asked has none."""
+    def open(self, model: CachedModel, *, first: bool = True) -> None:
+        """From here on ``model`` is asked; not the ``first``: its answers say whose they are. Raises
+        OptionError if a cost is limited and it has no price, or one of several that may be asked has none.
+        """
         limited = any(ledger.budget.cost is not None for ledger in self._chain())
         if limited or self.prices:
             find = self.prices.required if limited else self.prices.of
             # What an embedder gives is not counted, so a classifier of vectors costs nothing.
             prices = [find(name) for name in model.names if name != EMBEDDING]
-            self._price = prices[0]
+            if first:
+                self._price = prices[0]
 
     def admit(self, task: Task, pending: int, model: CachedModel) -> int:
         """How many of ``pending`` values of ``task`` the next batch may have: at least one.
@@ -92,7 +94,7 @@ class Ledger:
     def settle(self, task: Task, admitted: int, answers: Sequence[Answer], seconds: float) -> Usage:
         """A batch of ``admitted`` values has ended after ``seconds``, with these answers: what it spent."""
         spent = _counted(answers, seconds)
-        cost = self._cost_of(answers) if self._price is not None else None
+        cost = self._cost_of(answers) if self.prices else None
         with self._lock:
             if spent.values:
                 self._by_task[task] = self._by_task.get(task, Usage()) + spent

@@ -9,7 +9,7 @@ from datafusion import Expr
 from blendfusion.models.certified import Targets
 from blendfusion.options import OnError
 from blendfusion.udfs.call import Confidence
-from blendfusion.udfs.expression import ColumnLike, expression
+from blendfusion.udfs.expression import ColumnLike, ModelNamed, expression
 from blendfusion.udfs.ingredient import Ingredient
 
 LLM_CLASSIFY = Ingredient(
@@ -30,6 +30,7 @@ def llm_classify(
     consistency: int | None = None,
     confidence: Confidence | None = None,
     targets: Targets | None = None,
+    model: ModelNamed = None,
     on_error: OnError | None = None,
 ) -> Expr:
     """The one of ``labels`` that fits the value best, as TEXT; always one of them. A mapping says what
@@ -41,6 +42,8 @@ def llm_classify(
     ``confidence``: the least probability of an answer, below which it is NULL; "keep" gives a struct of
     ``value`` and ``confidence``.
     ``targets``: what is promised where a small model, or vectors (``proxy``), decide for a large one.
+    ``model``: who is asked, by a name that the session knows; of several each what those before fail at, or
+    of two with ``targets`` the second what the first may not decide.
     ``on_error``: what a row without a valid answer gives: NULL ("null"), an error of the query
     ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
     """
@@ -52,5 +55,6 @@ def llm_classify(
         consistency=consistency,
         confidence=confidence,
         targets=targets,
+        model=model,
         on_error=on_error,
     )

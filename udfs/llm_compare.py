@@ -6,7 +6,7 @@ from datafusion import Expr
 
 from blendfusion.options import OnError
 from blendfusion.types import Constraint
-from blendfusion.udfs.expression import ColumnLike, expression
+from blendfusion.udfs.expression import ColumnLike, ModelNamed, expression
 from blendfusion.udfs.ingredient import Ingredient
 
 LLM_COMPARE = Ingredient(
@@ -21,7 +21,12 @@ LLM_COMPARE = Ingredient(
 
 
 def llm_compare(
-    a: ColumnLike, operator: str, b: ColumnLike, *, on_error: OnError | None = None
+    a: ColumnLike,
+    operator: str,
+    b: ColumnLike,
+    *,
+    model: ModelNamed = None,
+    on_error: OnError | None = None,
 ) -> Expr:
     """True where ``a = b``, ``a < b``, … holds of what the values mean, as BOOLEAN.
 
@@ -29,6 +34,7 @@ def llm_compare(
     literals, ``lit("5 km")``. NULL where either is NULL or blank. Texts that are the same, and two
     numbers, amounts, dates or times, are compared without a call; number words, dates and units with
     the extra ``compare`` installed. Of any other pair a model is asked once, whichever way round
-    it stands: ``<>`` is not ``=``, ``a > b`` is ``b < a``, and ``a <= b`` is not ``b < a``.
+    it stands: ``<>`` is not ``=``, ``a > b`` is ``b < a``, and ``a <= b`` is not ``b < a``. ``model``: who is asked, by a name that
+    the session knows.
     """
-    return expression(LLM_COMPARE, (a, b), operator=operator, on_error=on_error)
+    return expression(LLM_COMPARE, (a, b), operator=operator, model=model, on_error=on_error)

@@ -9,7 +9,7 @@ from datafusion import Expr
 from blendfusion.errors import ArgumentError
 from blendfusion.options import OnError
 from blendfusion.types import Constraint
-from blendfusion.udfs.expression import ColumnLike, expression
+from blendfusion.udfs.expression import ColumnLike, ModelNamed, expression
 from blendfusion.udfs.ingredient import Ingredient, Literal
 from blendfusion.udfs.json_schema import is_json, json_fields
 from blendfusion.udfs.schema import FORM, SchemaLike, fields_of, text_of, written
@@ -31,7 +31,7 @@ LLM_EXTRACT = Ingredient(
     summary="several fields from a row at once",
     leading=(),
     trailing=("schema",),
-    named=("question", "examples", "on_error"),
+    named=("question", "examples", "model", "on_error"),
     answers=_answers,
     max_values=1,
 )
@@ -43,6 +43,7 @@ def llm_extract(
     *,
     question: str | None = None,
     examples: Sequence[Sequence[object]] | None = None,
+    model: ModelNamed = None,
     on_error: OnError | None = None,
 ) -> Expr:
     """What the value says about each field of ``schema``, as a STRUCT of them in their order; NULL in
@@ -56,6 +57,7 @@ def llm_extract(
 
     NULL and blank values give NULL without a call. ``question`` says what to look for, where the
     fields alone do not tell. ``examples`` are worked ones, ``[["a value", {"name": …}], …]``.
+    ``model``: who is asked, by a name that the session knows; of several each what those before fail at.
     ``on_error``: what a row without a valid answer gives: NULL ("null"), an error of the query
     ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
     """
@@ -65,5 +67,6 @@ def llm_extract(
         schema=text_of(schema),
         question=question,
         examples=examples,
+        model=model,
         on_error=on_error,
     )

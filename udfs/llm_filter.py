@@ -10,7 +10,7 @@ from blendfusion.models.certified import Targets
 from blendfusion.options import OnError
 from blendfusion.types import Constraint
 from blendfusion.udfs.call import Confidence
-from blendfusion.udfs.expression import ColumnLike, expression
+from blendfusion.udfs.expression import ColumnLike, ModelNamed, expression
 from blendfusion.udfs.ingredient import Ingredient
 
 LLM_FILTER = Ingredient(
@@ -27,6 +27,7 @@ def llm_filter(
     consistency: int | None = None,
     confidence: Confidence | None = None,
     targets: Targets | None = None,
+    model: ModelNamed = None,
     on_error: OnError | None = None,
 ) -> Expr:
     """True where the answer to ``question`` is yes, as BOOLEAN.
@@ -38,6 +39,8 @@ def llm_filter(
     ``confidence``: the least probability of an answer, below which it is NULL; "keep" gives a struct of
     ``value`` and ``confidence``.
     ``targets``: what is promised where a small model, or vectors (``proxy``), decide for a large one.
+    ``model``: who is asked, by a name that the session knows; of several each what those before fail at, or
+    of two with ``targets`` the second what the first may not decide.
     ``on_error``: what a row without a valid answer gives: NULL ("null"), an error of the query
     ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
     """
@@ -48,5 +51,6 @@ def llm_filter(
         consistency=consistency,
         confidence=confidence,
         targets=targets,
+        model=model,
         on_error=on_error,
     )

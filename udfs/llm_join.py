@@ -8,7 +8,7 @@ from datafusion import Expr
 
 from blendfusion.options import OnError
 from blendfusion.types import Constraint
-from blendfusion.udfs.expression import ColumnLike, expression
+from blendfusion.udfs.expression import ColumnLike, ModelNamed, expression
 from blendfusion.udfs.ingredient import Ingredient
 from blendfusion.udfs.pairing import CANDIDATES
 
@@ -36,6 +36,7 @@ def llm_join(
     label_question: str | None = None,
     match: str | Sequence[Sequence[str]] | None = None,
     check: int | None = None,
+    model: ModelNamed = None,
     on_error: OnError | None = None,
 ) -> Expr:
     """True where ``value`` of one side of a join matches ``other`` of the other, as BOOLEAN.
@@ -51,7 +52,8 @@ def llm_join(
     With ``labels`` each value is asked for its label (``label_question`` says by what), and labels decide
     which values match: the same ones, ``match="different"`` ones, or pairs, as in ``[["a", "b"]]``.
     Where ``how`` is said and ``match`` is not, sampled pairs say it, ``check`` of them for each pair of
-    labels; pairs of labels that do not decide are asked about pair by pair.
+    labels; pairs of labels that do not decide are asked about pair by pair. ``model``: who is asked, by
+    a name that the session knows.
     """
     return expression(
         LLM_JOIN,
@@ -64,5 +66,6 @@ def llm_join(
         label_question=label_question,
         match=match,
         check=check,
+        model=model,
         on_error=on_error,
     )

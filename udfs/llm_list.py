@@ -8,7 +8,7 @@ from datafusion import Expr
 
 from blendfusion.options import OnError
 from blendfusion.types import Constraint
-from blendfusion.udfs.expression import ColumnLike, expression
+from blendfusion.udfs.expression import ColumnLike, ModelNamed, expression
 from blendfusion.udfs.ingredient import Ingredient
 
 LLM_LIST = Ingredient(
@@ -23,6 +23,7 @@ def llm_list(
     *values: ColumnLike,
     options: Sequence[str] | Mapping[str, str] | None = None,
     examples: Sequence[Sequence[str]] | None = None,
+    model: ModelNamed = None,
     on_error: OnError | None = None,
 ) -> Expr:
     """The answer to ``question`` for each row, as LIST of TEXT.
@@ -31,9 +32,15 @@ def llm_list(
     them. Rows whose values are all NULL or blank give NULL without a call. ``examples`` are
     worked ones, ``[["a value", "its answer"], …]``.
     ``options`` is the closed set of possible elements.
+    ``model``: who is asked, by a name that the session knows; of several each what those before fail at.
     ``on_error``: what a row without a valid answer gives: NULL ("null"), an error of the query
     ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
     """
     return expression(
-        LLM_LIST, (question, *values), options=options, examples=examples, on_error=on_error
+        LLM_LIST,
+        (question, *values),
+        options=options,
+        examples=examples,
+        model=model,
+        on_error=on_error,
     )

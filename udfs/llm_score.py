@@ -9,7 +9,7 @@ from datafusion import Expr
 from blendfusion.errors import ArgumentError
 from blendfusion.options import OnError
 from blendfusion.types import Constraint
-from blendfusion.udfs.expression import ColumnLike, expression
+from blendfusion.udfs.expression import ColumnLike, ModelNamed, expression
 from blendfusion.udfs.ingredient import Ingredient, Literal
 
 LOW, HIGH = 0, 10
@@ -40,7 +40,7 @@ def _error(problem: str) -> ArgumentError:
 LLM_SCORE = Ingredient(
     name="llm_score",
     summary="how much of something a row has, on a scale",
-    named=("low", "high", "examples", "on_error"),
+    named=("low", "high", "examples", "model", "on_error"),
     returns=Constraint("score", scale=(LOW, HIGH)),
     answers=_answers,
 )
@@ -52,6 +52,7 @@ def llm_score(
     low: int = LOW,
     high: int = HIGH,
     examples: Sequence[Sequence[str]] | None = None,
+    model: ModelNamed = None,
     on_error: OnError | None = None,
 ) -> Expr:
     """How much ``question`` holds of each row, as DOUBLE between ``low`` and ``high``: what a model is
@@ -62,9 +63,16 @@ def llm_score(
     them. Rows whose values are all NULL or blank give NULL without a call. ``examples`` are
     worked ones, ``[["a value", "its score"], …]``. Sort by it for the best rows:
     ``frame.sort(bf.llm_score("How angry is it?", "text").sort(ascending=False)).limit(5)``.
+    ``model``: who is asked, by a name that the session knows; of several each what those before fail at.
     ``on_error``: what a row without a valid answer gives: NULL ("null"), an error of the query
     ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
     """
     return expression(
-        LLM_SCORE, (question, *values), low=low, high=high, examples=examples, on_error=on_error
+        LLM_SCORE,
+        (question, *values),
+        low=low,
+        high=high,
+        examples=examples,
+        model=model,
+        on_error=on_error,
     )

@@ -6,7 +6,7 @@ from datafusion import Expr
 
 from blendfusion.options import OnError
 from blendfusion.types import Constraint
-from blendfusion.udfs.expression import ColumnLike, expression
+from blendfusion.udfs.expression import ColumnLike, ModelNamed, expression
 from blendfusion.udfs.ingredient import Ingredient
 
 LLM_SUMMARIZE = Ingredient(
@@ -23,6 +23,7 @@ LLM_SUMMARIZE = Ingredient(
 def llm_summarize(
     *values: ColumnLike,
     question: str | None = None,
+    model: ModelNamed = None,
     on_error: OnError | None = None,
     order_by: ColumnLike | None = None,
     where: Expr | None = None,
@@ -33,9 +34,16 @@ def llm_summarize(
     ``order_by`` the rows are put in an order of ours, so that the answer does not depend on the
     plan. A context longer than the model's window is folded in several passes. ``where`` is the
     FILTER clause.
+    ``model``: who is asked, by a name that the session knows; of several each what those before fail at.
     ``on_error``: what a group without a valid answer gives: NULL ("null"), an error of the query
     ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
     """
     return expression(
-        LLM_SUMMARIZE, values, question=question, on_error=on_error, order_by=order_by, where=where
+        LLM_SUMMARIZE,
+        values,
+        question=question,
+        model=model,
+        on_error=on_error,
+        order_by=order_by,
+        where=where,
     )

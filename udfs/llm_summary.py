@@ -6,7 +6,7 @@ from datafusion import Expr
 
 from blendfusion.options import OnError
 from blendfusion.types import Constraint
-from blendfusion.udfs.expression import ColumnLike, expression
+from blendfusion.udfs.expression import ColumnLike, ModelNamed, expression
 from blendfusion.udfs.ingredient import Ingredient
 
 LLM_SUMMARY = Ingredient(
@@ -22,12 +22,17 @@ LLM_SUMMARY = Ingredient(
 
 
 def llm_summary(
-    value: ColumnLike, *, question: str | None = None, on_error: OnError | None = None
+    value: ColumnLike,
+    *,
+    question: str | None = None,
+    model: ModelNamed = None,
+    on_error: OnError | None = None,
 ) -> Expr:
     """A summary of all items of a list, or of a text, as TEXT; ``question`` says what to look for.
 
     Items are read as ``llm_answer`` reads them.
+    ``model``: who is asked, by a name that the session knows; of several each what those before fail at.
     ``on_error``: what a row without a valid answer gives: NULL ("null"), an error of the query
     ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
     """
-    return expression(LLM_SUMMARY, (value,), question=question, on_error=on_error)
+    return expression(LLM_SUMMARY, (value,), question=question, model=model, on_error=on_error)

@@ -8,7 +8,7 @@ from datafusion import Expr
 
 from blendfusion.options import OnError
 from blendfusion.types import Constraint
-from blendfusion.udfs.expression import ColumnLike, expression
+from blendfusion.udfs.expression import ColumnLike, ModelNamed, expression
 from blendfusion.udfs.ingredient import Ingredient
 
 LLM_TEXT = Ingredient(
@@ -22,6 +22,7 @@ def llm_text(
     question: str,
     *values: ColumnLike,
     examples: Sequence[Sequence[str]] | None = None,
+    model: ModelNamed = None,
     on_error: OnError | None = None,
 ) -> Expr:
     """The answer to ``question`` for each row, as TEXT.
@@ -29,7 +30,10 @@ def llm_text(
     ``values`` are columns (or names of columns); ``{}`` or ``{column}`` in the question refers to
     them. Rows whose values are all NULL or blank give NULL without a call. ``examples`` are
     worked ones, ``[["a value", "its answer"], …]``.
+    ``model``: who is asked, by a name that the session knows; of several each what those before fail at.
     ``on_error``: what a row without a valid answer gives: NULL ("null"), an error of the query
     ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
     """
-    return expression(LLM_TEXT, (question, *values), examples=examples, on_error=on_error)
+    return expression(
+        LLM_TEXT, (question, *values), examples=examples, model=model, on_error=on_error
+    )

@@ -9,7 +9,7 @@ from datafusion import Expr
 from blendfusion.options import OnError
 from blendfusion.types import Constraint
 from blendfusion.udfs.call import Confidence
-from blendfusion.udfs.expression import ColumnLike, expression
+from blendfusion.udfs.expression import ColumnLike, ModelNamed, expression
 from blendfusion.udfs.ingredient import Ingredient
 
 LLM_VALIDATE = Ingredient(
@@ -27,6 +27,7 @@ def llm_validate(
     *values: ColumnLike,
     examples: Sequence[Sequence[str]] | None = None,
     confidence: Confidence | None = None,
+    model: ModelNamed = None,
     on_error: OnError | None = None,
     order_by: ColumnLike | None = None,
     where: Expr | None = None,
@@ -39,6 +40,7 @@ def llm_validate(
     FILTER clause.
     ``confidence``: the least probability of an answer, below which it is NULL; "keep" gives a struct of
     ``value`` and ``confidence``.
+    ``model``: who is asked, by a name that the session knows; of several each what those before fail at.
     ``on_error``: what a group without a valid answer gives: NULL ("null"), an error of the query
     ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
     """
@@ -47,6 +49,7 @@ def llm_validate(
         (claim, *values),
         examples=examples,
         confidence=confidence,
+        model=model,
         on_error=on_error,
         order_by=order_by,
         where=where,

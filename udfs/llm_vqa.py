@@ -8,13 +8,13 @@ from datafusion import Expr
 
 from blendfusion.options import OnError
 from blendfusion.udfs.call import Confidence
-from blendfusion.udfs.expression import ColumnLike, expression
+from blendfusion.udfs.expression import ColumnLike, ModelNamed, expression
 from blendfusion.udfs.ingredient import Ingredient
 
 LLM_VQA = Ingredient(
     name="llm_vqa",
     summary="a question about images",
-    named=("options", "returns", "regex", "confidence", "on_error"),
+    named=("options", "returns", "regex", "confidence", "model", "on_error"),
     images=True,
 )
 
@@ -26,6 +26,7 @@ def llm_vqa(
     returns: str | None = None,
     regex: str | None = None,
     confidence: Confidence | None = None,
+    model: ModelNamed = None,
     on_error: OnError | None = None,
 ) -> Expr:
     """The answer to ``question`` about an image, or about several together.
@@ -45,5 +46,6 @@ def llm_vqa(
         returns=returns,
         regex=regex,
         confidence=confidence,
+        model=model,
         on_error=on_error,
     )

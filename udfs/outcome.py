@@ -96,7 +96,7 @@ def _check_told(call: Call, answers: Sequence[Answer], asker: Asker) -> None:
     silent = next((model for model, told in tells.items() if not told), None)
     if silent is not None:
         raise QueryError(
-            f"{call.text}: {silent or asker.info.name} does not tell how probable its answers are",
+            f"{call.text}: {silent or asker.info_of(call).name} does not tell how probable its answers are",
             hint="Local models do, servers that give logprobs, and a Python function that returns odds, "
             "{True: 0.9, False: 0.1}. Answers that were stored without are asked again after "
             "session.clear_cache().",

@@ -18,7 +18,7 @@ from blendfusion.udfs.outcome import arrow, outcomes
 
 
 class UserModel:
-    """The session's model: asks one question of arrays, batched, cached, and traced."""
+    """The model of a call, the session's or one that it names: asks one question of arrays, batched, cached, and traced."""
 
     def __init__(self, asker: Asker, call: Call) -> None:
         self._asker = asker
@@ -26,7 +26,7 @@ class UserModel:
 
     @property
     def info(self) -> ModelInfo:
-        return self._asker.info
+        return self._asker.info_of(self._call)
 
     def ask(
         self,
@@ -66,7 +66,7 @@ class UserModel:
         rows: list[tuple[str | None, ...]] = list(zip(*columns, strict=True))
         asked = [r for r in rows if any(v is not None and v.strip() for v in r)]
         to = arrow_type(constraint)
-        answers = self._asker.ask(task, asked)
+        answers = self._asker.ask(task, asked, self._call, stops=False)
         found = outcomes(
             self._call, answers, asked, self._asker, task=task, to=to, on_error=on_error
         )

@@ -77,6 +77,12 @@ COMPARISON_STOP = "comparison_stop"
 """No rule of plans either: a call that is no more than compared with literals is answered only as far
 as these comparisons need (models/decided.py)."""
 
+FEW_VALUES_FIRST = "few_values_first"
+"""Nor is this: under a limit the pairs of a join come in an order that asks about few values
+(engine/few_values.py)."""
+
+_OF_RUNS = (PREDICATE_ORDER, COMPARISON_STOP, FEW_VALUES_FIRST)
+
 
 def rules_off(options: Options) -> tuple[str, ...]:
     """The rules that a session leaves out: those that it names, and the one that has its own option."""
@@ -88,7 +94,7 @@ def checked_names(text: str) -> tuple[str, ...]:
     """The rules named in ``text``, separated by commas. Raises OptionError for a name that is none
     or that cannot be switched off."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
-    free = [*(rule.name for rule in RULES if not rule.required), PREDICATE_ORDER, COMPARISON_STOP]
+    free = [*(rule.name for rule in RULES if not rule.required), *_OF_RUNS]
     for name in names:
         if name not in free:
             raise OptionError(f"no rule '{name}' to switch off", hint=close_matches(name, free))
