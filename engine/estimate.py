@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -106,6 +106,8 @@ class Estimate:
     operators: tuple[OperatorEstimate, ...] = ()
     price: Price | None = None
     """What the session's model charges, if that is known."""
+    weights: Mapping[str, str] = field(default_factory=dict)
+    """Which weights answer the calls, by the names of local models: those of the file, or a copy."""
 
     @property
     def total(self) -> Usage:
@@ -158,8 +160,13 @@ class Estimate:
             text += "; no time yet: this session has not measured its model"
         return [text, *([FOOTNOTE] if any(ASSUMED in op.basis for op in self.operators) else [])]
 
+    def weight_lines(self) -> list[str]:
+        """Which weights answer, a line for each local model."""
+        return [f"Weights of {name}: {said}" for name, said in self.weights.items()]
+
     def __str__(self) -> str:
-        return "\n".join([*(f"{op.call}: {op}" for op in self.operators), *self.lines()])
+        operators = [f"{op.call}: {op}" for op in self.operators]
+        return "\n".join([*operators, *self.lines(), *self.weight_lines()])
 
     __repr__ = __str__
 
@@ -178,12 +185,17 @@ def _spent(usage: Usage, seconds: float | None) -> str:
 def estimated(frame: Frame) -> Estimate:
     """The estimate of ``frame``: see ``Frame.estimate``."""
     prepared, session = frame.prepared, frame.session
-    if prepared.staged is None:
-        return Estimate(tuple(_unknown(c.text, c.task, prepared.reason) for c in prepared.calls))
     guesser = Guesser(
         lambda names: known(lambda: session.models.of(names, session.options)),
         targets_in(session.options),
     )
+    weights: dict[str, str] = {}
+    for call in prepared.calls:
+        if call.ingredient.compute is None:
+            weights |= guesser.known_of(call).weights
+    if prepared.staged is None:
+        unknown = (_unknown(call.text, call.task, prepared.reason) for call in prepared.calls)
+        return Estimate(tuple(unknown), weights=weights)
     guesser.embedder = session.remembered_vectors
     session.settle(prepared.calls, guesser)
     rows = DryRows(guesser, session.workbench_source())
@@ -202,7 +214,7 @@ def estimated(frame: Frame) -> Estimate:
         problem = str(error).splitlines()[0][:200]
     report = _Report(prepared.staged, run, guesser, session)
     price = _price(session, guesser.known_of(None))
-    return Estimate(tuple(report.operators(problem)), price)
+    return Estimate(tuple(report.operators(problem)), price, weights)
 
 
 def _price(session: Session, models: Known) -> Price | None:

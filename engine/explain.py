@@ -57,6 +57,7 @@ def explained(
         out += _models(frame.session.model_names, targets)
     else:
         out += _asked(frame.session.model_names, trace)
+    out += [] if estimate is None else estimate.weight_lines()
     if verbose and prepared.rewrites:
         out.append("Rules that fired, and what they did first (block: what runs row by row):")
         for rewrite in prepared.rewrites:

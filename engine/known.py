@@ -26,6 +26,11 @@ class Known:
         pair = None if self.cache is None else self.cache.pair
         return pair is not None and not isinstance(pair[0].inner, EmbeddingModel)
 
+    @property
+    def weights(self) -> dict[str, str]:
+        """Which weights answer, by the names of those models that say so."""
+        return {} if self.cache is None else self.cache.weights
+
     def says(self, trait: str) -> bool:
         """Whether the model has a trait that models may have; False if it does not know it."""
         return self.cache is not None and bool(getattr(self.cache.inner, trait, False))

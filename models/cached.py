@@ -48,6 +48,12 @@ class CachedModel:
         return (self.name,)
 
     @property
+    def weights(self) -> dict[str, str]:
+        """Which weights answer, by the names of those models that say so; nothing is loaded for it."""
+        said = getattr(self.inner, "weights", None)
+        return {self.name: said} if isinstance(said, str) else {}
+
+    @property
     def pair(self) -> tuple[CachedModel, CachedModel] | None:
         """A small and a large model, of which the small one may decide for the large one; None: there is
         but one."""

@@ -26,6 +26,10 @@ class CascadeModel(CachedModel):
         return (self.name, self.small.name)
 
     @property
+    def weights(self) -> dict[str, str]:
+        return super().weights | self.small.weights
+
+    @property
     def pair(self) -> tuple[CachedModel, CachedModel] | None:
         return (self.small, self)
 

@@ -97,6 +97,10 @@ class FallbackModel(CachedModel):
         return (self.name, *self.following.names)
 
     @property
+    def weights(self) -> dict[str, str]:
+        return super().weights | self.following.weights
+
+    @property
     def outages(self) -> tuple[str, ...]:
         """What is to be told of models that were left out since the last ``check``."""
         first = (f"{self.name}: {self._out.message}",) if self._out else ()

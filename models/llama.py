@@ -91,6 +91,11 @@ class LlamaModel:
         return f"llama:{self.path.name}"
 
     @property
+    def weights(self) -> str:
+        """Which weights answer, at hand without them: those of the file, or a copy of another type."""
+        return self._chosen.says
+
+    @property
     def fingerprint(self) -> str:
         """The fingerprint in ``info``, at hand without the weights."""
         return self._fingerprint
@@ -112,7 +117,7 @@ class LlamaModel:
                 "wordings": str(self._options.wordings).lower(),
                 "calibration": self._options.calibration,
                 "max_tokens": str(self._options.max_tokens),
-                "weights": self._chosen.says,
+                "weights": self.weights,
                 **({} if self.projector is None else {"projector": self.projector.name}),
             },
         )

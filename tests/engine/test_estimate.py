@@ -355,14 +355,42 @@ def test_no_weights_are_loaded() -> None:
         session.from_pydict({"x": ["It took 3 days.", "It took 4 days."]}, name="t")
         frame = session.sql("SELECT llm_int('How many days?', x) FROM t")
         assert "2 values of 2 rows (exact)" in frame.explain_text()
+        (weights,) = frame.estimate().weights.values()
+        assert f"Weights of {session.model.name}: {weights}" in frame.explain_text().splitlines()
         assert not session.model.inner.loaded  # type: ignore[attr-defined]
         frame.collect()
+        assert session.model.info.settings["weights"] == weights
         session.close()
         assert frame.estimate().total == bf.Usage(cached=2)
         assert not session.model.inner.loaded  # type: ignore[attr-defined]
 
 
 # --- EXPLAIN -------------------------------------------------------------------------------------
+
+
+class _Copied(bf.ScriptedModel):
+    """A model that says which weights answer."""
+
+    weights = "F16, made of Q4_1"
+
+
+@pytest.mark.parametrize("planner", [True, False])
+def test_explain_tells_which_weights_answer(planner: bool) -> None:
+    small, large = (
+        _Copied(lambda call: True, name="small"),
+        bf.ScriptedModel(lambda call: True, name="large"),
+    )
+    session = bf.connect([small, large], cache=None, progress="off", planner=planner)
+    session.register_model("another", _Copied(lambda call: True, name="another"))
+    session.from_arrow(T, name="t")
+    frame = session.sql("SELECT id FROM t WHERE llm_filter('q', x)")
+    assert frame.estimate().weights == {"small": "F16, made of Q4_1"}
+    assert str(frame.estimate()).endswith("\nWeights of small: F16, made of Q4_1")
+    assert frame.explain_text().endswith("\nWeights of small: F16, made of Q4_1")
+    assert "Weights of small: F16, made of Q4_1" in frame.explain_text(analyze=True)
+    named = session.sql("SELECT id FROM t WHERE llm_filter('q', x, model => ['another', 'large'])")
+    assert named.estimate().weights == {"another": "F16, made of Q4_1"}
+    assert session.sql("SELECT id FROM t").estimate().weights == {}
 
 
 def test_explain_shows_what_is_expected_and_analyze_what_became_of_it(db: Counted) -> None:
