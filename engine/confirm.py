@@ -53,9 +53,9 @@ def _with_options(frame: Frame) -> Iterator[Frame]:
     queries = dict.fromkeys(c.options_query for c in frame.prepared.calls)
     for query in queries:
         if query is not None:
-            yield from _with_options(frame.session.option_frame(query))
+            yield from _with_options(frame.session.calls.option_frame(frame.session, query))
     for task in dict.fromkeys(c.task for c in frame.prepared.calls):
         if task.examples_query is not None:
-            yield from _with_options(frame.session.labelled_frame(task))
+            yield from _with_options(frame.session.calls.labelled_frame(frame.session, task))
     if frame.prepared.calls:
         yield frame

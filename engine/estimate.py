@@ -197,7 +197,7 @@ def estimated(frame: Frame) -> Estimate:
         unknown = (_unknown(call.text, call.task, prepared.reason) for call in prepared.calls)
         return Estimate(tuple(unknown), weights=weights)
     guesser.embedder = session.remembered_vectors
-    session.settle(prepared.calls, guesser)
+    session.calls.settle(session, prepared.calls, guesser)
     rows = DryRows(guesser, session.workbench_source())
     run = DryRun(
         session,

@@ -15,6 +15,7 @@ from datafusion.plan import LogicalPlan
 from datafusion.record_batch import RecordBatch
 
 from blendfusion.budget import Budget, checked_budget, lowest
+from blendfusion.column_names import named
 from blendfusion.confirm import confirm
 from blendfusion.display import as_html, as_text
 from blendfusion.errors import BlendFusionError, PlanError, QueryError
@@ -224,10 +225,10 @@ class Frame(DataFrame):
 
     def select_exprs(self, *args: str) -> Frame:
         """One column an expression in SQL, in which calls may stand."""
-        ready = [self._session.typed(f"SELECT {text}") for text in args]
+        ready = [self._session.calls.typed(self._session, f"SELECT {text}") for text in args]
         texts = [r.sql.removeprefix("SELECT ") for r in ready]
         written = {name: ways for r in ready for name, ways in r.written.items()}
-        return self._session.named(self._next(self._selected, *texts), written)
+        return named(self._next(self._selected, *texts), written)
 
     def _selected(self, below: DataFrame, *texts: str) -> DataFrame:
         # DataFusion forgets to wrap what this method gives.
@@ -262,7 +263,7 @@ class Frame(DataFrame):
 
     def _parsed(self, text: str, place: str) -> Expr:
         """``text`` as an expression; ``place`` is the SQL before it, which tells its type."""
-        ready = self._session.typed(f"{place}{text}").sql.removeprefix(place)
+        ready = self._session.calls.typed(self._session, f"{place}{text}").sql.removeprefix(place)
         try:
             return DataFrame.parse_sql_expr(self._up_to_date(self), ready)
         except Exception as problem:
@@ -382,7 +383,7 @@ class Frame(DataFrame):
     def answered(self, asker: Asker, *, eager: bool) -> Generator[pa.Table, None, None]:
         """The result as tables of this frame's schema, at least one, with answers by ``asker``."""
         schema = self._result_schema()
-        self._session.settle(self.prepared.calls, asker)
+        self._session.calls.settle(self._session, self.prepared.calls, asker)
         try:
             yield from self._staged_tables(asker, schema, eager=eager)
         except PlanError as problem:

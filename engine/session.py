@@ -4,37 +4,29 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
-from functools import partial, update_wrapper
+from functools import update_wrapper
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Concatenate, NoReturn, ParamSpec
+from typing import Any, Concatenate, ParamSpec
 
 import pyarrow as pa
 from datafusion import (
-    AggregateUDF,
     DataFrame,
     RuntimeEnvBuilder,
-    ScalarUDF,
     SessionConfig,
     SessionContext,
     SQLOptions,
-    TableFunction,
 )
 from datafusion.catalog import Catalog, Schema
 
-from blendfusion.bounds import check_bounds
 from blendfusion.budget import Budget, PriceList, Prices, checked_budget
-from blendfusion.coercions import types_beside_columns
-from blendfusion.confirm import demand
 from blendfusion.dialects import OURS, by_number, planned, spoken, translation
-from blendfusion.errors import ModelNotFound, OptionError, QueryError, close_matches, half_a_pair
+from blendfusion.errors import ModelNotFound, QueryError, close_matches, half_a_pair
 from blendfusion.execution import STAGE_CATALOG, STAGE_SCHEMA
 from blendfusion.frame import Frame
-from blendfusion.handover import batches_of
-from blendfusion.labelled_rows import labelled_frame, read_examples
+from blendfusion.known_calls import KnownCalls, ingredients
 from blendfusion.lance_table import lance_table
 from blendfusion.leaves import LeafMaker
 from blendfusion.measured import Measured
@@ -47,45 +39,32 @@ from blendfusion.models.model import Model
 from blendfusion.models.named import NamedModels
 from blendfusion.models.sqlite_store import SqliteStore
 from blendfusion.models.store import AnswerStore, MemoryStore
-from blendfusion.option_values import option_frame, read_options
 from blendfusion.options import OF_MODELS, Options
 from blendfusion.origin import Text
-from blendfusion.parameters import spelled_parameters
-from blendfusion.planner.rules import COMPARISON_STOP, rules_off
+from blendfusion.own_context import OwnContext
+from blendfusion.planner.rules import rules_off
 from blendfusion.planner.rules.similar_first import Pays, always
 from blendfusion.planner.searches import SEARCHES, Mode
-from blendfusion.prepass import Typed, typed
+from blendfusion.planning import Query
 from blendfusion.problems import understood
-from blendfusion.processes import check_process, no_pickle, this_process
-from blendfusion.pump import Pump
-from blendfusion.read_only import READING, check_plan, check_text
+from blendfusion.read_only import READING, check_text
 from blendfusion.search.build import IndexReport
 from blendfusion.search.indexes import Indexes
 from blendfusion.search.indexing import default_path, make_index, require_lance
 from blendfusion.search.snapshot import RANK
-from blendfusion.search.sources import searched, table_of
+from blendfusion.search.sources import table_of
 from blendfusion.search.tables import SearchTables
 from blendfusion.statements import (
     LIST_TABLES,
     Explain,
     Setting,
-    after_explain,
-    creates,
-    creates_table,
     shows_tables,
     statement,
 )
 from blendfusion.trace import Trace
-from blendfusion.types import Constraint, Task
-from blendfusion.udfs.asker import Asker, with_options
-from blendfusion.udfs.call import Call, readable
-from blendfusion.udfs.define import known_ingredients
-from blendfusion.udfs.functions import AskerSource, scalar_function
-from blendfusion.udfs.ingredient import Ingredient
+from blendfusion.udfs.asker import Asker
 from blendfusion.udfs.ledger import Ledger
 from blendfusion.udfs.open_during import open_during_function
-from blendfusion.udfs.serving import Serve, directly
-from blendfusion.unnest import unnested
 from blendfusion.views import Views
 from blendfusion.workbench import Workbench
 
@@ -107,35 +86,6 @@ def _source(
     return update_wrapper(source, inherited)
 
 
-def _no_copy(inherited: Callable[P, SessionContext]) -> Callable[P, NoReturn]:
-    """A method of SessionContext that makes another context of one: it would have no model."""
-
-    def refused(*args: P.args, **kwargs: P.kwargs) -> NoReturn:
-        raise OptionError(
-            f"session.{inherited.__name__} would make a context without the session's model",
-            hint="Call it on a plain datafusion.SessionContext, and bf.register(context) after that.",
-        )
-
-    return update_wrapper(refused, inherited)
-
-
-def plain_asker(session: Session) -> AskerSource:
-    """Who answers where DataFusion evaluates a call of the session's. DataFusion holds this, where
-    Python's garbage collector does not look: it must not hold the session."""
-    held = weakref.ref(session)
-
-    def asker() -> Asker:
-        session = held()
-        if session is None:
-            raise QueryError(
-                "the session of this plan is gone",
-                hint="Keep a reference to it as long as its plans.",
-            )
-        return session.plain_asker()
-
-    return asker
-
-
 def _held_by(indexes: Indexes) -> Stored:
     """The vectors of a session's indexes, for its embedder: they hold it, so it must not hold them."""
     held = weakref.ref(indexes)
@@ -147,7 +97,7 @@ def _held_by(indexes: Indexes) -> Stored:
     return stored
 
 
-class Session(SessionContext):
+class Session(OwnContext):
     """A ``datafusion.SessionContext`` whose SQL and frames may ask a model.
 
     All of DataFusion's registration functions work; ``sql`` and ``table`` return frames. Settings
@@ -166,7 +116,6 @@ class Session(SessionContext):
         prices: PriceList = None,
         embedder: str | Embedder | None = "auto",
     ) -> None:
-        self._process = this_process()
         super().__init__(config, runtime)
         self.options = options or Options()
         self.rules_off = rules_off(self.options)
@@ -180,12 +129,7 @@ class Session(SessionContext):
         # packaged one only when it is needed, so that plain SQL works without any.
         if model is not None and model != "auto":
             self.models.own(self.options)
-        self._functions: list[ScalarUDF] = []
-        self._own_names: set[str] = set()
-        self._table_functions: set[str] = set()
-        self._registered: set[str] = set()
-        self._option_frames: dict[str, Frame] = {}
-        self._labelled_frames: dict[Task, Frame] = {}
+        self.calls = KnownCalls()
         self.enums: dict[str, set[str]] = {}
         """The columns that SUQL compares by meaning, by table."""
         self._answering: Asker | None = None
@@ -201,23 +145,6 @@ class Session(SessionContext):
         for name, schema in self.leaf_maker.schemas().items():
             hidden.register_schema(name, schema)
         self.register_udf(open_during_function())
-
-    @property
-    def ctx(self) -> Any:
-        """DataFusion's own context, through which everything goes. Raises ProcessError in a fork."""
-        self.check_process()
-        return self._ctx
-
-    @ctx.setter
-    def ctx(self, ctx: Any) -> None:
-        self._ctx = ctx
-
-    def check_process(self) -> None:
-        """Raise ProcessError in a fork of the process in which this was opened."""
-        check_process(self._process)
-
-    def __reduce__(self) -> NoReturn:
-        no_pickle("session")
 
     # --- the model -------------------------------------------------------------------------------
 
@@ -413,7 +340,7 @@ class Session(SessionContext):
         read_only = read_only or self.options.read_only
         if read_only:
             inserted = (str(v) for v in named_params.values() if not isinstance(v, DataFrame))
-            check_text(query, self._table_functions, inserted)
+            check_text(query, self.table_functions, inserted)
             options = READING
         said = statement(query)
         if isinstance(said, Setting):
@@ -421,133 +348,12 @@ class Session(SessionContext):
         if shows_tables(query):
             query = LIST_TABLES
         if isinstance(said, Explain):
-            inner = self._planned(said.query, options, by_name, named_params, budget)
+            inner = Query(said.query, options, by_name, named_params, budget).planned(self)
             if inner.prepared.calls:
                 text = inner.explain_text(analyze=said.analyze, verbose=said.verbose)
                 frame = self.plain_frame(pa.table({"plan": text.splitlines()}))
                 return Frame(frame.df, self)
-        return self._planned(query, options, by_name, named_params, budget)
-
-    def _planned(
-        self,
-        query: str,
-        options: SQLOptions | None,
-        param_values: dict[str, Any] | None,
-        named_params: dict[str, Any],
-        budget: Budget | None,
-    ) -> Frame:
-        parameters = spelled_parameters(param_values, named_params)
-
-        def plan(ready: Typed) -> Frame:
-            columns = partial(self._columns, options)
-            head, text = after_explain(ready.sql)
-            text = head + unnested(searched(text, self, parameters, columns), columns)
-            try:
-                with self._creating(query, ready.calls, budget) as carried_out:
-                    planned = carried_out(
-                        lambda: super(Session, self).sql(
-                            text, options, param_values, **named_params
-                        )
-                    )
-            except Exception as problem:
-                raise understood(problem, self, query) from problem
-            if options is READING:
-                check_plan(planned.logical_plan())
-            self.views.note(text)
-            origin = Text(text, options, param_values, named_params, query)
-            return Frame(planned.df, self, origin, budget)
-
-        ready = self.typed(query, parameters, whole=True)
-        frame = plan(ready)
-        # What creates something has done so by now.
-        if ready.beside_columns and not creates(query):
-            types = types_beside_columns(frame, ready.beside_columns)
-            if types:
-                ready = self.typed(query, parameters, whole=True, types=types)
-                frame = plan(ready)
-        return self.named(frame, ready.written)
-
-    def _columns(self, options: SQLOptions | None, common: str, relation: str) -> list[str] | None:
-        """The columns of a relation of a query; None if DataFusion cannot tell by itself."""
-        try:
-            schema = super().sql(f"{common}SELECT * FROM {relation}", options).schema()
-        except Exception:  # whatever is wrong with it shows when the query is planned
-            return None
-        return list(schema.names)
-
-    @contextmanager
-    def _creating(
-        self, query: str, calls: Sequence[Call], budget: Budget | None
-    ) -> Iterator[Serve]:
-        """What carries out a statement: CREATE TABLE … AS runs while DataFusion plans it, and its
-        calls are answered as in any run."""
-        if not calls or not creates_table(query):
-            yield directly
-            return
-        trace = Trace(redaction=self.options.redaction)
-        if self.options.confirm_above:
-            known = "How many values CREATE TABLE … AS asks is not known before it runs."
-            demand(known, self.options.confirm_above)
-        asker, pump = self.asker(trace, budget), Pump()
-        try:
-            with trace.begin(self, query, len(calls)), self.answering(asker):
-                self.settle(calls, asker)
-                with asker.served_by(pump.serve):
-                    yield pump.call
-        except Exception:
-            if asker.error is not None:
-                raise asker.error from None
-            raise
-        trace.warn(asker.outages)
-
-    def typed(
-        self,
-        query: str,
-        parameters: Mapping[str, str] | None = None,
-        *,
-        whole: bool = False,
-        types: Mapping[str, Constraint] | None = None,
-    ) -> Typed:
-        """The query with its calls as functions, which are known to DataFusion from here on.
-
-        ``whole``: it is no part of a larger one. ``types``: see ``prepass.typed``.
-        """
-        check_bounds(query)
-        whole = whole and COMPARISON_STOP not in self.rules_off
-        ready = typed(query, self._ingredients(), parameters, whole=whole, types=types)
-        for call in ready.calls:
-            self._register(call)
-            if call.models:
-                self.models.of(call.asked_of(targets_in(self.options)), self.options)
-            if call.options_query is not None:
-                self._option_frames[call.options_query] = option_frame(self, call.options_query)
-            if call.task.examples_query is not None:
-                self._labelled_frames[call.task] = self.labelled_frame(call.task)
-        return ready
-
-    def settle(self, calls: Iterable[Call], asker: Asker) -> None:
-        """Read the options and examples that subqueries give to ``calls``; what those ask, ``asker``
-        answers."""
-        for call in calls:
-            task, options, examples = call.task, call.options_query, call.task.examples_query
-            if (options is None and examples is None) or asker.is_settled(task):
-                continue
-            if options is not None:
-                found = read_options(self.option_frame(options), options, asker)
-                task = with_options(task, found)
-            if examples is not None:
-                picked = read_examples(self.labelled_frame(call.task), examples, task, asker)
-                task = replace(task, examples=picked, examples_query=None)
-            asker.settle(call.task, task)
-
-    def labelled_frame(self, task: Task) -> Frame:
-        """The rows of which some become the examples of ``task``: see ``labelled_rows.labelled_frame``."""
-        known = self._labelled_frames.get(task)
-        return known or labelled_frame(self, task.examples_query or "", task)
-
-    def option_frame(self, query: str) -> Frame:
-        """The options that the subquery of a call gives: see ``option_values.option_frame``."""
-        return self._option_frames.get(query) or option_frame(self, query)
+        return Query(query, options, by_name, named_params, budget).planned(self)
 
     def translated(
         self, query: str, dialect: str | None = None, param_values: Sequence[Any] | None = None
@@ -564,7 +370,7 @@ class Session(SessionContext):
 
     def ingredient_names(self) -> set[str]:
         """The names of the functions that ask a model, as queries call them."""
-        return set(self._ingredients())
+        return set(ingredients(self))
 
     def register_enum(self, table: str, *columns: str) -> None:
         """Have SUQL compare ``columns`` of ``table`` by meaning: ``'coffee' = ANY(cuisines)`` is true of
@@ -577,34 +383,6 @@ class Session(SessionContext):
                 raise QueryError(f"unknown column '{column}' of '{table}'", hint=hint)
         self.enums.setdefault(table, set()).update(columns)
 
-    def _ingredients(self) -> dict[str, Ingredient]:
-        """The ingredients by name; a function that the user registered here goes before them."""
-        return {n: i for n, i in known_ingredients().items() if n not in self._own_names}
-
-    def named(self, frame: Frame, written: Mapping[str, tuple[str, ...]]) -> Frame:
-        """The frame with the columns of unnamed calls called as the user wrote them."""
-        try:
-            names = frame.schema().names
-        except pa.ArrowException as problem:
-            hint = "Give each column of the result a name without NUL: … AS name."
-            raise QueryError(f"a column has no valid name: {problem}", hint=hint) from problem
-        ways = {name: list(texts) for name, texts in written.items()}
-        new = []
-        for name in names:
-            said = readable(name, {call: texts[0] for call, texts in ways.items()})
-            new.append(said.replace("\0", "\\0"))  # Arrow has no names with NUL
-            for call, texts in ways.items():
-                if call in name and len(texts) > 1:
-                    del texts[0]  # the same call with another FILTER or ORDER BY comes next
-        if new == names:
-            return frame
-        # A rename leaves the others as they are: two columns may share a name.
-        for old, n in zip(names, new, strict=True):
-            if old != n:
-                quoted = old.replace('"', '""')
-                frame = frame.with_column_renamed(f'"{quoted}"', n)
-        return frame
-
     def _set(self, setting: Setting) -> Frame:
         options = self.options.with_text(setting.name, setting.value)
         self.rules_off = rules_off(options)
@@ -614,13 +392,6 @@ class Session(SessionContext):
         if isinstance(self._store, SqliteStore):
             self._store.limit_mb = options.cache_size
         return Frame(self.plain_frame(pa.table({})).df, self)
-
-    def _register(self, call: Call) -> None:
-        """Make the function that stands for ``call`` known to DataFusion."""
-        if call.name in self._registered:
-            return
-        SessionContext.register_udf(self, scalar_function(call, plain_asker(self)))
-        self._registered.add(call.name)
 
     # --- plain execution -------------------------------------------------------------------------
 
@@ -647,42 +418,12 @@ class Session(SessionContext):
 
         def workbench() -> Workbench:
             if not made:
-                made.append(Workbench(self._functions))
+                made.append(Workbench(self.functions))
             return made[0]
 
         return workbench
 
-    def plain_frame(self, table: pa.Table) -> DataFrame:
-        """A DataFusion frame over ``table``."""
-        return SessionContext.read_batches(self, batches_of(table))
-
     # --- DataFusion's own ------------------------------------------------------------------------
-
-    def register_udf(self, udf: ScalarUDF) -> None:
-        super().register_udf(udf)
-        self._functions.append(udf)
-        self._own_names.add(udf.name)
-
-    def register_udaf(self, udaf: AggregateUDF) -> None:
-        super().register_udaf(udaf)
-        self._own_names.add(udaf.name)
-
-    def register_udtf(self, func: TableFunction) -> None:
-        super().register_udtf(func)
-        # A table function tells its name only so.
-        self._table_functions.add(repr(func._udtf).partition("(")[2].removesuffix(")"))
-
-    def enable_url_table(self) -> SessionContext:
-        """Not possible: a session reads tables that were registered, never a path in a query."""
-        raise OptionError(
-            "a session cannot read files by their paths in a query",
-            hint="Register the file: session.register_csv('name', path), register_parquet, …",
-        )
-
-    with_extensions = _no_copy(SessionContext.with_extensions)
-    with_python_udf_inlining = _no_copy(SessionContext.with_python_udf_inlining)
-    with_logical_extension_codec = _no_copy(SessionContext.with_logical_extension_codec)
-    with_physical_extension_codec = _no_copy(SessionContext.with_physical_extension_codec)
 
     def catalog_names(self) -> set[str]:
         return super().catalog_names() - {STAGE_CATALOG}
