@@ -1,8 +1,10 @@
 """Hours of the week, as opening hours are written: read without a model, and compared.
 
 Read are days with spans of time, ``Mon-Fri 9:00-17:00, Sat 10am-2pm; Sun closed``, spans alone, which
-hold every day (``10-2`` alone, which may be day or night, is not read), and the two JSON forms of Yelp: ``{"Monday": "11:0-22:0"}`` and lists of ``{"day": 0,
-"start": "1700", "end": "0200"}``. A span that ends no later than it begins ends on the next day.
+hold every day, and the two JSON forms of Yelp: ``{"Monday": "11:0-22:0"}`` and lists of ``{"day": 0,
+"start": "1700", "end": "0200"}``. A span that ends no later than it begins ends on the next day. Where one
+of two times says am or pm, the other is the nearest one. What may be day or night, as ``10-2`` and
+``10-2am``, is not read.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ def read(text: str) -> list[Span] | None:
     if text[:1] in ("[", "{"):
         try:
             return list(_in_json(json.loads(text)))
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
             return None
     return _in_words(text)
 
@@ -108,6 +110,8 @@ def _in_words(text: str) -> list[Span] | None:
             if told:
                 days, told = [], False
             if through:
+                if kind == "daily":
+                    return None
                 last = _number(said)
                 days += [d % 7 for d in range(days[-1] + 1, last + 1 + 7 * (last <= days[-1]))]
                 through = False
@@ -146,7 +150,12 @@ def _clocks(token: re.Match[str]) -> tuple[int, int] | None:
     if half is None and other is not None and start < 12 * 60:
         # "5-9pm" begins in the afternoon, "9-5pm" in the morning.
         start += 12 * 60 if other == "p" and start + 12 * 60 < end else 0
-    return start, end
+    if half is None and other == "a" and end <= start < 13 * 60:
+        return None
+    if half is not None and other is None and 60 <= end < 13 * 60:
+        # "9am-5" ends in the afternoon, "10pm-6" in the morning.
+        end = start + ((end - start) % (12 * 60) or 12 * 60)
+    return start, end % (24 * 60)
 
 
 def _clock(
