@@ -105,3 +105,13 @@ def test_stages_are_not_seen_by_the_user(db: Counted) -> None:
     assert db.session.catalog_names() == {"datafusion"}
     db.rows(TWO_STAGES)
     assert db.session.catalog().schema().names() == {"t"}
+
+
+def test_pairs_are_put_in_order_without_what_a_condition_keeps_from_being_computed() -> None:
+    left = pa.table({"x": [0, 1, 2, 0], "k": [1, 1, 1, 1]})
+    right = pa.table({"k": [1, 1], "u": ["a", "b"]})
+    db = Counted(lambda call: True).add("l", left).add("r", right)
+    asks = "l.x = 0 OR llm_filter('q', CAST(100 / l.x AS VARCHAR))"
+    sql = f"SELECT l.x, r.u FROM l JOIN r ON l.k = r.k WHERE ({asks}) AND llm_filter('p', r.u)"
+    assert len(db.rows(sql)) == 8
+    assert len(db.rows(f"{sql} LIMIT 3")) == 3
