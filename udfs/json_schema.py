@@ -41,7 +41,7 @@ def json_fields(schema: str) -> tuple[StructField, ...]:
     """
     try:
         root = json.loads(schema)
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise _error(f"the JSON schema cannot be read: {problem}") from None
     return _Schema(root).fields()
 
