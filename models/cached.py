@@ -145,9 +145,11 @@ class CachedModel:
             new[missing[place]] = answer
             tell(missing[place], answer)
 
-        ask = answer_consistently if task.consistency > 1 else answer_each
         try:
-            ask(self.inner, task, missing, arrived)
+            if task.consistency > 1:
+                answer_consistently(CachedModel(self.inner, self.store), task, missing, arrived)
+            else:
+                answer_each(self.inner, task, missing, arrived)
         finally:
             self._keep(task.in_full, {v: a for v, a in new.items() if a.finish != "decided"})
             self._keep(task, {v: a for v, a in new.items() if a.finish == "decided"})

@@ -14,13 +14,18 @@ from math import exp, log
 
 from blendfusion.models.constraint import closed_set
 from blendfusion.models.model import Model, Told, Values
+from blendfusion.models.store import FROM_CACHE
 from blendfusion.types import Answer, Task, Usage
 
 
 def answer_consistently(
     model: Model, task: Task, values: Sequence[Values], told: Told
 ) -> list[Answer]:
-    """The answers that ``Task.consistency`` prompts agree on most, told when all have been asked."""
+    """The answers that ``Task.consistency`` prompts agree on most, told when all have been asked.
+
+    ``model`` keeps what it was asked: the usual way is a question of its own, and of a run that ends in
+    between no way is asked again.
+    """
     ways = [replace(task, consistency=1, variant=way) for way in range(task.consistency)]
     asked = [model.answer(way, values) for way in ways]
     options = closed_set(task.constraint) or ()
@@ -40,7 +45,9 @@ def agreed(given: Sequence[Answer], options: Sequence[str] = ()) -> Answer:
     >>> agreed(said).text
     'b'
     """
-    usage = replace(Usage.total(answer.usage for answer in given), values=1, failed=0)
+    usage = Usage.total(answer.usage for answer in given)
+    known = usage.cached == len(given)
+    usage = FROM_CACHE if known else replace(usage, values=1, cached=0, failed=0)
     valid = [answer for answer in given if answer.error is None]
     if not valid:
         return given[0].with_usage(replace(usage, failed=1))

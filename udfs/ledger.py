@@ -138,7 +138,7 @@ class Ledger:
         if name == "calls":
             if not model.call_per_value:
                 return model.batch_size if left > self._batches_in_flight else 0
-            tries = seen.calls / seen.values if seen is not None else 1.0
+            tries = seen.calls / seen.values if seen is not None else task.consistency
             return max(1, int((left - flying) / max(1.0, tries))) if left > flying else 0
         if seen is None:
             return model.at_once

@@ -71,6 +71,39 @@ def test_a_value_is_asked_as_often_as_wanted_and_counts_once(planner: bool) -> N
     assert again.trace.usage.cached == 2
 
 
+def test_the_usual_way_is_the_question_itself_and_is_asked_once() -> None:
+    model = bf.ScriptedModel(lambda call: True)
+    session = bf.connect(model)
+    session.from_pydict({"text": ["x", "y"]}, name="t")
+    session.sql("SELECT llm_filter('Is it?', text) FROM t WHERE text = 'x'").collect()
+    assert len(model.calls) == 1
+    frame = session.sql("SELECT llm_filter('Is it?', text, consistency => 3) FROM t")
+    frame.collect()
+    assert len(model.calls) == 1 + 2 + 3
+    assert (frame.trace.usage.values, frame.trace.usage.cached) == (2, 0)
+    session.sql("SELECT llm_filter('Is it?', text) FROM t").collect()
+    assert len(model.calls) == 6
+
+
+def test_no_way_is_asked_again_after_a_run_that_was_interrupted() -> None:
+    def answers(call: bf.Request) -> bool:
+        if call.task.variant == 2 and not working:
+            raise KeyboardInterrupt
+        return True
+
+    working: list[bool] = []
+    model = bf.ScriptedModel(answers)
+    session = bf.connect(model)
+    session.from_pydict({"text": [f"text {i}" for i in range(20)]}, name="t")
+    frame = session.sql("SELECT llm_filter('Is it?', text, consistency => 3) AS f FROM t")
+    with pytest.raises(KeyboardInterrupt):
+        frame.collect()
+    working.append(True)
+    asked = len(model.calls)
+    assert frame.to_pydict()["f"] == [True] * 20
+    assert len(model.calls) == asked + 20
+
+
 @pytest.mark.parametrize("wrong", ["0", "10", "'3'", "TRUE", "2.5"])
 def test_the_number_of_ways_is_checked(wrong: str) -> None:
     session = bf.connect(bf.ScriptedModel(lambda call: True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 import pytest
 from hypothesis import given
@@ -103,6 +103,14 @@ def test_calls_that_are_tried_again_make_batches_smaller() -> None:
     made = spent(model, Budget(calls=20), 20)
     assert model.batches == [8, 2]
     assert made.ledger.usage.calls == 20
+
+
+def test_a_value_that_is_asked_in_several_ways_is_several_calls() -> None:
+    model = Told([Usage(values=1, calls=1)], call_per_value=True)
+    made = asker(model, Budget(calls=11))
+    with pytest.raises(bf.BudgetExceeded):
+        made.ask(replace(TASK, consistency=3), rows(20))
+    assert model.batches == [3, 3, 3, 1, 1, 1]
 
 
 def test_tokens_begin_with_what_a_model_answers_at_once_and_end_with_what_fits() -> None:
