@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from types import TracebackType
 
 from rich.console import Console
@@ -40,16 +41,26 @@ class Reporter:
 
 
 class ProgressLine(Reporter):
-    """One line that is redrawn in place, and gone when the work ends, however it ends."""
+    """One line that is redrawn in place, and gone when the work ends, however it ends.
 
-    def __init__(self, console: Console, *, patience_seconds: float = _PATIENCE_SECONDS) -> None:
+    ``clock``: seconds that never go back.
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        *,
+        patience_seconds: float = _PATIENCE_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._console = console
         self._patience_seconds = patience_seconds
+        self._clock = clock
         self._live: Live | None = None
-        self._started = self._drawn = time.monotonic()
+        self._started = self._drawn = clock()
 
     def __enter__(self) -> ProgressLine:
-        self._started = self._drawn = time.monotonic()
+        self._started = self._drawn = self._clock()
         return self
 
     def __exit__(
@@ -63,7 +74,7 @@ class ProgressLine(Reporter):
             self._live = None
 
     def update(self, done: int, known: int | None, tokens: int, cached: int) -> None:
-        now = time.monotonic()
+        now = self._clock()
         seconds = now - self._started
         if seconds < self._patience_seconds:
             return

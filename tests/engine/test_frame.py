@@ -385,7 +385,7 @@ def test_two_sessions_in_two_threads_do_not_disturb_each_other(planner: bool) ->
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join()
     assert answers == {"one": {"one"}, "two": {"two"}}
 
 

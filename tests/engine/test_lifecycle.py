@@ -22,7 +22,8 @@ from blendfusion.errors import ProcessError
 from blendfusion.models import opened
 from blendfusion.models.packaged import packaged_weights
 
-TIME_LIMIT_SECONDS = 60
+TIME_LIMIT_SECONDS = 300
+"""Nothing here takes more than some seconds; only what hangs takes longer."""
 
 
 def ran(code: str) -> str:
@@ -178,7 +179,7 @@ FORKED = """
 import os, sys, signal
 import blendfusion as bf
 
-signal.alarm(50)
+signal.alarm(240)
 
 def session():
     made = bf.connect({model}, cache={cache!r}, progress="off")
@@ -240,7 +241,7 @@ def test_a_model_without_a_session_is_loaded_anew_in_a_forked_child() -> None:
         from blendfusion.options import Options
         from blendfusion.types import Constraint, Task
 
-        signal.alarm(50)
+        signal.alarm(240)
         task = Task("llm_filter", "Is it good?", Constraint("boolean"), ("x",))
         model = LlamaModel(packaged_weights(), Options(n_ctx=512))
         print(model.answer(task, [("good",)])[0].text, flush=True)

@@ -97,6 +97,8 @@ def test_servers_are_asked_for_their_models(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setattr(inventory, "_NEAR_SECONDS", 20.0)
+    monkeypatch.setattr(inventory, "_FAR_SECONDS", 30.0)
     with serving(answering) as near, serving(answering) as named:
         near.models = {"data": [{"id": "m\x1b[31m", "owned_by": "vllm", "max_model_len": 4096}]}
         named.models = {"data": [{"id": f"m{n:02}"} for n in range(25)]}

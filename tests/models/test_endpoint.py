@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import ssl
 import threading
@@ -46,20 +47,30 @@ def numbered(count: int) -> list[tuple[str | None, ...]]:
 # ---------------------------------------------------------------- pauses
 
 
-def test_a_pause_that_the_server_asks_for_is_kept_by_all_requests() -> None:
+def test_a_pause_that_the_server_asks_for_is_kept_by_all_requests(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     arrived: list[float] = []
+    requests = itertools.count()
+    paused = threading.Event()
+    pause = Line.pause
+
+    def noted(line: Line, seconds: float) -> None:
+        pause(line, seconds)
+        paused.set()
 
     def script(body: Body) -> Reply:
         arrived.append(time.monotonic())
-        if len(arrived) == 1:
+        if next(requests) == 0:
             return Reply(status=429, error="slow down", headers={"Retry-After": "0.5"})
-        time.sleep(0.05)
-        return Reply("fine")
+        return Reply("fine", wait=paused)
 
+    monkeypatch.setattr(Line, "pause", noted)
     with serving(script) as server:
         answers = model_at(server, concurrency=4).answer(TEXT, numbered(16))
     assert [answer.text for answer in answers] == ["fine"] * 16
-    late = [moment - arrived[0] for moment in arrived[4:]]  # after those in flight with the first
+    # After those in flight with the first, which are answered when the pause has begun.
+    late = [moment - arrived[0] for moment in sorted(arrived)[4:]]
     assert len(late) == 13
     assert min(late) >= 0.5
 
@@ -108,7 +119,7 @@ def test_a_server_that_is_away_is_given_up_after_some_time_only() -> None:
     started = time.monotonic()
     while not away.lost(time.monotonic()):
         asyncio.run(away.free())
-    assert 0.2 <= time.monotonic() - started < 5
+    assert 0.2 <= time.monotonic() - started < 30
     away.replied()
     assert not away.lost(time.monotonic())
 
@@ -121,13 +132,13 @@ def test_without_retries_five_connections_in_a_row_may_fail() -> None:
 
 
 def test_requests_that_were_under_way_together_lengthen_no_pause() -> None:
-    away = line(Retry(attempts=5, base_seconds=0.05, most_seconds=60))
+    away = line(Retry(attempts=5, base_seconds=0.05, most_seconds=600))
     sent_at = time.monotonic()
     for _ in range(50):
         away.lost(sent_at)
     started = time.monotonic()
     asyncio.run(away.free())
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 30, "75 s at least, had each doubled it"
 
 
 def test_a_server_that_answers_nobody_is_given_up() -> None:
@@ -168,8 +179,8 @@ def test_a_query_says_how_it_ended_when_the_server_answers_nobody() -> None:
 def test_a_server_that_is_too_slow_for_all_is_told_from_one_that_is_gone() -> None:
     gate = threading.Event()
     with serving(lambda body: Reply(wait=gate)) as server:
-        model = model_at(server, Retry(attempts=1), timeout_seconds=0.1)
-        with pytest.raises(ModelFailed, match=r"no reply within 0.1 s") as raised:
+        model = model_at(server, Retry(attempts=1), timeout_seconds=1.0)
+        with pytest.raises(ModelFailed, match=r"no reply within 1 s") as raised:
             model.answer(TEXT, numbered(100))
         gate.set()
     assert "timeout_seconds" in str(raised.value.hint)
@@ -332,7 +343,7 @@ def test_requests_that_are_refused_together_for_a_field_all_leave_it_out() -> No
 
     def script(body: Body) -> Reply:
         if "max_tokens" in body:
-            together.wait(10)
+            together.wait(60)
             return Reply(status=400, error="Use 'max_completion_tokens' instead of 'max_tokens'.")
         return Reply("fine")
 
@@ -391,14 +402,12 @@ def test_a_key_from_a_file_may_end_in_a_line_break_but_holds_none() -> None:
 def test_check_survives_passing_trouble_and_reports_what_lasts() -> None:
     with serving(lambda body: Reply("fine")) as server:
         model = model_at(server)
-        server.status = 503
-        healed = threading.Timer(0.05, lambda: setattr(server, "status", 200))
+        server.first_statuses = [503, 503, 503]
         patient = OpenAIModel(
-            "tiny", server.url, retry=Retry(attempts=50, base_seconds=0.02, most_seconds=0.05)
+            "tiny", server.url, retry=Retry(attempts=5, base_seconds=0.001, most_seconds=0.01)
         )
-        healed.start()
         patient.check()
-        healed.join()
+        assert len(server.keys) == 4
         server.status = 500
         with pytest.raises(ModelFailed, match="not ready: HTTP 500"):
             model.check()
@@ -450,4 +459,4 @@ def test_workers_that_are_cancelled_end_at_once() -> None:
             await task
         return time.monotonic() - started
 
-    assert asyncio.run(main()) < 5
+    assert asyncio.run(main()) < 30

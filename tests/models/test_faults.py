@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import chat_server
@@ -28,9 +28,11 @@ QUERY = "SELECT n, llm_int('Which number?', text) AS answer FROM boxes"
 DESCRIPTORS = Path("/proc/self/fd")
 
 
-def model_at(url: str, retry: Retry, concurrency: int = 16) -> OpenAIModel:
-    # Long enough for a machine that does much else: only the silent requests may meet it.
-    options = Options().with_(timeout_seconds=4.0, concurrency=concurrency)
+def model_at(
+    url: str, retry: Retry, concurrency: int = 16, timeout_seconds: float = 6.0
+) -> OpenAIModel:
+    """Its timeout is long enough for a machine that does much else: only the silent requests meet it."""
+    options = Options().with_(timeout_seconds=timeout_seconds, concurrency=concurrency)
     return OpenAIModel("tiny", url, None, options, retry=retry)
 
 
@@ -109,11 +111,14 @@ def test_without_retries_a_failed_value_raises_where_that_is_wanted() -> None:
         assert usage.values == frame.trace.calls.num_rows == faults.asked.total()
 
 
-def open_now() -> tuple[int, list[str]]:
-    """Open descriptors (0 where they cannot be counted) and the names of running threads."""
+def open_now() -> set[object]:
+    """What is open, each by its own name: running threads, and descriptors where they are listed."""
     gc.collect()
-    descriptors = len(os.listdir(DESCRIPTORS)) if DESCRIPTORS.exists() else 0
-    return descriptors, sorted(thread.name for thread in threading.enumerate())
+    found: set[object] = set(threading.enumerate())
+    for descriptor in DESCRIPTORS.iterdir() if DESCRIPTORS.exists() else ():
+        with suppress(FileNotFoundError):  # that of the folder itself
+            found.add(f"{descriptor.name} is {os.readlink(descriptor)}")
+    return found
 
 
 @pytest.mark.parametrize("attempts", [1, 4])
@@ -125,18 +130,17 @@ def test_nothing_stays_open(attempts: int) -> None:
     before = open_now()
     with serving(faults.script) as server:
         retry = Retry(attempts, base_seconds=0.001)
-        session = session_of(model_at(server.url, retry), range(100))
+        session = session_of(model_at(server.url, retry, timeout_seconds=2.0), range(100))
         with pytest.warns(bf.AnswerWarning) if attempts == 1 else nothing():
             session.sql(QUERY).collect()
         faults.end.set()
     assert faults.seen.total() > 10
-    deadline = time.monotonic() + 10
-    while (now := open_now()) != before and time.monotonic() < deadline:
+    deadline = time.monotonic() + 60
+    while (left := open_now() - before) and time.monotonic() < deadline:
         time.sleep(0.02)  # threads of the test's server end after their clients
-    assert now[1] == before[1]
+    assert left == set()
     if not DESCRIPTORS.exists():
         pytest.skip(f"threads are gone; descriptors cannot be counted: there is no {DESCRIPTORS}")
-    assert now[0] == before[0]
     session.close()
 
 
@@ -147,9 +151,10 @@ BRIEF = Retry(attempts=4, base_seconds=0.02, most_seconds=0.3)
 
 
 @contextmanager
-def server_process(port: int) -> Iterator[subprocess.Popen[bytes]]:
-    """A chat server that writes a byte whenever it answers; it accepts connections already."""
-    code = [sys.executable, str(Path(chat_server.__file__)), str(port)]
+def server_process(port: int, *most: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A chat server that writes a byte whenever it answers; it accepts connections already. ``most``: so
+    many answers, and silence after them."""
+    code = [sys.executable, str(Path(chat_server.__file__)), *map(str, (port, *most))]
     process = subprocess.Popen(code, stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None
@@ -160,9 +165,13 @@ def server_process(port: int) -> Iterator[subprocess.Popen[bytes]]:
         process.communicate()
 
 
-def kill_after(process: subprocess.Popen[bytes], answers: int) -> None:
+ANSWERS = 50
+"""What a server gives before it is killed."""
+
+
+def kill_after_its_answers(process: subprocess.Popen[bytes]) -> None:
     assert process.stdout is not None
-    process.stdout.read(answers)
+    process.stdout.read(ANSWERS)
     process.kill()
     process.wait()
 
@@ -173,11 +182,11 @@ def test_a_server_that_is_killed_and_started_again_is_not_noticed() -> None:
     with ExitStack() as processes:
 
         def restart() -> None:
-            kill_after(first, answers=50)
+            kill_after_its_answers(first)
             time.sleep(0.3)
             processes.enter_context(server_process(port))
 
-        first = processes.enter_context(server_process(port))
+        first = processes.enter_context(server_process(port, ANSWERS))
         with session_of(model_at(url, PATIENT, concurrency=4), range(200)) as session:
             restarter = threading.Thread(target=restart)
             restarter.start()
@@ -194,17 +203,23 @@ def test_what_a_server_answered_before_it_died_is_not_asked_again(tmp_path: Path
     model = model_at(f"http://127.0.0.1:{port}/v1", BRIEF, concurrency=4)
     with session_of(model, range(200), cache=tmp_path / "answers.sqlite") as session:
         frame = session.sql(QUERY)
-        with server_process(port) as first:
-            killer = threading.Thread(target=kill_after, args=(first, 50))
+        killed_at: list[float] = []
+
+        def kill() -> None:
+            kill_after_its_answers(first)
+            killed_at.append(time.monotonic())
+
+        with server_process(port, ANSWERS) as first:
+            killer = threading.Thread(target=kill)
             killer.start()
-            started = time.monotonic()
             with pytest.raises(bf.ModelFailed, match="is gone") as raised:
                 frame.collect()
+            ended_at = time.monotonic()
             killer.join()
-        assert time.monotonic() - started < 10
+        assert ended_at - killed_at[0] < 30, "a minute is the usual patience"
         assert raised.value.retryable
         kept = frame.trace.usage.values
-        assert 46 <= kept < 200
+        assert ANSWERS - 4 <= kept <= ANSWERS, "the last may not have arrived"
         assert frame.trace.errors.num_rows == 0
         faults = FaultyServer(seed=0, share=0.0)
         with serving(faults.script, port=port):

@@ -93,11 +93,11 @@ def serving(app: Served, certificate: tuple[Path, Path], protocols: list[str]) -
         yield f"https://127.0.0.1:{port}/v1"
     finally:
         loop.call_soon_threadsafe(stop.set)
-        thread.join(20)
+        thread.join()
 
 
 def _wait_for(port: int) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:

@@ -275,9 +275,9 @@ def test_lasting_trouble_fails_that_value_alone() -> None:
 def test_a_slow_server_is_given_up_after_the_timeout() -> None:
     gate = threading.Event()
     with serving(lambda body: Reply(wait=gate)) as server:
-        answers = model_at(server, timeout_seconds=0.05).answer(BOOLEAN, [("a",)])
+        answers = model_at(server, timeout_seconds=0.5).answer(BOOLEAN, [("a",)])
         gate.set()
-    assert answers[0].error == "no reply within 0.05 s (3 tries)"
+    assert answers[0].error == "no reply within 0.5 s (3 tries)"
 
 
 def test_retry_after_is_honoured() -> None:
@@ -388,8 +388,14 @@ def test_usage_is_what_the_server_states() -> None:
 
 
 def test_answers_keep_their_order_within_the_bound_on_concurrency() -> None:
+    full = threading.Event()
+
     def script(body: Body) -> Reply:
         number = int(next(word for word in said(body).split() if word.isdigit()))
+        if server.in_flight == 4:
+            full.set()
+        if number > 20:  # by then it is known what the server takes
+            full.wait(60)
         time.sleep(0.01 * (number % 3))
         return wrapped(number)
 
@@ -397,7 +403,7 @@ def test_answers_keep_their_order_within_the_bound_on_concurrency() -> None:
         model = model_at(server, concurrency=4)
         answers = model.answer(INTEGER, [(f"box {number} ",) for number in range(30)])
     assert [answer.text for answer in answers] == [str(number) for number in range(30)]
-    assert 2 <= server.most_in_flight <= 4
+    assert server.most_in_flight == 4
     assert server.connections <= 5
 
 
@@ -424,7 +430,7 @@ def test_no_thread_outlives_a_call_or_an_interrupt() -> None:
         return Reply(wait=gate)
 
     def interrupt() -> None:
-        arrived.wait(10)
+        arrived.wait(60)
         signal.raise_signal(signal.SIGINT)
 
     def ours() -> list[str]:
@@ -437,7 +443,7 @@ def test_no_thread_outlives_a_call_or_an_interrupt() -> None:
         started = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             model.answer(BOOLEAN, [("a",), ("b",)])
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 15, "the server answers after 20"
         assert ours() == []
         interrupter.join()
         gate.set()

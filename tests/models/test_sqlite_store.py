@@ -390,7 +390,7 @@ def test_two_processes_with_four_threads_each_share_a_file(path: Path, seed: int
         for code in codes
     ]
     for process in running:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
         assert (out.strip(), err) == ("[]", "")
     store = SqliteStore(path)
     everything = many(0, 3_000)
@@ -434,7 +434,7 @@ def test_a_forked_process_opens_the_file_anew(path: Path) -> None:
         warnings.simplefilter("ignore", DeprecationWarning)  # pytest may have threads
         process = multiprocessing.get_context("fork").Process(target=child)
         process.start()
-    process.join(30)
+    process.join(120)
     assert process.exitcode == 0
     assert found(store, many(0, 20)) == many(0, 20)
     store.close()

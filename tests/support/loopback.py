@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import io
 import json
 import socket
 import struct
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -92,6 +94,8 @@ class Loopback:
         self.script = script
         self.models: Body | None = {"data": [{"id": m, "max_model_len": 2048} for m in models]}
         self.status = 200
+        """Of replies to GET; before them come ``first_statuses``."""
+        self.first_statuses: list[int] = []
         self.bodies: list[Body] = []
         self.keys: list[str | None] = []
         self.connections = 0
@@ -114,7 +118,8 @@ class Loopback:
                 if self.path != "/v1/models" or outer.models is None:
                     self._send(404, b"not here", {})
                 else:
-                    self._send(outer.status, json.dumps(outer.models).encode(), {})
+                    status = outer.first_statuses.pop(0) if outer.first_statuses else outer.status
+                    self._send(status, json.dumps(outer.models).encode(), {})
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -188,7 +193,14 @@ def serving(
 
 
 def closed_port() -> int:
-    """A port of the loopback on which nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port of the loopback on which nobody listens. On Linux it is kept for the process's life, so that
+    nobody else gets it; a server that may reuse addresses can still listen there."""
+    kept = socket.socket()
+    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    kept.bind(("127.0.0.1", 0))
+    port = int(kept.getsockname()[1])
+    if sys.platform == "linux":
+        atexit.register(kept.close)
+    else:
+        kept.close()
+    return port
