@@ -162,11 +162,10 @@ def _site(sql: str, tokens: Sequence[Token], at: int, ingredient: Ingredient) ->
         site.order = (inside[order].start, end - 1)
         inside = inside[:order]
     parts = arguments_of(inside)
+    trailing = _trailing(parts, ingredient)
     for i, part in enumerate(parts):
-        last_ones = len(parts) - i <= len(ingredient.trailing)
-        if last_ones and _is_query(part):
-            name = ingredient.trailing[i - len(parts)]
-            _query(sql, name, part, site)
+        if i in trailing and _is_query(part):
+            _query(sql, trailing[i], part, site)
         else:
             _argument(sql, part, site)
     last = close
@@ -255,7 +254,7 @@ def arguments_of(tokens: Sequence[Token]) -> list[Sequence[Token]]:
 
 
 def _argument(sql: str, tokens: Sequence[Token], site: Site) -> None:
-    if len(tokens) > 1 and tokens[1].token_type == TokenType.FARROW:
+    if _is_named(tokens):
         name = tokens[0].text.lower()
         if name in site.named:
             raise ArgumentError(
@@ -285,6 +284,20 @@ def _argument(sql: str, tokens: Sequence[Token], site: Site) -> None:
         )
     site.arguments.append(Value(_name(tokens)))
     site.values.append((tokens[0].start, tokens[-1].end + 1))
+
+
+def _trailing(parts: Sequence[Sequence[Token]], ingredient: Ingredient) -> dict[int, str]:
+    """The parameters behind the values by the places of their arguments, which may have options after
+    them; those that are given by name have none."""
+    named = {part[0].text.lower() for part in parts if _is_named(part)}
+    names = [name for name in ingredient.trailing if name not in named]
+    places = [i for i, part in enumerate(parts) if not _is_named(part)]
+    last = places[len(places) - len(names) :]
+    return dict(zip(last, names, strict=False))
+
+
+def _is_named(tokens: Sequence[Token]) -> bool:
+    return len(tokens) > 1 and tokens[1].token_type == TokenType.FARROW
 
 
 def _is_query(tokens: Sequence[Token]) -> bool:

@@ -52,6 +52,10 @@ def expression(
             arguments.append(Value(given.strip('"').split(".")[-1]))
         else:
             arguments.append(Constant(_literal(given)))
+    if targets is not None and not isinstance(targets, Targets):
+        raise QueryError(
+            f"{ingredient.name}: targets={targets!r} are none", hint="Write bf.Targets(recall=0.9)."
+        )
     named |= {} if targets is None else asdict(targets)
     literals = {k: _literal(v) for k, v in named.items() if v is not None}
     call = remember(bind(ingredient, arguments, literals, ordered=order_by is not None))

@@ -49,7 +49,7 @@ def llm_classify(
     """
     return expression(
         LLM_CLASSIFY,
-        (value, labels if isinstance(labels, Mapping) else list(labels)),
+        (value, labels if isinstance(labels, Mapping | str) else list(labels)),
         question=question,
         examples=examples,
         consistency=consistency,

@@ -76,12 +76,19 @@ def test_long_rows_and_rows_with_nulls_are_left_out(
     assert examples_of(model) == (Example(("good",), "a"),)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "llm_map('Which?', text, options => (SELECT label FROM some), {})",
+        "llm_classify(text, (SELECT label FROM some), {})",
+        "llm_classify(text, {}, labels => (SELECT label FROM some))",
+    ],
+)
 def test_examples_and_options_may_both_be_data(
-    session: bf.Session, model: bf.ScriptedModel
+    session: bf.Session, model: bf.ScriptedModel, call: str
 ) -> None:
     rows = {"said": ["one", "two"], "label": ["a", "b"]}
     session.from_pydict(rows, name="some")
-    call = "llm_map('Which?', text, options => (SELECT label FROM some), {})"
     ask(session, "SELECT said, label FROM some", call)
     assert [example.answer for example in examples_of(model)] == ["a", "b"]
 

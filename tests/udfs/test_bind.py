@@ -148,3 +148,13 @@ def test_what_is_no_literal_of_labels_is_refused(spelled: str) -> None:
     session.from_pydict({"x": ["v"]}, name="t")
     with pytest.raises(bf.QueryError):
         session.sql(f"SELECT llm_classify(x, labels => {spelled}) FROM t").collect()
+
+
+def test_a_text_is_no_list_of_labels() -> None:
+    with pytest.raises(bf.ArgumentError, match="the labels must be given as a literal"):
+        bf.llm_classify("text", "abc")
+
+
+def test_targets_are_targets() -> None:
+    with pytest.raises(bf.QueryError, match=r"targets=\{'recall': 0\.9\} are none"):
+        bf.llm_filter("Is it?", "text", targets={"recall": 0.9})  # type: ignore[arg-type]
