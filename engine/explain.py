@@ -10,7 +10,7 @@ from blendfusion.budget import money
 from blendfusion.estimate import Estimate
 from blendfusion.models.cascade import targets_in
 from blendfusion.models.certified import Targets
-from blendfusion.operators import AskLine, StageLines, stage_lines
+from blendfusion.operators import AskLine, StageLines, found_by, stage_lines
 from blendfusion.pipeline import Counts
 from blendfusion.planner.driver import Rewrite
 from blendfusion.planner.plan import Ask, asks_model
@@ -157,16 +157,12 @@ def _rewrite(rewrite: Rewrite) -> list[str]:
 
 def _ask(line: AskLine, counts: Counts | None, beside: _Beside) -> Iterator[str]:
     """A call, and how it found its matches, if it chooses some."""
-    vectors = None if counts is None else counts.vectors.get(line.ask.call)
     if not asks_model(line.ask):
-        yield f"  embed {line.text}{'' if vectors is None else f'  [vectors: {vectors}]'}"
+        yield f"  embed {line.text}{''.join(f'  [{said}]' for said in found_by(line.ask, counts))}"
         return
     yield f"  ask {line.text}{beside.of(line.ask.call, line.ask)}"
     yield from beside.cascade(line.ask.call)
-    if vectors is not None:
-        yield f"    vectors: {vectors}"
-    if counts is not None and line.ask in counts.matched:
-        yield from (f"    {said}" for said in counts.matched[line.ask].said)
+    yield from (f"    {said}" for said in found_by(line.ask, counts))
     pairing = line.ask.call.pairing
     if counts is None and pairing is not None and line.ask.domain is not None:
         yield f"    {_unknown(pairing)}"

@@ -64,6 +64,15 @@ class StageLines:
         yield from self.computing
 
 
+def found_by(ask: Ask, counts: Counts | None) -> list[str]:
+    """How a call of a stage found what it gave besides asking: by vectors, and by which matches."""
+    if counts is None:
+        return []
+    vectors = counts.vectors.get(ask.call)
+    said = [] if vectors is None else [f"vectors: {vectors}"]
+    return [*said, *(counts.matched[ask].said if ask in counts.matched else [])]
+
+
 def stage_lines(
     plan: Staged,
     counts: Mapping[int, Counts],

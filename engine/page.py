@@ -69,7 +69,7 @@ def fragment_of(trace: Trace) -> str:
     """The heading, the totals and the plan, for a notebook."""
     parts = [*_heading(trace, name="h3"), totals(trace)]
     if trace.run is not None:
-        parts.append(plan_section(trace.run, trace.by_task))
+        parts.append(plan_section(trace.run, trace))
     return str(tag("div", style(), *parts, class_="bf"))
 
 
@@ -90,7 +90,7 @@ def _sections(trace: Trace, show: _Shown) -> list[tuple[str, str, Html]]:
     if run is not None and run.query:
         made.append(("query", "Query", tag("pre", cut(run.query, _TEXT), tabindex="0")))
     if run is not None:
-        made.append(("plan", "Plan", plan_section(run, trace.by_task)))
+        made.append(("plan", "Plan", plan_section(run, trace)))
     failed = [sample for sample in asked if sample.failures]
     if failed:
         made.append(("errors", "Errors", _errors(failed, show)))
@@ -113,7 +113,7 @@ def _heading(trace: Trace, name: str = "h1") -> list[Html]:
         "closed": f"closed by its reader after {_seconds(run.seconds)}",
         "failed": f"failed after {_seconds(run.seconds)}: {run.error}",
     }[run.outcome]
-    model = "no model was asked" if run.model is None else run.model.name
+    model = ", ".join(run.models) or "no model was asked"
     started = f"{run.started:%Y-%m-%d %H:%M:%S} UTC"
     bad = "bad" if run.outcome == "failed" else None
     facts = tag("p", tag("span", ended, class_=bad), f" · {model} · {started}", class_="mute")
@@ -163,12 +163,14 @@ def _cascades(trace: Trace) -> list[Html]:
             f"{outcome.decided:,}",
             f"{outcome.asked:,}",
             f"{outcome.sampled:,}",
+            outcome.why,
         ]
         for call, outcome in trace.cascades.items()
     ]
     heads = ["Call", "Promised", "Values", "Decided by the small model", "Asked of the large one"]
-    kinds = ["wide", "wide", "n", "n", "n", "n"]
-    return [table("Cascades", [*heads, "As a sample"], rows, kinds=kinds)] if rows else []
+    kinds = ["wide", "wide", "n", "n", "n", "n", "wide"]
+    more = ["As a sample", "Which"]
+    return [table("Cascades", [*heads, *more], rows, kinds=kinds)] if rows else []
 
 
 def _tile(tile: tuple[str, str, str]) -> Html:
@@ -268,9 +270,10 @@ def _distribution(sample: TaskSample, show: _Shown) -> list[Html]:
 
 def _prompt(sample: TaskSample, run: Run | None, show: _Shown) -> list[Html]:
     """The prompt of the first sample, turn by turn."""
-    if run is None or run.model is None or not run.model.prompts:
+    reader = next((m for m in run.models.values() if m.prompts), None) if run is not None else None
+    if run is None or reader is None:
         return []
-    prompt = render(sample.task, shots=run.options.shots, listed=run.model.lists_options)
+    prompt = render(sample.task, shots=run.options.shots, listed=reader.lists_options)
     turns: list[Html] = []
     for turn in prompt.messages(sample.shown[0][0]):
         turns.append(tag("p", turn["role"], class_="turn"))
@@ -317,9 +320,9 @@ def _lines(lines: Sequence[str]) -> str:
 
 def _settings(trace: Trace, run: Run) -> Html:
     parts: list[Html] = []
-    if run.model is not None:
-        facts = [("name", run.model.name), ("window", f"{run.model.window:,} tokens")]
-        facts += sorted(run.model.settings.items())
+    for model in run.models.values():
+        facts = [("name", model.name), ("window", f"{model.window:,} tokens")]
+        facts += sorted(model.settings.items())
         parts.append(table("Model", ["", "Value"], [[tag("code", k), v] for k, v in facts]))
     limits = [] if trace.ledger is None else list(trace.ledger.budget.limits())
     if limits:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from blendfusion.markup import Html, joined, tag
-from blendfusion.operators import AskLine, Predicate, StageLines, stage_lines
+from blendfusion.operators import AskLine, Predicate, StageLines, found_by, stage_lines
 from blendfusion.planner.rules import rules_off
 from blendfusion.progress import counted
-from blendfusion.run import Batch, Operator, Place, Run
-from blendfusion.types import Task, Usage
+from blendfusion.run import Batch, Operator, Run
+from blendfusion.types import Usage
+
+if TYPE_CHECKING:
+    from blendfusion.trace import Trace
 
 _HEADS = ("Operator", "Rows in", "Rows out", "Values", "Cached", "Failed", "Prompt tokens")
 _MORE_HEADS = ("Answer tokens", "Seconds")
@@ -23,9 +27,9 @@ _BINS = 240
 """Of a line of time."""
 
 
-def plan_section(run: Run, by_task: Mapping[Task, Usage]) -> Html:
+def plan_section(run: Run, trace: Trace) -> Html:
     """The plan of a run, stage after stage; where there is none, the questions that were asked."""
-    rows = _Rows(run)
+    rows = _Rows(run, trace)
     parts: list[Html] = []
     plan = run.plan
     if plan is not None and plan.staged is not None:
@@ -48,8 +52,8 @@ def plan_section(run: Run, by_task: Mapping[Task, Usage]) -> Html:
 class _Rows:
     """Rows of the tables; remembers which questions stand in one."""
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
+    def __init__(self, run: Run, trace: Trace) -> None:
+        self._run, self._trace = run, trace
         self._left = dict(run.by_operator)
         self._longest = max((u.seconds for u in run.by_operator.values()), default=0.0)
 
@@ -64,7 +68,7 @@ class _Rows:
         given = None if counts is None else counts.rows_out
         if stage.compute:
             yield _row("compute", stage.compute, given, given)
-            yield from self._asks(stage.computing, stage.place)
+            yield from self._asks(stage.computing, stage)
         if stage.limit:
             passed = None if counts is None else counts.passed
             yield _row("limit", stage.limit, passed, given)
@@ -72,7 +76,7 @@ class _Rows:
             seen = predicate.seen
             rows = (None, None) if seen is None else (seen.rows_in, seen.rows_out)
             yield _row("filter", predicate.text, *rows, note=_note(stage, predicate, tried))
-            yield from self._asks(predicate.calls, stage.place)
+            yield from self._asks(predicate.calls, stage)
         yield _row("from DataFusion", "", None, read)
         lines = [*stage.source[:_LINES]]
         if len(stage.source) > _LINES:
@@ -80,21 +84,27 @@ class _Rows:
         source = tag("pre", "\n".join(lines), class_="plan", tabindex="0")
         yield tag("tr", tag("td", source, colspan=str(len(_HEADS) + len(_MORE_HEADS))))
 
-    def _asks(self, calls: Sequence[AskLine], place: Place) -> Iterator[Html]:
-        for call in calls:
-            operator = place, call.ask.call.task, call.ask.call.models
+    def _asks(self, lines: Sequence[AskLine], stage: StageLines) -> Iterator[Html]:
+        for line in lines:
+            call = line.ask.call
+            operator = stage.place, call.task, call.models
             usage = self._run.by_operator.get(operator, Usage())
             self._left.pop(operator, None)
-            yield self._asked("ask", call.text, usage, operator)
+            notes = [*self._trace.became_of(call), *found_by(line.ask, stage.counts)]
+            yield self._asked("ask", line.text, usage, operator, notes)
 
     def others(self) -> list[Html]:
         """What was asked and stands in no stage."""
         return [
-            self._asked("ask", f"{task.ingredient}: {task.question}", usage, (place, task, names))
+            self._asked(
+                "ask", f"{task.ingredient}: {task.question}", usage, (place, task, names), []
+            )
             for (place, task, names), usage in self._left.items()
         ]
 
-    def _asked(self, kind: str, text: str, usage: Usage, operator: Operator) -> Html:
+    def _asked(
+        self, kind: str, text: str, usage: Usage, operator: Operator, notes: Sequence[str]
+    ) -> Html:
         own = [b for b in self._run.batches if b.operator == operator]
         seconds = [f"{usage.seconds:.2f}"]
         if self._longest and usage.seconds:
@@ -109,7 +119,9 @@ class _Rows:
             f"{usage.completion_tokens:,}",
             joined(seconds),
         ]
-        said = tag("span", tag("span", kind, class_="kind"), " ", text, *_lane(own, self._run))
+        below = [tag("span", note, class_="note") for note in notes]
+        lane = _lane(own, self._run)
+        said = tag("span", tag("span", kind, class_="kind"), " ", text, *below, *lane)
         return _cells(tag("span", said, class_="in"), numbers)
 
 

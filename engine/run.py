@@ -11,8 +11,9 @@ from time import perf_counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from blendfusion.models.fields import QUERY_CALLS, QUERY_PLAN
+from blendfusion.models.fields import DECIDED, QUERY_CALLS, QUERY_PLAN, WITHHELD
 from blendfusion.models.scripted import ScriptedModel
+from blendfusion.models.telemetry import Fields
 from blendfusion.types import Task, Usage
 from blendfusion.udfs.asked import Asked
 from blendfusion.udfs.asker import StageCounts
@@ -70,8 +71,12 @@ class Run:
         plan: Prepared | None = None,
     ) -> None:
         self.watch = watch
-        self.model: Described | None = None
-        """The first that was asked; None as long as none was."""
+        self.models: dict[str, Described] = {}
+        """The models that were asked, by their names, in order."""
+        self.decided = 0
+        """Values that small models, or similarity, decided for large ones."""
+        self.withheld = 0
+        """Answers that are NULL as they are less probable than wanted."""
         self.options = options
         self.query = query
         """The SQL; '' for a frame that was made without."""
@@ -116,7 +121,9 @@ class Run:
             self.outcome = "closed"
         else:
             self.outcome, self.error = "failed", type(error).__name__
-        self.watch.end(Usage.total(self.by_operator.values()), self._seconds, error)
+        told = {DECIDED: self.decided, WITHHELD: self.withheld}
+        about: Fields = {field: number for field, number in told.items() if number}
+        self.watch.end(Usage.total(self.by_operator.values()), self._seconds, error, about)
 
     @contextmanager
     def stage(self, number: int, counts: StageCounts) -> Iterator[None]:
@@ -136,7 +143,8 @@ class Run:
             self.by_operator[key] = self.by_operator.get(key, Usage()) + spent
             if spent.values:
                 self.batches.append(Batch(key, end - spent.seconds, end))
-                self.model = self.model or _described(asked.model)
+                described = _described(asked.model)
+                self.models.setdefault(described.name, described)
         self.watch.batch(asked, n, spent)
 
 

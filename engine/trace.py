@@ -252,6 +252,19 @@ class Trace:
         with self._lock:
             before = self.cascades.get(call)
             self.cascades[call] = outcome if before is None else before + outcome
+            if self.run is not None:
+                self.run.decided += outcome.decided
+
+    def became_of(self, call: Call) -> list[str]:
+        """What is to be said of the answers to ``call``, besides what they cost: who decided them, and how
+        many are withheld."""
+        said = []
+        if call in self.cascades:
+            likely = call.targets is not None and call.targets.proxy is not None
+            said.append(f"{'approximate' if likely else 'cascade'}: {self.cascades[call]}")
+        if withheld := self.withheld_of(call):
+            said.append(f"{withheld:,} withheld: less probable than wanted")
+        return said
 
     @property
     def approximate(self) -> bool:
@@ -262,6 +275,8 @@ class Trace:
     def withheld(self, call: Call, values: Sequence[Values]) -> None:
         with self._lock:
             self._withheld.setdefault(call, set()).update(values)
+            if self.run is not None:
+                self.run.withheld = self.unsure
 
     def withheld_of(self, call: Call) -> int:
         """Answers to ``call`` that are NULL, as they are less probable than it wants."""

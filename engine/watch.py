@@ -52,9 +52,9 @@ class Watch:
         self._below = spans.set_span_in_context(self._query, base)
         telemetry.query_started(self._about)
 
-    def end(self, spent: Usage, seconds: float, error: BaseException | None) -> None:
-        """The query has ended, by ``error`` if there is one."""
-        fields: Fields = {f.QUERY_ID: self.id, f.SECONDS: seconds, **_outcome(error)}
+    def end(self, spent: Usage, seconds: float, error: BaseException | None, about: Fields) -> None:
+        """The query has ended, by ``error`` if there is one. ``about``: what else became of it."""
+        fields: Fields = {f.QUERY_ID: self.id, f.SECONDS: seconds, **_outcome(error), **about}
         telemetry.end_span(self._query, _problem(error), fields | telemetry.fields_of(spent))
         telemetry.query_ended(spent, fields)
         self._below = None

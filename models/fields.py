@@ -23,6 +23,8 @@ SIZE = "blendfusion.batch.size"
 VALUES = "blendfusion.values"
 CACHED = "blendfusion.cached"
 FAILED = "blendfusion.failed"
+WITHHELD = "blendfusion.withheld"
+DECIDED = "blendfusion.decided"
 CALLS = "blendfusion.calls"
 EVALUATED_TOKENS = "blendfusion.evaluated_tokens"
 INPUT_TOKENS = "gen_ai.usage.input_tokens"
@@ -62,6 +64,8 @@ FIELDS: Mapping[str, str] = {
     VALUES: "requests that a model answered, or failed to",
     CACHED: "requests that the cache answered",
     FAILED: "those of the values that got no valid answer",
+    WITHHELD: "answers that are NULL as they are less probable than their calls want; none if it is missing",
+    DECIDED: "values that a small model, or similarity, decided for a large one; none if it is missing",
     CALLS: "batches, or HTTP requests with retries",
     EVALUATED_TOKENS: "prompt tokens that the model computed; a beginning that prompts share counts once",
     INPUT_TOKENS: "prompt tokens",

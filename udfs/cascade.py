@@ -72,15 +72,18 @@ class CascadeOutcome:
             measured="",
         )
 
+    @property
+    def why(self) -> str:
+        """Which answers of the small model stand, or why none do; '' of several chunks."""
+        measured = f" ({self.measured})" if self.measured else ""
+        if self.decided:
+            return f"{self.rule}{measured}"
+        too_few = "too few values to sample"
+        return f"{'certified thresholds would save nothing' if self.sampled else too_few}{measured}"
+
     def __str__(self) -> str:
         if not self.decided:
-            why = (
-                "too few values to sample"
-                if not self.sampled
-                else "certified thresholds would save nothing"
-            )
-            measured = f" ({self.measured})" if self.measured else ""
-            return f"{self.targets}: {why}{measured}, all {self.values:,} asked of {self.large}"
+            return f"{self.targets}: {self.why}, all {self.values:,} asked of {self.large}"
         rule = f" {self.rule}" if self.rule else ""
         measured = f", {self.measured}" if self.measured else ""
         return (

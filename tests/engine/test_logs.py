@@ -100,6 +100,24 @@ def test_answers_from_the_cache_are_told_as_such(records: Records) -> None:
     assert records.found[1].getMessage().startswith("answered from the cache query.id=")
 
 
+def test_what_is_withheld_or_decided_by_a_small_model_is_told_at_the_end(records: Records) -> None:
+    def odds(call: bf.Request) -> dict[bool, float]:
+        sure = 0.99 if int(str(call.values[0])) % 2 else 0.6
+        return {True: sure, False: 1 - sure}
+
+    small, large = bf.ScriptedModel(odds, name="small"), bf.ScriptedModel(odds, name="large")
+    with bf.connect([small, large], cache=None, accuracy=0.9) as session:
+        session.from_pydict({"x": [str(i) for i in range(400)]}, name="t")
+        frame = session.sql("SELECT llm_filter('Odd?', x, confidence => 0.9) AS f FROM t")
+        frame.collect()
+    last = records.of("query")[-1]
+    (outcome,) = frame.trace.cascades.values()
+    assert last[f.WITHHELD] == frame.trace.unsure == 200
+    assert last[f.DECIDED] == outcome.decided > 0
+    asked = {r[f.REQUEST_MODEL]: r[f.VALUES] for r in records.of("batch")}
+    assert set(asked) == {"small", "large"}
+
+
 def test_failed_values_are_a_warning(records: Records) -> None:
     db = Counted(lambda call: None if call.values[0] == "two" else True).add("t", texts())
     with pytest.warns(bf.AnswerWarning):

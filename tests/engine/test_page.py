@@ -254,6 +254,47 @@ def test_several_models_are_told_apart() -> None:
     assert "|large|1|0|" in found.text
 
 
+def _sure(call: bf.Request) -> dict[bool, float]:
+    """Of the odd ones right and sure; of the others not sure."""
+    number = int(str(call.values[0]))
+    return {True: 0.99, False: 0.01} if number % 2 else {True: 0.55, False: 0.45}
+
+
+def test_what_a_small_model_decides_stands_beside_its_call() -> None:
+    large = bf.ScriptedModel(lambda call: int(str(call.values[0])) % 2 == 1, name="large")
+    with bf.connect(bf.ScriptedModel(_sure, name="own"), cache=None) as session:
+        session.register_model("small", bf.ScriptedModel(_sure, name="small"))
+        session.register_model("large", large)
+        session.from_pydict({"x": [str(i) for i in range(400)]}, name="t")
+        call = "llm_filter('Odd?', x, model => ['small', 'large'], accuracy => 0.9)"
+        frame = session.sql(f"SELECT {call} AS f FROM t")
+        frame.collect()
+    (outcome,) = frame.trace.cascades.values()
+    page = read(frame.trace.to_html())
+    assert outcome.decided > 100
+    assert f"cascade: {outcome}" in page.text
+    assert "· small, large ·" in page.text
+    assert page.text.count("4,096 tokens") == 2
+    assert outcome.why.startswith("with a probability of at least")
+    assert f"|{outcome.why}" in page.text
+
+
+def test_what_is_withheld_and_how_matches_were_found_stand_beside_their_calls() -> None:
+    db = Counted(_sure).add("t", {"x": [str(i) for i in range(10)]})
+    unsure = db.session.sql("SELECT llm_filter('Odd?', x, confidence => 0.9) AS f FROM t")
+    unsure.collect()
+    assert "5 withheld: less probable than wanted" in read(unsure.trace.to_html()).text
+
+    def labelled(call: bf.Request) -> object:
+        return "a" if call.constraint.kind == "choice" else True
+
+    joined = Counted(labelled).add("t", {"x": ["1", "2"]}).add("u", {"y": ["3", "4"]})
+    query = "SELECT x, y FROM t JOIN u ON llm_join(x, y, how => 'near', labels => ['a', 'b'])"
+    frame = joined.session.sql(query)
+    frame.collect()
+    assert "matches: 1 of 1 pairs of labels decide by 4 sampled" in read(frame.trace.to_html()).text
+
+
 def test_a_trace_keeps_so_many_requests_and_all_errors() -> None:
     def script(call: bf.Request) -> int | None:
         return None if call.values[0] in ("v0", "v299") else 1
