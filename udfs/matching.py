@@ -56,6 +56,8 @@ class Tally:
     sampled: int = 0
     beyond: int = 0
     """Of the values sampled among them, those that have one among the next candidates."""
+    missed: int = 0
+    """The matches that they have there."""
     vectors: str = ""
     """Whose vectors found candidates beside their words; '': nobody's."""
 
@@ -155,6 +157,8 @@ class Matcher:
             tally.open,
             tally.sampled,
             tally.beyond,
+            tally.missed,
+            k if self._pairing.many else 1,
         )
         return [f"matches: {tally}", f"recall of {k} candidates: {found}"]
 
@@ -214,7 +218,9 @@ class Matcher:
             further[row] = [domain.texts[i] for i in near[k:]]
         asked = {row: texts for row, texts in further.items() if texts}
         self.tally.sampled += len(asked)
-        self.tally.beyond += sum(map(bool, self._chosen(asked).values()))
+        chosen = self._chosen(asked).values()
+        self.tally.beyond += sum(map(bool, chosen))
+        self.tally.missed += sum(map(len, chosen))
 
     def _vectors(self, rows: Sequence[Row]) -> dict[str, Vectors]:
         """The vectors of the rows' values, of those with more texts to choose from than candidates; none

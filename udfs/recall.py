@@ -31,19 +31,24 @@ class Found:
     """Those of them that were asked among the next ``k``."""
     beyond: int = 0
     """Those of the sampled that have a match there."""
+    missed: int = 0
+    """The matches that they have there."""
+    most_each: int = 1
+    """So many one value may have there."""
 
     def __str__(self) -> str:
         """
         >>> print(Found(400, {1: 250, 2: 40, 7: 8}, 10, open=90))
         about 98.0 %, if as many lie beyond as stand in places 6 to 10 (8)
-        >>> print(Found(400, {1: 300}, 10, open=90, sampled=30, beyond=1))
+        >>> print(Found(400, {1: 300}, 10, open=90, sampled=30, beyond=1, missed=1))
         about 99.3 %, at least 96.8 % (95 % confidence): 1 of 30 sampled values has its match among the next 10
         """
         if not self.open:
             return "100 %: no value has more candidates"
         if self.sampled:
-            about = self._share(self.open * self.beyond / self.sampled)
-            least = self._share(self.open * at_most(self.beyond, self.sampled))
+            about = self._share(self.open * self.missed / self.sampled)
+            most = self.most_each * at_most(self.beyond, self.sampled)
+            least = self._share(self.open * most)
             has = "has its match" if self.beyond == 1 else "have a match"
             return (
                 f"about {about}, at least {least} (95 % confidence): {self.beyond:,} of "

@@ -239,6 +239,22 @@ def test_a_sample_says_how_many_matches_lie_beyond_the_candidates() -> None:
     assert frame.estimate().total.values == 0
 
 
+def test_a_sample_counts_all_matches_that_a_value_may_have() -> None:
+    def choose(call: bf.Request) -> object:
+        lines = [line.split(". ", 1) for line in (call.values[1] or "").splitlines()]
+        return [number for number, text in lines if text[0] == (call.values[0] or "")[0]]
+
+    letters = "abcdefgh"
+    right = [f"{letter} item {i}" for letter in letters for i in range(4)]
+    db = Counted(choose).add("l", {"x": [f"{letter} one" for letter in letters]})
+    db.add("r", {"y": right})
+    call = "llm_join(x, y, many => true, k => 2, check => 8)"
+    frame = db.session.sql(f"SELECT x, y FROM l JOIN r ON {call}")
+    assert len(frame.to_pylist()) == 16
+    said = "recall of 2 candidates: about 50.0 %, at least 50.0 % (95 % confidence)"
+    assert said in frame.explain_text(analyze=True)
+
+
 def test_places_say_it_without_a_sample() -> None:
     db = towns(40)
     frame = db.session.sql("SELECT x, y FROM l JOIN r ON llm_join(x, y)")
