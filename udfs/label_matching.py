@@ -1,14 +1,15 @@
 """The matches of labelled values, where sampled pairs say which labels match.
 
 Of every pair of labels that meet some pairs of values are asked about. If nearly all of them give one
-answer, it is the answer for all such pairs; else these are asked about one by one.
+answer, it is the answer for all such pairs; else these are asked about one by one. Where values come chunk
+by chunk, each has its share of the sample, as the first ones may differ from the rest.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -64,6 +65,16 @@ class LabelTally:
         return f"{self.decided} of {met} pairs of labels decide by {self.sampled:,} sampled pairs{sure}{rest}"
 
 
+@dataclass(slots=True)
+class _Sampled:
+    """What is known of the pairs of values of two labels."""
+
+    met: int = 0
+    """All pairs so far."""
+    answers: list[object] = field(default_factory=list)
+    """Those to the sampled ones: TRUE, FALSE, or NULL for none."""
+
+
 class LabelMatcher:
     """Finds what one call's values match; one for a run. ``call``: a ``label_chooser``; ``table``: texts that
     may match, their labels, and their keys."""
@@ -73,8 +84,7 @@ class LabelMatcher:
         self._labelling = labelling_of(call)
         self._asker = asker
         self._among = _by_label(table)
-        self._verdicts: dict[Labels, bool | None] = {}
-        """Whether two labels match; None: they do not decide."""
+        self._samples: dict[Labels, _Sampled] = {}
         self._matches: dict[Row, list[str]] = {}
         self.tally = LabelTally()
 
@@ -88,11 +98,11 @@ class LabelMatcher:
         rows: list[Row] = list(zip(*(column.to_pylist() for column in columns), strict=True))
         new = [row for row in dict.fromkeys(rows) if row not in self._matches]
         met = list(self._met(new))
-        self._settle(met)
+        verdicts = self._settle(met)
         self._matches |= {row: [] for row in new}
         unsettled: list[tuple[Row, str]] = []
         for row, label, texts in met:
-            verdict = self._verdicts[str(row[1]), label]
+            verdict = verdicts[str(row[1]), label]
             if verdict:
                 self._matches[row].append(BY_LABEL + label)
             elif verdict is None:
@@ -111,30 +121,57 @@ class LabelMatcher:
                 for label, texts in self._among.get(row[2:], {}).items():
                     yield row, label, texts
 
-    def _settle(self, met: Sequence[tuple[Row, str, Sequence[str]]]) -> None:
-        """Sample the pairs of labels that meet for the first time."""
+    def _settle(
+        self, met: Sequence[tuple[Row, str, Sequence[str]]]
+    ) -> Mapping[Labels, bool | None]:
+        """Whether the labels that meet match, by what has been sampled so far; None: they do not decide."""
         groups: dict[Labels, list[Group]] = {}
         for row, label, texts in met:
-            labels = (str(row[1]), label)
-            if labels not in self._verdicts:
-                groups.setdefault(labels, []).append((str(row[0]), texts))
-        samples = {labels: _sample(met, self._labelling.check) for labels, met in groups.items()}
-        answers = iter(self._answers([pair for pairs in samples.values() for pair in pairs]))
-        for labels, pairs in samples.items():
-            self._verdicts[labels] = self._verdict(labels, [next(answers) for _ in pairs])
+            groups.setdefault((str(row[1]), label), []).append((str(row[0]), texts))
+        chosen: dict[Labels, list[Values]] = {}
+        for labels, new in groups.items():
+            sampled = self._samples.setdefault(labels, _Sampled())
+            pairs = sum(len(texts) for _, texts in new)
+            sampled.met += pairs
+            # All of the first ones' sample, and of later ones as many as are their share.
+            size = -(-self._labelling.check * pairs // sampled.met)
+            chosen[labels] = _sample(new, size)
+        answers = iter(self._answers([pair for pairs in chosen.values() for pair in pairs]))
+        for labels, asked in chosen.items():
+            self._samples[labels].answers += [next(answers) for _ in asked]
+        verdicts = {labels: self._verdict(labels) for labels in self._samples}
+        self._count(verdicts)
+        return verdicts
 
-    def _verdict(self, labels: Labels, answers: Sequence[object]) -> bool | None:
-        yes, no = answers.count(True), answers.count(False)
-        said = self._labelling.holds(*labels) if self._labelling.match else yes > no
-        agreeing = yes if said else no
-        self.tally.sampled += len(answers)
-        if agreeing < AGREEING * len(answers) and not self._asker.guesses_answers:
-            self.tally.open += 1
+    def _verdict(self, labels: Labels) -> bool | None:
+        sampled = self._samples[labels]
+        said = self._said(labels)
+        agreeing = sampled.answers.count(said)
+        if agreeing < AGREEING * len(sampled.answers) and not self._asker.guesses_answers:
             return None
-        self.tally.decided += 1
-        otherwise = at_most(len(answers) - agreeing, len(answers))
-        self.tally.uncertainty = max(self.tally.uncertainty, otherwise)
         return said
+
+    def _said(self, labels: Labels) -> bool:
+        """What the sample must agree with."""
+        if self._labelling.match:
+            return bool(self._labelling.holds(*labels))
+        answers = self._samples[labels].answers
+        return answers.count(True) > answers.count(False)
+
+    def _count(self, verdicts: Mapping[Labels, bool | None]) -> None:
+        tally = self.tally
+        tally.sampled = sum(len(sampled.answers) for sampled in self._samples.values())
+        tally.open = sum(verdict is None for verdict in verdicts.values())
+        tally.decided = len(verdicts) - tally.open
+        answers = (
+            (self._samples[labels].answers, verdict)
+            for labels, verdict in verdicts.items()
+            if verdict is not None
+        )
+        tally.uncertainty = max(
+            (at_most(len(given) - given.count(said), len(given)) for given, said in answers),
+            default=0.0,
+        )
 
     def _answers(self, pairs: Sequence[Values]) -> list[object]:
         """TRUE, FALSE, or NULL for no answer, for each pair of values."""

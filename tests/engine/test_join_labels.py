@@ -223,3 +223,18 @@ def test_a_value_without_a_label_matches_nothing() -> None:
 def test_what_is_not_possible_is_said(options: str, message: str, db: Counted) -> None:
     with pytest.raises(bf.ArgumentError, match=message):
         db.session.sql(joined(options))
+
+
+def test_the_first_rows_do_not_decide_for_all_others() -> None:
+    """Labels decide for the first chunk, and not for those behind it."""
+
+    def judged(call: bf.Request) -> object:
+        if call.constraint.kind == "choice":
+            return "positive"
+        return (call.values[0] or "").startswith("early")
+
+    early, late = [f"early {i}" for i in range(50)], [f"late {i}" for i in range(150)]
+    db = Counted(judged).add("l", {"x": early + late}).add("r", {"y": ["a", "b", "c"]})
+    db.session.sql("SET blendfusion.chunk_rows = 50")
+    sql = f"SELECT x, y FROM l JOIN r ON llm_join(x, y, {LABELS}, how => 'it is so')"
+    assert len(db.rows(sql)) == 50 * 3
