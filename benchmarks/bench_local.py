@@ -171,13 +171,13 @@ def told() -> Iterator[list[slots_module.Spent]]:
 @contextmanager
 def sharing(shares: bool) -> Iterator[None]:
     """Whether rows take over what they share with the one before."""
-    usual = slots_module._Run._shared
+    usual = slots_module.Run._shared
     if not shares:
-        slots_module._Run._shared = lambda *_: 0  # type: ignore[method-assign, assignment]
+        slots_module.Run._shared = lambda *_: 0  # type: ignore[method-assign, assignment]
     try:
         yield
     finally:
-        slots_module._Run._shared = usual  # type: ignore[method-assign]
+        slots_module.Run._shared = usual  # type: ignore[method-assign]
 
 
 # -- what one would write first ------------------------------------------------------------------------

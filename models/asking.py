@@ -7,21 +7,23 @@ answers of rows is in ``choosing``, ``scoring`` and ``writing``.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from blendfusion.models.llama_context import LlamaContext
 from blendfusion.models.model import Told, Values, unheard
 from blendfusion.models.opened import Opened
 from blendfusion.models.prompt import render
-from blendfusion.models.slots import Spent, Step, run
+from blendfusion.models.slots import Run, Spent, Step
 from blendfusion.models.template import Layout, Piece, chat, plain
 from blendfusion.options import Options
 from blendfusion.types import Answer, Task, Usage
 
 Row = tuple[int, ...]
 """The tokens of one tuple of values: what follows the prefix that all rows share."""
+
+Runs = Callable[[Sequence[Row], Step, int], None]
+"""``Asking.run`` or ``Asking.run_again``."""
 
 
 class Asking:
@@ -77,30 +79,27 @@ class Asking:
         """Nothing more is asked."""
 
     def run(
-        self,
-        rows: Sequence[Row],
-        step: Step,
-        reserve: int | Sequence[int],
-        slots: int | None = None,
+        self, rows: Sequence[Row], step: Step, reserve: int | Sequence[int], *, exact: bool = False
     ) -> None:
-        """Drive rows to their end behind the prefix (``slots.run``); None: in as many slots as there
-        are, unless every row goes alone."""
-        run(
+        """Drive rows to their end behind the prefix (``slots.Run``); ``exact``: so that no row changes
+        another's logits."""
+        exact = exact or self.opened.exact
+        Run(
             self.context,
             self.start,
             rows,
             step,
             reserve=[reserve] * len(rows) if isinstance(reserve, int) else reserve,
             spent=self.spent,
-            slots=slots or (1 if self.opened.alone else self.context.slots),
-        )
+            slots=1 if exact and not self.opened.proven else self.context.slots,
+            exact=exact,
+        ).to_the_end()
 
-    @contextmanager
-    def again(self) -> Iterator[None]:
-        """Around asking a row once more, alone, as it was nearer to a tie than what others change."""
+    def run_again(self, rows: Sequence[Row], step: Step, reserve: int | Sequence[int]) -> None:
+        """Ask rows once more, exactly, as they were nearer to a tie than what others change."""
         before = self.spent.tokens
-        yield
-        self.spent.again += 1
+        self.run(rows, step, reserve, exact=True)
+        self.spent.again += len(rows)
         self.spent.extra += self.spent.tokens - before
 
     def settle(self, row: Row, answer: Answer) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from blendfusion.models import calibrate
-from blendfusion.models.asking import Asking, Row
+from blendfusion.models.asking import Asking, Row, Runs
 from blendfusion.models.constraint import closed_set
 from blendfusion.models.opened import REMEMBERED_TASKS
 from blendfusion.models.options_tree import Fork, Scores, build, forks, log_softmax
@@ -33,16 +33,12 @@ class Choosing:
     def decide(self, rows: Sequence[Row]) -> None:
         """Settle all rows."""
         priors = dict(zip(forks(self.root), self.priors(rows), strict=True))
-        for row in self._descend(rows, priors, self._asking.opened.noise):
-            with self._asking.again():
-                self._descend([row], priors, 0.0, slots=1)
+        near = self._descend(rows, priors, self._asking.run, self._asking.opened.noise)
+        if near:
+            self._descend(near, priors, self._asking.run_again, noise=0.0)
 
     def _descend(
-        self,
-        rows: Sequence[Row],
-        priors: dict[Fork, Scores],
-        noise: float,
-        slots: int | None = None,
+        self, rows: Sequence[Row], priors: dict[Fork, Scores], run: Runs, noise: float
     ) -> list[Row]:
         """Settle the rows; those at which some fork was nearer to a tie than ``noise`` are returned."""
         at = [self.root] * len(rows)
@@ -64,7 +60,7 @@ class Choosing:
             self._asking.settle(rows[row], Answer(self._options[below], logprob=logprobs[row]))
             return ()
 
-        self._asking.run(rows, step, self.reserve, slots)
+        run(rows, step, self.reserve)
         return [rows[row] for row in sorted(ties)]
 
     def priors(self, rows: Sequence[Row]) -> list[Scores]:
@@ -98,7 +94,7 @@ class Choosing:
         return found
 
     def scores(self, asked: Sequence[tuple[Row, Fork]]) -> list[Scores]:
-        """The scores of rows at forks. Batched always: what is batched here is fixed."""
+        """The scores of rows at forks. What is batched here is always the same."""
         order = sorted(range(len(asked)), key=lambda place: asked[place][0] + asked[place][1].path)
         scores: list[Scores] = [np.empty(0)] * len(asked)
 
@@ -107,7 +103,7 @@ class Choosing:
             return ()
 
         rows = [(*asked[place][0], *asked[place][1].path) for place in order]
-        self._asking.run(rows, step, 0, slots=self._asking.context.slots)
+        self._asking.run(rows, step, 0)
         return scores
 
 

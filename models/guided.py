@@ -114,18 +114,20 @@ class Writer:
         self.ended = not added
         return added
 
-    def stands(self, tie: Tie, logits: Logits) -> bool:
-        """Whether ``tie`` was decided as these logits do, which no other row has changed. If not,
-        what was written from there on is gone, and their token stands in its place."""
+    def chosen(self, tie: Tie, logits: Logits) -> int:
+        """The token that these logits, which no other row has changed, choose in the place of ``tie``."""
         best, _ = self._choose(tie.matcher, logits, 0.0)
-        if best == tie.token:
-            return True
+        return best
+
+    def rewrite(self, tie: Tie, token: int) -> None:
+        """Put another token in the place of ``tie``; what was written from there on is gone, with the
+        ties in it."""
         self._matcher = tie.matcher
         self.tokens = self.tokens[: tie.at]
         self.written = b"".join(map(self._guide.piece, self.tokens))
+        self.ties = [before for before in self.ties if before.at < tie.at]
         self.complete = self.enough = False
-        self.ended = not self._write(best)
-        return False
+        self.ended = not self._write(token)
 
     def _choose(self, matcher: Any, logits: Logits, noise: float) -> tuple[int, bool]:
         """The best token that may follow, and whether another, with which the answer would go on

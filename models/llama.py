@@ -3,9 +3,10 @@
 - A closed set (boolean, choice) is decided by comparing the scores of its replies (``choosing``); a
   score is what these odds of the points of its scale let expect (``scoring``).
 - An open pattern is written token by token under an automaton (``writing``).
-- Answers do not depend on their neighbours. Batching rows changes their scores a little; where
-  that could change an answer (a near-tie), the row is asked again alone. With quantised weights
-  on a CPU near-ties are so many, and one row fills the machine so well, that rows go alone at once.
+- Answers do not depend on their neighbours. Large batches change the scores of rows a little; where
+  that could change an answer (a near-tie), the row is asked again exactly: in a batch so small that
+  nothing changes. With quantised weights on a CPU near-ties are so many, and small batches fill the
+  machine so well, that all rows go exactly at once.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from blendfusion.models.prompt import PROMPT_VERSION
 from blendfusion.models.scoring import Scoring
 from blendfusion.models.seeing import about_images
 from blendfusion.models.shared import Loan
+from blendfusion.models.slots import EXACT_TOKENS
 from blendfusion.models.telemetry import model_call, model_loaded, rows_computed
 from blendfusion.models.weights import Chosen, ConversionFailed, choose, identity
 from blendfusion.models.writing import Writing
@@ -129,9 +131,9 @@ class LlamaModel:
     @property
     def at_once(self) -> int:
         """Rows that take little longer than one: on a CPU, which one row nearly fills, a few; one
-        where every row goes alone, or as long as none was asked."""
+        where weights are quantised, or as long as none was asked."""
         loan = self._loan
-        if loan is None or loan.thing.alone:
+        if loan is None or loan.thing.exact:
             return 1
         return loan.thing.context.slots if loan.thing.weights.thing.on_gpu else CPU_ROWS
 
@@ -234,7 +236,7 @@ def fingerprint(chosen: Chosen, options: Options, projector: Path | None = None)
         identity(chosen.source),
         chosen.type,
         PROMPT_VERSION,
-        (NOISE, NOISE_QUANTISED),
+        (NOISE, NOISE_QUANTISED, EXACT_TOKENS),
         options.shots,
         options.calibration,
         CALIBRATION_VERSION,

@@ -163,6 +163,7 @@ class LlamaContext:
     def __init__(self, weights: Weights, *, n_ctx: int, threads: int) -> None:
         self._lib = weights.lib
         self._model = weights.model
+        self.on_gpu = weights.on_gpu
         self._vocab = self._lib.llama_model_get_vocab(self._model)
         sizes = weights.sizes(n_ctx)
         self._context = self._open(sizes, threads)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from blendfusion.errors import ModelNotFound
+from blendfusion.models import exactness
 from blendfusion.models.guided import Guide
 from blendfusion.models.llama_context import LlamaContext, Switch, Weights, check_gguf
 from blendfusion.models.llama_images import Projector
@@ -32,10 +33,12 @@ class Opened:
 
     weights: Loan[Weights]
     context: LlamaContext
-    alone: bool
-    """Every row goes alone: its scores depend on nothing else."""
+    exact: bool
+    """No row may change another's scores at all; else near-ties are asked again exactly."""
     noise: float
     """What batching may change a score by."""
+    proven: bool = False
+    """Rows go exactly together (``exactness``); else exact is one row at a time. Known from the first prefix on."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     prefix: tuple[int, ...] = ()
     """What the context holds now as the beginning of every sequence; () if that is unsure."""
@@ -45,12 +48,15 @@ class Opened:
     guides: dict[tuple[str, str, str], Guide] = field(default_factory=dict)
     """By pattern, lead and stop."""
     projectors: dict[Path, Projector] = field(default_factory=dict)
+    _tried: bool = False
 
     def begin(self, prefix: tuple[int, ...]) -> int:
         """Make ``prefix`` the beginning of every sequence; returns the tokens computed for it."""
         if self.prefix == prefix:
             return 0
         self.forget()
+        if not self._tried:
+            self.proven, self._tried = exactness.proven(self.context), True
         self.context.decode_prefix(prefix)
         self.context.fan_out()
         self.prefix = prefix
@@ -110,9 +116,9 @@ def borrow(chosen: Chosen, options: Options, switch: Switch) -> Loan[Opened]:
             weights.release()
             raise
         quantised = weights.thing.quantised
-        alone = quantised and not weights.thing.on_gpu
+        exact = quantised and not weights.thing.on_gpu
         noise = NOISE_QUANTISED if quantised else NOISE
-        return Opened(weights, context, alone=alone, noise=0.0 if alone else noise)
+        return Opened(weights, context, exact=exact, noise=0.0 if exact else noise)
 
     return _OPENED.borrow((file, window, threads), open_)
 

@@ -1,12 +1,12 @@
 """Scores: what the odds of all points of a scale let expect.
 
-Each row goes alone: a batch would change every score a little, and there is no tie to tell where
+Rows go exactly: a large batch would change every score a little, and there is no tie to tell where
 that matters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from blendfusion.models.asking import Asking, Row
@@ -28,29 +28,38 @@ class Scoring:
     def decide(self, rows: Sequence[Row]) -> None:
         """Settle all rows."""
         priors = dict(zip(forks(self._root), self._choosing.priors(rows), strict=True))
-        ways = chains(self._root)
-        for row in rows:
-            seen: dict[Fork, Scores] = {}
-            for way in ways:
-                self._follow(row, way, priors, seen)
-            text = expected(spread(self._root, seen), self._asking.task.constraint)
-            self._asking.settle(row, Answer(text))
+        seen: list[dict[Fork, Scores]] = [{} for _ in rows]
+        *ways, last = chains(self._root)
+        for way in ways:
+            self._follow(rows, way, priors, seen, lambda _: None)
+
+        def settle(place: int) -> None:
+            text = expected(spread(self._root, seen[place]), self._asking.task.constraint)
+            self._asking.settle(rows[place], Answer(text))
+
+        self._follow(rows, last, priors, seen, settle)
 
     def _follow(
         self,
-        row: Row,
+        rows: Sequence[Row],
         way: Sequence[Fork],
         priors: dict[Fork, Scores],
-        seen: dict[Fork, Scores],
+        seen: list[dict[Fork, Scores]],
+        ended: Callable[[int], None],
     ) -> None:
-        """Note the scores of one row at the forks of a chain."""
-        following = iter(way)
-        at = next(following)
+        """Note the scores of all rows at the forks of a chain."""
+        first, *others = way
+        following = [iter(others) for _ in rows]
+        at = [first] * len(rows)
 
-        def step(_row: int, logits: Any) -> Sequence[int]:
-            nonlocal at
-            seen[at] = log_softmax(at.scores(logits) - priors[at])
-            before, at = at, next(following, at)
-            return at.path[len(before.path) :]
+        def step(place: int, logits: Any) -> Sequence[int]:
+            fork = at[place]
+            seen[place][fork] = log_softmax(fork.scores(logits) - priors[fork])
+            below = next(following[place], None)
+            if below is None:
+                ended(place)
+                return ()
+            at[place] = below
+            return below.path[len(fork.path) :]
 
-        self._asking.run([(*row, *at.path)], step, self.reserve, slots=1)
+        self._asking.run([(*row, *first.path) for row in rows], step, self.reserve, exact=True)

@@ -4,6 +4,12 @@ A row is what follows the shared prefix: the tokens of one tuple of values. Afte
 token its logits go to ``step``, which appends tokens or ends the row. Rows that begin alike should be
 neighbours: each takes over what it shares with the one before it, whether that was computed in the
 same batch (a token then belongs to both) or in the one before.
+
+Exactly, rows are driven so that none changes another's logits by a single bit. On a CPU llama.cpp's matrix
+products sum up each token by itself, from two tokens with logits on, and its attention does in batches of fewer than 64:
+token by token, over the cells of the store in their order (``flash_attn_ext`` in ggml-cpu/ops.cpp; larger
+batches go by tiles, which sum up in another order). So such batches are small, and a row's cells follow one another:
+none is freed, and so none taken again, as long as any row is on its way. ``exactness`` proves it of a context.
 """
 
 from __future__ import annotations
@@ -12,6 +18,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from blendfusion.models.llama_context import Batch, LlamaContext, Logits
+
+EXACT_TOKENS = 63
+"""Most tokens of a batch in which rows do not change one another."""
 
 Step = Callable[[int, Logits], Sequence[int]]
 """Given a row's index and the logits after its last token: the tokens to append; none ends it.
@@ -50,76 +59,95 @@ class _Slot:
     """Where in this batch the tokens behind those stand."""
 
 
-def run(
-    context: LlamaContext,
-    start: int,
-    rows: Sequence[Sequence[int]],
-    step: Step,
-    *,
-    reserve: Sequence[int],
-    spent: Spent,
-    slots: int,
-) -> None:
-    """Drive all rows to their end behind the prefix that every sequence holds, at most ``slots`` of
-    them at a time. One slot shares nothing: then no row's logits depend on another's.
+@dataclass(slots=True, eq=False)
+class Run:
+    """Rows on their way behind the prefix that every sequence holds.
 
-    ``start`` is the prefix's length, ``reserve`` for each row the most tokens that ``step`` will
-    append: rows are admitted only while all admitted ones fit the key-value store. The caller makes
-    sure that each row fits alone. ``spent`` grows with each call, before the steps that come of it.
-    Leaves nothing but the prefix in the context, also on errors.
+    At most ``slots`` of them go at a time. One slot shares nothing: then no row's logits depend on
+    another's, nor do they if ``exact`` (above).
     """
-    try:
-        _Run(context, start, rows, step, reserve, spent, slots).to_the_end()
-    finally:
-        context.trim(start)
 
+    context: LlamaContext
+    start: int
+    """The prefix's length."""
+    rows: Sequence[Sequence[int]]
+    step: Step
+    reserve: Sequence[int]
+    """For each row the most tokens that ``step`` will append: rows are admitted only while all admitted
+    ones fit the key-value store. The caller makes sure that each row fits alone, with one token to spare."""
+    spent: Spent
+    """Grows with each call, before the steps that come of it."""
+    slots: int
+    exact: bool = False
+    _needs: list[int] = field(init=False)
+    _waiting: list[int] = field(init=False)
+    _free: list[int] = field(init=False)
+    _cells: int = field(init=False)
+    _live: list[_Slot] = field(init=False, default_factory=list)
+    _last: _Slot | None = field(init=False, default=None)
+    """The slot that was filled last; the next one takes over what they share."""
 
-class _Run:
-    def __init__(
-        self,
-        context: LlamaContext,
-        start: int,
-        rows: Sequence[Sequence[int]],
-        step: Step,
-        reserve: Sequence[int],
-        spent: Spent,
-        slots: int,
-    ) -> None:
-        self._context = context
-        self._start = start
-        self._rows = rows
-        self._step = step
-        self._spent = spent
-        self._shares = slots > 1
-        self._needs = [len(row) + most for row, most in zip(rows, reserve, strict=True)]
-        self._waiting = list(range(len(rows)))[::-1]
-        self._free = list(range(slots, 0, -1))
-        self._cells = context.cells - start
-        self._live: list[_Slot] = []
-        self._last: _Slot | None = None
-        """The slot that was filled last; the next one takes over what they share."""
+    def __post_init__(self) -> None:
+        self.exact = self.exact and self.slots > 1
+        self._needs = [len(row) + most for row, most in zip(self.rows, self.reserve, strict=True)]
+        self._waiting = list(range(len(self.rows)))[::-1]
 
     def to_the_end(self) -> None:
-        while self._waiting or self._live:
-            batch = Batch()
-            ends: list[tuple[_Slot, int]] = []
-            for slot in self._held():
-                slot.computed = min(slot.position - self._start, len(slot.tokens))
-                slot.places = []
-            for slot in self._live:
-                self._place(batch, slot, ends)
-            self._admit(batch, ends)
-            logits = self._context.decode(batch)
-            self._spent.calls += 1
-            self._spent.tokens += len(batch)
-            outputs = batch.outputs()
-            for slot, place in ends:
-                slot.pending = list(self._step(slot.row, logits[outputs[place]]))
-                self._spent.given += len(slot.pending)
-                if not slot.pending:
-                    self._live.remove(slot)
-                    if slot is not self._last:
-                        self._vacate(slot)
+        """Drive all rows there. Leaves nothing but the prefix in the context, also on errors."""
+        try:
+            self._forget()
+            while self._waiting or self._live:
+                self._compute()
+        finally:
+            self.context.trim(self.start)
+
+    def _forget(self) -> None:
+        """All slots are free, and all cells but the prefix's."""
+        self.context.trim(self.start)
+        spare = int(self.exact)
+        self._free = list(range(self.slots - spare, 0, -1))
+        self._cells = self.context.cells - self.start - spare
+        self._last = None
+
+    def _compute(self) -> None:
+        """One batch of what is pending and of new rows, and the steps that come of it."""
+        batch = Batch()
+        ends: list[tuple[_Slot, int]] = []
+        for slot in self._held():
+            slot.computed = min(slot.position - self.start, len(slot.tokens))
+            slot.places = []
+        for slot in self._live:
+            self._place(batch, slot, ends)
+        self._admit(batch, ends)
+        logits, outputs = self._decode(batch)
+        self.spent.calls += 1
+        self.spent.tokens += len(batch)
+        for slot, place in ends:
+            slot.pending = list(self.step(slot.row, logits[outputs[place]]))
+            self.spent.given += len(slot.pending)
+            if not slot.pending:
+                self._live.remove(slot)
+                if not self.exact and slot is not self._last:
+                    self._vacate(slot)
+        if self.exact and not self._live:
+            self._forget()
+
+    def _decode(self, batch: Batch) -> tuple[Logits, dict[int, int]]:
+        """The logits of a batch, and in which row of them those of a place are."""
+        alone = self.exact and len(batch) == 1
+        if alone:  # in the last slot, which no row has
+            batch.want(batch.add(batch.tokens[0], self.start, self.slots))
+        elif self.exact and sum(batch.wanted) == 1:
+            batch.want(batch.wanted.index(False))
+        logits = self.context.decode(batch)
+        if alone:
+            self.context.trim(self.start, self.slots)
+        return logits, batch.outputs()
+
+    @property
+    def _batch_tokens(self) -> int:
+        most = self.context.batch_tokens
+        return min(most, EXACT_TOKENS) if self.exact else most
 
     def _held(self) -> list[_Slot]:
         """The slots whose tokens are in the key-value store."""
@@ -128,19 +156,19 @@ class _Run:
 
     def _admit(self, batch: Batch, ends: list[tuple[_Slot, int]]) -> None:
         """Fill the rest of the batch with new rows."""
-        ended = self._last if self._last not in self._live else None
+        ended = None if self.exact or self._last in self._live else self._last
         if ended is not None:
             self._cells += self._needs[ended.row]
-        while self._waiting and self._free and len(batch) < self._context.batch_tokens:
-            row = self._rows[self._waiting[-1]]
+        while self._waiting and self._free and len(batch) < self._batch_tokens:
+            row = self.rows[self._waiting[-1]]
             shared = self._shared(self._last, row)
-            full = len(batch) + len(row) - shared > self._context.batch_tokens
+            full = len(batch) + len(row) - shared > self._batch_tokens
             if self._live and (full or self._needs[self._waiting[-1]] > self._cells):
                 break
             self._fill(batch, row, shared, ends)
         if ended is not None:
             self._last = None if self._last is ended else self._last
-            self._context.trim(self._start, ended.sequence)
+            self.context.trim(self.start, ended.sequence)
             self._free.append(ended.sequence)
 
     def _fill(
@@ -152,24 +180,24 @@ class _Run:
             row,
             self._free.pop(),
             pending=list(row[shared:]),
-            position=self._start + shared,
+            position=self.start + shared,
         )
         self._cells -= self._needs[slot.row]
-        self._spent.given += len(row)
+        self.spent.given += len(row)
         if shared:
             assert self._last is not None
             slot.computed = min(shared, self._last.computed)
             slot.places = self._last.places[: shared - slot.computed]
-            self._context.copy(self._last.sequence, slot.sequence, self._start, slot.computed)
+            self.context.copy(self._last.sequence, slot.sequence, self.start, slot.computed)
             for place in slot.places:
                 batch.share(place, slot.sequence)
         self._live.append(slot)
-        self._last = slot if self._shares else None
+        self._last = slot if self.slots > 1 else None
         self._place(batch, slot, ends)
 
     def _place(self, batch: Batch, slot: _Slot, ends: list[tuple[_Slot, int]]) -> None:
         """Put what fits of a slot's pending tokens into the batch; note where it ends, if it does."""
-        room = self._context.batch_tokens - len(batch)
+        room = self._batch_tokens - len(batch)
         if not slot.pending or room <= 0:
             return
         taken, slot.pending = slot.pending[:room], slot.pending[room:]
@@ -182,7 +210,7 @@ class _Run:
             ends.append((slot, place))
 
     def _vacate(self, slot: _Slot) -> None:
-        self._context.trim(self._start, slot.sequence)
+        self.context.trim(self.start, slot.sequence)
         self._free.append(slot.sequence)
         self._cells += self._needs[slot.row]
 

@@ -33,7 +33,7 @@ class Writing:
         """Settle all rows.
 
         A token that was chosen by less than what other rows may change is chosen once more, when the
-        row with what is written before it goes through the model alone. If it turns out to be another,
+        row with what is written before it goes through the model exactly. If it turns out to be another,
         the row goes on from there. So every answer is the one that the model gives to the row alone.
         """
         layout, opened = self._asking.layout, self._asking.opened
@@ -42,7 +42,7 @@ class Writing:
         begun = [(row, guide.writer(self.reserve, opened.noise, decides)) for row in rows]
         while begun:
             self._write(begun)
-            begun = [at for at in begun if at[1].ties and not self._confirm(*at)]
+            begun = self._confirm([at for at in begun if at[1].ties])
 
     def _limit(self) -> int:
         """Most tokens of one answer; what every struct of these fields repeats does not count."""
@@ -67,26 +67,29 @@ class Writing:
         reserve = [max(1, self.reserve - len(writer.tokens)) for _, writer in begun]
         self._asking.run(rows, step, reserve)
 
-    def _confirm(self, row: Row, writer: Writer) -> bool:
-        """Settle an answer whose near-ties are decided alike where the row stands alone, or that ends
-        with what is decided there; False: it has to be written on."""
-        stands = True
+    def _confirm(self, begun: Sequence[tuple[Row, Writer]]) -> list[tuple[Row, Writer]]:
+        """Settle answers whose near-ties are decided alike where rows go exactly, or that end with what
+        is decided there; those that have to be written on are returned."""
+        ties = [(row, writer, tie) for row, writer in begun for tie in writer.ties]
+        again = [(*row, *writer.tokens[: tie.at]) for row, writer, tie in ties]
+        order = sorted(range(len(ties)), key=again.__getitem__)
+        best = [0] * len(ties)
 
-        def step(_place: int, logits: Logits) -> Sequence[int]:
-            nonlocal stands
-            stands = writer.stands(tie, logits)
+        def step(place: int, logits: Logits) -> Sequence[int]:
+            _, writer, tie = ties[order[place]]
+            best[order[place]] = writer.chosen(tie, logits)
             return ()
 
-        for tie in writer.ties:
-            tokens = (*row, *writer.tokens[: tie.at])
-            with self._asking.again():
-                self._asking.run([tokens], step, 0, slots=1)
-            if not stands:
-                break
-        writer.ties.clear()
-        if writer.ended:
-            self._settle(row, writer)
-        return writer.ended
+        if ties:
+            self._asking.run_again([again[place] for place in order], step, 0)
+        for (_, writer, tie), token in zip(ties, best, strict=True):
+            if tie in writer.ties and token != tie.token:
+                writer.rewrite(tie, token)
+        for row, writer in begun:
+            writer.ties.clear()
+            if writer.ended:
+                self._settle(row, writer)
+        return [(row, writer) for row, writer in begun if not writer.ended]
 
     def _settle(self, row: Row, writer: Writer) -> None:
         answer = self._read(writer)

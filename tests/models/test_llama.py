@@ -4,12 +4,14 @@ import datetime
 import importlib.util
 import re
 import threading
+from contextlib import closing
 
 import numpy as np
 import pytest
 from comparisons import Answers
 
 from blendfusion.errors import ModelNotFound
+from blendfusion.models import exactness
 from blendfusion.models.asking import Asking
 from blendfusion.models.choosing import Choosing
 from blendfusion.models.constraint import holds
@@ -17,6 +19,7 @@ from blendfusion.models.expected import expected, spread
 from blendfusion.models.llama import LlamaModel, fingerprint
 from blendfusion.models.options_tree import forks, log_softmax
 from blendfusion.models.packaged import packaged_weights
+from blendfusion.models.slots import Run
 from blendfusion.models.weights import choose
 from blendfusion.options import Options
 from blendfusion.types import Comparison, Constraint, StructField, Task
@@ -260,20 +263,54 @@ def test_what_other_rows_change_never_shows(model, column, monkeypatch, constrai
     task, some = _task(constraint, "What is spoken of?"), column[:10]
     expected = _texts(model, task, some)
     opened, random = model._ready(), np.random.default_rng(0)
-    decode, disturbed = opened.context.decode, []
+    decode, disturbed = Run._decode, []
 
-    def among_others(batch):
-        logits = decode(batch)
-        if len({sequence for ids in batch.sequences for sequence in ids}) > 1:
+    def among_others(run, batch):
+        logits, outputs = decode(run, batch)
+        if not run.exact:
             disturbed.append(batch)
             logits += random.uniform(-0.4, 0.4, logits.shape).astype(np.float32)
-        return logits
+        return logits, outputs
 
     monkeypatch.setattr(opened, "noise", 0.81)
-    monkeypatch.setattr(opened.context, "decode", among_others)
+    monkeypatch.setattr(Run, "_decode", among_others)
 
     assert _texts(model, task, some) == expected
     assert disturbed
+
+
+@pytest.mark.local
+@pytest.mark.parametrize("weights", ["original", "f16"])
+def test_small_batches_compute_what_a_row_alone_computes(column, weights):
+    with closing(LlamaModel(_weights(), Options(weights=weights, n_ctx=768))) as model:
+        opened = model._ready()
+        assert exactness.proven(opened.context)
+        opened.exact, opened.noise = True, 0.0
+        task = _task(Constraint("boolean"))
+        answers = _ask(model, task, column)
+        together = {text: a.logprob for text, a in zip(column, answers, strict=True)}
+        alone = [_ask(model, task, [text])[0].logprob for text in column[::4]]
+        opened.proven = False
+        one_by_one = _texts(model, task, column[::4])
+
+    assert alone == [together[text] for text in column[::4]]
+    assert set(one_by_one) <= {"true", "false"}
+
+
+@pytest.mark.local
+def test_a_context_that_changes_rows_is_found_out(model, monkeypatch):
+    decode = Run._decode
+
+    def slightly_other(run, batch):
+        logits, outputs = decode(run, batch)
+        logits[:, 0] += 1e-6 * len(batch)
+        return logits, outputs
+
+    opened = model._ready()
+    opened.forget()
+    monkeypatch.setattr(Run, "_decode", slightly_other)
+
+    assert not exactness.proven(opened.context)
 
 
 COMPARED = [
