@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 
 from blendfusion.models.llama_context import LlamaContext
 from blendfusion.models.model import Told, Values, unheard
@@ -41,7 +40,8 @@ class Asking:
         self._answers: dict[int, Answer] = {}
         self._places: dict[Row, list[int]] = {}
         self.spent = Spent()
-        self._charged = Spent()
+        self._called = False
+        self._charged_tokens = 0
         """What is on the account of answers already."""
         self._charged_until = time.perf_counter()
 
@@ -115,14 +115,19 @@ class Asking:
 
     def tell(self, place: int, answer: Answer) -> None:
         """Tell an answer, with what was computed and how long it took since the last one."""
-        now, spent, charged = time.perf_counter(), self.spent, self._charged
-        usage = replace(
-            answer.usage,
-            calls=int(spent.calls > 0 and charged.calls == 0),
-            evaluated_tokens=spent.tokens - charged.tokens,
+        now, spent, asked = time.perf_counter(), self.spent, answer.usage
+        usage = Usage(
+            asked.values,
+            asked.cached,
+            asked.failed,
+            calls=int(spent.calls > 0 and not self._called),
+            prompt_tokens=asked.prompt_tokens,
+            evaluated_tokens=spent.tokens - self._charged_tokens,
+            completion_tokens=asked.completion_tokens,
             seconds=now - self._charged_until,
         )
-        self._charged, self._charged_until = replace(spent), now
+        self._called = spent.calls > 0
+        self._charged_tokens, self._charged_until = spent.tokens, now
         self._answers[place] = answer.with_usage(usage)
         self._told(place, self._answers[place])
 

@@ -16,7 +16,7 @@ from blendfusion.models import calibrate
 from blendfusion.models.asking import Asking, Row, Runs
 from blendfusion.models.constraint import closed_set
 from blendfusion.models.opened import REMEMBERED_TASKS
-from blendfusion.models.options_tree import Fork, Scores, build, forks, log_softmax
+from blendfusion.models.options_tree import Fork, Scores, build, forks
 from blendfusion.models.wordings import words_of
 from blendfusion.types import Answer
 
@@ -47,7 +47,7 @@ class Choosing:
 
         def step(row: int, logits: Any) -> Sequence[int]:
             fork = at[row]
-            scores = log_softmax(fork.scores(logits) - priors[fork])
+            scores = fork.scores(logits, priors[fork])
             order = np.argsort(-scores, kind="stable")
             if scores[order[0]] - scores[order[1]] < noise:
                 ties.add(row)

@@ -31,7 +31,7 @@ _log_callback: Any = None
 
 
 class Batch:
-    """Tokens of one decode call. ``add`` returns the token's place, for ``want`` and ``share``."""
+    """Tokens of one decode call. Where ``add`` puts them is what ``want`` and ``share`` are told."""
 
     def __init__(self) -> None:
         self.tokens: list[int] = []
@@ -42,12 +42,14 @@ class Batch:
     def __len__(self) -> int:
         return len(self.tokens)
 
-    def add(self, token: int, position: int, sequence: int) -> int:
-        self.tokens.append(token)
-        self.positions.append(position)
-        self.sequences.append([sequence])
-        self.wanted.append(False)
-        return len(self.tokens) - 1
+    def add(self, tokens: Sequence[int], position: int, sequence: int) -> range:
+        """Tokens that follow one another in a sequence, the first at ``position``; returns their places."""
+        start, count = len(self.tokens), len(tokens)
+        self.tokens += tokens
+        self.positions += range(position, position + count)
+        self.sequences += [[sequence] for _ in tokens]
+        self.wanted += [False] * count
+        return range(start, start + count)
 
     def share(self, place: int, sequence: int) -> None:
         """The token at ``place`` also belongs to ``sequence``: computed once, seen by both."""
@@ -339,8 +341,7 @@ class LlamaContext:
         """Compute tokens of sequence 0 from ``position`` on, in as many batches as they need."""
         for start in range(0, len(tokens), self.n_batch):
             batch = Batch()
-            for offset, token in enumerate(tokens[start : start + self.n_batch]):
-                batch.add(token, position + start + offset, 0)
+            batch.add(tokens[start : start + self.n_batch], position + start, 0)
             self.decode(batch)
 
     @property
@@ -384,7 +385,7 @@ class _Buffers:
         self._count[:n] = counts
         flat = [sequence for ids in batch.sequences for sequence in ids]
         self._ids[: len(flat)] = flat
-        offsets = np.concatenate(([0], np.cumsum(counts)[:-1]))
+        offsets = np.cumsum(counts) - counts
         self._rows[:n] = self._ids.ctypes.data + offsets * self._ids.itemsize
         return self._struct
 

@@ -12,8 +12,9 @@ options begin so too, is left out.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,14 +35,23 @@ class Fork:
     tokens: tuple[int, ...]
     next: tuple[Fork | int, ...]
     words: tuple[tuple[int, ...], ...] = ()
+    _scored: NDArray[np.intp] = field(init=False, repr=False, compare=False)
+    """The tokens that are scored, those of a branch together."""
+    _starts: NDArray[np.intp] = field(init=False, repr=False, compare=False)
+    _counts: NDArray[np.float64] = field(init=False, repr=False, compare=False)
 
-    def scores(self, logits: NDArray[np.float32]) -> Scores:
-        """Log probabilities of the branches, among the branches."""
-        own = logits[list(self.tokens)].astype(np.float64)
-        for branch, tokens in enumerate(self.words):
-            if tokens:
-                own[branch] = logits[list(tokens)].mean(dtype=np.float64)
-        return log_softmax(own)
+    def __post_init__(self) -> None:
+        words = self.words or ((),) * len(self.tokens)
+        said = [some or (own,) for own, some in zip(self.tokens, words, strict=True)]
+        counts = np.array([len(some) for some in said])
+        object.__setattr__(self, "_scored", np.array([token for some in said for token in some]))
+        object.__setattr__(self, "_starts", np.cumsum(counts) - counts)
+        object.__setattr__(self, "_counts", counts.astype(np.float64))
+
+    def scores(self, logits: NDArray[np.float32], prior: Scores | float = 0.0) -> Scores:
+        """Log probabilities of the branches, among the branches, with ``prior`` taken away."""
+        each = logits[self._scored].astype(np.float64)
+        return log_softmax(np.add.reduceat(each, self._starts) / self._counts - prior)
 
 
 def build(options: Sequence[Sequence[int]], end: int, words: Sequence[Sequence[int]] = ()) -> Fork:
@@ -60,7 +70,7 @@ def forks(root: Fork) -> list[Fork]:
 
 def log_softmax(scores: Scores) -> Scores:
     shifted = np.asarray(scores - scores.max(), dtype=np.float64)
-    return np.asarray(shifted - np.log(np.exp(shifted).sum()), dtype=np.float64)
+    return np.asarray(shifted - math.log(np.exp(shifted).sum()), dtype=np.float64)
 
 
 def _worded(root: Fork, words: Sequence[Sequence[int]]) -> Fork:

@@ -12,7 +12,7 @@ from typing import Any
 from blendfusion.models.asking import Asking, Row
 from blendfusion.models.choosing import Choosing
 from blendfusion.models.expected import chains, expected, spread
-from blendfusion.models.options_tree import Fork, Scores, forks, log_softmax
+from blendfusion.models.options_tree import Fork, Scores, forks
 from blendfusion.types import Answer
 
 
@@ -54,7 +54,7 @@ class Scoring:
 
         def step(place: int, logits: Any) -> Sequence[int]:
             fork = at[place]
-            seen[place][fork] = log_softmax(fork.scores(logits) - priors[fork])
+            seen[place][fork] = fork.scores(logits, priors[fork])
             below = next(following[place], None)
             if below is None:
                 ended(place)

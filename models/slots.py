@@ -136,7 +136,7 @@ class Run:
         """The logits of a batch, and in which row of them those of a place are."""
         alone = self.exact and len(batch) == 1
         if alone:  # in the last slot, which no row has
-            batch.want(batch.add(batch.tokens[0], self.start, self.slots))
+            batch.want(*batch.add(batch.tokens, self.start, self.slots))
         elif self.exact and sum(batch.wanted) == 1:
             batch.want(batch.wanted.index(False))
         logits = self.context.decode(batch)
@@ -201,9 +201,8 @@ class Run:
         if not slot.pending or room <= 0:
             return
         taken, slot.pending = slot.pending[:room], slot.pending[room:]
-        for token in taken:
-            slot.places.append(batch.add(token, slot.position, slot.sequence))
-            slot.position += 1
+        slot.places += batch.add(taken, slot.position, slot.sequence)
+        slot.position += len(taken)
         if not slot.pending:
             place = slot.places[-1]
             batch.want(place)
