@@ -5,7 +5,8 @@ from __future__ import annotations
 import mmap
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from typing import IO
 
 import pyarrow as pa
 
@@ -47,9 +48,7 @@ class Spill:
     def _on_disk(self, held: list[pa.Table], waiting: Iterator[pa.Table]) -> pa.Table:
         with ExitStack() as stack:
             with self._trouble():
-                file = stack.enter_context(
-                    tempfile.TemporaryFile(prefix="blendfusion-", dir=self._folder)
-                )
+                file = stack.enter_context(_unnamed(self._folder))
                 # The stream format: the other wants one dictionary for all batches of a column.
                 writer = pa.ipc.new_stream(pa.PythonFile(file, "wb"), held[0].schema)
             while held:
@@ -76,3 +75,15 @@ class Spill:
                 hint="Name another folder by spill_folder, or keep more in memory: spill_above is "
                 "the limit in megabytes.",
             ) from problem
+
+
+@contextmanager
+def _unnamed(folder: str | None) -> Iterator[IO[bytes]]:
+    """A file without a name. What cannot be written when it is closed is not told: nobody needs it any
+    more."""
+    with tempfile.TemporaryFile(prefix="blendfusion-", dir=folder) as file:
+        try:
+            yield file
+        finally:
+            with suppress(OSError):
+                file.close()

@@ -83,6 +83,19 @@ def test_a_folder_that_is_not_there_is_named_with_the_remedy(tmp_path: Path) -> 
         spill.kept([TABLE])
 
 
+def test_a_disk_without_room_is_named_with_the_remedy(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    small = TABLE.select(["n"]).slice(0, 100)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, usual[1]))  # no file may be larger
+    try:
+        with pytest.raises(BlendFusionError, match="cannot be written to a file"):
+            Spill(Options(spill_above=0, spill_folder=str(tmp_path))).kept([small] * 2000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_the_rows_raise_is_no_trouble_of_the_file(tmp_path: Path) -> None:
     def failing() -> Iterator[pa.Table]:
         yield TABLE
