@@ -123,7 +123,8 @@ class Certificate:
     """Finds what a proxy may decide among values with ``scores``, by labels of a growing sample.
 
     For ``accuracy`` a score is how sure the proxy is of its answer, and a label whether it is the oracle's;
-    for ``recall`` and ``precision`` it is how probable the proxy holds a yes, and a label the oracle's answer.
+    for ``precision`` alone it is how probable the proxy holds a yes, and a label the oracle's answer. Of recall:
+    models/ranked.py, and with precision models/ranked_pair.py.
     ``order`` is a random permutation of the values: the sample is drawn by it. Ask for ``wanted``, ``tell``
     the labels, until nothing is wanted; then ``decided`` holds. ``settled`` counts other values, of which
     the oracle's answers are known, and ``affirmed`` those of them to which it says yes.
@@ -151,8 +152,7 @@ class Certificate:
             self._looks = [size // 2]
         self._look = 0
         self._strata = _strata(scores, order, halves=targets.binary)
-        self._up = _Nested(scores, self._strata, rising=True)
-        self._down = _Nested(scores, self._strata, rising=False)
+        self._down = _Nested(scores, self._strata)
 
     @property
     def wanted(self) -> Ints:
@@ -191,7 +191,7 @@ class Certificate:
         counts = _Counts(self._strata, drawn, supposed)
         if not self.targets.binary:
             return self._accurate(counts, delta)
-        return self._binary(counts, delta)
+        return self._precise(counts, delta)
 
     def _accurate(self, counts: _Counts, delta: float) -> Decided:
         assert self.targets.accuracy is not None
@@ -201,29 +201,19 @@ class Certificate:
         safe = counts.safe(self._down, wrong, lambda _: budget, delta)
         return self._with_saved(Decided(above=self._down.bound(safe)), counts)
 
-    def _binary(self, counts: _Counts, delta: float) -> Decided:
-        recall, precision = self.targets.recall, self.targets.precision
-        delta /= 1 + (recall is not None) + (precision is not None)
-        positives = self._affirmed + counts.least(self.labelled & (self.labels == YES), delta)
-        below = above = None
-        if recall is not None:
-            missed = _share(1 - recall, positives)
-            maybe = self.labelled & (self.labels != NO)
-            below = self._up.bound(counts.safe(self._up, maybe, lambda _: missed, delta))
-        if precision is not None:
-            # All that is affirmed rightly: what recall leaves of the positives.
-            right = positives if recall is None else recall * positives
-            extra = _share((1 - precision) / precision, right)
-            maybe = self.labelled & (self.labels != YES)
+    def _precise(self, counts: _Counts, delta: float) -> Decided:
+        precision = self.targets.precision
+        assert precision is not None
+        positives = self._affirmed + counts.least(self.labelled & (self.labels == YES), delta / 2)
+        # All positives are affirmed; beside them so many others may be.
+        extra = _share((1 - precision) / precision, positives)
 
-            def budget(size: int) -> int:
-                return max(extra, _share(1 - precision, size))
+        def budget(size: int) -> int:
+            return max(extra, _share(1 - precision, size))
 
-            above = self._down.bound(counts.safe(self._down, maybe, budget, delta))
-        if below is not None and above is not None and below >= above:
-            smaller = self.scores[self.scores < above]
-            below = float(smaller.max()) if len(smaller) else None
-        return self._with_saved(Decided(below, above), counts)
+        wrong = self.labelled & (self.labels != YES)
+        safe = counts.safe(self._down, wrong, budget, delta / 2)
+        return self._with_saved(Decided(above=self._down.bound(safe)), counts)
 
     def _with_saved(self, decided: Decided, counts: _Counts) -> Decided:
         mask = decided.of(self.scores)
@@ -231,11 +221,11 @@ class Certificate:
 
 
 class _Nested:
-    """The values in the order of their scores, and the sets that are tried: the first so many of them, never
+    """The values from the highest score down, and the sets that are tried: the first so many of them, never
     some of equal scores without the others."""
 
-    def __init__(self, scores: Floats, strata: list[Ints], *, rising: bool) -> None:
-        places = np.argsort(scores if rising else -scores, kind="stable")
+    def __init__(self, scores: Floats, strata: list[Ints]) -> None:
+        places = np.argsort(-scores, kind="stable")
         ordered = scores[places]
         ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True)) + 1
         aims = np.arange(1, _CANDIDATES + 1) * len(scores) / _CANDIDATES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import exp, log
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -27,12 +27,15 @@ from blendfusion.models.embedding import EmbeddingModel
 from blendfusion.models.logistic import fitted, numbered
 from blendfusion.models.model import Values
 from blendfusion.models.ranked import RankedCertificate, fewest
+from blendfusion.models.ranked_pair import RankedPair
 from blendfusion.types import Answer, Task
 from blendfusion.udfs.asked import Asked
 
 if TYPE_CHECKING:
     from blendfusion.udfs.asker import Asker
     from blendfusion.udfs.call import Call
+
+AnyCertificate: TypeAlias = Certificate | RankedCertificate | RankedPair
 
 _FIRST_SHARE = 0.9
 """Of the failure probability, for the first values that a run sees together; all later ones share the
@@ -198,20 +201,17 @@ class Cascade:
 
     def _certificate(
         self, proposed: dict[Values, Answer], settled: Sequence[str]
-    ) -> Certificate | RankedCertificate:
+    ) -> AnyCertificate:
         """Of what the small model says; ``settled`` are the large model's answers to other values."""
         scores = np.array([self._score(answer) for answer in proposed.values()], dtype=np.float64)
         delta, order = self._delta(), self._order(proposed)
         if self._targets.ranks:
             assert self._targets.recall is not None
             return RankedCertificate(scores, self._targets.recall, delta, order)
-        return Certificate(
-            scores,
-            replace(self._targets, delta=delta),
-            order,
-            settled=len(settled),
-            affirmed=settled.count("true"),
-        )
+        targets, affirmed = replace(self._targets, delta=delta), settled.count("true")
+        if targets.recall is not None:
+            return RankedPair(scores, targets, order, affirmed=affirmed)
+        return Certificate(scores, targets, order, settled=len(settled), affirmed=affirmed)
 
     def _order(self, values: Iterable[Values]) -> Ints:
         places = {v: place for place, v in enumerate(values)}
@@ -249,7 +249,7 @@ class Cascade:
         left = max(1 - exp(proposed.logprob), _LEAST_SHARE)
         return replace(proposed, text=text, logprob=log(left))
 
-    def _rule(self, certificate: Certificate | RankedCertificate) -> str:
+    def _rule(self, certificate: AnyCertificate) -> str:
         """Which of the proposed answers stand."""
         decided, parts = certificate.decided, []
         if not self._targets.binary:
@@ -271,10 +271,12 @@ class Cascade:
         return self._small.name
 
 
-def _measured(certificate: Certificate | RankedCertificate) -> str:
+def _measured(certificate: AnyCertificate) -> str:
     """What the sample showed, besides."""
     if isinstance(certificate, Certificate):
         return ""
+    if isinstance(certificate, RankedPair):
+        return f"{certificate.positives:,} of them yes"
     if certificate.bound:
         return f"{certificate.positives:,} of them yes, which makes recall ≥ {certificate.bound:.3f} certain"
     needed = fewest(1, certificate.recall, certificate.delta)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from blendfusion.models.cached import CachedModel
-from blendfusion.models.certified import Certificate, Targets
+from blendfusion.models.certified import Targets
 from blendfusion.models.model import Values
 from blendfusion.models.ranked import RankedCertificate
 from blendfusion.types import Answer, Task
-from blendfusion.udfs.cascade import Cascade
+from blendfusion.udfs.cascade import AnyCertificate, Cascade
 from blendfusion.udfs.vectors import Texts, cosines
 
 if TYPE_CHECKING:
@@ -56,6 +56,6 @@ class SimilarityCascade(Cascade):
         scores = np.array([self._similarities[v] for v in proposed], dtype=np.float64)
         return RankedCertificate(scores, self._targets.recall, self._delta(), self._order(proposed))
 
-    def _rule(self, certificate: Certificate | RankedCertificate) -> str:
+    def _rule(self, certificate: AnyCertificate) -> str:
         below = certificate.decided.below
         return "" if below is None else f"with a similarity of at most {below:.3g}"
