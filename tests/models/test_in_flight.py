@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import itertools
 import threading
 import time
 
@@ -181,9 +182,14 @@ def test_a_server_for_four_answers_all_though_sixteen_were_meant() -> None:
 
 
 def test_a_server_with_room_gets_more_than_usual() -> None:
+    requests = itertools.count(1)
+    third = threading.Event()
+
     def script(body: Body) -> Reply:
-        time.sleep(0.05)
-        return Reply("fine")
+        number = next(requests)
+        if server.in_flight > 2:
+            third.set()
+        return Reply("fine", wait=third if number > 2 else None)
 
     with serving(script) as server:
         assert set(ask(server.url, 120, concurrency=2, concurrency_most=12)) == {"fine"}
