@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import shutil
 import signal
+import sys
 import tempfile
 
 import pytest
@@ -46,6 +48,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture
 def update_golden(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update-golden"))
+
+
+@pytest.fixture
+def no_model_in_memory() -> None:
+    """For tests that see whether a model is loaded, and what it has read before: none is there yet."""
+    gc.collect()  # sessions are in cycles
+    opened = sys.modules.get("blendfusion.models.opened")
+    assert opened is None or len(opened._WEIGHTS) == 0, "an earlier test has left its model open"
 
 
 @pytest.fixture

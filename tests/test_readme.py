@@ -119,6 +119,7 @@ def test_python_sessions_print_what_is_shown(
     packaged_weights() is None or importlib.util.find_spec("llama_cpp") is None,
     reason="the packaged model is not installed",
 )
+@pytest.mark.usefixtures("no_model_in_memory")
 @pytest.mark.parametrize("page", pages_with("console"), ids=lambda page: page.name)
 def test_commands_print_what_is_shown(
     page: Path, update_golden: bool, monkeypatch: pytest.MonkeyPatch

@@ -116,7 +116,7 @@ OURS = [
 TPCH = sorted((FOLDER.parent / "support" / "tpch").glob("*.sql"))
 
 
-@pytest.mark.parametrize("text", [*OURS, *(path.read_text() for path in TPCH)])
+@pytest.mark.parametrize("text", [*OURS, *(path.read_text("utf-8") for path in TPCH)])
 def test_a_query_of_ours_is_the_same_in_blendsql(text: str, session: bf.Session) -> None:
     assert session.translated(text, "blendsql") == text
 

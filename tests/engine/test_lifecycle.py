@@ -121,6 +121,7 @@ def answers(session: bf.Session) -> dict[str, list[object]]:
 
 
 @pytest.mark.local
+@pytest.mark.usefixtures("no_model_in_memory")
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs Linux's /proc")
 def test_closing_frees_the_model_may_be_repeated_and_the_next_question_loads_it_again() -> None:
     with local_session() as session:
@@ -137,6 +138,7 @@ def test_closing_frees_the_model_may_be_repeated_and_the_next_question_loads_it_
 
 
 @pytest.mark.local
+@pytest.mark.usefixtures("no_model_in_memory")
 def test_equal_sessions_share_one_model_and_others_its_weights() -> None:
     sessions = [local_session(), local_session(), local_session(threads=1)]
     with sessions[0], sessions[1], sessions[2]:
@@ -153,6 +155,7 @@ def test_equal_sessions_share_one_model_and_others_its_weights() -> None:
 
 
 @pytest.mark.local
+@pytest.mark.usefixtures("no_model_in_memory")
 def test_threads_with_sessions_of_their_own_share_a_model_and_get_the_right_answers() -> None:
     with local_session() as session:
         expected = answers(session)

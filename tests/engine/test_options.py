@@ -16,11 +16,11 @@ ABOVE, BELOW = "<!-- from engine/options.py -->\n", "<!-- to here -->\n"
 
 
 def test_the_page_holds_the_table(update_golden: bool) -> None:
-    head, rest = PAGE.read_text().split(ABOVE)
+    head, rest = PAGE.read_text("utf-8").split(ABOVE)
     old, tail = rest.split(BELOW)
     new = f"\n{option_table()}\n"
     if update_golden:
-        PAGE.write_text(f"{head}{ABOVE}{new}{BELOW}{tail}")
+        PAGE.write_text(f"{head}{ABOVE}{new}{BELOW}{tail}", "utf-8")
     else:
         assert old == new, (
             "docs/options.md is old: pytest tests/engine/test_options.py --update-golden"

@@ -114,9 +114,9 @@ def test_the_number_of_ways_is_checked(wrong: str) -> None:
 
 @pytest.mark.local
 def test_a_local_model_answers_by_all_ways() -> None:
-    session = bf.connect("smollm2", cache=None)
-    session.from_pydict({"text": ["I loved it.", "It broke on the first day."]}, name="t")
     call = "llm_filter('Is this review positive?', text, consistency => 3, confidence => 'keep')"
-    rows = session.sql(f"SELECT {call} AS f FROM t").to_pydict()["f"]
+    with bf.connect("smollm2", cache=None) as session:
+        session.from_pydict({"text": ["I loved it.", "It broke on the first day."]}, name="t")
+        rows = session.sql(f"SELECT {call} AS f FROM t").to_pydict()["f"]
     assert [row["value"] for row in rows] == [True, False]
     assert all(0.5 <= row["confidence"] <= 1 for row in rows)

@@ -18,12 +18,12 @@ LABELS = {"world": "politics, war", "sports": "games, teams", "business": "compa
 @pytest.mark.local
 @pytest.mark.parametrize("meanings", [False, True])
 def test_options_in_any_order_give_the_same_answers(meanings: bool) -> None:
-    session = bf.connect("smollm2", cache=None)
-    session.from_pydict({"text": TEXTS}, name="t")
     told = set()
-    for names in (list(LABELS), sorted(LABELS, reverse=True), sorted(LABELS)):
-        pairs = ", ".join(f"'{n}': '{LABELS[n]}'" if meanings else f"'{n}'" for n in names)
-        labels = f"{{{pairs}}}" if meanings else f"[{pairs}]"
-        call = f"llm_classify(text, {labels}, question => 'What is the topic of this article?')"
-        told.add(tuple(session.sql(f"SELECT {call} AS f FROM t").to_pydict()["f"]))
+    with bf.connect("smollm2", cache=None) as session:
+        session.from_pydict({"text": TEXTS}, name="t")
+        for names in (list(LABELS), sorted(LABELS, reverse=True), sorted(LABELS)):
+            pairs = ", ".join(f"'{n}': '{LABELS[n]}'" if meanings else f"'{n}'" for n in names)
+            labels = f"{{{pairs}}}" if meanings else f"[{pairs}]"
+            call = f"llm_classify(text, {labels}, question => 'What is the topic of this article?')"
+            told.add(tuple(session.sql(f"SELECT {call} AS f FROM t").to_pydict()["f"]))
     assert len(told) == 1

@@ -183,7 +183,7 @@ def test_fingerprints_tell_which_weights_answer(quantised: Path) -> None:
 
 
 @pytest.fixture
-def packaged() -> Path:
+def packaged(no_model_in_memory: None) -> Path:
     if importlib.util.find_spec("llama_cpp") is None:
         pytest.skip("llama-cpp-python is not installed")
     path = packaged_weights()

@@ -197,7 +197,11 @@ def test_a_key_shows_nowhere(
                     said.append("".join(traceback.format_exception(error)))
                 page = tmp_path / f"page-{status}.html"
                 frame.trace.to_html(page)
-                said += [str(frame.trace.calls.to_pylist()), repr(session.model), page.read_text()]
+                said += [
+                    str(frame.trace.calls.to_pylist()),
+                    repr(session.model),
+                    page.read_text("utf-8"),
+                ]
                 said += [repr(session), repr(session.options)]
             for file in tmp_path.glob(f"answers-{status}*"):
                 assert KEY.encode() not in file.read_bytes()

@@ -27,7 +27,7 @@ def pages(folder: str) -> list[Path]:
 def cases(page: Path) -> list[Case]:
     """The cases of a page, in order."""
     found = []
-    for part in ("\n" + page.read_text()).split("\n# ")[1:]:
+    for part in ("\n" + page.read_text("utf-8")).split("\n# ")[1:]:
         title, _, rest = part.partition("\n")
         given, _, expected = rest.partition("\n----")
         found.append(Case(title.strip(), given.strip(), expected.strip("\n")))
@@ -39,7 +39,7 @@ def check(page: Path, comes_out: Callable[[str], str], *, update: bool) -> None:
     wanted = cases(page)
     got = [Case(c.title, c.given, _trimmed(comes_out(c.given))) for c in wanted]
     if update:
-        page.write_text("\n".join(case.text() for case in got))
+        page.write_text("\n".join(case.text() for case in got), "utf-8")
         return
     assert [c.text() for c in got] == [c.text() for c in wanted]
 

@@ -65,7 +65,10 @@ def placed() -> dict[str, Placed]:
 
 def _files() -> Iterator[tuple[str, list[str]]]:
     for path in sorted(Path(__file__).parent.glob("q*.sql")):
-        yield path.stem, [part.strip() for part in path.read_text().split(";") if part.strip()]
+        yield (
+            path.stem,
+            [part.strip() for part in path.read_text("utf-8").split(";") if part.strip()],
+        )
 
 
 def _with(plain: str, place: str, predicate: str) -> str:
