@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+import numpy as np
+
 from blendfusion.models.certified import YES, Decided, Floats, Ints
 
 _FIRST_LABELS = 64
@@ -32,10 +34,12 @@ class RankedCertificate:
     ``order`` is a random permutation of the values: the sample is drawn by it. Ask for ``wanted``, ``tell`` the
     labels, until nothing is wanted; then ``decided`` holds. Among all values with the label YES, at
     least the share ``recall`` is not decided, or was sampled, with a probability of at least 1 - ``delta``.
+    A score that is no number is higher than all others: such a value is not ruled out.
     """
 
     def __init__(self, scores: Floats, recall: float, delta: float, order: Ints) -> None:
-        self.scores, self.recall, self.delta = scores, recall, delta
+        self.scores = np.where(np.isnan(scores), np.inf, scores)
+        self.recall, self.delta = recall, delta
         self._order = order
         self._sampled = 0
         self._positives: list[float] = []

@@ -115,3 +115,17 @@ def test_ones_that_sort_well_need_few_answers() -> None:
         found.positives,
         highest_place(found.positives, 0.9, 0.05),
     )
+
+
+def test_scores_that_are_no_numbers_rule_nothing_out_and_break_no_promise() -> None:
+    rng = np.random.default_rng(2)
+    labels = (rng.random(2_000) < 0.3).astype(np.int64)
+    scores = np.where(rng.random(2_000) < 0.5, np.nan, rng.normal(size=2_000) + labels)
+    recalls, saved = [], []
+    for seed in range(100):
+        decided = certified(scores, labels, 0.8, seed).decided.of(scores)
+        assert not decided[np.isnan(scores)].any()
+        recalls.append(1 - labels[decided].sum() / labels.sum())
+        saved.append(decided.mean())
+    assert np.mean(np.array(recalls) < 0.8) <= 0.05
+    assert np.min(saved) > 0.1
