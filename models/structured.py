@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from blendfusion.models.constraint import Json, closed_set, regex_of, schema_of
 from blendfusion.models.gbnf import gbnf_of, quoted
+from blendfusion.models.pattern import matches
 from blendfusion.models.reply import FIELD
 from blendfusion.types import Constraint
 
@@ -44,6 +45,8 @@ class Form:
             return True
         if self.wrapped:
             return reply.lstrip().startswith("{") and f'"{FIELD}"' in reply
+        if constraint.kind == "regex":  # the user's, in the syntax of another engine than Python's
+            return matches(regex_of(constraint), reply)
         return re.fullmatch(regex_of(constraint), reply) is not None
 
 

@@ -19,6 +19,7 @@ from server_dialects import (
 
 from blendfusion.models.openai import OpenAIModel
 from blendfusion.models.retry import Retry
+from blendfusion.models.structured import forms_named
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, Task
 
@@ -117,3 +118,19 @@ def test_a_server_that_does_not_say_what_it_is_gets_the_standard_form_first() ->
     answers, server = ask(Dialect("", VLLM.held), task, values)
     assert [answer.text for answer in answers] == list(values)
     assert {form_of(body) for body in server.bodies} == {"response_format"}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reply", "obeyed"),
+    [
+        (r"\p{Lu}\p{L}*", "Ärger", True),
+        (r"\p{Lu}\p{L}*", "no word", False),
+        ("[a-z&&[^x]]+", "ab", True),
+        ("(a+)+b", "a" * 5_000, False),  # Python's engine would try for ever
+    ],
+)
+def test_a_reply_under_a_pattern_is_read_as_the_pattern_was(
+    pattern: str, reply: str, obeyed: bool
+) -> None:
+    (form,) = forms_named(["regex"])
+    assert form.obeyed(reply, Constraint("regex", pattern=pattern)) == obeyed
