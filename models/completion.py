@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from blendfusion.models.constraint import Json
 from blendfusion.models.retry import Passing
+from blendfusion.models.server_words import encodable
 from blendfusion.types import Usage
 
 _BROKEN_OFF = ("error", "abort", "insufficient_system_resource")  # OpenRouter, vLLM, DeepSeek
@@ -56,10 +57,10 @@ def read_completion(reply: dict[str, Json]) -> Completion:
         raise Passing(f"the server broke the answer off ({finish})")
     content, refusal = message.get("content"), message.get("refusal")
     return Completion(
-        content if isinstance(content, str) else "",
+        encodable(content) if isinstance(content, str) else "",
         finish,
         _usage_of(reply),
-        " ".join(str(refusal).split())[:_REFUSAL_SHOWN] if refusal else "",
+        " ".join(encodable(str(refusal)).split())[:_REFUSAL_SHOWN] if refusal else "",
         tuple(_tokens(choice)),
     )
 

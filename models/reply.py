@@ -11,6 +11,7 @@ from typing import Any
 
 from blendfusion.models.canonical import canonical
 from blendfusion.models.constraint import closed_set, holds
+from blendfusion.models.server_words import encodable
 from blendfusion.types import Constraint
 
 FIELD = "answer"
@@ -36,7 +37,7 @@ def read_reply(reply: str, constraint: Constraint) -> str | None:
     >>> read_reply("probably 3", Constraint("integer")) is None
     True
     """
-    for candidate in _candidates(reply, constraint):
+    for candidate in map(encodable, _candidates(reply, constraint)):
         if candidate and holds(constraint, candidate):
             return candidate
     return None

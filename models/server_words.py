@@ -33,7 +33,20 @@ def words_of(response: httpx.Response) -> str:
     except (ValueError, RecursionError):
         if said.lstrip().startswith("<"):  # a page of a proxy, whose title is the reason
             said = ""
-    return " ".join(said.split()) or response.reason_phrase or "no words"
+    return " ".join(encodable(said).split()) or response.reason_phrase or "no words"
+
+
+def encodable(text: str) -> str:
+    """``text`` with a sign for each half of a surrogate pair, which JSON may hold and nothing can encode.
+
+    >>> encodable("cut in an emoji: \\ud83d")
+    'cut in an emoji: �'
+    """
+    return (
+        text
+        if text.isascii()
+        else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    )
 
 
 def _message(body: Json) -> str:

@@ -18,7 +18,7 @@ from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.openai import OpenAIModel
 from blendfusion.models.retry import Retry
 from blendfusion.options import Options
-from blendfusion.types import Answer, Constraint, Task
+from blendfusion.types import Answer, Constraint, StructField, Task
 
 BOOLEAN = Task("llm_filter", "Is it good?", Constraint("boolean"), ("text",))
 TEXT = Task("llm_map", "What is it?", Constraint(), ("text",))
@@ -450,3 +450,26 @@ def test_no_thread_outlives_a_call_or_an_interrupt() -> None:
         server.script = lambda body: wrapped(True)
         assert model.answer(BOOLEAN, [("a",)])[0].text == "true"
         assert ours() == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["cut \ud83d", '{"answer": "cut \\ud83d"}', '["cut \\ud83d"]', '{"a": "cut \\ud83d"}'],
+)
+def test_half_an_emoji_in_a_reply_is_a_sign_of_its_own(content: str) -> None:
+    kinds = (
+        Constraint(),
+        Constraint("integer"),
+        Constraint("list", item=Constraint("text")),
+        Constraint("struct", fields=(StructField("a", Constraint("text")),)),
+    )
+    for constraint in kinds:
+        task = Task("llm_map", "What is it?", constraint, ("text",))
+        answers, _ = ask(lambda body: Reply(content), task, "x")
+        text, error = answers[0].text or "", answers[0].error or ""
+        assert "\ud83d" not in str(json.loads(text) if text[:1] in ("[", "{") else text) + error
+
+
+def test_half_an_emoji_in_an_error_is_one_too() -> None:
+    answers, _ = ask(lambda body: Reply(status=400, error="no \ud83d"), TEXT, "x")
+    (answers[0].error or "").encode()
