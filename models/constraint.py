@@ -185,7 +185,7 @@ def holds(constraint: Constraint, text: str) -> bool:
     if options is not None:
         return text in options
     if constraint.kind == "text":
-        return True
+        return _is_encodable(text)
     if constraint.kind in ("list", "struct"):
         try:
             return _fits(constraint, json.loads(text, object_pairs_hook=_object))
@@ -196,6 +196,17 @@ def holds(constraint: Constraint, text: str) -> bool:
     if re.fullmatch(regex_of(constraint), text) is None:
         return False
     return constraint.kind not in ("date", "timestamp") or _in_calendar(text)
+
+
+def _is_encodable(text: str) -> bool:
+    """False for half of a surrogate pair, which Python's text may hold, and no other."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _fits(constraint: Constraint, value: Json) -> bool:

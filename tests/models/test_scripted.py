@@ -167,3 +167,15 @@ def test_every_day_of_two_centuries_holds(value: datetime.date) -> None:
 def test_every_list_of_texts_holds(value: list[str]) -> None:
     constraint = Constraint("list", item=Constraint())
     assert holds(constraint, canonical(value, constraint))
+
+
+@pytest.mark.parametrize(
+    ("value", "constraint"),
+    [
+        ("cut \ud83d", Constraint()),
+        (["fine", "cut \ud83d"], Constraint("list", item=Constraint("text"))),
+    ],
+)
+def test_half_an_emoji_is_no_text(value: Value, constraint: Constraint) -> None:
+    """No column holds it: it fails its value, and not the query."""
+    assert answer_of(value, constraint) is None
