@@ -50,7 +50,8 @@ def llm_join(
     value is NULL or blank.
 
     With ``labels`` each value is asked for its label (``label_question`` says by what), and labels decide
-    which values match: the same ones, ``match="different"`` ones, or pairs, as in ``[["a", "b"]]``.
+    which values match: the same ones, ``match="different"`` ones, or pairs, as in ``[["a", "b"]]`` (then FALSE
+    beside a NULL, too, where the other's label is in no pair).
     Where ``how`` is said and ``match`` is not, sampled pairs say it, ``check`` of them for each pair of
     labels; pairs of labels that do not decide are asked about pair by pair. ``model``: who is asked, by
     a name that the session knows.
