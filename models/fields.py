@@ -82,7 +82,7 @@ FIELDS: Mapping[str, str] = {
     ATTEMPT: "number of the try that failed, from 1",
     WAIT_SECONDS: "until the next try, in seconds",
     GIVEN_TOKENS: "tokens of values, and of their answers: what would be computed if nothing were shared",
-    AGAIN: "how often a value was asked again alone, where others might have changed its answer",
+    AGAIN: "how often a value was asked again exactly, where others might have changed its answer",
     AGAIN_TOKENS: "tokens that were computed for that",
     FILE: "name of a file of weights",
     WEIGHTS: "type of the weights that answer, and what they were made of",

@@ -185,7 +185,7 @@ def model_loaded(model: str, seconds: float) -> None:
 
 def rows_computed(model: str, given: int, computed: int, again: int, extra: int) -> None:
     """The rows of one call of a local model: the tokens that they consist of, and those that were
-    computed; how often one was asked again alone, at a near-tie, and the tokens of that."""
+    computed; how often one was asked again exactly, at a near-tie, and the tokens of that."""
     fields: Fields = {
         f.REQUEST_MODEL: model,
         f.GIVEN_TOKENS: given,
