@@ -7,7 +7,9 @@ All ways take turns, so that what else the machine does falls on all of them; it
 texts are review sentences of ``--data`` (see README.md), else those of examples/.
 
 The limit of a question whose answer is chosen is the rate at which llama.cpp computes one batch of 256
-tokens, over the tokens of a row; of one whose answer is written, over those and the written ones. "Chat"
+tokens, over the tokens of a row; of one whose answer is written, over those and the written ones. These
+need logits and come one a row: "with logits" counts them at the rate of one batch of a token for each of as many
+rows as go at a time. What llama.cpp does outside of its decode call, reading text as tokens, counts as inside. "Chat"
 is one chat completion a row, in which a grammar of llama.cpp holds the answer, with the same words.
 """
 
@@ -61,9 +63,12 @@ class Way:
     given: int = 0
     evaluated: int = 0
     outside: float = 0.0
-    """Seconds of a processor for all but llama.cpp."""
+    """Seconds of a processor for all but llama.cpp: its passes, and its reading of texts as tokens."""
+    written: int = 0
     limits: list[float] = field(default_factory=list)
     """Tokens/s that were possible at the time."""
+    steps: list[float] = field(default_factory=list)
+    """Of tokens that are written, one a row."""
 
     def turn(self, texts: Sequence[str]) -> None:
         start = time.perf_counter()
@@ -102,14 +107,18 @@ class Ours:
         self.context = self.opened.context
         self.decode = self.context.decode
         self.inside = 0.0
-        self.context.decode = self._timed  # type: ignore[method-assign]
+        self.context.decode = self._timed(self.decode)  # type: ignore[method-assign]
+        self.context.tokenize = self._timed(self.context.tokenize)  # type: ignore[method-assign]
 
-    def _timed(self, batch: Batch) -> Any:
-        start = time.process_time()
-        try:
-            return self.decode(batch)
-        finally:
-            self.inside += time.process_time() - start
+    def _timed(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*args: Any, **named: Any) -> Any:
+            start = time.process_time()
+            try:
+                return call(*args, **named)
+            finally:
+                self.inside += time.process_time() - start
+
+        return timed
 
     def raw(self) -> float:
         """Tokens/s of one batch of 256 that follow nothing."""
@@ -123,13 +132,25 @@ class Ours:
         self.opened.forget()
         return BATCH / seconds
 
+    def raw_written(self) -> float:
+        """Tokens/s of one batch of a token for each of many rows, behind nothing, all with logits."""
+        batch = Batch()
+        for sequence in range(1, self.context.slots + 1):
+            batch.want(*batch.add([1000 + 31 * sequence % 9000], 0, sequence))
+        self.opened.forget()
+        start = time.perf_counter()
+        self.decode(batch)
+        seconds = time.perf_counter() - start
+        self.opened.forget()
+        return len(batch) / seconds
+
     def way(self, name: str, task: Task, *, slots: int = 0, shares: bool = True) -> Way:
         """Answers to a task whose prior is known already; ``slots`` 0: as many as usual."""
         usual = self.context.slots
         self.model.answer(task, [("x",)])
 
         def run(texts: Sequence[str]) -> None:
-            raw = self.raw()
+            raw, steps = self.raw(), self.raw_written()
             self.model.answer(task, [("x",)])  # the prefix is there again
             self.context.slots = slots or usual
             start, busy, inside = time.perf_counter(), time.process_time(), self.inside
@@ -138,6 +159,8 @@ class Ours:
             seconds = time.perf_counter() - start
             self.context.slots = usual
             way.limits.append(raw)
+            way.steps.append(steps)
+            way.written += sum(answer.usage.completion_tokens for answer in answers)
             way.given += spent[0].given
             way.evaluated += spent[0].tokens
             way.outside += time.process_time() - busy - (self.inside - inside)
@@ -329,21 +352,33 @@ def writing(file: Path, texts: Sequence[str]) -> None:
     rows = []
     for place, (_, way) in enumerate(ways):
         alone = ways[place - place % 3][1]
-        limit = statistics.median(way.limits)
+        limit, steps = statistics.median(way.limits), statistics.median(way.steps)
+        written = way.written / way.rows
+        seconds = (way.given / way.rows - written) / limit + written / steps
         rows.append(
             [
                 way.name,
                 f"{way.rate:.1f}",
                 f"{way.rate / alone.rate:.2f}",
-                f"{limit:.0f}",
-                f"{way.evaluated / way.rows:.1f} of {way.given / way.rows:.1f}",
+                f"{limit:.0f}, {steps:.0f}",
+                f"{way.evaluated / way.rows:.1f} of {way.given / way.rows:.1f}, {written:.1f}",
                 f"{way.rate * way.given / way.rows / limit:.2f}",
+                f"{way.rate * seconds:.2f}",
                 f"{way.outside / way.seconds:.2%}",
             ]
         )
     print(f"\nWritten answers, {len(texts)} rows; {load()}\n")
     table(
-        ["answer", "rows/s", "× 1 slot", "raw tok/s", "tokens a row", "of the limit", "outside"],
+        [
+            "answer",
+            "rows/s",
+            "× 1 slot",
+            "raw tok/s, written",
+            "tokens a row, written",
+            "of the limit",
+            "with logits",
+            "outside",
+        ],
         rows,
     )
     compiling(ours)
