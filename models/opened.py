@@ -37,8 +37,8 @@ class Opened:
     """No row may change another's scores at all; else near-ties are asked again exactly."""
     noise: float
     """What batching may change a score by."""
-    proven: bool = False
-    """Rows go exactly together (``exactness``); else exact is one row at a time. Known from the first prefix on."""
+    proven: bool | None = None
+    """Rows go exactly together (``exactness``); else exact is one row at a time. None: not tried yet."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     prefix: tuple[int, ...] = ()
     """What the context holds now as the beginning of every sequence; () if that is unsure."""
@@ -48,15 +48,14 @@ class Opened:
     guides: dict[tuple[str, str, str], Guide] = field(default_factory=dict)
     """By pattern, lead and stop."""
     projectors: dict[Path, Projector] = field(default_factory=dict)
-    _tried: bool = False
 
     def begin(self, prefix: tuple[int, ...]) -> int:
         """Make ``prefix`` the beginning of every sequence; returns the tokens computed for it."""
         if self.prefix == prefix:
             return 0
         self.forget()
-        if not self._tried:
-            self.proven, self._tried = exactness.proven(self.context), True
+        if self.proven is None:
+            self.proven = exactness.proven(self.context)
         self.context.decode_prefix(prefix)
         self.context.fan_out()
         self.prefix = prefix

@@ -38,7 +38,7 @@ class Spent:
     given: int = 0
     """That rows consist of, with what was appended to them: without sharing each would be computed."""
     again: int = 0
-    """How often a row was asked again alone."""
+    """How often a row was asked again exactly."""
     extra: int = 0
     """Tokens that were computed for that."""
 
@@ -95,15 +95,14 @@ class Run:
     def to_the_end(self) -> None:
         """Drive all rows there. Leaves nothing but the prefix in the context, also on errors."""
         try:
-            self._forget()
+            self._free_all()
             while self._waiting or self._live:
                 self._compute()
         finally:
             self.context.trim(self.start)
 
-    def _forget(self) -> None:
+    def _free_all(self) -> None:
         """All slots are free, and all cells but the prefix's."""
-        self.context.trim(self.start)
         spare = int(self.exact)
         self._free = list(range(self.slots - spare, 0, -1))
         self._cells = self.context.cells - self.start - spare
@@ -129,8 +128,9 @@ class Run:
                 self._live.remove(slot)
                 if not self.exact and slot is not self._last:
                     self._vacate(slot)
-        if self.exact and not self._live:
-            self._forget()
+        if self.exact and self._waiting and not self._live:
+            self.context.trim(self.start)
+            self._free_all()
 
     def _decode(self, batch: Batch) -> tuple[Logits, dict[int, int]]:
         """The logits of a batch, and in which row of them those of a place are."""

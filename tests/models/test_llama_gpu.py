@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import threading
 import time
 from collections.abc import Iterator
 
 import pytest
+from local_model import weights_or_skip
 
 from blendfusion.models.llama import LlamaModel
 from blendfusion.models.llama_context import library
-from blendfusion.models.packaged import packaged_weights
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 
@@ -26,9 +25,7 @@ COLUMN = [(f"The {thing} {what}.",) for thing in THINGS for what in SAID]
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[LlamaModel]:
-    weights = packaged_weights()
-    if importlib.util.find_spec("llama_cpp") is None or weights is None:
-        pytest.skip("llama-cpp-python or the packaged weights are not installed")
+    weights = weights_or_skip()
     if not library().llama_supports_gpu_offload():
         pytest.skip("llama-cpp-python was not built for a GPU")
     model = LlamaModel(weights, Options(n_gpu_layers=-1, max_tokens=12))

