@@ -14,10 +14,15 @@ BIN = $(VENV)/bin
 PYTHONS = python3.13 python3.12 python3.11 python3
 IS_NEW_ENOUGH = import sys; sys.exit(sys.version_info < (3, 11))
 
+# llama.cpp's AMX kernels end the process on some machines (ggml-org/llama.cpp issue 20824): none, where the
+# compiler knows them.
+NO_AMX = $(shell $(CXX) -mno-amx-int8 -E -x c++ /dev/null >/dev/null 2>&1 && \
+	echo -DCMAKE_C_FLAGS=-mno-amx-int8 -DCMAKE_CXX_FLAGS=-mno-amx-int8)
+
 # What llama-cpp-python builds and BlendFusion does not use. A user's own setting wins.
 CMAKE_ARGS ?= -DGGML_NATIVE=ON -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_TESTS=OFF \
 	-DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_SERVER=OFF -DMTMD_VIDEO=OFF \
-	-DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF
+	-DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF $(NO_AMX)
 CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 export CMAKE_ARGS CMAKE_BUILD_PARALLEL_LEVEL
 

@@ -5,10 +5,10 @@
 
 Steps, each with all before it: *naive* is one chat completion a row, free text, read leniently;
 *constrained* compares the scores of the options; *examples* puts worked ones of ours before the question;
-*words* scores each option by several; *prior* (the default) subtracts what the model says to nothing in
-particular; *column* uses the values beside each other instead. *shuffled* is the default with the options
-listed in another order. Scores are taken in one pass without and one with examples, and compared in all
-these ways; *cost* is the time of the second pass, with its prior, by that of the first without one.
+*words* scores each option by several; *prior* subtracts what the model says to nothing in particular; *related* (the
+default) scores options also by words that say the same, and yes and no by those of the idea that the question
+asks for; *column* uses the values beside each other for the prior. *shuffled* is the default with the options in
+another order. *cost* is the time of the default, with its prior, by that of the first way.
 
 *by labels* is no way to ask but a bound: the best that any prior could do for these scores, chosen with
 the right answers in hand.
@@ -19,104 +19,97 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from bench_answers import Case, cases, naively, weights
-from numpy.typing import NDArray
 
 from blendfusion.models import calibrate
+from blendfusion.models import choosing as choosing_module
 from blendfusion.models.asking import Asking
 from blendfusion.models.choosing import Choosing
 from blendfusion.models.constraint import closed_set
 from blendfusion.models.llama_context import Switch
-from blendfusion.models.opened import Opened, borrow
+from blendfusion.models.opened import Opened, Prior, borrow
 from blendfusion.models.options_tree import Fork, Scores
 from blendfusion.models.weights import choose
 from blendfusion.options import Options
 
-STEPS = ("constrained", "examples", "words", "prior", "column", "shuffled", "by labels")
+STEPS = ("constrained", "examples", "words", "prior", "related", "column", "shuffled", "by labels")
 
 
 @dataclass(frozen=True)
 class Pass:
-    """The logits of every value, and of the prior's probes, where the options part: of those tokens alone
-    that the options and their words begin with, which ``root`` names by their places."""
+    """The scores of every value, and of the prior's probes, by the readings of the place where the options part."""
 
     root: Fork
-    values: list[NDArray[np.float32]]
-    probes: list[NDArray[np.float32]]
+    values: list[Scores]
+    probes: list[Scores]
+    prior: Prior
     seconds: float
-    probe_seconds: float
 
-    def scores(self, *, words: bool) -> tuple[list[Scores], Scores]:
-        """Of the values, and the prior, with or without the words of the options."""
-        root = self.root if words else replace(self.root, words=())
-        prior = calibrate.prior([root.scores(row) for row in self.probes])
-        return [root.scores(row) for row in self.values], prior
+    @property
+    def weighed(self) -> Fork:
+        """The place as a query has it."""
+        return self.root.weighing(self.prior[0])
 
-    def option_of(self, branch: int) -> int:
-        option = self.root.next[branch]
-        assert isinstance(option, int), "the options of these sets part at their first token"
-        return option
+    def scores(self) -> list[Scores]:
+        return [self.weighed.weighed(part) for part in self.values]
+
+    def told(self, scores: Sequence[Scores], prior: Scores | float) -> list[int]:
+        """The options of values, by their places."""
+        found = [self.root.next[int((row - prior).argmax())] for row in scores]
+        assert all(isinstance(option, int) for option in found), "options part at their first token"
+        return [option for option in found if isinstance(option, int)]
 
 
-def one_pass(opened: Opened, case: Case, options: Options) -> Pass:
+def one_pass(opened: Opened, case: Case, options: Options, *, related: bool = True) -> Pass:
     asking = Asking(opened, case.task, options)
-    choosing = Choosing(asking)
-    asking.begin()
-    root = choosing.root
-    tokens = sorted({*root.tokens, *chain(*root.words)})
-    place = {token: place for place, token in enumerate(tokens)}
-    root = replace(
-        root,
-        tokens=tuple(place[token] for token in root.tokens),
-        words=tuple(tuple(place[token] for token in said) for said in root.words),
-    )
-    values, seconds = _logits(asking, [(text,) for text in case.texts], tokens)
-    probes, probe_seconds = _logits(asking, calibrate.probes(case.task), tokens)
-    return Pass(root, values, probes, seconds, probe_seconds)
+    with _related(related):
+        choosing = Choosing(asking)
+        asking.begin()
+        root = choosing.root
+        started = time.perf_counter()
+        rows = [asking.row((text,)) for text in case.texts]
+        values = choosing._parts([(row, root) for row in rows])
+        probes = choosing._parts([(asking.row(v), root) for v in calibrate.probes(case.task)])
+        return Pass(root, values, probes, choosing._task_priors(), time.perf_counter() - started)
 
 
-def _logits(
-    asking: Asking, values: Sequence[Any], tokens: Sequence[int]
-) -> tuple[list[NDArray[np.float32]], float]:
-    started = time.perf_counter()
-    rows = [asking.row(value) for value in values]
-    order = sorted(range(len(rows)), key=rows.__getitem__)
-    found: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * len(rows)
-
-    def step(place: int, logits: Any) -> Sequence[int]:
-        found[order[place]] = np.array(logits[list(tokens)])
-        return ()
-
-    asking.run([rows[place] for place in order], step, 0, slots=asking.context.slots)
-    return found, time.perf_counter() - started
+@contextmanager
+def _related(counts: bool) -> Iterator[None]:
+    """Whether words that say the same as labels count, and the idea that a question asks for."""
+    usual = choosing_module.related_words_of, choosing_module.asked_idea
+    if not counts:
+        choosing_module.related_words_of = lambda _: ()
+        choosing_module.asked_idea = lambda _: None
+    try:
+        yield
+    finally:
+        choosing_module.related_words_of, choosing_module.asked_idea = usual
 
 
 def steps(opened: Opened, case: Case) -> tuple[list[float], float]:
     """The score of each of STEPS, and the cost of the default against the plain one."""
-    plain = one_pass(opened, case, Options(shots=False))
-    shown = one_pass(opened, case, Options())
+    plain = one_pass(opened, case, Options(shots=False, wordings=False))
+    shown = one_pass(opened, case, Options(wordings=False))
+    worded = one_pass(opened, case, Options(), related=False)
+    full = one_pass(opened, case, Options())
     names = closed_set(case.task.constraint) or ()
 
     def score(ways: Pass, scores: list[Scores], prior: Scores | float) -> float:
-        told = [names[ways.option_of(int((row - prior).argmax()))] for row in scores]
-        return case.score(told)
+        return case.score([names[option] for option in ways.told(scores, prior)])
 
-    bare, _ = plain.scores(words=False)
-    single, _ = shown.scores(words=False)
-    full, prior = shown.scores(words=True)
-    found = [score(plain, bare, 0.0), score(shown, single, 0.0), score(shown, full, 0.0)]
-    found.append(score(shown, full, prior))
-    found.append(score(shown, full, calibrate.of_column(full, prior)))
+    found = [score(ways, ways.scores(), 0.0) for ways in (plain, shown, worded)]
+    found += [score(ways, ways.scores(), ways.prior[1][0]) for ways in (worded, full)]
+    found.append(score(full, full.scores(), calibrate.of_column(full.scores(), full.prior[1][0])))
     found.append(_shuffled(opened, case))
-    found.append(_by_labels(lambda offsets: score(shown, full, offsets), len(prior)))
-    return found, (shown.seconds + shown.probe_seconds) / plain.seconds
+    found.append(_by_labels(lambda offsets: score(full, full.scores(), offsets), len(names)))
+    return found, full.seconds / plain.seconds
 
 
 def _shuffled(opened: Opened, case: Case) -> float:
@@ -127,9 +120,8 @@ def _shuffled(opened: Opened, case: Case) -> float:
     reverse = replace(case.task.constraint, options=options[::-1])
     turned = replace(case, task=replace(case.task, constraint=reverse))
     shown = one_pass(opened, turned, Options())
-    full, prior = shown.scores(words=True)
-    names = reverse.options
-    return case.score([names[shown.option_of(int((row - prior).argmax()))] for row in full])
+    told = shown.told(shown.scores(), shown.prior[1][0])
+    return case.score([reverse.options[option] for option in told])
 
 
 def _by_labels(score: Any, options: int) -> float:

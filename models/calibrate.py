@@ -21,15 +21,24 @@ import numpy as np
 from blendfusion.models.banks import bank
 from blendfusion.models.model import Values
 from blendfusion.models.options_tree import Scores
+from blendfusion.models.related_words import Idea
 from blendfusion.types import Task
 
-CALIBRATION_VERSION = 2
+CALIBRATION_VERSION = 3
 """Goes into fingerprints: change it with a prior, its texts (``banks``), or the words of replies
-(``wordings``)."""
+(``wordings``, ``related_words``, ``asked_idea``)."""
+
+_NO_SPREAD = 1e-6
 
 MOST_LIFTED = 2.5
 """How much rarer than the middle one an option may be taken to be (natural logarithm): one that is hardly
 ever said would win everywhere."""
+
+RARELY = 0.5
+"""How many standard deviations above the prior a text must lie to be about one thing of many."""
+
+TRUTH_BESIDE_MANY = 1 / 3
+"""What yes and no count, where the words of one idea are told from those of many."""
 
 CONTENT_FREE = ("N/A", "", "[MASK]")
 
@@ -47,6 +56,32 @@ def prior(scores: Sequence[Scores]) -> Scores:
     like_data = table[len(CONTENT_FREE) :].mean(axis=0)
     both = (content_free + like_data) / 2
     return np.asarray(np.maximum(both, np.median(both) - MOST_LIFTED), dtype=np.float64)
+
+
+def weights(parts: Sequence[Scores], idea: Idea) -> tuple[float, float]:
+    """What yes and no count, and what the words of the idea that the question asks for (one row each in
+    ``parts``), by the log probabilities of ``probes``, so that both vary as much over the bank.
+
+    Where the two contradict each other over the bank, the model hears yes and no as praise rather than as
+    the question: they count the less the more they do, and nothing from a correlation of -0.5 on.
+    """
+    odds = np.stack(parts)[len(CONTENT_FREE) :]
+    truth, words = (odds[:, :, 0] - odds[:, :, 1]).T
+    spread = float(np.std(truth)), float(np.std(words))
+    if min(spread) < _NO_SPREAD:
+        return (1.0, 0.0) if spread[0] >= spread[1] else (0.0, 1.0)
+    agreement = float(np.corrcoef(truth, words)[0, 1])
+    share = min(1.0, max(0.0, 1 + 2 * agreement))
+    if not idea.has_opposite:
+        share *= TRUTH_BESIDE_MANY
+    return share, spread[0] / spread[1]
+
+
+def rarely(prior: Scores, scores: Sequence[Scores]) -> Scores:
+    """The prior of a yes that is true of few texts, by the log probabilities of ``probes``."""
+    odds = np.stack(scores)[len(CONTENT_FREE) :]
+    higher = RARELY * float(np.std(odds[:, 0] - odds[:, 1]))
+    return np.asarray(prior + np.array([higher, 0.0]), dtype=np.float64)
 
 
 def mean(scores: Sequence[Scores]) -> Scores:

@@ -105,6 +105,13 @@ class Switch:
         lib.llama_set_abort_callback(context, ask, ctypes.cast(self._said, ctypes.c_void_p))
 
 
+def _uses_amx(lib: Any) -> bool:
+    """Whether this build of llama.cpp multiplies quantised weights by AMX. On some machines, virtual ones among
+    them, that ends the process at the first batch of two tokens (github.com/ggml-org/llama.cpp/issues/20824); without
+    the layouts that it wants (``use_extra_bufts``) llama.cpp takes its other kernels."""
+    return b"AMX_INT8 = 1" in lib.llama_print_system_info()
+
+
 class Weights:
     """The weights of a GGUF file in memory; contexts of any size compute with them.
 
@@ -120,6 +127,8 @@ class Weights:
             lambda _progress, _data: not switch.stopped
         )
         params.progress_callback = goes_on
+        if _uses_amx(self.lib):
+            params.use_extra_bufts = False
         _log.clear()
         self.lib.llama_backend_init()
         self.model = self.lib.llama_model_load_from_file(os.fsencode(path), params)

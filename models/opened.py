@@ -24,6 +24,9 @@ NOISE_QUANTISED = 0.3
 """The same for quantised weights, whose activations are rounded to eight bits."""
 REMEMBERED_TASKS = 64
 
+Prior = tuple[tuple[float, ...], list[Scores]]
+"""What each reading of the place where all options part counts, and what is subtracted at every fork."""
+
 _WEIGHTS: Pool[Weights] = Pool()
 
 
@@ -42,7 +45,7 @@ class Opened:
     lock: threading.Lock = field(default_factory=threading.Lock)
     prefix: tuple[int, ...] = ()
     """What the context holds now as the beginning of every sequence; () if that is unsure."""
-    priors: dict[tuple[Task, bool, bool], list[Scores]] = field(default_factory=dict)
+    priors: dict[tuple[Task, bool, bool], Prior] = field(default_factory=dict)
     """By task, whether its prompt has shots, and whether replies have other words."""
     vocabulary: Any = None
     guides: dict[tuple[str, str, str], Guide] = field(default_factory=dict)

@@ -6,15 +6,15 @@ together against ``Texas`` and then with each other. Where one option begins ano
 token competes with the longer one's next.
 
 An option may be scored by other words than its own (``correct`` beside Yes) at no cost: their first tokens
-are scored in the same place, and the mean counts. A word whose beginning tells nothing, since other
-options begin so too, is left out.
+are scored in the same place. A word whose beginning tells nothing, since other options begin so too, is left
+out. Several such readings of the same place are added up.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,43 +23,74 @@ Scores = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
+class Words:
+    """For each option, the first tokens of the words that it is scored by. A score is the logarithm of the
+    power mean of their probabilities: with an ``exponent`` of 1 the sum counts, so the likeliest word; towards
+    0, the geometric mean, all count alike."""
+
+    tokens: Sequence[Sequence[int]]
+    exponent: float = 0.0
+
+
+class Reading:
+    """How the branches of one place are scored: each by some tokens (``Words``)."""
+
+    def __init__(self, tokens: Sequence[Sequence[int]], exponent: float = 0.0) -> None:
+        self.tokens = tuple(map(tuple, tokens))
+        self._exponent = exponent
+        counts = np.array([len(some) for some in tokens])
+        self._scored = np.array([token for some in tokens for token in some])
+        self._starts = np.cumsum(counts) - counts
+        self._counts = counts
+
+    def scores(self, logits: NDArray[np.float32]) -> Scores:
+        """Of the branches, up to a constant."""
+        each = logits[self._scored].astype(np.float64)
+        if not self._exponent:
+            return np.asarray(np.add.reduceat(each, self._starts) / self._counts)
+        likeliest = np.maximum.reduceat(each, self._starts)
+        powers = np.exp((each - likeliest.repeat(self._counts)) * self._exponent)
+        means = np.add.reduceat(powers, self._starts) / self._counts
+        return np.asarray(likeliest + np.log(means) / self._exponent)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Fork:
     """A place where options part. ``path``: the tokens that lead here from the reply's start.
 
-    ``next`` holds, for each of ``tokens``, a fork or the index of the option that it decides;
-    ``words``, for each of ``tokens``, the first tokens of the words that are scored in its stead; () if
-    it is scored itself.
+    ``next`` holds, for each of ``tokens``, a fork or the index of the option that it decides.
+    ``readings``: how these branches are scored, and ``weights``, what each counts.
     """
 
     path: tuple[int, ...]
     tokens: tuple[int, ...]
     next: tuple[Fork | int, ...]
-    words: tuple[tuple[int, ...], ...] = ()
-    _scored: NDArray[np.intp] = field(init=False, repr=False, compare=False)
-    """The tokens that are scored, those of a branch together."""
-    _starts: NDArray[np.intp] = field(init=False, repr=False, compare=False)
-    _counts: NDArray[np.float64] = field(init=False, repr=False, compare=False)
+    readings: tuple[Reading, ...]
+    weights: tuple[float, ...] = (1.0,)
 
-    def __post_init__(self) -> None:
-        words = self.words or ((),) * len(self.tokens)
-        said = [some or (own,) for own, some in zip(self.tokens, words, strict=True)]
-        counts = np.array([len(some) for some in said])
-        object.__setattr__(self, "_scored", np.array([token for some in said for token in some]))
-        object.__setattr__(self, "_starts", np.cumsum(counts) - counts)
-        object.__setattr__(self, "_counts", counts.astype(np.float64))
+    def parts(self, logits: NDArray[np.float32]) -> Scores:
+        """The scores of the branches by each reading: one row a reading."""
+        return np.stack([reading.scores(logits) for reading in self.readings])
+
+    def weighed(self, parts: Scores, prior: Scores | float = 0.0) -> Scores:
+        """Log probabilities of the branches, among the branches, with ``prior`` taken away."""
+        return log_softmax(np.asarray(self.weights) @ parts - prior)
 
     def scores(self, logits: NDArray[np.float32], prior: Scores | float = 0.0) -> Scores:
-        """Log probabilities of the branches, among the branches, with ``prior`` taken away."""
-        each = logits[self._scored].astype(np.float64)
-        return log_softmax(np.add.reduceat(each, self._starts) / self._counts - prior)
+        """``weighed`` of ``parts``."""
+        return self.weighed(self.parts(logits), prior)
+
+    def weighing(self, weights: Sequence[float]) -> Fork:
+        """The same place, where the first readings count so much, and others nothing."""
+        return replace(self, readings=self.readings[: len(weights)], weights=tuple(weights))
 
 
-def build(options: Sequence[Sequence[int]], end: int, words: Sequence[Sequence[int]] = ()) -> Fork:
-    """The tree of two or more distinct options, given as tokens; ``end`` ends a reply. ``words``: for
-    each option, the first tokens of the words that it is scored by."""
+def build(options: Sequence[Sequence[int]], end: int, *words: Words) -> Fork:
+    """The tree of two or more distinct options, given as tokens; ``end`` ends a reply. By the first of
+    ``words`` options are scored in place of themselves, by others besides."""
     found = _grow([(*tokens, end) for tokens in options], list(range(len(options))), 0)
     assert isinstance(found, Fork)
-    return _worded(found, words) if any(words) and not found.path else found
+    return found if found.path else _worded(found, words)
 
 
 def forks(root: Fork) -> list[Fork]:
@@ -73,18 +104,32 @@ def log_softmax(scores: Scores) -> Scores:
     return np.asarray(shifted - math.log(np.exp(shifted).sum()), dtype=np.float64)
 
 
-def _worded(root: Fork, words: Sequence[Sequence[int]]) -> Fork:
-    """The root with the words of the options that are decided there."""
+def _worded(root: Fork, words: Sequence[Words]) -> Fork:
+    """The root with the words of the options that are decided there. The first ones stand in for an option
+    unless none of them tells; others count only if they tell of all."""
+    readings = list(root.readings)
+    for place, some in enumerate(words):
+        told = _telling(root, some.tokens)
+        if place == 0:
+            own = [said or [token] for said, token in zip(told, root.tokens, strict=True)]
+            readings = [Reading(own, some.exponent)]
+        elif all(told):
+            readings.append(Reading(told, some.exponent))
+    return replace(root, readings=tuple(readings), weights=(1.0,) * len(readings))
+
+
+def _telling(root: Fork, words: Sequence[Sequence[int]]) -> list[list[int]]:
+    """For each branch, those tokens that no other option begins with or has among its words."""
     said = [{*tokens} for tokens in words]
-    kept: list[tuple[int, ...]] = []
+    kept: list[list[int]] = []
     for own, branch in zip(root.tokens, root.next, strict=True):
-        if isinstance(branch, Fork):
-            kept.append(())
+        if isinstance(branch, Fork) or not said:
+            kept.append([])
             continue
         others = {*root.tokens} - {own}
         others = others.union(*(told for option, told in enumerate(said) if option != branch))
-        kept.append(tuple(sorted(said[branch] - others)))
-    return Fork(root.path, root.tokens, root.next, tuple(kept))
+        kept.append(sorted(said[branch] - others))
+    return kept
 
 
 def _grow(options: list[tuple[int, ...]], members: list[int], depth: int) -> Fork | int:
@@ -99,4 +144,5 @@ def _grow(options: list[tuple[int, ...]], members: list[int], depth: int) -> For
         path=options[members[0]][:depth],
         tokens=tuple(branches),
         next=tuple(_grow(options, branch, depth + 1) for branch in branches.values()),
+        readings=(Reading([(token,) for token in branches]),),
     )

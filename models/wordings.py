@@ -1,8 +1,8 @@
 """The words by which the replies of a closed set are scored, besides or instead of their own.
 
 A small model that would answer *Yes* says so more reliably by several words than by one, and a label by
-its lower case, as the answers of the worked examples are written: the scores stand in the same place, so
-they cost nothing (docs/answers.md has what each is worth).
+its lower case, as the answers of the worked examples are written, and by words that say the same
+(``related_words``). All are scored in the same place, so they cost nothing (docs/answers.md has what each is worth).
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from __future__ import annotations
 import re
 
 from blendfusion.models.constraint import closed_set
+from blendfusion.models.related_words import idea_of
 from blendfusion.types import Task
 
 _TRUTH = (("Yes", "correct"), ("No", "wrong"))
 _ARTICLE = re.compile(r"^(?:an?|the)\s+", re.IGNORECASE)
 _BETWEEN = re.compile(r"\s*[/,;&|]\s*|\s+(?:and|or)\s+")
+_DENIED = re.compile(r"\b(?:not?|non|never|none|without|less|un)\b|n't\b")
 
 
 def words_of(task: Task) -> tuple[tuple[str, ...], ...]:
@@ -30,6 +32,36 @@ def words_of(task: Task) -> tuple[tuple[str, ...], ...]:
     options = closed_set(task.constraint) or ()
     meanings = task.constraint.meanings or ("",) * len(options)
     return tuple(_label(*label) for label in zip(options, meanings, strict=True))
+
+
+def related_words_of(task: Task) -> tuple[tuple[str, ...], ...]:
+    """Words that say the same as each of the labels of a choice, in the order of its answers; none where a label
+    names no idea that is known, and none that another label has too. () for other closed sets.
+
+    >>> from blendfusion.types import Constraint
+    >>> related_words_of(Task("llm_classify", "", Constraint("choice", options=("film", "novels"))))
+    (('film', 'movie', 'cinema', 'actor', 'director'), ())
+    """
+    if task.constraint.kind != "choice":
+        return ()
+    own = words_of(task)
+    related = [tuple(dict.fromkeys(w for name in names for w in _related(name))) for names in own]
+    found = []
+    for place, words in enumerate(related):
+        others = {
+            word
+            for other in range(len(own))
+            if other != place
+            for word in (*own[other], *related[other])
+        }
+        found.append(tuple(word for word in words if word not in others))
+    return tuple(found)
+
+
+def _related(name: str) -> tuple[str, ...]:
+    """By the last word of a name: what credit cards are is cards."""
+    idea = None if _DENIED.search(name) else idea_of(re.split(r"[\s_-]+", name.strip())[-1])
+    return idea.words if idea else ()
 
 
 def _label(option: str, meaning: str) -> tuple[str, ...]:

@@ -7,11 +7,15 @@ from blendfusion.models.banks import ANY, ARTICLES, MESSAGES, QUESTIONS, REQUEST
 from blendfusion.models.calibrate import (
     CONTENT_FREE,
     MOST_LIFTED,
+    RARELY,
     mean,
     of_column,
     prior,
     probes,
+    rarely,
+    weights,
 )
+from blendfusion.models.related_words import idea_of
 from blendfusion.types import Constraint, Task
 
 BOOLEAN = Constraint("boolean")
@@ -94,3 +98,40 @@ def test_the_prior_of_a_column_heeds_its_values():
     shifted = of_column(scores, known)
 
     assert shifted[0] > shifted[1]  # both options were found where the first is likelier
+
+
+POSITIVE, SPORTS = idea_of("positive"), idea_of("sports")
+OF_ALL = len(CONTENT_FREE) * [np.zeros((2, 2))]
+
+
+def over_the_bank(truth, words):
+    """The parts of probes whose log odds by yes and no, and by an idea's words, are these."""
+    return OF_ALL + [np.array([[t, 0.0], [w, 0.0]]) for t, w in zip(truth, words, strict=True)]
+
+
+def test_yes_and_no_and_the_words_of_an_idea_vary_alike():
+    parts = over_the_bank([1.0, -1.0, 1.0, -1.0], [0.2, -0.2, 0.2, -0.2])
+
+    assert weights(parts, POSITIVE) == pytest.approx((1.0, 5.0))
+
+
+@pytest.mark.parametrize(
+    ("agreement", "share"), [(0.5, 1.0), (0.0, 1.0), (-0.25, 0.5), (-1.0, 0.0)]
+)
+def test_yes_and_no_count_less_the_more_the_words_contradict_them(agreement, share):
+    truth = np.array([1.0, 1.0, -1.0, -1.0])
+    words = agreement * truth + np.sqrt(1 - agreement**2) * np.array([1.0, -1.0, 1.0, -1.0])
+
+    assert weights(over_the_bank(truth, words), POSITIVE) == pytest.approx((share, 1.0))
+    assert weights(over_the_bank(truth, words), SPORTS) == pytest.approx((share / 3, 1.0))
+
+
+def test_what_does_not_vary_over_the_bank_does_not_count():
+    assert weights(over_the_bank([1.0, -1.0], [2.0, 2.0]), POSITIVE) == (1.0, 0.0)
+    assert weights(over_the_bank([1.0, 1.0], [2.0, -2.0]), POSITIVE) == (0.0, 1.0)
+
+
+def test_a_yes_that_is_true_of_few_texts_needs_more():
+    scores = len(CONTENT_FREE) * [np.zeros(2)] + [np.array([x, 0.0]) for x in (3.0, -1.0)]
+
+    assert rarely(np.array([-1.0, -2.0]), scores).tolist() == [-1.0 + RARELY * 2.0, -2.0]

@@ -52,6 +52,30 @@ def _ask(model, task, texts):
 FILTER = Task("llm_filter", "Is this review positive?", Constraint("boolean"), ("text",))
 
 
+# -- the build of llama.cpp ---------------------------------------------------------------------------
+
+
+@pytest.mark.local
+@pytest.mark.parametrize("amx", [True, False])
+def test_weights_are_laid_out_for_no_kernels_that_may_end_the_process(monkeypatch, amx):
+    import llama_cpp
+
+    given, load = [], llama_cpp.llama_model_load_from_file
+
+    def loading(path, params):
+        given.append(params.use_extra_bufts)
+        return load(path, params)
+
+    monkeypatch.setattr(llama_cpp, "llama_print_system_info", lambda: b"AMX_INT8 = 1 |" * amx)
+    monkeypatch.setattr(llama_cpp, "llama_model_load_from_file", loading)
+
+    with closing(LlamaModel(weights_or_skip(), Options(weights="original", n_ctx=512))) as model:
+        model._ready()
+        assert not amx or _texts(model, FILTER, list(TEXTS))
+
+    assert given == [not amx]
+
+
 # -- inside the constraint -----------------------------------------------------------------------
 
 
