@@ -95,12 +95,15 @@ class Asking:
             exact=exact,
         ).to_the_end()
 
-    def run_again(self, rows: Sequence[Row], step: Step, reserve: int | Sequence[int]) -> None:
-        """Ask rows once more, exactly, as they were nearer to a tie than what others change."""
-        before = self.spent.tokens
-        self.run(rows, step, reserve, exact=True)
+    def run_again(
+        self, rows: Sequence[Row], step: Step, reserve: int | Sequence[int], *, exact: bool = True
+    ) -> None:
+        """Drive rows once more, as they were nearer to a tie than what others change."""
+        before, given = self.spent.tokens, self.spent.given
+        self.run(rows, step, reserve, exact=exact)
         self.spent.again += len(rows)
         self.spent.extra += self.spent.tokens - before
+        self.spent.given = given
 
     def settle(self, row: Row, answer: Answer) -> None:
         """The final answer to all values of these tokens; the first of them pays."""

@@ -34,9 +34,6 @@ MOST_LIFTED = 2.5
 """How much rarer than the middle one an option may be taken to be (natural logarithm): one that is hardly
 ever said would win everywhere."""
 
-RARELY = 0.5
-"""How many standard deviations above the prior a text must lie to be about one thing of many."""
-
 TRUTH_BESIDE_MANY = 1 / 3
 """What yes and no count, where the words of one idea are told from those of many."""
 
@@ -77,10 +74,10 @@ def weights(parts: Sequence[Scores], idea: Idea) -> tuple[float, float]:
     return share, spread[0] / spread[1]
 
 
-def rarely(prior: Scores, scores: Sequence[Scores]) -> Scores:
-    """The prior of a yes that is true of few texts, by the log probabilities of ``probes``."""
+def rarely(prior: Scores, scores: Sequence[Scores], idea: Idea) -> Scores:
+    """The prior of yes and no for an idea that is true of few texts, by the log probabilities of ``probes``."""
     odds = np.stack(scores)[len(CONTENT_FREE) :]
-    higher = RARELY * float(np.std(odds[:, 0] - odds[:, 1]))
+    higher = idea.rarity * float(np.std(odds[:, 0] - odds[:, 1]))
     return np.asarray(prior + np.array([higher, 0.0]), dtype=np.float64)
 
 

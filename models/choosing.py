@@ -103,8 +103,8 @@ class Choosing:
         weights = calibrate.weights(at_root, self._idea) if self._idea else (1.0,)
         scores = [root.weighing(weights).weighed(part) for part in at_root]
         found = [calibrate.prior(scores)]
-        if self._idea and not self._idea.has_opposite:
-            found = [calibrate.rarely(found[0], scores)]
+        if self._idea:
+            found = [calibrate.rarely(found[0], scores, self._idea)]
         for start in range(len(probes), len(parts), len(few)):
             fork = asked[start][1]
             found.append(

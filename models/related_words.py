@@ -9,6 +9,7 @@ neighbours among word vectors were tried and made answers worse, as most are the
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 _IDEAS = """
@@ -96,8 +97,8 @@ frustration, frustrated: frustrated frustration annoyed
 confusion, confused: confused confusion unclear
 gratitude, grateful, thankful: grateful thanks thankful gratitude
 # what a message is, or wants
-spam, junk, scam, phishing: spam scam junk advertisement promotion offer <> personal, private: personal private friend family
-advertisement, ad, advertising, promotion, promotional, marketing: advertisement promotion advertising marketing offer <> personal
+spam, junk, scam, phishing: spam scam junk advertisement promotion offer < personal, private: personal private friend family
+advertisement, ad, advertising, promotion, promotional, marketing: advertisement promotion advertising marketing offer < personal
 complaint, complaints: complaint problem angry disappointed <> praise, compliment: praise compliment thanks great
 question, questions, inquiry, enquiry: question asking inquiry
 request, requests: request please asking
@@ -141,44 +142,51 @@ easy: easy simple <> difficult, hard: difficult hard complicated
 friendly, polite, kind: friendly polite kind helpful <> unfriendly, impolite, rude: rude unfriendly angry
 safe: safe secure harmless <> dangerous, unsafe: dangerous unsafe harmful
 funny: funny hilarious amusing <> serious: serious sad important
-urgent, critical, severe, important: urgent important serious critical emergency <> low, minor, unimportant, trivial: low minor small unimportant
+urgent, critical, severe, important: urgent important serious critical emergency < low, minor, unimportant, trivial: low minor small unimportant
 medium, moderate: medium moderate normal
 true, correct: true yes correct right <> false, incorrect: false no wrong incorrect
 male, man, men: male man boy he <> female, woman, women: female woman girl she
 formal: formal polite official <> informal, casual: informal casual friendly
 """
 """A line for each idea: the labels that name it, then the words that it is scored by. Behind ``<>`` stands its
-opposite, in the same way, or a name of it. Ideas under one heading are told from each other."""
+opposite, in the same way, or a name of it; behind ``<`` one that is true of more texts. Ideas under one heading
+are told from each other."""
+
+ONE_OF_MANY = 0.5
+RARER = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Idea:
     """What a label stands for. ``against``: the words of its opposite; if it has none (not
-    ``has_opposite``), those of all other ideas that it could be instead."""
+    ``has_opposite``), those of all other ideas that it could be instead. ``rarity``: how many standard deviations
+    above a neutral text one must lie of which the idea is true; less than 0 where it is true of most."""
 
     words: tuple[str, ...]
     against: tuple[str, ...]
     has_opposite: bool
+    rarity: float
 
 
 def _read(ideas: str) -> dict[str, Idea]:
     found: dict[str, Idea] = {}
     for heading in ideas.split("\n#")[1:]:
         lines = heading.splitlines()[1:]
-        sides = [side for line in lines for side in line.split("<>") if ":" in side]
+        sides = [side for line in lines for side in re.split("<>?", line) if ":" in side]
         every = [word for side in sides for word in _words(side)]
         named = {name: _words(side) for side in sides for name in _names(side)}
         for line in lines:
-            one, *opposite = line.split("<>")
+            one, *opposite = re.split("<>?", line)
             own = _words(one)
             if not opposite:
                 against = tuple(word for word in dict.fromkeys(every) if word not in own)
-                _name(found, one, Idea(own, against, has_opposite=False))
+                _name(found, one, Idea(own, against, has_opposite=False, rarity=ONE_OF_MANY))
                 continue
             other = _words(opposite[0]) or named[opposite[0].strip()]
-            _name(found, one, Idea(own, other, has_opposite=True))
+            rarity = 0.0 if "<>" in line else RARER
+            _name(found, one, Idea(own, other, has_opposite=True, rarity=rarity))
             if ":" in opposite[0]:
-                _name(found, opposite[0], Idea(other, own, has_opposite=True))
+                _name(found, opposite[0], Idea(other, own, has_opposite=True, rarity=-rarity))
     return found
 
 

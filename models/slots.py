@@ -36,9 +36,10 @@ class Spent:
     tokens: int = 0
     """That were really computed."""
     given: int = 0
-    """That rows consist of, with what was appended to them: without sharing each would be computed."""
+    """That rows consist of, with what was appended to them: without sharing each would be computed. Rows
+    that are driven again count once."""
     again: int = 0
-    """How often a row was asked again exactly."""
+    """How often a row was driven again, because of a near-tie."""
     extra: int = 0
     """Tokens that were computed for that."""
 

@@ -40,9 +40,9 @@ class Writing:
         guide = opened.guide(regex_of(self._constraint), layout.lead, layout.stop)
         decides = self._decides if self._constraint.decides else never
         begun = [(row, guide.writer(self.reserve, opened.noise, decides)) for row in rows]
-        while begun:
-            self._write(begun)
-            begun = self._confirm([at for at in begun if at[1].ties])
+        self._write(begun)
+        while begun := self._confirm([at for at in begun if at[1].ties]):
+            self._write(begun, again=True)
 
     def _limit(self) -> int:
         """Most tokens of one answer; what every struct of these fields repeats does not count."""
@@ -52,7 +52,7 @@ class Writing:
         written_anyway = len(self._asking.context.tokenize(repeated, special=False))
         return self._asking.options.max_tokens + written_anyway
 
-    def _write(self, begun: Sequence[tuple[Row, Writer]]) -> None:
+    def _write(self, begun: Sequence[tuple[Row, Writer]], *, again: bool = False) -> None:
         """Write all answers to their end, and settle those without near-ties."""
 
         def step(place: int, logits: Logits) -> Sequence[int]:
@@ -65,7 +65,10 @@ class Writing:
         rows = [(*row, *writer.tokens) for row, writer in begun]
         # Forced tokens may go a little past the limit.
         reserve = [max(1, self.reserve - len(writer.tokens)) for _, writer in begun]
-        self._asking.run(rows, step, reserve)
+        if again:
+            self._asking.run_again(rows, step, reserve, exact=False)
+        else:
+            self._asking.run(rows, step, reserve)
 
     def _confirm(self, begun: Sequence[tuple[Row, Writer]]) -> list[tuple[Row, Writer]]:
         """Settle answers whose near-ties are decided alike where rows go exactly, or that end with what

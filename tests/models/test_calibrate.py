@@ -7,7 +7,6 @@ from blendfusion.models.banks import ANY, ARTICLES, MESSAGES, QUESTIONS, REQUEST
 from blendfusion.models.calibrate import (
     CONTENT_FREE,
     MOST_LIFTED,
-    RARELY,
     mean,
     of_column,
     prior,
@@ -131,7 +130,10 @@ def test_what_does_not_vary_over_the_bank_does_not_count():
     assert weights(over_the_bank([1.0, 1.0], [2.0, -2.0]), POSITIVE) == (0.0, 1.0)
 
 
-def test_a_yes_that_is_true_of_few_texts_needs_more():
+@pytest.mark.parametrize(
+    ("name", "rarity"), [("sports", 0.5), ("spam", 0.25), ("personal", -0.25), ("positive", 0.0)]
+)
+def test_a_yes_that_is_true_of_few_texts_needs_more(name, rarity):
     scores = len(CONTENT_FREE) * [np.zeros(2)] + [np.array([x, 0.0]) for x in (3.0, -1.0)]
 
-    assert rarely(np.array([-1.0, -2.0]), scores).tolist() == [-1.0 + RARELY * 2.0, -2.0]
+    assert rarely(np.array([-1.0, -2.0]), scores, idea_of(name)).tolist() == [-1 + rarity * 2, -2]
