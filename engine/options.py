@@ -212,8 +212,9 @@ class Options:
     wordings: bool = _option(
         LOCAL,
         True,
-        "Options are scored by several words each (yes also by 'correct', a label in lower case and "
-        "by the names that it lists), in the same pass.",
+        "Options are scored by several words each, in the same pass: yes also by 'correct', a label in lower case, by "
+        "the names that it lists and by words that say the same; yes and no also by the idea that the question asks "
+        "for ('negative' against 'positive').",
     )
     calibration: Calibration = _option(
         LOCAL,

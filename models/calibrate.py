@@ -74,11 +74,13 @@ def weights(parts: Sequence[Scores], idea: Idea) -> tuple[float, float]:
     return share, spread[0] / spread[1]
 
 
-def rarely(prior: Scores, scores: Sequence[Scores], idea: Idea) -> Scores:
-    """The prior of yes and no for an idea that is true of few texts, by the log probabilities of ``probes``."""
-    odds = np.stack(scores)[len(CONTENT_FREE) :]
-    higher = idea.rarity * float(np.std(odds[:, 0] - odds[:, 1]))
-    return np.asarray(prior + np.array([higher, 0.0]), dtype=np.float64)
+def of_idea(scores: Sequence[Scores], idea: Idea) -> Scores:
+    """The prior of yes and no where the words of an idea are scored, from the log probabilities of ``probes``:
+    of the bank alone, since content-free inputs are closer to some ideas than any text is."""
+    bank = np.stack(scores)[len(CONTENT_FREE) :]
+    spread = float(np.std(bank[:, 0] - bank[:, 1]))
+    rarer = np.array([idea.rarity * spread, 0.0])
+    return np.asarray(bank.mean(axis=0) + rarer, dtype=np.float64)
 
 
 def mean(scores: Sequence[Scores]) -> Scores:

@@ -102,9 +102,7 @@ class Choosing:
         at_root = parts[: len(probes)]
         weights = calibrate.weights(at_root, self._idea) if self._idea else (1.0,)
         scores = [root.weighing(weights).weighed(part) for part in at_root]
-        found = [calibrate.prior(scores)]
-        if self._idea:
-            found = [calibrate.rarely(found[0], scores, self._idea)]
+        found = [calibrate.of_idea(scores, self._idea) if self._idea else calibrate.prior(scores)]
         for start in range(len(probes), len(parts), len(few)):
             fork = asked[start][1]
             found.append(

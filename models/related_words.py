@@ -152,8 +152,7 @@ formal: formal polite official <> informal, casual: informal casual friendly
 opposite, in the same way, or a name of it; behind ``<`` one that is true of more texts. Ideas under one heading
 are told from each other."""
 
-ONE_OF_MANY = 0.5
-RARER = 0.25
+RARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +179,10 @@ def _read(ideas: str) -> dict[str, Idea]:
             own = _words(one)
             if not opposite:
                 against = tuple(word for word in dict.fromkeys(every) if word not in own)
-                _name(found, one, Idea(own, against, has_opposite=False, rarity=ONE_OF_MANY))
+                _name(found, one, Idea(own, against, has_opposite=False, rarity=RARE))
                 continue
             other = _words(opposite[0]) or named[opposite[0].strip()]
-            rarity = 0.0 if "<>" in line else RARER
+            rarity = 0.0 if "<>" in line else RARE
             _name(found, one, Idea(own, other, has_opposite=True, rarity=rarity))
             if ":" in opposite[0]:
                 _name(found, opposite[0], Idea(other, own, has_opposite=True, rarity=-rarity))

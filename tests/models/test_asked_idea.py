@@ -1,6 +1,8 @@
 """The idea that a yes or no question asks for."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from blendfusion.models.asked_idea import asked_idea
 from blendfusion.models.related_words import idea_of
@@ -94,3 +96,36 @@ def test_an_idea_without_an_opposite_stands_against_all_others_under_its_heading
     assert {"election", "hospital", "recipe"} <= {*sports.against}
     assert not {*sports.words} & {*sports.against}
     assert "positive" not in sports.against
+
+
+WORDS = [
+    "is",
+    "was",
+    "does",
+    "this",
+    "the",
+    "of",
+    "a",
+    "an",
+    "it",
+    "review",
+    "customer",
+    "not",
+    "about",
+    "mention",
+    "sound",
+    "ask",
+    "for",
+    "spam",
+    "negative",
+    "good",
+    "?",
+    ".",
+]
+
+
+@given(st.one_of(st.text(max_size=60), st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join)))
+def test_any_question_can_be_read(question):
+    found = idea(question)
+
+    assert found is None or (found.words and found.against)

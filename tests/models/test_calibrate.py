@@ -9,9 +9,9 @@ from blendfusion.models.calibrate import (
     MOST_LIFTED,
     mean,
     of_column,
+    of_idea,
     prior,
     probes,
-    rarely,
     weights,
 )
 from blendfusion.models.related_words import idea_of
@@ -131,9 +131,10 @@ def test_what_does_not_vary_over_the_bank_does_not_count():
 
 
 @pytest.mark.parametrize(
-    ("name", "rarity"), [("sports", 0.5), ("spam", 0.25), ("personal", -0.25), ("positive", 0.0)]
+    ("name", "rarity"), [("sports", 0.5), ("spam", 0.5), ("personal", -0.5), ("positive", 0.0)]
 )
-def test_a_yes_that_is_true_of_few_texts_needs_more(name, rarity):
-    scores = len(CONTENT_FREE) * [np.zeros(2)] + [np.array([x, 0.0]) for x in (3.0, -1.0)]
+def test_the_prior_of_an_idea_is_the_banks_and_higher_where_it_is_true_of_few(name, rarity):
+    scores = len(CONTENT_FREE) * [np.array([9.0, 0.0])]
+    scores += [np.array([x, -2.0]) for x in (3.0, -1.0)]
 
-    assert rarely(np.array([-1.0, -2.0]), scores, idea_of(name)).tolist() == [-1 + rarity * 2, -2]
+    assert of_idea(scores, idea_of(name)).tolist() == [1 + rarity * 2, -2]

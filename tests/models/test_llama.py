@@ -52,6 +52,32 @@ def _ask(model, task, texts):
 FILTER = Task("llm_filter", "Is this review positive?", Constraint("boolean"), ("text",))
 
 
+# -- what is asked ------------------------------------------------------------------------------------
+
+PRAISE = ("Works like a charm, I love it.", "A moving, funny film.")
+BLAME = ("It broke after a day.", "Cold food and a rude waiter.", "A dull film, I left early.")
+
+
+@pytest.mark.local
+@pytest.mark.parametrize(
+    ("question", "yes", "no"),
+    [
+        ("Is this review positive?", PRAISE, BLAME),
+        ("Is this review negative?", BLAME, PRAISE),
+        ("Is the customer unhappy?", BLAME, PRAISE),
+        (
+            "Is this article about sports?",
+            ("The striker scored twice in the final.", "The keeper saved the penalty."),
+            ("The train to Lyon is late.", "I forgot my umbrella."),
+        ),
+    ],
+)
+def test_a_question_is_heard_and_not_only_how_nice_the_text_is(model, question, yes, no):
+    task = Task("llm_filter", question, _BOOLEAN, ("text",))
+
+    assert _texts(model, task, yes + no) == ["true"] * len(yes) + ["false"] * len(no)
+
+
 # -- the build of llama.cpp ---------------------------------------------------------------------------
 
 
