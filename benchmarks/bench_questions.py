@@ -1,4 +1,4 @@
-"""Does a small model hear the question? Many questions that nobody chose words for, with and without related words.
+"""Does a small model hear the question? Twenty of yes or no and nine choices, with and without related words.
 
     python benchmarks/bench_questions.py [--data FOLDER] [--rows 200] [--model smollm2|gemma|FILE] [--only yes/no|choices]
 
