@@ -34,7 +34,7 @@ from blendfusion.models.asking import Asking
 from blendfusion.models.choosing import Choosing
 from blendfusion.models.constraint import closed_set
 from blendfusion.models.llama_context import Switch
-from blendfusion.models.opened import Opened, Prior, borrow
+from blendfusion.models.opened import Opened, borrow
 from blendfusion.models.options_tree import Fork, Scores
 from blendfusion.models.weights import choose
 from blendfusion.options import Options
@@ -44,21 +44,12 @@ STEPS = ("constrained", "examples", "words", "prior", "related", "column", "shuf
 
 @dataclass(frozen=True)
 class Pass:
-    """The scores of every value, and of the prior's probes, by the readings of the place where the options part."""
+    """The scores of every value by the default's readings of the place where the options part, and their prior."""
 
     root: Fork
-    values: list[Scores]
-    probes: list[Scores]
-    prior: Prior
+    scores: list[Scores]
+    prior: Scores
     seconds: float
-
-    @property
-    def weighed(self) -> Fork:
-        """The place as a query has it."""
-        return self.root.weighing(self.prior[0])
-
-    def scores(self) -> list[Scores]:
-        return [self.weighed.weighed(part) for part in self.values]
 
     def told(self, scores: Sequence[Scores], prior: Scores | float) -> list[int]:
         """The options of values, by their places."""
@@ -72,12 +63,11 @@ def one_pass(opened: Opened, case: Case, options: Options, *, related: bool = Tr
     with _related(related):
         choosing = Choosing(asking)
         asking.begin()
-        root = choosing.root
         started = time.perf_counter()
-        rows = [asking.row((text,)) for text in case.texts]
-        values = choosing._parts([(row, root) for row in rows])
-        probes = choosing._parts([(asking.row(v), root) for v in calibrate.probes(case.task)])
-        return Pass(root, values, probes, choosing._task_priors(), time.perf_counter() - started)
+        prior = choosing.priors(())[0]
+        scores = choosing.scores([(asking.row((text,)), choosing.root) for text in case.texts])
+    opened.tasks.clear()  # which do not tell whether related words count
+    return Pass(choosing.root, scores, prior, time.perf_counter() - started)
 
 
 @contextmanager
@@ -104,11 +94,11 @@ def steps(opened: Opened, case: Case) -> tuple[list[float], float]:
     def score(ways: Pass, scores: list[Scores], prior: Scores | float) -> float:
         return case.score([names[option] for option in ways.told(scores, prior)])
 
-    found = [score(ways, ways.scores(), 0.0) for ways in (plain, shown, worded)]
-    found += [score(ways, ways.scores(), ways.prior[1][0]) for ways in (worded, full)]
-    found.append(score(full, full.scores(), calibrate.of_column(full.scores(), full.prior[1][0])))
+    found = [score(ways, ways.scores, 0.0) for ways in (plain, shown, worded)]
+    found += [score(ways, ways.scores, ways.prior) for ways in (worded, full)]
+    found.append(score(full, full.scores, calibrate.of_column(full.scores, full.prior)))
     found.append(_shuffled(opened, case))
-    found.append(_by_labels(lambda offsets: score(full, full.scores(), offsets), len(names)))
+    found.append(_by_labels(lambda offsets: score(full, full.scores, offsets), len(names)))
     return found, full.seconds / plain.seconds
 
 
@@ -120,7 +110,7 @@ def _shuffled(opened: Opened, case: Case) -> float:
     reverse = replace(case.task.constraint, options=options[::-1])
     turned = replace(case, task=replace(case.task, constraint=reverse))
     shown = one_pass(opened, turned, Options())
-    told = shown.told(shown.scores(), shown.prior[1][0])
+    told = shown.told(shown.scores, shown.prior)
     return case.score([reverse.options[option] for option in told])
 
 

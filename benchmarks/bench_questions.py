@@ -171,9 +171,9 @@ def auc(scores: Sequence[float], yes: Sequence[bool]) -> float:
 def measured(opened: Opened, case: Case, *, related: bool) -> tuple[float, float]:
     """The area under the curve (of yes or no), and the share of right answers."""
     ways: Pass = one_pass(opened, case, Options(), related=related)
-    scores, prior = ways.scores(), ways.prior[1][0]
+    scores = ways.scores
     names = closed_set(case.task.constraint) or ()
-    right = case.score([names[option] for option in ways.told(scores, prior)])
+    right = case.score([names[option] for option in ways.told(scores, ways.prior)])
     if case.task.constraint.kind != "boolean":
         return float("nan"), right
     return auc([row[0] - row[1] for row in scores], [gold == "true" for gold in case.gold]), right

@@ -17,7 +17,7 @@ from blendfusion.models import calibrate
 from blendfusion.models.asked_idea import asked_idea
 from blendfusion.models.asking import Asking, Row, Runs
 from blendfusion.models.constraint import closed_set
-from blendfusion.models.opened import REMEMBERED_TASKS, Prior
+from blendfusion.models.opened import Known
 from blendfusion.models.options_tree import Fork, Scores, Words, build, forks
 from blendfusion.models.related_words import Idea
 from blendfusion.models.wordings import related_words_of, words_of
@@ -33,10 +33,9 @@ class Choosing:
     def __init__(self, asking: Asking) -> None:
         self._asking = asking
         self._options = closed_set(asking.task.constraint) or ()
-        self._idea = asked_idea(asking.task) if asking.options.wordings else None
-        self.root = _tree(asking, self._idea)
-        if len(self.root.readings) < 2:
-            self._idea = None
+        key = (asking.task, asking.options.shots, asking.options.wordings)
+        self._known = asking.opened.known(key, lambda: _known(asking))
+        self.root = self._known.root
         self.reserve = max(len(fork.path) for fork in forks(self.root))
 
     def decide(self, rows: Sequence[Row]) -> None:
@@ -75,40 +74,36 @@ class Choosing:
 
     def priors(self, rows: Sequence[Row]) -> list[Scores]:
         """The prior of every fork, in the order of ``forks``; ``root`` weighs its readings from here on."""
-        options, opened = self._asking.options, self._asking.opened
-        if options.calibration == "none" or self._asking.task.images:
-            self.root = self.root.weighing((1.0,))
+        calibration, known = self._asking.options.calibration, self._known
+        if calibration == "none" or self._asking.task.images:
+            self.root = known.root.weighing((1.0,))
             return [np.zeros(len(fork.tokens)) for fork in forks(self.root)]
-        key = (self._asking.task, options.shots, options.wordings)
-        remembered = opened.priors
-        if key not in remembered:
-            if len(remembered) >= REMEMBERED_TASKS:
-                remembered.pop(next(iter(remembered)))
-            remembered[key] = self._task_priors()
-        weights, found = remembered[key]
-        self.root = self.root.weighing(weights)
-        if options.calibration == "column":
+        if known.priors is None:
+            known.root, known.priors = self._task_priors()
+        self.root = known.root
+        if calibration == "column":
             scores = self.scores([(row, self.root) for row in rows])
-            return [calibrate.of_column(scores, found[0]), *found[1:]]
-        return found
+            return [calibrate.of_column(scores, known.priors[0]), *known.priors[1:]]
+        return known.priors
 
-    def _task_priors(self) -> Prior:
-        """The full prior where all options part; content-free inputs alone further down."""
+    def _task_priors(self) -> tuple[Fork, list[Scores]]:
+        """The root as its readings weigh, and the priors: the full one where all options part; of
+        content-free inputs alone further down."""
         root, *below = forks(self.root)
+        idea = self._known.idea
         probes = [self._asking.row(values) for values in calibrate.probes(self._asking.task)]
         few = probes[: len(calibrate.CONTENT_FREE)]
-        asked = [(row, root) for row in probes] + [(row, fork) for fork in below for row in few]
-        parts = self._parts(asked)
-        at_root = parts[: len(probes)]
-        weights = calibrate.weights(at_root, self._idea) if self._idea else (1.0,)
-        scores = [root.weighing(weights).weighed(part) for part in at_root]
-        found = [calibrate.of_idea(scores, self._idea) if self._idea else calibrate.prior(scores)]
-        for start in range(len(probes), len(parts), len(few)):
-            fork = asked[start][1]
-            found.append(
-                calibrate.mean([fork.weighed(part) for part in parts[start : start + len(few)]])
-            )
-        return weights, found
+        asked = [(row, fork) for fork in below for row in few]
+        parts = self._parts([(row, root) for row in probes] + asked)
+        at_root, further = parts[: len(probes)], parts[len(probes) :]
+        if idea is not None:
+            root = root.weighing(calibrate.weights(at_root, idea))
+        scores = [root.weighed(part) for part in at_root]
+        found = [calibrate.of_idea(scores, idea) if idea else calibrate.prior(scores)]
+        scores = [fork.weighed(part) for (_, fork), part in zip(asked, further, strict=True)]
+        for start in range(0, len(scores), len(few)):
+            found.append(calibrate.mean(scores[start : start + len(few)]))
+        return root, found
 
     def scores(self, asked: Sequence[tuple[Row, Fork]]) -> list[Scores]:
         """The scores of rows at forks, without a prior."""
@@ -129,8 +124,14 @@ class Choosing:
         return parts
 
 
+def _known(asking: Asking) -> Known:
+    """The forks of the replies that the prompt asks for, and the idea by which yes and no are told."""
+    idea = asked_idea(asking.task) if asking.options.wordings else None
+    root = _tree(asking, idea)
+    return Known(root, idea if len(root.readings) > 1 else None)
+
+
 def _tree(asking: Asking, idea: Idea | None) -> Fork:
-    """The forks of the replies that the prompt asks for."""
     context, layout = asking.context, asking.layout
 
     def tokens(word: str) -> list[int]:
@@ -142,10 +143,10 @@ def _tree(asking: Asking, idea: Idea | None) -> Fork:
     if asking.options.wordings:
         own = [[first for first, *_ in map(tokens, said) if said] for said in words_of(asking.task)]
         related = related_words_of(asking.task) or [()] * len(own)
-        said = [
+        both = [
             [*some, *_whole(map(tokens, more))] for some, more in zip(own, related, strict=True)
         ]
-        words.append(Words(said, RELATED_EXPONENT if any(related) else 0.0))
+        words.append(Words(both, RELATED_EXPONENT if any(related) else 0.0))
     if idea is not None:
         sides = [[*_whole(map(tokens, side))] for side in (idea.words, idea.against)]
         words.append(Words(sides, RELATED_EXPONENT))

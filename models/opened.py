@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from blendfusion.models import exactness
 from blendfusion.models.guided import Guide
 from blendfusion.models.llama_context import LlamaContext, Switch, Weights, check_gguf
 from blendfusion.models.llama_images import Projector
-from blendfusion.models.options_tree import Scores
+from blendfusion.models.options_tree import Fork, Scores
+from blendfusion.models.related_words import Idea
 from blendfusion.models.shared import Loan, Pool
 from blendfusion.models.weights import Chosen, ready
 from blendfusion.options import Options
@@ -24,8 +26,20 @@ NOISE_QUANTISED = 0.3
 """The same for quantised weights, whose activations are rounded to eight bits."""
 REMEMBERED_TASKS = 64
 
-Prior = tuple[tuple[float, ...], list[Scores]]
-"""What each reading of the place where all options part counts, and what is subtracted at every fork."""
+TaskKey = tuple[Task, bool, bool]
+"""A task, whether its prompt has shots, and whether replies have other words."""
+
+
+@dataclass(slots=True)
+class Known:
+    """What is worth keeping of a task whose answers are chosen. ``root``: where all its options part; ``idea``:
+    what a yes or no asks for. ``priors``: what is subtracted at every fork, None until it is measured; from
+    then on ``root`` weighs its readings."""
+
+    root: Fork
+    idea: Idea | None
+    priors: list[Scores] | None = None
+
 
 _WEIGHTS: Pool[Weights] = Pool()
 
@@ -45,8 +59,7 @@ class Opened:
     lock: threading.Lock = field(default_factory=threading.Lock)
     prefix: tuple[int, ...] = ()
     """What the context holds now as the beginning of every sequence; () if that is unsure."""
-    priors: dict[tuple[Task, bool, bool], Prior] = field(default_factory=dict)
-    """By task, whether its prompt has shots, and whether replies have other words."""
+    tasks: dict[TaskKey, Known] = field(default_factory=dict)
     vocabulary: Any = None
     guides: dict[tuple[str, str, str], Guide] = field(default_factory=dict)
     """By pattern, lead and stop."""
@@ -67,6 +80,14 @@ class Opened:
     def forget(self) -> None:
         self.prefix = ()
         self.context.clear()
+
+    def known(self, key: TaskKey, make: Callable[[], Known]) -> Known:
+        """What is kept of a task, made at its first use."""
+        if key not in self.tasks:
+            if len(self.tasks) >= REMEMBERED_TASKS:
+                self.tasks.pop(next(iter(self.tasks)))
+            self.tasks[key] = make()
+        return self.tasks[key]
 
     def guide(self, pattern: str, lead: str, stop: str) -> Guide:
         key = (pattern, lead, stop)

@@ -13,6 +13,7 @@ out. Several such readings of the same place are added up.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -120,15 +121,14 @@ def _worded(root: Fork, words: Sequence[Words]) -> Fork:
 
 def _telling(root: Fork, words: Sequence[Sequence[int]]) -> list[list[int]]:
     """For each branch, those tokens that no other option begins with or has among its words."""
-    said = [{*tokens} for tokens in words]
+    if not words:
+        return [[] for _ in root.tokens]
+    begins = {*root.tokens}
+    options = Counter(token for tokens in words for token in {*tokens})
     kept: list[list[int]] = []
     for own, branch in zip(root.tokens, root.next, strict=True):
-        if isinstance(branch, Fork) or not said:
-            kept.append([])
-            continue
-        others = {*root.tokens} - {own}
-        others = others.union(*(told for option, told in enumerate(said) if option != branch))
-        kept.append(sorted(said[branch] - others))
+        said = set() if isinstance(branch, Fork) else {*words[branch]}
+        kept.append(sorted(t for t in said if options[t] == 1 and (t == own or t not in begins)))
     return kept
 
 

@@ -8,6 +8,7 @@ its lower case, as the answers of the worked examples are written, and by words 
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from blendfusion.models.constraint import closed_set
 from blendfusion.models.related_words import idea_of
@@ -46,16 +47,10 @@ def related_words_of(task: Task) -> tuple[tuple[str, ...], ...]:
         return ()
     own = words_of(task)
     related = [tuple(dict.fromkeys(w for name in names for w in _related(name))) for names in own]
-    found = []
-    for place, words in enumerate(related):
-        others = {
-            word
-            for other in range(len(own))
-            if other != place
-            for word in (*own[other], *related[other])
-        }
-        found.append(tuple(word for word in words if word not in others))
-    return tuple(found)
+    labels = Counter(
+        word for said in zip(own, related, strict=True) for word in {*said[0], *said[1]}
+    )
+    return tuple(tuple(word for word in words if labels[word] == 1) for words in related)
 
 
 def _related(name: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from comparisons import Answers
 from local_model import weights_or_skip
 
 from blendfusion.errors import ModelNotFound
+from blendfusion.models import choosing as choosing_module
 from blendfusion.models import exactness
 from blendfusion.models.asking import Asking
 from blendfusion.models.choosing import Choosing
@@ -76,6 +77,18 @@ def test_a_question_is_heard_and_not_only_how_nice_the_text_is(model, question, 
     task = Task("llm_filter", question, _BOOLEAN, ("text",))
 
     assert _texts(model, task, yes + no) == ["true"] * len(yes) + ["false"] * len(no)
+
+
+@pytest.mark.local
+def test_the_words_of_a_task_are_read_once(model, monkeypatch):
+    made, make = [], choosing_module._known
+    monkeypatch.setattr(choosing_module, "_known", lambda asking: made.append(1) or make(asking))
+    task = Task("llm_filter", "Is this letter about sports?", _BOOLEAN, ("text",))
+
+    first = _texts(model, task, ["The keeper saved the penalty."])
+
+    assert _texts(model, task, ["The keeper saved the penalty."]) == first
+    assert made == [1]
 
 
 # -- the build of llama.cpp ---------------------------------------------------------------------------
