@@ -70,6 +70,8 @@ class OperatorEstimate:
     """The models that the call names; () where it leaves that to the session."""
     price: Price | None = None
     """What its model charges, if that is known; of several the first, of a cascade's two the large one."""
+    scored_by: str | None = None
+    """By which words a local model tells its replies apart; None where it writes them, or does not say so."""
 
     @property
     def values(self) -> int | None:
@@ -308,6 +310,7 @@ class _Report:
             ask=ask,
             models=names,
             price=_price(self._session, models),
+            scored_by=models.scored_by(ask.call.task),
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from blendfusion.budget import money
-from blendfusion.estimate import Estimate
+from blendfusion.estimate import Estimate, OperatorEstimate
 from blendfusion.models.cascade import targets_in
 from blendfusion.models.certified import Targets
 from blendfusion.operators import AskLine, StageLines, found_by, stage_lines
@@ -114,8 +114,16 @@ class _Beside:
             return f"  [{_usage(usage, values)}{withheld}]"
         if expected is None or ask is None:
             return ""
-        own = [op for op in expected.operators if op.stage == self._place and op.ask == ask]
-        return "".join(f"  [expected: {op}]" for op in own)
+        return "".join(f"  [expected: {op}]" for op in self._operators(ask))
+
+    def _operators(self, ask: Ask) -> list[OperatorEstimate]:
+        """What is expected of a call in this stage."""
+        expected = () if self._estimate is None else self._estimate.operators
+        return [op for op in expected if op.stage == self._place and op.ask == ask]
+
+    def scored_by(self, ask: Ask) -> list[str]:
+        """By which words a local model tells the replies apart."""
+        return [f"    scored by: {op.scored_by}" for op in self._operators(ask) if op.scored_by]
 
     def cascade(self, call: Call) -> list[str]:
         """What became of a cascade of the call, if it had one; before a run, whether its answers will be
@@ -161,6 +169,7 @@ def _ask(line: AskLine, counts: Counts | None, beside: _Beside) -> Iterator[str]
         yield f"  embed {line.text}{''.join(f'  [{said}]' for said in found_by(line.ask, counts))}"
         return
     yield f"  ask {line.text}{beside.of(line.ask.call, line.ask)}"
+    yield from beside.scored_by(line.ask)
     yield from beside.cascade(line.ask.call)
     yield from (f"    {said}" for said in found_by(line.ask, counts))
     pairing = line.ask.call.pairing

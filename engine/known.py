@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from blendfusion.errors import ModelNotFound
 from blendfusion.models.cached import CachedModel
 from blendfusion.models.embedding import EmbeddingModel
+from blendfusion.types import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,12 @@ class Known:
     def weights(self) -> dict[str, str]:
         """Which weights answer, by the names of those models that say so."""
         return {} if self.cache is None else self.cache.weights
+
+    def scored_by(self, task: Task) -> str | None:
+        """By which words the model tells the replies of a task apart, if it says so."""
+        say = None if self.cache is None else getattr(self.cache.inner, "scored_by", None)
+        said = None if say is None else say(task)
+        return said if isinstance(said, str) else None
 
     def says(self, trait: str) -> bool:
         """Whether the model has a trait that models may have; False if it does not know it."""

@@ -24,7 +24,7 @@ from blendfusion.models.options_tree import Scores
 from blendfusion.models.related_words import Idea
 from blendfusion.types import Task
 
-CALIBRATION_VERSION = 3
+CALIBRATION_VERSION = 4
 """Goes into fingerprints: change it with a prior, its texts (``banks``), or the words of replies
 (``wordings``, ``related_words``, ``asked_idea``)."""
 
@@ -36,6 +36,10 @@ ever said would win everywhere."""
 
 TRUTH_BESIDE_MANY = 1 / 3
 """What yes and no count, where the words of one idea are told from those of many."""
+
+SURENESS = 2.5
+"""What all readings of yes and no count together, where the words of an idea are scored. Power means are closer
+to one another than probabilities are; so often as it says, an answer is right (docs/answers.md)."""
 
 CONTENT_FREE = ("N/A", "", "[MASK]")
 
@@ -57,7 +61,13 @@ def prior(scores: Sequence[Scores]) -> Scores:
 
 def weights(parts: Sequence[Scores], idea: Idea) -> tuple[float, float]:
     """What yes and no count, and what the words of the idea that the question asks for (one row each in
-    ``parts``), by the log probabilities of ``probes``, so that both vary as much over the bank.
+    ``parts``), by the log probabilities of ``probes``: ``SURENESS`` times what they count beside each other."""
+    truth, words = _beside_each_other(parts, idea)
+    return SURENESS * truth, SURENESS * words
+
+
+def _beside_each_other(parts: Sequence[Scores], idea: Idea) -> tuple[float, float]:
+    """So that both vary as much over the bank.
 
     Where the two contradict each other over the bank, the model hears yes and no as praise rather than as
     the question: they count the less the more they do, and nothing from a correlation of -0.5 on.

@@ -31,6 +31,7 @@ from blendfusion.models.model import Told, Values, unheard
 from blendfusion.models.opened import NOISE, NOISE_QUANTISED, Opened, borrow
 from blendfusion.models.projectors import projector_of
 from blendfusion.models.prompt import PROMPT_VERSION
+from blendfusion.models.scored_by import scored_by
 from blendfusion.models.scoring import Scoring
 from blendfusion.models.seeing import about_images
 from blendfusion.models.shared import Loan
@@ -76,6 +77,10 @@ class LlamaModel:
     """What the prompts of a batch begin with in common is computed once."""
     scores_options = True
     """An answer from a closed set is chosen by scores: nothing is written."""
+
+    def scored_by(self, task: Task) -> str | None:
+        """By which words the replies of a task are told apart, for EXPLAIN; None where by their own."""
+        return scored_by(task, wordings=self._options.wordings)
 
     @property
     def sees_images(self) -> bool:

@@ -17,6 +17,7 @@ import blendfusion as bf
 from blendfusion.errors import ModelNotFound
 from blendfusion.models.packaged import packaged_weights
 from blendfusion.sample import any_rows, distinct_in_all, first_rows
+from blendfusion.types import Task
 
 N = 40
 T = pa.table(
@@ -391,6 +392,27 @@ def test_explain_tells_which_weights_answer(planner: bool) -> None:
     named = session.sql("SELECT id FROM t WHERE llm_filter('q', x, model => ['another', 'large'])")
     assert named.estimate().weights == {"another": "F16, made of Q4_1"}
     assert session.sql("SELECT id FROM t").estimate().weights == {}
+
+
+class _ByWords(bf.ScriptedModel):
+    """A model that says by which words it tells replies apart."""
+
+    def scored_by(self, task: Task) -> str | None:
+        return "Yes against No" if task.constraint.kind == "boolean" else None
+
+
+def test_explain_tells_by_which_words_replies_are_scored() -> None:
+    session = bf.connect(_ByWords(lambda call: "true"), cache=None, progress="off")
+    session.from_arrow(T, name="t")
+    frame = session.sql("SELECT llm_map('r', x) FROM t WHERE llm_filter('q', x)")
+
+    asked, *lines = frame.explain_text().split("ask llm_filter")[1].splitlines()
+
+    assert "[expected: " in asked
+    assert lines[0].strip() == "scored by: Yes against No"
+    assert frame.explain_text().count("scored by") == 1
+    assert frame.explain_text(analyze=True).count("scored by: Yes against No") == 1
+    assert "scored by" not in frame.explain_text(estimates=False)
 
 
 def test_explain_shows_what_is_expected_and_analyze_what_became_of_it(db: Counted) -> None:

@@ -7,6 +7,7 @@ from blendfusion.models.banks import ANY, ARTICLES, MESSAGES, QUESTIONS, REQUEST
 from blendfusion.models.calibrate import (
     CONTENT_FREE,
     MOST_LIFTED,
+    SURENESS,
     mean,
     of_column,
     of_idea,
@@ -108,10 +109,16 @@ def over_the_bank(truth, words):
     return OF_ALL + [np.array([[t, 0.0], [w, 0.0]]) for t, w in zip(truth, words, strict=True)]
 
 
+def counted(parts, idea):
+    """What yes and no count, and what the words, before both are made as sure as they are right."""
+    truth, words = weights(parts, idea)
+    return truth / SURENESS, words / SURENESS
+
+
 def test_yes_and_no_and_the_words_of_an_idea_vary_alike():
     parts = over_the_bank([1.0, -1.0, 1.0, -1.0], [0.2, -0.2, 0.2, -0.2])
 
-    assert weights(parts, POSITIVE) == pytest.approx((1.0, 5.0))
+    assert counted(parts, POSITIVE) == pytest.approx((1.0, 5.0))
 
 
 @pytest.mark.parametrize(
@@ -121,13 +128,13 @@ def test_yes_and_no_count_less_the_more_the_words_contradict_them(agreement, sha
     truth = np.array([1.0, 1.0, -1.0, -1.0])
     words = agreement * truth + np.sqrt(1 - agreement**2) * np.array([1.0, -1.0, 1.0, -1.0])
 
-    assert weights(over_the_bank(truth, words), POSITIVE) == pytest.approx((share, 1.0))
-    assert weights(over_the_bank(truth, words), SPORTS) == pytest.approx((share / 3, 1.0))
+    assert counted(over_the_bank(truth, words), POSITIVE) == pytest.approx((share, 1.0))
+    assert counted(over_the_bank(truth, words), SPORTS) == pytest.approx((share / 3, 1.0))
 
 
 def test_what_does_not_vary_over_the_bank_does_not_count():
-    assert weights(over_the_bank([1.0, -1.0], [2.0, 2.0]), POSITIVE) == (1.0, 0.0)
-    assert weights(over_the_bank([1.0, 1.0], [2.0, -2.0]), POSITIVE) == (0.0, 1.0)
+    assert counted(over_the_bank([1.0, -1.0], [2.0, 2.0]), POSITIVE) == (1.0, 0.0)
+    assert counted(over_the_bank([1.0, 1.0], [2.0, -2.0]), POSITIVE) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize(
