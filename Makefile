@@ -46,6 +46,7 @@ style: install
 
 types: install
 	$(BIN)/mypy --strict -p blendfusion
+	$(BIN)/mypy --strict $(wildcard benchmarks/bench_*.py)
 
 bench: install
 	$(BIN)/pytest --benchmark-only -o python_files='bench_*.py' benchmarks

@@ -20,10 +20,11 @@ import argparse
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from bench_answers import Case, cases, naively, weights
@@ -73,14 +74,11 @@ def one_pass(opened: Opened, case: Case, options: Options, *, related: bool = Tr
 @contextmanager
 def _related(counts: bool) -> Iterator[None]:
     """Whether words that say the same as labels count, and the idea that a question asks for."""
-    usual = choosing_module.related_words_of, choosing_module.asked_idea
-    if not counts:
-        choosing_module.related_words_of = lambda _: ()
-        choosing_module.asked_idea = lambda _: None
-    try:
+    with ExitStack() as stack:
+        if not counts:
+            stack.enter_context(patch.object(choosing_module, "related_words_of", lambda _: ()))
+            stack.enter_context(patch.object(choosing_module, "asked_idea", lambda _: None))
         yield
-    finally:
-        choosing_module.related_words_of, choosing_module.asked_idea = usual
 
 
 def steps(opened: Opened, case: Case) -> tuple[list[float], float]:

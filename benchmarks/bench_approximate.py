@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -102,6 +103,10 @@ def orders(case: Case, recall: float, similarities: np.ndarray, n: int) -> tuple
     return float(np.mean(asked)), min(found), float(np.mean(np.array(found) < recall))
 
 
+def _is_in(right: Container[object], call: bf.Request) -> bool:
+    return call.values[0] in right
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=datasets(), help="the folder with the sets")
@@ -114,7 +119,7 @@ def main() -> None:
         f"{'mean asked':>10} {'lowest':>6} {'broken':>6} {'fitted: asked':>14} {'recall':>6}"
     )
     for case in cases(arguments.data):
-        model = bf.ScriptedModel(lambda call, right=case.right: call.values[0] in right)
+        model = bf.ScriptedModel(partial(_is_in, case.right))
         session = bf.connect(model, cache=None, progress="off")
         session.from_pydict({"text": case.texts}, name="t")
         texts = list(dict.fromkeys(case.texts))

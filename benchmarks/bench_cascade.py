@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import exp
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -86,7 +87,7 @@ def run(
     """One query over ``rows`` of the texts, drawn by ``number``; its question, too, is its own."""
     drawn = np.random.default_rng(number).permutation(list(labels))[:rows].tolist()
     large = bf.ScriptedModel(lambda call: labels[str(call.values[0])], name="large")
-    options: dict[str, object] = {**promise, "delta": DELTA, "progress": "off"}
+    options: dict[str, Any] = {**promise, "delta": DELTA, "progress": "off"}
     models = [small.model, large]
     with bf.connect(models, cache=None, embedder=small.embedder, **options) as session:
         session.from_arrow(pa.table({"text": drawn}), name="reviews")

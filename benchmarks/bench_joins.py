@@ -18,6 +18,7 @@ import argparse
 import re
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,7 +65,7 @@ SETS = (
 LABELLED = (("banking77", "messages", "label"), ("clinc150", "utterances", "intent"))
 
 
-def knowing(truth: Pairs) -> object:
+def knowing(truth: Pairs) -> Callable[[bf.Request], list[str]]:
     """A model that chooses every true match among its candidates."""
     right: dict[str, set[str]] = {}
     for a, b in truth:
@@ -100,8 +101,8 @@ def recall(frame: bf.Frame) -> str:
     return " ≥ ".join(shares[:2]) or "unknown"
 
 
-def session(model: object, left: list[str], right: list[str]) -> bf.Session:
-    made = bf.connect(model, cache=None, progress="off")  # type: ignore[arg-type]
+def session(model: bf.Model | str, left: list[str], right: list[str]) -> bf.Session:
+    made = bf.connect(model, cache=None, progress="off")
     made.from_pydict({"name": left}, name="l")
     made.from_pydict({"name": right}, name="r")
     return made

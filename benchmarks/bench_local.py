@@ -24,6 +24,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from blendfusion.models.guided import Guide
 from blendfusion.models.llama import LlamaModel
 from blendfusion.models.llama_context import Batch
 from blendfusion.models.packaged import gemma_weights, packaged_weights
-from blendfusion.options import Options
+from blendfusion.options import Options, WeightType
 from blendfusion.types import Answer, Constraint, Task
 
 QUESTION = Task("llm_filter", "Is this review positive?", Constraint("boolean"), ("text",))
@@ -100,7 +101,7 @@ def texts_of(data: Path | None, count: int) -> list[str]:
 class Ours:
     """A model of ours that keeps account of what it computes."""
 
-    def __init__(self, file: Path, weights: str, *, max_tokens: int = 16) -> None:
+    def __init__(self, file: Path, weights: WeightType, *, max_tokens: int = 16) -> None:
         self.options = Options(weights=weights, max_tokens=max_tokens, n_gpu_layers=LAYERS)
         self.model = LlamaModel(file, self.options)
         self.opened = self.model._ready()
@@ -195,7 +196,7 @@ def sharing(shares: bool) -> Iterator[None]:
     """Whether rows take over what they share with the one before."""
     usual = slots_module.Run._shared
     if not shares:
-        slots_module.Run._shared = lambda *_: 0  # type: ignore[method-assign, assignment]
+        slots_module.Run._shared = lambda *_: 0  # type: ignore[method-assign]
     try:
         yield
     finally:
@@ -208,7 +209,8 @@ def sharing(shares: bool) -> Iterator[None]:
 def chat(ours: Ours, *, reuse: bool) -> Way:
     """One chat completion a row, held by a grammar; ``reuse``: the library keeps what it computed of
     the row before."""
-    from llama_cpp import Llama, LlamaGrammar
+    from llama_cpp import Llama
+    from llama_cpp.llama_grammar import LlamaGrammar
 
     asking = Asking(ours.opened, QUESTION, ours.options)
     layout = asking.layout
@@ -227,7 +229,7 @@ def chat(ours: Ours, *, reuse: bool) -> Way:
     def run(texts: Sequence[str]) -> None:
         for text in texts:
             if not reuse:
-                model.reset()
+                model.reset()  # type: ignore[no-untyped-call]
             model.create_chat_completion(
                 [{"role": "user", "content": head + layout.block((text,)) + tail}],
                 grammar=grammar,
@@ -399,7 +401,7 @@ def compiling(ours: Ours) -> None:
         ("date", r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"),
         ("text of 1 to 200 characters", r"[^\n]{1,200}"),
     ):
-        made[name] = lambda pattern=pattern: Guide(ours.context, ours.opened.vocabulary, pattern)
+        made[name] = partial(Guide, ours.context, ours.opened.vocabulary, pattern)
     rows = []
     for name, make in made.items():
         seconds = []

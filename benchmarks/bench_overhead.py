@@ -17,6 +17,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -119,8 +120,7 @@ def main() -> None:
 def _pairs(context: bf.Session, first: str, second: str, rounds: int) -> tuple[list[float], ...]:
     """The seconds of two queries, run one after the other ``rounds`` times."""
     pairs = [
-        [_seconds(lambda sql=sql: count(context, sql)) for sql in (first, second)]
-        for _ in range(rounds)
+        [_seconds(partial(count, context, sql)) for sql in (first, second)] for _ in range(rounds)
     ]
     return tuple(map(list, zip(*pairs, strict=True)))
 

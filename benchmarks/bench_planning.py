@@ -45,7 +45,7 @@ class Planned:
 
 def planned(session: bf.Session, sql: str, rounds: int) -> Planned:
     """The planning of a query, both ways alternately."""
-    text = session.typed(sql).sql
+    text = session.calls.typed(session, sql, {}, whole=True).sql
 
     def own() -> Any:
         return DataFrame.optimized_logical_plan(SessionContext.sql(session, text))
@@ -208,10 +208,9 @@ def print_growth(rounds: int) -> None:
     print(f"{'exponent':>10}{'of its own':>12}{'operators':>11}")
     for shape, results in growth(rounds):
         # The smallest plans are mostly what every query pays.
-        late = slice(1, None)
-        sizes = list(SIZES[late])
-        over = exponent(sizes, [r.over for r in results[late]])
-        own = exponent(sizes, [r.own for r in results[late]])
+        sizes, late = list(SIZES[1:]), results[1:]
+        over = exponent(sizes, [r.over for r in late])
+        own = exponent(sizes, [r.own for r in late])
         cells = "".join(f"{'plain' if r.reason else f'{r.over:.1f}':>8}" for r in results)
         print(f"{shape:24}{cells}{over:10.2f}{own:12.2f}{results[-1].operators:11}", flush=True)
         for reason in dict.fromkeys(r.reason for r in results if r.reason):

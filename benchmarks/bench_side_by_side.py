@@ -35,7 +35,7 @@ from environments import BLENDSQL, LOTUS, SERVER
 import blendfusion as bf
 from blendfusion.models.llama import LlamaModel
 from blendfusion.models.packaged import packaged_weights
-from blendfusion.options import Options
+from blendfusion.options import Options, WeightType
 
 HERE = Path(__file__).parent
 QUESTION = "Is this review positive?"
@@ -89,7 +89,7 @@ def reviews(data: Path | None, rows: int) -> tuple[list[str], list[bool]]:
 # -- who answers ---------------------------------------------------------------------------------------
 
 
-def ours(path: Path, weights: str) -> Ask:
+def ours(path: Path, weights: WeightType) -> Ask:
     session = bf.connect(LlamaModel(path, Options(weights=weights)), cache=None, progress="off")
     session.from_pydict({"row": [0], "text": ["It was fine."]}, "warm_up")
     session.sql(
@@ -131,8 +131,9 @@ def peer(python: Path, script: str, **said: str) -> Iterator[tuple[Ask, int]]:
             raise SystemExit(f"{script} ended:\n{log.read()[-3000:]}")
 
         def ask(texts: Sequence[str]) -> Said:
-            process.stdin.write(json.dumps(texts) + "\n")  # type: ignore[union-attr]
-            process.stdin.flush()  # type: ignore[union-attr]
+            assert process.stdin is not None
+            process.stdin.write(json.dumps(texts) + "\n")
+            process.stdin.flush()
             return Said(**json.loads(wait_for("answers")))
 
         try:
@@ -227,7 +228,7 @@ def show(contestants: Sequence[Contestant], gold: Sequence[bool], foreign: float
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=os.environ.get("BLENDFUSION_DATA"))
     parser.add_argument("--rows", type=int, default=500)
     parser.add_argument("--rounds", type=int, default=2)

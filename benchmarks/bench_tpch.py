@@ -16,9 +16,11 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from time import perf_counter, process_time
 
+import pyarrow as pa
 from datafusion import SessionContext
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
@@ -58,6 +60,10 @@ def alternating(
     return taken
 
 
+def _table(context: SessionContext, sql: str) -> pa.Table:
+    return context.sql(sql).to_arrow_table()
+
+
 def compare(folder: Path, rounds: int) -> None:
     plain, counted = SessionContext(), Counted(spoken)
     for context in (plain, counted.session):
@@ -68,8 +74,8 @@ def compare(folder: Path, rounds: int) -> None:
     placed = tpch.placed()
     for name, sql in tpch.queries().items():
         own, ours = alternating(
-            lambda sql=sql: plain.sql(sql).to_arrow_table(),
-            lambda sql=sql: counted.session.sql(sql).to_arrow_table(),
+            partial(_table, plain, sql),
+            partial(_table, counted.session, sql),
             rounds,
         )
         by_clock.append(ours.milliseconds() / own.milliseconds())
@@ -77,7 +83,7 @@ def compare(folder: Path, rounds: int) -> None:
         asked = counted.asked(placed[name].sql)
         counted.session.clear_cache()
         asking = Taken()
-        asking.run(lambda sql=placed[name].sql: counted.rows(sql))
+        asking.run(partial(counted.rows, placed[name].sql))
         print(
             f"{name:6} {own.milliseconds():9.1f} {ours.milliseconds():10.1f} "
             f"{by_clock[-1]:6.3f} {by_cpu[-1]:7.3f} {asking.milliseconds():15.1f} {asked:13,}",

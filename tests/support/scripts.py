@@ -6,6 +6,7 @@ import datetime
 import hashlib
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 
@@ -84,7 +85,7 @@ def vectors(texts: list[str]) -> list[list[float]]:
 class Counted:
     """A session with a scripted model, and how many values it was asked."""
 
-    def __init__(self, script: object = hashed, **options: object) -> None:
+    def __init__(self, script: object = hashed, **options: Any) -> None:
         self.model = bf.ScriptedModel(script)  # type: ignore[arg-type]
         embedder = bf.ScriptedEmbedder(vectors)
         self.session = bf.connect(
@@ -137,7 +138,7 @@ class Counted:
 
     def number(self, sql: str) -> int:
         """The number that a query without calls gives."""
-        return int(self.rows(sql)[0][0])  # type: ignore[call-overload]
+        return int(self.rows(sql)[0][0])  # type: ignore[call-overload, no-any-return]
 
 
 def _renewed(value: object) -> object:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from datafusion import SessionContext
 
 import blendfusion as bf
+from blendfusion.models.canonical import Value
 
 FOLDER = "sembench_movies"
 
@@ -135,7 +136,7 @@ class Movies:
         self.session = bf.connect(self.model, progress="off")
         self.session.from_arrow(reviews.drop_columns(list(_HIDDEN)), name="reviews")
 
-    def _script(self) -> Callable[[bf.Request], object]:
+    def _script(self) -> Callable[[bf.Request], Value | None]:
         labelled = self.gold.sql(
             "SELECT DISTINCT review_text, score_sentiment, score "
             "FROM reviews JOIN scores USING (review_text)"
@@ -143,14 +144,18 @@ class Movies:
         known = {row["review_text"]: row for row in labelled}
         assert len(known) == len(labelled), "a text with two labels"
 
-        def answer(call: bf.Request) -> object:
-            row = known[call.values[0]]
+        def answer(call: bf.Request) -> Value:
+            row = known[str(call.values[0])]
             if call.constraint.kind == "boolean" and len(call.values) == 2:
-                other = known[call.values[1]]
-                return row["score_sentiment"] != other["score_sentiment"]
+                other = known[str(call.values[1])]
+                return bool(row["score_sentiment"] != other["score_sentiment"])
             if call.constraint.kind == "boolean":
-                return row["score_sentiment"] == "POSITIVE"
-            return row["score"] if call.constraint.kind == "integer" else row["score_sentiment"]
+                return bool(row["score_sentiment"] == "POSITIVE")
+            return (
+                int(row["score"])
+                if call.constraint.kind == "integer"
+                else str(row["score_sentiment"])
+            )
 
         return answer
 
