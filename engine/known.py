@@ -38,6 +38,12 @@ class Known:
         said = None if say is None else say(task)
         return said if isinstance(said, str) else None
 
+    def put_as(self, task: Task) -> Task:
+        """What the model asks for a task: the task, unless it says so."""
+        put = None if self.cache is None else getattr(self.cache.inner, "put_as", None)
+        said = None if put is None else put(task)
+        return said if isinstance(said, Task) else task
+
     def says(self, trait: str) -> bool:
         """Whether the model has a trait that models may have; False if it does not know it."""
         return self.cache is not None and bool(getattr(self.cache.inner, trait, False))

@@ -61,6 +61,7 @@ class Meter:
         """The common beginning of prompts is computed once."""
         self._scores = models.says("scores_options")
         """No answers of closed sets are written."""
+        self._put_as = models.put_as
         self._shots = shots
 
     def cost(self, task: Task, tally: Tally, values: int) -> Cost:
@@ -102,7 +103,7 @@ class Meter:
         """Tokens of what the prompts of a task have in common."""
         if self._scripted:
             return self._tokens(task.question)
-        prompt = render(task, shots=self._shots, listed=not self._scores)
+        prompt = render(self._put_as(task), shots=self._shots, listed=not self._scores)
         turns = [prompt.instruction, *(text for shot in prompt.shots for text in shot), prompt.head]
         return sum(self._tokens(text) + _TURN_TOKENS for text in turns)
 

@@ -273,7 +273,8 @@ def _prompt(sample: TaskSample, run: Run | None, show: _Shown) -> list[Html]:
     reader = next((m for m in run.models.values() if m.prompts), None) if run is not None else None
     if run is None or reader is None:
         return []
-    prompt = render(sample.task, shots=run.options.shots, listed=reader.lists_options)
+    task = reader.put_as(sample.task)
+    prompt = render(task, shots=run.options.shots, listed=reader.lists_options)
     turns: list[Html] = []
     for turn in prompt.messages(sample.shown[0][0]):
         turns.append(tag("p", turn["role"], class_="turn"))

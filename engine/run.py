@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -54,6 +54,8 @@ class Described:
     """False: it is a Python function, which reads no prompt."""
     lists_options: bool
     """The options of a choice stand in its prompts."""
+    put_as: Callable[[Task], Task]
+    """What is asked for a task, in the place of some."""
 
 
 class Run:
@@ -158,6 +160,10 @@ def run_of(session: Session, query: str, calls: int, plan: Prepared | None) -> R
     return Run(watch, session.options, query, plan)
 
 
+def _as_it_is(task: Task) -> Task:
+    return task
+
+
 def _described(model: CachedModel) -> Described:
     info, inner = model.info, model.inner
     return Described(
@@ -166,4 +172,5 @@ def _described(model: CachedModel) -> Described:
         info.settings,
         prompts=not isinstance(inner, ScriptedModel),
         lists_options=not getattr(inner, "scores_options", False),
+        put_as=getattr(inner, "put_as", _as_it_is),
     )

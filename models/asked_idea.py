@@ -46,6 +46,7 @@ _MENTION = _set(
 _WITH_PREPOSITION = {
     "about": _set("talk talks talking ask asks asking be") | _KINDS | _SUBJECTS | _BE,
     "for": _set("ask asks asking"),
+    "like": _SEEM | _set("read reads"),
     "to": _set("refer refers referring related relate relates relating"),
     "with": _set("deal deals dealing"),
 }

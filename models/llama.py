@@ -16,8 +16,9 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from blendfusion.errors import ModelFailed
@@ -26,6 +27,8 @@ from blendfusion.models.asking import Asking
 from blendfusion.models.calibrate import CALIBRATION_VERSION
 from blendfusion.models.choosing import Choosing
 from blendfusion.models.constraint import closed_set
+from blendfusion.models.grading import Grading
+from blendfusion.models.how_much import put_as
 from blendfusion.models.llama_context import Switch, check_gguf
 from blendfusion.models.model import Told, Values, unheard
 from blendfusion.models.opened import NOISE, NOISE_QUANTISED, Opened, borrow
@@ -40,7 +43,7 @@ from blendfusion.models.telemetry import model_call, model_loaded, rows_computed
 from blendfusion.models.weights import Chosen, ConversionFailed, choose, identity
 from blendfusion.models.writing import Writing
 from blendfusion.options import Options
-from blendfusion.types import Answer, ModelInfo, Task, Usage
+from blendfusion.types import Answer, Constraint, ModelInfo, Task, Usage
 
 BATCH_ROWS = 256
 CPU_ROWS = 4
@@ -71,6 +74,8 @@ class LlamaModel:
         check_gguf(self.path)
         self.projector = projector_of(self.path, options.projector)
         """What makes vectors of images; None: the model reads text only."""
+        self.put_as: Callable[[Task], Task] = partial(put_as, options=options)
+        """What is asked for a task: of some scores, whether what they ask for holds."""
         self._choose(choose(self.path, options))
 
     shares_prefix = True
@@ -80,7 +85,7 @@ class LlamaModel:
 
     def scored_by(self, task: Task) -> str | None:
         """By which words the replies of a task are told apart, for EXPLAIN; None where by their own."""
-        return scored_by(task, wordings=self._options.wordings)
+        return scored_by(self.put_as(task), wordings=self._options.wordings)
 
     @property
     def sees_images(self) -> bool:
@@ -177,8 +182,10 @@ class LlamaModel:
         """The answers of an open model, whose lock the caller holds."""
         if task.images and self.projector is not None:
             return about_images(opened, task, self._options, values, told, self.projector, answered)
-        asking = Asking(opened, task, self._options, told)
-        answers, spent = answered(asking, values), asking.spent
+        put = self.put_as(task)
+        asking = Asking(opened, put, self._options, told)
+        answers = answered(asking, values, None if put is task else task.constraint)
+        spent = asking.spent
         rows_computed(self.name, spent.given, spent.tokens, spent.again, spent.extra)
         return answers
 
@@ -254,15 +261,20 @@ def fingerprint(chosen: Chosen, options: Options, projector: Path | None = None)
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:32]
 
 
-def answered(asking: Asking, values: Sequence[Values]) -> list[Answer]:
-    """The answers to values, the way that their constraint is answered."""
+def answered(
+    asking: Asking, values: Sequence[Values], scored: Constraint | None = None
+) -> list[Answer]:
+    """The answers to values, the way that their constraint is answered; ``scored``: the scores that are wanted
+    of what is asked as a yes or no."""
     closed = closed_set(asking.task.constraint)
     if closed is not None and len(closed) < 2:
         for place in range(len(values)):
             asking.tell(place, _only(closed))
         return asking.answers()
-    way: Choosing | Scoring | Writing
-    if not asking.layout.prompt.replies:
+    way: Choosing | Grading | Scoring | Writing
+    if scored is not None:
+        way = Grading(asking, scored)
+    elif not asking.layout.prompt.replies:
         way = Writing(asking)
     else:
         way = (Scoring if asking.task.constraint.kind == "score" else Choosing)(asking)

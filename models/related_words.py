@@ -88,7 +88,8 @@ positive, good, favourable, favorable: positive good great excellent happy <> ne
 neutral, mixed, average: neutral average okay normal fair
 satisfied, happy, pleased, delighted: happy satisfied pleased glad delighted <> dissatisfied, unhappy, unsatisfied, disappointed, displeased: unhappy disappointed dissatisfied frustrated angry
 joy, joyful, happiness, cheerful: joy happy cheerful excited glad <> sadness, sad, grief, sorrow: sad sadness unhappy grief lonely
-anger, angry, annoyed, annoyance, furious: angry anger annoyed furious frustrated <> calm, relaxed: calm relaxed peaceful quiet
+anger, angry, annoyed, annoyance, furious: angry anger annoyed furious frustrated <> contented: calm relaxed happy pleased satisfied
+calm, relaxed: calm relaxed peaceful quiet
 fear, afraid, scared, anxiety, anxious: fear afraid scared anxious worried
 surprise, surprised: surprise surprised shocked amazed
 disgust, disgusted: disgust disgusted gross
