@@ -16,6 +16,7 @@ from blendfusion.types import Constraint, Task
 _VERB = "is|are|was|were|does|do|did"
 _FORMS = (
     (rf"how (?P<idea>[\w-]+) (?P<verb>{_VERB}) (?P<subject>.+)", "{verb} {subject} {idea}"),
+    (r"how (?P<idea>[\w-]+)", "is it {idea}"),
     (
         rf"(?:how (?:much|strongly|clearly)|to (?:what|which) (?:extent|degree)) (?P<asked>(?:{_VERB}) .+)",
         "{asked}",

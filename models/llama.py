@@ -1,7 +1,8 @@
 """Local models through llama.cpp, in process: one shared prefix, many rows, closed sets by score.
 
 - A closed set (boolean, choice) is decided by comparing the scores of its replies (``choosing``); a
-  score is what these odds of the points of its scale let expect (``scoring``).
+  score is what these odds of the points of its scale let expect (``scoring``), or how probable a yes is
+  (``how_much``, ``grading``).
 - An open pattern is written token by token under an automaton (``writing``).
 - Answers do not depend on their neighbours. Large batches change the scores of rows a little; where
   that could change an answer (a near-tie), the row is asked again exactly: in a batch so small that

@@ -57,7 +57,8 @@ def llm_score(
 ) -> Expr:
     """How much ``question`` holds of each row, as DOUBLE between ``low`` and ``high``: what a model is
     expected to answer, given the odds that it sees for each whole number of the scale, of which
-    there are 11 at most. A server that tells no odds gives one of the numbers.
+    there are 11 at most. A server that tells no odds gives one of the numbers; a local model that is asked how
+    much one plain idea holds ("How angry is the customer?") gives how probable it is that it does, on the scale.
 
     ``values`` are columns (or names of columns); ``{}`` or ``{column}`` in the question refers to
     them. Rows whose values are all NULL or blank give NULL without a call. ``examples`` are

@@ -25,6 +25,7 @@ def _task(question, **more):
         ("how  angry\nis the customer", "Is the customer angry?"),
         ("How urgent does it sound?", "Does it sound urgent?"),
         ("How good is {text}?", "Is {text} good?"),
+        ("How angry?", "Is it angry?"),
         ("How much is this about sports?", "Is this about sports?"),
         ("How much does this message look like spam?", "Does this message look like spam?"),
         ("To what extent is the tone negative?", "Is the tone negative?"),
