@@ -1,4 +1,5 @@
-"""The idea that a yes or no question asks for, found in its words: *negative* in "Is this review negative?".
+"""The idea that a yes or no asks for, found in its words: *negative* in "Is this review negative?", in "the review
+is negative" and in "Determine whether the review expresses a negative sentiment."
 
 Small models answer such a question by how nice the text is, whatever is asked. What they tell very well, in the
 same place, is whether *negative* or *positive* would be said of the text. So where a question says plainly that
@@ -35,6 +36,13 @@ _DO = _set("do does did")
 _SEEM = _set("sound sounds seem seems feel feels appear appears look looks")
 _ARTICLES = _set("a an the any some")
 _DEGREES = _set("very clearly really mostly mainly primarily rather quite overall generally")
+_FEELINGS = _set("sentiment tone mood opinion feeling feelings emotion emotions attitude")
+"""What has an idea: "a positive tone" asks for *positive*."""
+_EXPRESS = _set("express expresses convey conveys")
+_HAVE = _set("have has")
+_TOLD = re.compile(
+    r"(?:please\s+)?(?:determine|check|decide|tell|judge|assess|verify|find\s+out)\s+(?:me\s+)?(?:if|whether)\s+"
+)
 _SUBJECTS = _set("this that the it these those his her their its")
 _FURTHER = _SUBJECTS | _set(
     "a an at in on by from to for with after before into under over near about during as"
@@ -51,6 +59,8 @@ _WITH_PREPOSITION = {
     "with": _set("deal deals dealing"),
 }
 """What may stand before such a word, so that the two say what a text is about."""
+_VERBS = _SEEM | _MENTION | _EXPRESS | _HAVE | _set("talks asks refers relates deals reads")
+"""Of a statement, besides forms of *be*."""
 _OTHERWISE = re.compile(
     r"\b(?:not|no|never|none|nothing|nobody|neither|nor|without|instead|but|except|or|and|than|if|more|less|least|"
     r"most|too|enough|only|both|either|fail\w*|lack\w*)\b|n['’]t\b|[.?!:;]\s*\S"
@@ -66,26 +76,40 @@ def asked_idea(task: Task) -> Idea | None:
     ('positive', 'good')
     >>> asked_idea(Task("llm_filter", "Is this review not negative?", Constraint("boolean")))
     """
-    whole = task.form == "question" and not (task.aggregate or task.images)
+    whole = task.form != "summary" and not (task.aggregate or task.images)
     if task.constraint.kind != "boolean" or not whole:
         return None
     return _idea(reference(task.question, task.columns).strip().lower())
 
 
 def _idea(question: str) -> Idea | None:
+    question = _TOLD.sub("", question, count=1) if _TOLD.match(question) else question
     words = re.findall(r"[^\W\d_]+", re.sub(r"-related\b", "", question))
     words = [word for word in words if word not in _DEGREES]
     if not 3 <= len(words) <= _MOST_WORDS or _OTHERWISE.search(question):
         return None
-    *before, last = words
-    if last in _KINDS and idea_of(before[-1]) is not None:
+    *before, last = _in_order(words)
+    felt = last in _FEELINGS
+    if (felt or last in _KINDS) and idea_of(before[-1]) is not None:
         *before, last = before
     idea = idea_of(last)
     if idea is None:
         return None
     while before and before[-1] in _ARTICLES:
         before = before[:-1]
-    return idea if _is_said(before) or _is_about(before) else None
+    return idea if _is_said(before) or _is_about(before, felt=felt) else None
+
+
+def _in_order(words: list[str]) -> list[str]:
+    """A statement in the order of a question: "is the review positive" for "the review is positive"."""
+    if words[0] not in _SUBJECTS:
+        return words
+    for place, word in enumerate(words):
+        if word in _BE:
+            return [word, *words[:place], *words[place + 1 :]]
+        if word in _VERBS:
+            return ["does", *words]
+    return words
 
 
 def _is_said(before: list[str]) -> bool:
@@ -109,9 +133,11 @@ def _is_plain(subject: list[str]) -> bool:
     )
 
 
-def _is_about(before: list[str]) -> bool:
-    """ "Is this about", "Does the text mention"."""
+def _is_about(before: list[str], *, felt: bool) -> bool:
+    """ "Is this about", "Does the text mention"; "Does it have" what is ``felt``."""
     if len(before) < 2 or before[0] not in _DO | _BE:
         return False
     *_, verb, last = before
-    return last in _MENTION or verb in _WITH_PREPOSITION.get(last, ())
+    if last in _MENTION | _EXPRESS or (felt and last in _HAVE):
+        return True
+    return verb in _WITH_PREPOSITION.get(last, ())

@@ -36,6 +36,19 @@ def idea(question, columns=("text",), **more):
         ("Does the review mention the price?", "price"),
         ("Is the customer asking for a refund?", "refund"),
         ("Is this text mainly about travel?", "travel"),
+        ("Does this message look like spam?", "spam"),
+        ("Does the review express a negative sentiment?", "negative"),
+        ("Does it express anger?", "anger"),
+        ("Does the review have a positive tone?", "positive"),
+        ("the review is positive", "positive"),
+        ("{} is negative.", "negative"),
+        ("It is about sports", "sports"),
+        ("This is a bad review.", "bad"),
+        ("The text mentions the price", "price"),
+        ("the customer sounds very unhappy", "unhappy"),
+        ("The customer asks for a refund", "refund"),
+        ("Determine whether the review is negative.", "negative"),
+        ("Check if it conveys a positive mood", "positive"),
     ],
 )
 def test_a_question_asks_for_one_idea(question, name):
@@ -66,6 +79,14 @@ def test_a_question_asks_for_one_idea(question, name):
         "It rained. Is this review negative?",
         "Is the customer from a country where the city that they come from is a place?",
         "Is it a glockenspiel?",
+        "Does the hotel have a restaurant?",
+        "The hotel has a restaurant",
+        "the review is about a product that is bad",
+        "It is positive if it is about sports",
+        "Determine whether the review is positive or negative.",
+        "Determine if",
+        "The price",
+        "I am happy",
     ],
 )
 def test_other_questions_ask_for_more_than_a_word(question):
@@ -77,7 +98,8 @@ def test_only_a_question_about_one_text_at_a_time_asks_for_an_idea():
 
     assert idea(question, aggregate=True) is None
     assert idea(question, images=True) is None
-    assert idea(question, form="statement") is None
+    assert idea(question, form="summary") is None
+    assert idea("The review is negative.", form="statement") is idea_of("negative")
     choice = Constraint("choice", options=("yes", "no"))
     assert asked_idea(Task("llm_classify", question, choice)) is None
 
@@ -103,6 +125,10 @@ WORDS = [
     "was",
     "does",
     "this",
+    "whether",
+    "determine",
+    "has",
+    "tone",
     "the",
     "of",
     "a",
