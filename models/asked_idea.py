@@ -76,7 +76,7 @@ def asked_idea(task: Task) -> Idea | None:
     ('positive', 'good')
     >>> asked_idea(Task("llm_filter", "Is this review not negative?", Constraint("boolean")))
     """
-    whole = task.form != "summary" and not (task.aggregate or task.images)
+    whole = task.form == "question" and not (task.aggregate or task.images)
     if task.constraint.kind != "boolean" or not whole:
         return None
     return _idea(reference(task.question, task.columns).strip().lower())

@@ -98,8 +98,7 @@ def test_only_a_question_about_one_text_at_a_time_asks_for_an_idea():
 
     assert idea(question, aggregate=True) is None
     assert idea(question, images=True) is None
-    assert idea(question, form="summary") is None
-    assert idea("The review is negative.", form="statement") is idea_of("negative")
+    assert idea(question, form="statement") is None
     choice = Constraint("choice", options=("yes", "no"))
     assert asked_idea(Task("llm_classify", question, choice)) is None
 
