@@ -190,11 +190,16 @@ def test_a_number_that_does_not_end_is_no_answer_unless_the_value_holds_it(model
         assert answer.text is not None or "digits without an end" in str(answer.error)
 
 
+_BY_NUMBERS = "How old is the writer?"
+_BY_AN_IDEA = "How happy is the writer?"
+
+
+@pytest.mark.local
 @pytest.mark.parametrize("scale", [(0, 10), (95, 105), (-3, 3)])
 def test_a_score_weighs_all_points_by_their_odds(model, scale):
     """As computed from every place where points part by itself, behind the whole value each."""
     constraint = Constraint("score", scale=scale)
-    task = _task(constraint, "How happy is the writer?")
+    task = _task(constraint, _BY_NUMBERS)
     (answer,) = _ask(model, task, ["Hooray!"])
     with model._borrowed() as opened, opened.lock:
         asking = Asking(opened, task, Options(max_tokens=24, n_ctx=1024))
@@ -211,8 +216,9 @@ def test_a_score_weighs_all_points_by_their_odds(model, scale):
 
 
 @pytest.mark.local
-def test_scores_do_not_depend_on_the_batch(model):
-    task = _task(Constraint("score", scale=(0, 10)), "How happy is the writer?")
+@pytest.mark.parametrize("question", [_BY_NUMBERS, _BY_AN_IDEA])
+def test_scores_do_not_depend_on_the_batch(model, question):
+    task = _task(Constraint("score", scale=(0, 10)), question)
     together = [answer.text for answer in _ask(model, task, TEXTS)]
 
     assert [_ask(model, task, [text])[0].text for text in TEXTS] == together
@@ -220,8 +226,9 @@ def test_scores_do_not_depend_on_the_batch(model):
 
 
 @pytest.mark.local
-def test_a_score_costs_one_pass_over_the_value(model):
-    task = _task(Constraint("score", scale=(0, 10)), "How happy is the writer?")
+@pytest.mark.parametrize("question", [_BY_NUMBERS, _BY_AN_IDEA])
+def test_a_score_costs_one_pass_over_the_value(model, question):
+    task = _task(Constraint("score", scale=(0, 10)), question)
     _ask(model, task, ["x"])  # what is done once for a task
     (answer,) = _ask(model, task, ["The mill was built in 1887. " * 10])
     value = model.count_tokens("The mill was built in 1887. " * 10)
