@@ -41,7 +41,7 @@ _FEELINGS = _set("sentiment tone mood opinion feeling feelings emotion emotions 
 _EXPRESS = _set("express expresses convey conveys")
 _HAVE = _set("have has")
 _TOLD = re.compile(
-    r"(?:please\s+)?(?:determine|check|decide|tell|judge|assess|verify|find\s+out)\s+(?:me\s+)?(?:if|whether)\s+"
+    r"\A(?:please\s+)?(?:determine|check|decide|tell|judge|assess|verify|find\s+out)\s+(?:me\s+)?(?:if|whether)\s+"
 )
 _SUBJECTS = _set("this that the it these those his her their its")
 _FURTHER = _SUBJECTS | _set(
@@ -83,7 +83,7 @@ def asked_idea(task: Task) -> Idea | None:
 
 
 def _idea(question: str) -> Idea | None:
-    question = _TOLD.sub("", question, count=1) if _TOLD.match(question) else question
+    question = _TOLD.sub("", question)
     words = re.findall(r"[^\W\d_]+", re.sub(r"-related\b", "", question))
     words = [word for word in words if word not in _DEGREES]
     if not 3 <= len(words) <= _MOST_WORDS or _OTHERWISE.search(question):
