@@ -214,7 +214,7 @@ class Options:
         True,
         "Options are scored by several words each, in the same pass: yes also by 'correct', a label in lower case, by "
         "the names that it lists and by words that say the same; yes and no also by the idea that the question asks "
-        "for ('negative' against 'positive').",
+        "for ('negative' against 'positive'), and so scores of one idea.",
     )
     calibration: Calibration = _option(
         LOCAL,
