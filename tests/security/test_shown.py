@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import re
 import sqlite3
 import sys
 import traceback
@@ -31,9 +32,19 @@ def logged(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixtur
         yield caplog
 
 
+_DRAWN = re.compile(r"(?<=127\.0\.0\.1:)\d+|(?<=port=)\d+|(?<=query\.id=)\w+|(?<=query\.id': ')\w+")
+
+
 def everything(logged: pytest.LogCaptureFixture) -> str:
-    """All that was logged, with every attribute of its records."""
-    return "\n".join(f"{record.getMessage()} {vars(record)}" for record in logged.records)
+    """All that was logged, with every attribute of its records but times, threads and what is drawn by chance
+    (ports, the ids of queries), in which any few digits may stand."""
+    said = []
+    for record in logged.records:
+        words = {
+            k: v for k, v in vars(record).items() if k != "thread" and not isinstance(v, float)
+        }
+        said.append(_DRAWN.sub("", f"{record.getMessage()} {words}"))
+    return "\n".join(said)
 
 
 def refused(call: bf.Request) -> object:
@@ -170,8 +181,8 @@ def test_logs_hold_no_values_prompts_or_keys(
         ]
     for text in (everything(logged), *shown):
         assert KEY not in text
-        assert "Ann Lee" not in text
-        assert "4111 1111" not in text  # four digits alone stand in times, too
+        assert SECRET not in text
+        assert "4111" not in text
         assert "How secret" not in text
 
 
@@ -216,7 +227,7 @@ def test_the_file_of_answers_holds_no_questions_and_values(tmp_path: Path) -> No
         session.from_pydict({"x": [SECRET]}, name="t")
         session.sql("SELECT llm_int('How secret is this?', x) FROM t").collect()
     held = b"".join(file.read_bytes() for file in tmp_path.iterdir())
-    assert b"4111 1111" not in held
+    assert b"4111" not in held
     assert b"How secret" not in held
     assert sqlite3.connect(tmp_path / "answers").execute("SELECT count(*) FROM sqlite_master")
 
@@ -229,7 +240,7 @@ def test_a_page_holds_what_redact_leaves(tmp_path: Path) -> None:
         frame.collect()
         frame.trace.to_html(tmp_path / "page.html")
         page = (tmp_path / "page.html").read_text(encoding="utf-8")
-        assert "4111 1111" not in page
+        assert "4111" not in page
         assert mark in page
 
 
