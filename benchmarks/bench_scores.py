@@ -12,12 +12,11 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from bench_answers import weights
-from bench_questions import FILES, rows_of
+from bench_questions import FILES, auc, rows_of
 
 from blendfusion.models.llama import LlamaModel
 from blendfusion.models.model import Values
@@ -58,13 +57,6 @@ CASES = (
 SCALES = ((0, 10), (1, 5))
 
 Shown = tuple[Example, ...]
-
-
-def area(scores: Sequence[float], labels: Sequence[bool]) -> float:
-    """The share of pairs of a true and a false row in which the true one is higher, ties by half."""
-    values, truth = np.array(scores), np.array(labels)
-    higher = values[truth][:, None] - values[~truth][None, :]
-    return float((higher > 0).mean() + (higher == 0).mean() / 2)
 
 
 def certainty(answer: Answer) -> float:
@@ -109,12 +101,12 @@ def main() -> None:
         texts: list[Values] = [(row["text"],) for row in rows]
         labels = [row[column] == label for row in rows]
         filtered = model.answer(Task("llm_filter", yes_no, Constraint("boolean"), ("text",)), texts)
-        cells = [f"{area([certainty(answer) for answer in filtered], labels):.3f}"]
+        cells = [f"{auc([certainty(answer) for answer in filtered], labels):.3f}"]
         by_numbers = [scored(numbers, how_much, scale, texts, shown) for scale in SCALES]
-        cells += [f"{area(scores, labels):.3f}" for scores, _ in by_numbers]
+        cells += [f"{auc(scores, labels):.3f}" for scores, _ in by_numbers]
         cells += [f"{by_numbers[0][1]:.1f}"]
         scores, rate = scored(model, how_much, SCALES[0], texts, ())
-        cells += [f"{area(scores, labels):.3f}", f"{rate:.1f}"]
+        cells += [f"{auc(scores, labels):.3f}", f"{rate:.1f}"]
         print(f"| {how_much} | {' | '.join(cells)} |", flush=True)
 
 

@@ -112,7 +112,7 @@ class _Beside:
             unsure = self._trace.withheld_of(call)
             withheld = f", {unsure:,} withheld" if unsure else ""
             return f"  [{_usage(usage, values)}{withheld}]"
-        if expected is None or ask is None:
+        if ask is None:
             return ""
         return "".join(f"  [expected: {op}]" for op in self._operators(ask))
 

@@ -34,15 +34,11 @@ class Known:
 
     def scored_by(self, task: Task) -> str | None:
         """By which words the model tells the replies of a task apart, if it says so."""
-        say = None if self.cache is None else getattr(self.cache.inner, "scored_by", None)
-        said = None if say is None else say(task)
-        return said if isinstance(said, str) else None
+        return None if self.cache is None else self.cache.scored_by(task)
 
     def put_as(self, task: Task) -> Task:
         """What the model asks for a task: the task, unless it says so."""
-        put = None if self.cache is None else getattr(self.cache.inner, "put_as", None)
-        said = None if put is None else put(task)
-        return said if isinstance(said, Task) else task
+        return task if self.cache is None else self.cache.put_as(task)
 
     def says(self, trait: str) -> bool:
         """Whether the model has a trait that models may have; False if it does not know it."""

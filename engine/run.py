@@ -160,10 +160,6 @@ def run_of(session: Session, query: str, calls: int, plan: Prepared | None) -> R
     return Run(watch, session.options, query, plan)
 
 
-def _as_it_is(task: Task) -> Task:
-    return task
-
-
 def _described(model: CachedModel) -> Described:
     info, inner = model.info, model.inner
     return Described(
@@ -172,5 +168,5 @@ def _described(model: CachedModel) -> Described:
         info.settings,
         prompts=not isinstance(inner, ScriptedModel),
         lists_options=not getattr(inner, "scores_options", False),
-        put_as=getattr(inner, "put_as", _as_it_is),
+        put_as=model.put_as,
     )

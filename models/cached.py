@@ -83,6 +83,17 @@ class CachedModel:
         """Whether every value takes a call of its own, rather than every batch."""
         return bool(getattr(self.inner, "call_per_value", False))
 
+    @property
+    def put_as(self) -> Callable[[Task], Task]:
+        """What is asked for a task: another one where the model says so. Outlives the model without holding it."""
+        put: Callable[[Task], Task] = getattr(self.inner, "put_as", _as_it_is)
+        return put
+
+    def scored_by(self, task: Task) -> str | None:
+        """By which words the model tells the replies of a task apart, if it says so."""
+        say: Callable[[Task], str | None] | None = getattr(self.inner, "scored_by", None)
+        return None if say is None else say(task)
+
     def count_tokens(self, text: str) -> int:
         return self.inner.count_tokens(text)
 
@@ -180,3 +191,7 @@ class CachedModel:
 
 def _hit(answer: Answer) -> Answer:
     return answer if answer.usage is FROM_CACHE else answer.with_usage(FROM_CACHE)
+
+
+def _as_it_is(task: Task) -> Task:
+    return task
