@@ -30,6 +30,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from blendfusion.models import aligned as aligned_module
 from blendfusion.models import slots as slots_module
 from blendfusion.models.asking import Asking
 from blendfusion.models.choosing import Choosing
@@ -194,13 +195,14 @@ def told() -> Iterator[list[slots_module.Spent]]:
 @contextmanager
 def sharing(shares: bool) -> Iterator[None]:
     """Whether rows take over what they share with the one before."""
-    usual = slots_module.Run._shared
+    usual = slots_module.Run._shared, aligned_module._shared
     if not shares:
         slots_module.Run._shared = lambda *_: 0  # type: ignore[method-assign]
+        aligned_module._shared = lambda *_: 0
     try:
         yield
     finally:
-        slots_module.Run._shared = usual  # type: ignore[method-assign]
+        slots_module.Run._shared, aligned_module._shared = usual  # type: ignore[method-assign]
 
 
 # -- what one would write first ------------------------------------------------------------------------
@@ -421,18 +423,18 @@ def same(file: Path, texts: Sequence[str], kinds: Sequence[str]) -> None:
     for name, task in {"yes or no": QUESTION, **WRITTEN}.items():
         if kinds and name.split(",")[0] not in kinds:
             continue
-        known: dict[str, str | None] = {}
+        known: dict[str, Answer] = {}
         for company in ("all", "32", "8", "1", "8, shuffled"):
             order = list(texts)
             if "shuffled" in company:
                 random.Random(1).shuffle(order)
             size = len(order) if company == "all" else int(company.split(",")[0])
-            found: dict[str, str | None] = {}
+            found: dict[str, Answer] = {}
             start = time.perf_counter()
             with told() as spent:
                 for part in rounds(order, size):
                     answers = ours.model.answer(task, [(text,) for text in part])
-                    found |= {t: a.text for t, a in zip(part, answers, strict=True)}
+                    found |= dict(zip(part, answers, strict=True))
             seconds = time.perf_counter() - start
             known = known or found
             again, extra = sum(s.again for s in spent), sum(s.extra for s in spent)
@@ -444,11 +446,13 @@ def same(file: Path, texts: Sequence[str], kinds: Sequence[str]) -> None:
                     f"{len(texts) / seconds:.1f}",
                     str(again),
                     f"{extra / max(1, tokens - extra):.1%}",
-                    str(sum(found[text] != known[text] for text in texts)),
+                    str(sum(found[text].text != known[text].text for text in texts)),
+                    str(sum(found[text].logprob != known[text].logprob for text in texts)),
                 ]
             )
     print(f"\n{len(texts)} rows in different company; {load()}\n")
-    table(["answer", "at a time", "rows/s", "near-ties", "extra tokens", "different answers"], rows)
+    names = ["answer", "at a time", "rows/s", "near-ties", "extra tokens", "different answers"]
+    table([*names, "different probabilities"], rows)
     ours.model.close()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 
+from blendfusion.models.aligned import Aligned
 from blendfusion.models.llama_context import LlamaContext
 from blendfusion.models.model import Told, Values, unheard
 from blendfusion.models.opened import Opened
@@ -61,6 +62,9 @@ class Asking:
                 self.tell(place, self._too_long(len(row), reserve, room=window))
         return sorted(self._places)
 
+    together = True
+    """Whether there may be more rows than one."""
+
     @property
     def held(self) -> int:
         """Tokens that stand before every row."""
@@ -82,17 +86,25 @@ class Asking:
         self, rows: Sequence[Row], step: Step, reserve: int | Sequence[int], *, exact: bool = False
     ) -> None:
         """Drive rows to their end behind the prefix (``slots.Run``); ``exact``: so that no row changes
-        another's logits."""
-        exact = exact or self.opened.exact
+        another's logits, together if they can be kept apart (``aligned``)."""
+        each = [reserve] * len(rows) if isinstance(reserve, int) else reserve
+        opened, exact = self.opened, exact or self.opened.exact
+        if exact and opened.apart and self.together:
+            Aligned(
+                self.context,
+                self.start,
+                rows,
+                step,
+                reserve=each,
+                spent=self.spent,
+                places_for=opened.places_for,
+                forget_places=opened.forget_places,
+            ).to_the_end()
+            return
+        opened.forget_places()
+        slots = 1 if exact else self.context.slots
         Run(
-            self.context,
-            self.start,
-            rows,
-            step,
-            reserve=[reserve] * len(rows) if isinstance(reserve, int) else reserve,
-            spent=self.spent,
-            slots=1 if exact and not self.opened.proven else self.context.slots,
-            exact=exact,
+            self.context, self.start, rows, step, reserve=each, spent=self.spent, slots=slots
         ).to_the_end()
 
     def run_again(

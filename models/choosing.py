@@ -9,6 +9,7 @@ by several words each (``wordings``), yes and no also by those of the idea that 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,9 +43,11 @@ class Choosing:
         """Settle all rows."""
         found = self.priors(rows)
         priors = dict(zip(forks(self.root), found, strict=True))
-        near = self._descend(rows, priors, self._asking.run, self._asking.opened.noise)
-        if near:
-            self._descend(near, priors, self._asking.run_again, noise=0.0)
+        opened, asking = self._asking.opened, self._asking
+        if opened.apart:  # exactly is as fast
+            self._descend(rows, priors, partial(asking.run, exact=True), noise=0.0)
+        elif near := self._descend(rows, priors, asking.run, opened.noise):
+            self._descend(near, priors, asking.run_again, noise=0.0)
 
     def _descend(
         self, rows: Sequence[Row], priors: dict[Fork, Scores], run: Runs, noise: float
@@ -120,7 +123,7 @@ class Choosing:
             return ()
 
         rows = [(*asked[place][0], *asked[place][1].path) for place in order]
-        self._asking.run(rows, step, 0)
+        self._asking.run(rows, step, 0, exact=bool(self._asking.opened.apart))
         return parts
 
 

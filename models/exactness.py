@@ -1,7 +1,7 @@
-"""Whether a context computes rows exactly in small batches: bit for bit as each alone.
+"""Whether rows that a context computes together come out bit for bit as each alone.
 
-``slots`` says why it should. Other builds of llama.cpp may sum up in another order, so it is tried, once
-a context: a few tokens in every company that matters, in less than a second.
+``cells`` and ``aligned`` say why they should. Other builds of llama.cpp may sum up in another order, so it is tried, once
+a context: a few hundred tokens in the companies that matter.
 """
 
 from __future__ import annotations
@@ -10,11 +10,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from blendfusion.models.llama_context import LlamaContext, Logits
-from blendfusion.models.slots import EXACT_TOKENS, Run, Spent
+from blendfusion.errors import ModelFailed
+from blendfusion.models.aligned import Aligned
+from blendfusion.models.cells import TILE, Places
+from blendfusion.models.llama_context import LlamaContext, Logits, Stopped
+from blendfusion.models.slots import Spent
 
-_ROWS = (5, 11, 3)
-"""Tokens of the rows; a last one fills the batch up to what is allowed."""
+_ALIKE = 9
+"""Tokens that the first two rows begin with."""
+_ROWS = (14, 20, 5, TILE + 6)
+"""Tokens of the rows. Together they are more than a tile of attention, one of them is so alone."""
+_ALONE = (1, 2)
+"""Those that are tried without the others."""
 _STEPS = 2
 """Tokens that each is gone on with."""
 _STRIDE = 37
@@ -22,23 +29,31 @@ _STRIDE = 37
 
 def proven(context: LlamaContext) -> bool:
     """Whether the logits of rows together are those of each alone. Of a context on a CPU, which must be
-    empty and is left so; on a GPU, where small batches would not pay, it is not tried."""
+    empty and is left so; on a GPU, where attention sums up otherwise, it is not tried."""
     if context.on_gpu:
         return False
     rows = _rows(context.n_vocab)
-    together = _logits(context, rows)
-    return all(
-        np.array_equal(seen, alone)
-        for place, row in enumerate(rows[: len(_ROWS)])
-        for seen, alone in zip(together[place], _logits(context, [row])[0], strict=True)
-    )
+    try:
+        together = _logits(context, rows)
+        return all(
+            np.array_equal(seen, alone)
+            for place in _ALONE
+            for seen, alone in zip(together[place], _logits(context, [rows[place]])[0], strict=True)
+        )
+    except Stopped:
+        raise
+    except ModelFailed:  # a model whose memory is of another kind
+        return False
+    finally:
+        context.clear()
 
 
 def _rows(n_vocab: int) -> list[tuple[int, ...]]:
-    """Rows of different tokens, from all over the vocabulary."""
-    sizes = (*_ROWS, EXACT_TOKENS - sum(_ROWS))
-    every = [_STRIDE * place % n_vocab for place in range(1, EXACT_TOKENS + 1)]
-    return [tuple(every[sum(sizes[:n]) :][:size]) for n, size in enumerate(sizes)]
+    """Rows of different tokens, from all over the vocabulary; two begin alike."""
+    every = [_STRIDE * place % n_vocab for place in range(1, sum(_ROWS) + 1)]
+    rows = [tuple(every[sum(_ROWS[:n]) :][:size]) for n, size in enumerate(_ROWS)]
+    rows[1] = rows[0][:_ALIKE] + rows[1][_ALIKE:]
+    return rows
 
 
 def _logits(context: LlamaContext, rows: Sequence[tuple[int, ...]]) -> list[list[Logits]]:
@@ -49,14 +64,15 @@ def _logits(context: LlamaContext, rows: Sequence[tuple[int, ...]]) -> list[list
         seen[place].append(logits.copy())
         return rows[place][:1] if len(seen[place]) <= _STEPS else ()
 
-    Run(
+    Aligned(
         context,
         0,
         rows,
         step,
         reserve=[_STEPS] * len(rows),
         spent=Spent(),
-        slots=context.slots,
-        exact=True,
+        places_for=lambda slots, _: Places(context, 0, slots),
+        forget_places=context.clear,
     ).to_the_end()
+    context.clear()
     return seen

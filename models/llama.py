@@ -26,6 +26,7 @@ from blendfusion.errors import ModelFailed
 from blendfusion.models.aside import run_aside
 from blendfusion.models.asking import Asking
 from blendfusion.models.calibrate import CALIBRATION_VERSION
+from blendfusion.models.cells import CELLS_VERSION
 from blendfusion.models.choosing import Choosing
 from blendfusion.models.constraint import closed_set
 from blendfusion.models.grading import Grading
@@ -39,7 +40,6 @@ from blendfusion.models.scored_by import scored_by
 from blendfusion.models.scoring import Scoring
 from blendfusion.models.seeing import about_images
 from blendfusion.models.shared import Loan
-from blendfusion.models.slots import EXACT_TOKENS
 from blendfusion.models.telemetry import model_call, model_loaded, rows_computed
 from blendfusion.models.weights import Chosen, ConversionFailed, choose, identity
 from blendfusion.models.writing import Writing
@@ -142,9 +142,9 @@ class LlamaModel:
     @property
     def at_once(self) -> int:
         """Rows that take little longer than one: on a CPU, which one row nearly fills, a few; one
-        where weights are quantised, or as long as none was asked."""
+        where rows go one after the other, or as long as none was asked."""
         loan = self._loan
-        if loan is None or loan.thing.exact:
+        if loan is None or (loan.thing.exact and not loan.thing.apart):
             return 1
         return loan.thing.context.slots if loan.thing.weights.thing.on_gpu else CPU_ROWS
 
@@ -249,7 +249,7 @@ def fingerprint(chosen: Chosen, options: Options, projector: Path | None = None)
         identity(chosen.source),
         chosen.type,
         PROMPT_VERSION,
-        (NOISE, NOISE_QUANTISED, EXACT_TOKENS),
+        (NOISE, NOISE_QUANTISED, CELLS_VERSION),
         options.shots,
         options.calibration,
         CALIBRATION_VERSION,

@@ -42,12 +42,12 @@ class Batch:
     def __len__(self) -> int:
         return len(self.tokens)
 
-    def add(self, tokens: Sequence[int], position: int, sequence: int) -> range:
-        """Tokens that follow one another in a sequence, the first at ``position``; returns their places."""
+    def add(self, tokens: Sequence[int], position: int, *sequences: int) -> range:
+        """Tokens that follow one another in sequences, the first at ``position``; returns their places."""
         start, count = len(self.tokens), len(tokens)
         self.tokens += tokens
         self.positions += range(position, position + count)
-        self.sequences += [[sequence] for _ in tokens]
+        self.sequences += [[*sequences] for _ in tokens]
         self.wanted += [False] * count
         return range(start, start + count)
 
@@ -186,12 +186,19 @@ class LlamaContext:
         self.n_batch = min(int(self._lib.llama_n_batch(self._context)), self.cells)
         self.batch_tokens = min(sizes.micro_batch, self.n_batch)
         """How many tokens of rows a batch should have."""
-        self.slots = sizes.sequences - 1
-        """How many rows there may be at a time."""
+        self.slots = self.rows = sizes.rows
+        """How many rows there may be at a time: sequences 1 to ``rows``."""
         self.n_vocab = int(self._lib.llama_vocab_n_tokens(self._vocab))
         self.eos = int(self._lib.llama_vocab_eos(self._vocab))
         eot = int(self._lib.llama_vocab_eot(self._vocab))
         self.end_tokens = tuple(dict.fromkeys(t for t in (eot, self.eos) if t >= 0))
+        self.spare = sizes.sequences - 1
+        """The last sequence, for tokens that nobody sees."""
+        self.forgets = int(self._lib.llama_model_n_swa(self._model))
+        """How many tokens a sliding window sees; 0: all."""
+        self._most_wanted = sizes.wanted
+        self._idle: dict[tuple[int, int], Any] = {}
+        """Cells of tokens of no meaning, by their first position and their number."""
         self._batch = _Buffers(self._lib, self.n_batch, sizes.sequences)
 
     def _open(self, sizes: Sizes, threads: int) -> Any:
@@ -200,6 +207,7 @@ class LlamaContext:
         params.n_batch = sizes.batch
         params.n_ubatch = sizes.micro_batch
         params.n_seq_max = sizes.sequences
+        params.n_outputs_max = sizes.wanted
         params.n_threads = params.n_threads_batch = min(threads or cores(), cores())
         params.flash_attn_type = 1
         params.kv_unified = True
@@ -322,6 +330,38 @@ class LlamaContext:
         """Forget everything from ``position`` on, of one sequence or (-1) of all."""
         self._lib.llama_memory_seq_rm(self._memory, sequence, position, -1)
 
+    def drop(self, sequence: int, start: int = 0, count: int = -1) -> None:
+        """A sequence forgets ``count`` tokens (-1: all) from position ``start`` on."""
+        end = -1 if count < 0 else start + count
+        self._lib.llama_memory_seq_rm(self._memory, sequence, start, end)
+
+    def occupy(self, sequence: int, start: int, count: int) -> None:
+        """Let tokens of no meaning, at ``count`` positions from ``start`` on, take the next free cells.
+
+        Raises ModelFailed if there is no room. Tokens have to be computed to be there; these are so once, and copied.
+        """
+        if (start, count) not in self._idle:
+            self._idle[start, count] = self._idle_cells(start, count)
+        saved = self._idle[start, count]
+        if not self._lib.llama_state_seq_set_data(self._context, saved, len(saved), self.spare):
+            raise ModelFailed(
+                "the key-value store has no room for the cells between rows",
+                hint="Set a larger n_ctx.",
+            )
+        self.copy(self.spare, sequence, start, count)
+        self.drop(self.spare)
+
+    def _idle_cells(self, start: int, count: int) -> Any:
+        """What llama.cpp keeps of such tokens."""
+        self.decode_prefix([max(0, self.eos)] * count, start, sequence=self.spare)
+        size = self._lib.llama_state_seq_get_size(self._context, self.spare)
+        saved = (ctypes.c_uint8 * size)()
+        written = self._lib.llama_state_seq_get_data(self._context, saved, size, self.spare)
+        self.drop(self.spare)
+        if written != size:
+            raise ModelFailed("llama.cpp could not tell what a sequence holds")
+        return saved
+
     # -- computation -------------------------------------------------------------------------
 
     def decode(self, batch: Batch) -> Logits:
@@ -331,6 +371,10 @@ class LlamaContext:
         """
         if not 0 < len(batch) <= self.n_batch:
             raise ModelFailed(f"a batch of {len(batch)} tokens; possible are 1 to {self.n_batch}")
+        if sum(batch.wanted) > self._most_wanted:
+            raise ModelFailed(
+                f"a batch that wants {sum(batch.wanted)} logits; possible are {self._most_wanted}"
+            )
         self._switch.check()
         code = self._lib.llama_decode(self._context, self._batch.fill(batch))
         if code != 0:
@@ -346,11 +390,11 @@ class LlamaContext:
         pointer = self._lib.llama_get_logits(self._context)
         return np.ctypeslib.as_array(pointer, shape=(rows, self.n_vocab))
 
-    def decode_prefix(self, tokens: Sequence[int], position: int = 0) -> None:
-        """Compute tokens of sequence 0 from ``position`` on, in as many batches as they need."""
+    def decode_prefix(self, tokens: Sequence[int], position: int = 0, *, sequence: int = 0) -> None:
+        """Compute tokens of a sequence from ``position`` on, in as many batches as they need."""
         for start in range(0, len(tokens), self.n_batch):
             batch = Batch()
-            batch.add(tokens[start : start + self.n_batch], position + start, 0)
+            batch.add(tokens[start : start + self.n_batch], position + start, sequence)
             self.decode(batch)
 
     @property

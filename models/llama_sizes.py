@@ -14,6 +14,9 @@ MAX_WINDOW = 8192
 """The longest prompt with its answer, where the user does not say it."""
 MOST_SEQUENCES = 256
 """What llama.cpp allows."""
+CPU_SLOTS = 64
+CPU_ROOM = 2048
+"""Cells for rows that lie apart (``cells``), where the window is small."""
 CELLS_PER_ROW = 192
 """What a row and its answer take, where nothing is known of them."""
 GPU_SHARE = 0.5
@@ -26,18 +29,26 @@ class Sizes:
     """The longest prompt with its answer, in tokens."""
     cells: int
     """Tokens of all sequences together; those that sequences share count once."""
+    rows: int
+    """That there may be at a time: sequence 0 holds the shared prefix, the next ones a row each."""
     sequences: int
-    """Sequence 0 holds the shared prefix, each of the others one row."""
+    """With those that keep cells between rows occupied (``cells``)."""
     batch: int
     """Most tokens of one call."""
     micro_batch: int
     """Those that one pass over the weights computes."""
 
+    @property
+    def wanted(self) -> int:
+        """Most tokens of a call whose logits are wanted: no fewer than sequences, or llama.cpp aborts."""
+        return self.sequences
+
 
 def on_cpu(trained: int, asked: int) -> Sizes:
     """For a model of ``trained`` tokens, of which ``asked`` are wanted (0: it is not said)."""
     window = _window(trained, asked)
-    return Sizes(window, window, sequences=65, batch=512, micro_batch=MICRO_BATCH)
+    cells = max(window, min(window + CPU_ROOM, MAX_WINDOW))
+    return Sizes(window, cells, CPU_SLOTS, 3 * CPU_SLOTS + 3, batch=512, micro_batch=MICRO_BATCH)
 
 
 def on_gpu(trained: int, asked: int, *, free_bytes: int, cell_bytes: int) -> Sizes:
@@ -45,8 +56,8 @@ def on_gpu(trained: int, asked: int, *, free_bytes: int, cell_bytes: int) -> Siz
     window = _window(trained, asked)
     cells = window + (MOST_SEQUENCES - 1) * CELLS_PER_ROW
     cells = max(window, min(cells, int(free_bytes * GPU_SHARE) // max(1, cell_bytes)))
-    rows = 64 + (cells - window) // CELLS_PER_ROW
-    return Sizes(window, cells, min(MOST_SEQUENCES, rows + 1), batch=2048, micro_batch=1024)
+    rows = min(MOST_SEQUENCES - 1, 64 + (cells - window) // CELLS_PER_ROW)
+    return Sizes(window, cells, rows, rows + 1, batch=2048, micro_batch=1024)
 
 
 def _window(trained: int, asked: int) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 from blendfusion.errors import ModelNotFound
 from blendfusion.models import exactness
+from blendfusion.models.cells import Places, room
 from blendfusion.models.guided import Guide
 from blendfusion.models.llama_context import LlamaContext, Switch, Weights, check_gguf
 from blendfusion.models.llama_images import Projector
@@ -51,11 +52,13 @@ class Opened:
     weights: Loan[Weights]
     context: LlamaContext
     exact: bool
-    """No row may change another's scores at all; else near-ties are asked again exactly."""
+    """No row may change another's scores at all; else near-ties may be asked again exactly."""
     noise: float
     """What batching may change a score by."""
-    proven: bool | None = None
-    """Rows go exactly together (``exactness``); else exact is one row at a time. None: not tried yet."""
+    apart: bool | None = None
+    """Rows that go exactly do so together (``aligned``); else one at a time. None: that was not tried yet."""
+    places: Places | None = None
+    """Where rows lie behind ``prefix``, if some went exactly."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     prefix: tuple[int, ...] = ()
     """What the context holds now as the beginning of every sequence; () if that is unsure."""
@@ -70,8 +73,8 @@ class Opened:
         if self.prefix == prefix:
             return 0
         self.forget()
-        if self.proven is None:
-            self.proven = exactness.proven(self.context)
+        if self.apart is None:
+            self.apart = exactness.proven(self.context)
         self.context.decode_prefix(prefix)
         self.context.fan_out()
         self.prefix = prefix
@@ -79,7 +82,22 @@ class Opened:
 
     def forget(self) -> None:
         self.prefix = ()
+        self.places = None
         self.context.clear()
+
+    def places_for(self, slots: int, tokens: int) -> Places:
+        """So many places for rows of up to so many tokens, behind the prefix."""
+        held = self.places
+        if held is None or held.slots != slots or held.reached > 2 * room(tokens):
+            self.forget_places()
+            held = self.places = Places(self.context, len(self.prefix), slots)
+        return held
+
+    def forget_places(self) -> None:
+        """Leave nothing but the prefix."""
+        if self.places is not None:
+            self.places.clear()
+            self.places = None
 
     def known(self, key: TaskKey, make: Callable[[], Known]) -> Known:
         """What is kept of a task, made at its first use."""

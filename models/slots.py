@@ -4,12 +4,6 @@ A row is what follows the shared prefix: the tokens of one tuple of values. Afte
 token its logits go to ``step``, which appends tokens or ends the row. Rows that begin alike should be
 neighbours: each takes over what it shares with the one before it, whether that was computed in the
 same batch (a token then belongs to both) or in the one before.
-
-Exactly, rows are driven so that none changes another's logits by a single bit. On a CPU llama.cpp's matrix
-products sum up each token by itself, from two tokens with logits on, and its attention does in batches of fewer than 64:
-token by token, over the cells of the store in their order (``flash_attn_ext`` in ggml-cpu/ops.cpp; larger
-batches go by tiles, which sum up in another order). So such batches are small, and a row's cells follow one another:
-none is freed, and so none taken again, as long as any row is on its way. ``exactness`` proves it of a context.
 """
 
 from __future__ import annotations
@@ -18,9 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from blendfusion.models.llama_context import Batch, LlamaContext, Logits
-
-EXACT_TOKENS = 63
-"""Most tokens of a batch in which rows do not change one another."""
 
 Step = Callable[[int, Logits], Sequence[int]]
 """Given a row's index and the logits after its last token: the tokens to append; none ends it.
@@ -65,7 +56,7 @@ class Run:
     """Rows on their way behind the prefix that every sequence holds.
 
     At most ``slots`` of them go at a time. One slot shares nothing: then no row's logits depend on
-    another's, nor do they if ``exact`` (above).
+    another's.
     """
 
     context: LlamaContext
@@ -79,7 +70,6 @@ class Run:
     spent: Spent
     """Grows with each call, before the steps that come of it."""
     slots: int
-    exact: bool = False
     _needs: list[int] = field(init=False)
     _waiting: list[int] = field(init=False)
     _free: list[int] = field(init=False)
@@ -89,25 +79,18 @@ class Run:
     """The slot that was filled last; the next one takes over what they share."""
 
     def __post_init__(self) -> None:
-        self.exact = self.exact and self.slots > 1
         self._needs = [len(row) + most for row, most in zip(self.rows, self.reserve, strict=True)]
         self._waiting = list(range(len(self.rows)))[::-1]
+        self._free = list(range(self.slots, 0, -1))
+        self._cells = self.context.cells - self.start
 
     def to_the_end(self) -> None:
         """Drive all rows there. Leaves nothing but the prefix in the context, also on errors."""
         try:
-            self._free_all()
             while self._waiting or self._live:
                 self._compute()
         finally:
             self.context.trim(self.start)
-
-    def _free_all(self) -> None:
-        """All slots are free, and all cells but the prefix's."""
-        spare = int(self.exact)
-        self._free = list(range(self.slots - spare, 0, -1))
-        self._cells = self.context.cells - self.start - spare
-        self._last = None
 
     def _compute(self) -> None:
         """One batch of what is pending and of new rows, and the steps that come of it."""
@@ -119,7 +102,7 @@ class Run:
         for slot in self._live:
             self._place(batch, slot, ends)
         self._admit(batch, ends)
-        logits, outputs = self._decode(batch)
+        logits, outputs = self.context.decode(batch), batch.outputs()
         self.spent.calls += 1
         self.spent.tokens += len(batch)
         for slot, place in ends:
@@ -127,28 +110,8 @@ class Run:
             self.spent.given += len(slot.pending)
             if not slot.pending:
                 self._live.remove(slot)
-                if not self.exact and slot is not self._last:
+                if slot is not self._last:
                     self._vacate(slot)
-        if self.exact and self._waiting and not self._live:
-            self.context.trim(self.start)
-            self._free_all()
-
-    def _decode(self, batch: Batch) -> tuple[Logits, dict[int, int]]:
-        """The logits of a batch, and in which row of them those of a place are."""
-        alone = self.exact and len(batch) == 1
-        if alone:  # in the last slot, which no row has
-            batch.want(*batch.add(batch.tokens, self.start, self.slots))
-        elif self.exact and sum(batch.wanted) == 1:
-            batch.want(batch.wanted.index(False))
-        logits = self.context.decode(batch)
-        if alone:
-            self.context.trim(self.start, self.slots)
-        return logits, batch.outputs()
-
-    @property
-    def _batch_tokens(self) -> int:
-        most = self.context.batch_tokens
-        return min(most, EXACT_TOKENS) if self.exact else most
 
     def _held(self) -> list[_Slot]:
         """The slots whose tokens are in the key-value store."""
@@ -157,13 +120,13 @@ class Run:
 
     def _admit(self, batch: Batch, ends: list[tuple[_Slot, int]]) -> None:
         """Fill the rest of the batch with new rows."""
-        ended = None if self.exact or self._last in self._live else self._last
+        ended = None if self._last in self._live else self._last
         if ended is not None:
             self._cells += self._needs[ended.row]
-        while self._waiting and self._free and len(batch) < self._batch_tokens:
+        while self._waiting and self._free and len(batch) < self.context.batch_tokens:
             row = self.rows[self._waiting[-1]]
             shared = self._shared(self._last, row)
-            full = len(batch) + len(row) - shared > self._batch_tokens
+            full = len(batch) + len(row) - shared > self.context.batch_tokens
             if self._live and (full or self._needs[self._waiting[-1]] > self._cells):
                 break
             self._fill(batch, row, shared, ends)
@@ -198,7 +161,7 @@ class Run:
 
     def _place(self, batch: Batch, slot: _Slot, ends: list[tuple[_Slot, int]]) -> None:
         """Put what fits of a slot's pending tokens into the batch; note where it ends, if it does."""
-        room = self._batch_tokens - len(batch)
+        room = self.context.batch_tokens - len(batch)
         if not slot.pending or room <= 0:
             return
         taken, slot.pending = slot.pending[:room], slot.pending[room:]

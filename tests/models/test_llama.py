@@ -307,6 +307,7 @@ def test_open_answers_do_not_depend_on_the_batch(model, column):
 
 
 @pytest.mark.local
+@pytest.mark.parametrize("apart", [True, False], ids=["apart", "not apart"])
 @pytest.mark.parametrize(
     "constraint",
     [
@@ -317,57 +318,68 @@ def test_open_answers_do_not_depend_on_the_batch(model, column):
     ],
     ids=str,
 )
-def test_what_other_rows_change_never_shows(model, column, monkeypatch, constraint):
-    """Logits of batches are disturbed by more than they ever are, and the bound raised with it."""
+def test_what_other_rows_change_never_shows(model, column, monkeypatch, constraint, apart):
+    """Logits of rows that are not kept apart are disturbed by more than they ever are, and the bound raised with it."""
     task, some = _task(constraint, "What is spoken of?"), column[:10]
-    expected = _texts(model, task, some)
     opened, random = model._ready(), np.random.default_rng(0)
-    decode, disturbed = Run._decode, []
+    _ask(model, task, ["x"])  # it is known then whether rows lie apart
+    monkeypatch.setattr(opened, "apart", apart)
+    expected = _texts(model, task, some)
+    to_the_end, disturbed = Run.to_the_end, []
 
-    def among_others(run, batch):
-        logits, outputs = decode(run, batch)
-        if not run.exact:
-            disturbed.append(batch)
-            logits += random.uniform(-0.4, 0.4, logits.shape).astype(np.float32)
-        return logits, outputs
+    def among_others(run):
+        if run.slots > 1:
+            step = run.step
+
+            def other(row, logits):
+                disturbed.append(row)
+                change = random.uniform(-0.4, 0.4, logits.shape).astype(np.float32)
+                return step(row, logits + change)
+
+            run.step = other
+        to_the_end(run)
 
     monkeypatch.setattr(opened, "noise", 0.81)
-    monkeypatch.setattr(Run, "_decode", among_others)
+    monkeypatch.setattr(Run, "to_the_end", among_others)
 
     assert _texts(model, task, some) == expected
-    assert disturbed
+    chosen = constraint.kind in ("boolean", "choice")
+    assert bool(disturbed) != (apart and chosen)
 
 
 @pytest.mark.local
 @pytest.mark.parametrize("weights", ["original", "f16"])
-def test_small_batches_compute_what_a_row_alone_computes(column, weights):
+def test_rows_that_lie_apart_compute_what_a_row_alone_computes(column, weights):
     with closing(LlamaModel(weights_or_skip(), Options(weights=weights, n_ctx=768))) as model:
         opened = model._ready()
         assert exactness.proven(opened.context)
-        opened.exact, opened.noise = True, 0.0
         task = _task(Constraint("boolean"))
         answers = _ask(model, task, column)
         together = {text: a.logprob for text, a in zip(column, answers, strict=True)}
+        turned = _ask(model, task, column[::-1])
         alone = [_ask(model, task, [text])[0].logprob for text in column[::4]]
-        opened.proven = False
+        apart = opened.apart
+        opened.exact, opened.apart = True, False
         one_by_one = _texts(model, task, column[::4])
 
+    assert apart
     assert alone == [together[text] for text in column[::4]]
+    assert [answer.logprob for answer in turned[::-1]] == [answer.logprob for answer in answers]
     assert set(one_by_one) <= {"true", "false"}
 
 
 @pytest.mark.local
 def test_a_context_that_changes_rows_is_found_out(model, monkeypatch):
-    decode = Run._decode
-
-    def slightly_other(run, batch):
-        logits, outputs = decode(run, batch)
-        logits[:, 0] += 1e-6 * len(batch)
-        return logits, outputs
-
     opened = model._ready()
+    decode = opened.context.decode
+
+    def slightly_other(batch):
+        logits = decode(batch)
+        logits[:, 0] += 1e-6 * len(batch)
+        return logits
+
     opened.forget()
-    monkeypatch.setattr(Run, "_decode", slightly_other)
+    monkeypatch.setattr(opened.context, "decode", slightly_other)
 
     assert not exactness.proven(opened.context)
 

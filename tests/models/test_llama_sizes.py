@@ -35,7 +35,7 @@ def test_a_gpu_takes_as_many_rows_as_its_memory_lets() -> None:
     )
     assert large.sequences == MOST_SEQUENCES
     assert none.cells == none.window == 2048
-    assert on_cpu(2048, 0).sequences <= none.sequences <= small.sequences < large.sequences
+    assert on_cpu(2048, 0).rows <= none.rows <= small.rows < large.rows
     for sizes in (small, large):
         assert sizes.cells * CELL_BYTES <= (24 << 30 if sizes is large else 1 << 30) // 2
         assert sizes.micro_batch <= sizes.batch

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blendfusion.models.llama_context import Batch
-from blendfusion.models.slots import EXACT_TOKENS, Run, Spent
+from blendfusion.models.slots import Run, Spent
 
 PREFIX = (7, 8, 9)
 
@@ -23,48 +23,30 @@ class Store:
         self.cells = cells
         self.batch_tokens = batch_tokens
         self.held = [list(PREFIX) for _ in range(sequences)]
-        self.where = [list(range(len(PREFIX))) for _ in range(sequences)]
-        """The cell of each token held."""
         self.sizes: list[int] = []
-        self.wanted: list[int] = []
 
     def copy(self, source: int, target: int, start: int, count: int) -> None:
         if count:
             assert len(self.held[target]) == start
             self.held[target] += self.held[source][start : start + count]
-            self.where[target] += self.where[source][start : start + count]
             assert len(self.held[target]) == start + count
 
     def trim(self, position: int, sequence: int = -1) -> None:
         chosen = range(len(self.held)) if sequence < 0 else [sequence]
         for sequence in chosen:
             del self.held[sequence][position:]
-            del self.where[sequence][position:]
-
-    def _free_cell(self) -> int:
-        """The first, as llama.cpp takes it once something was freed."""
-        taken = {cell for where in self.where for cell in where}
-        return next(cell for cell in range(self.cells + 99) if cell not in taken)
-
-    @property
-    def in_order(self) -> bool:
-        """Whether the cells of every sequence follow one another as its tokens do."""
-        return all(where == sorted(where) for where in self.where)
 
     def decode(self, batch: Batch) -> np.ndarray:
         assert 0 < len(batch) <= self.batch_tokens
         self.sizes.append(len(batch))
-        self.wanted.append(sum(batch.wanted))
         before = [len(held) for held in self.held]
         for sequences in batch.sequences:
             assert len({before[sequence] for sequence in sequences}) == 1
         seen = []
         for place, token in enumerate(batch.tokens):
-            cell = self._free_cell()
             for sequence in batch.sequences[place]:
                 assert len(self.held[sequence]) == batch.positions[place]
                 self.held[sequence].append(token)
-                self.where[sequence].append(cell)
             if batch.wanted[place]:
                 (sequence,) = batch.sequences[place][:1]
                 seen.append(tuple(self.held[sequence]))
@@ -93,7 +75,6 @@ ROWS = st.lists(
     slots=st.integers(1, 5),
     batch_tokens=st.integers(2, 12),
     cells=st.integers(15, 60),
-    exact=st.booleans(),
 )
 def test_every_row_sees_itself_and_nothing_else(
     rows: list[tuple[int, ...]],
@@ -102,7 +83,6 @@ def test_every_row_sees_itself_and_nothing_else(
     slots: int,
     batch_tokens: int,
     cells: int,
-    exact: bool,
 ) -> None:
     rows = sorted(rows) if ordered else rows
     store, spent, ended = Store(cells + len(PREFIX), batch_tokens, slots + 1), Spent(), []
@@ -110,8 +90,6 @@ def test_every_row_sees_itself_and_nothing_else(
     def step(place: int, seen: tuple[int, ...]) -> list[int]:
         row = rows[place]
         assert seen[: len(PREFIX) + len(row)] == (*PREFIX, *row)
-        if exact and slots > 1:
-            assert store.in_order
         added = _next(seen, row, steps)
         if not added:
             ended.append(place)
@@ -125,7 +103,6 @@ def test_every_row_sees_itself_and_nothing_else(
         reserve=[steps] * len(rows),
         spent=spent,
         slots=slots,
-        exact=exact,
     ).to_the_end()
 
     assert sorted(ended) == list(range(len(rows)))
@@ -133,19 +110,13 @@ def test_every_row_sees_itself_and_nothing_else(
     assert spent.given == sum(len(row) + steps for row in rows)
     assert spent.tokens == sum(store.sizes)
     assert spent.calls == len(store.sizes)
-    if exact and slots > 1:
-        assert all(size > 1 for size in store.sizes)
-        assert 1 not in store.wanted
-    else:
-        assert spent.tokens <= spent.given
+    assert spent.tokens <= spent.given
     if slots == 1:
         assert spent.tokens == spent.given
 
 
-def _spent(
-    rows: Sequence[tuple[int, ...]], batch_tokens: int, slots: int = 64, exact: bool = False
-) -> Spent:
-    store, spent = Store(10_000, batch_tokens, slots + 1), Spent()
+def _spent(rows: Sequence[tuple[int, ...]], batch_tokens: int) -> Spent:
+    store, spent = Store(10_000, batch_tokens, 65), Spent()
     Run(
         store,  # type: ignore[arg-type]
         len(PREFIX),
@@ -153,8 +124,7 @@ def _spent(
         lambda place, seen: [],
         reserve=[0] * len(rows),
         spent=spent,
-        slots=slots,
-        exact=exact,
+        slots=64,
     ).to_the_end()
     return spent
 
@@ -171,14 +141,6 @@ def test_batches_are_full_where_rows_share() -> None:
     rows = sorted((*range(20), a, b) for a in range(8) for b in range(8))
 
     assert _spent(rows, 32).calls == pytest.approx(_spent(rows, 32).tokens / 32, abs=2)
-
-
-def test_exact_batches_are_small_and_share() -> None:
-    rows = sorted((*range(20), a, b) for a in range(8) for b in range(8))
-    spent = _spent(rows, 256, exact=True)
-
-    assert spent.calls > spent.tokens / EXACT_TOKENS
-    assert spent.tokens < spent.given / 4
 
 
 def test_an_error_leaves_the_prefix_alone() -> None:
