@@ -9,8 +9,8 @@ texts are review sentences of ``--data`` (see README.md), else those of examples
 The limit of a question whose answer is chosen is the rate at which llama.cpp computes one batch of 256
 tokens, over the tokens of a row; of one whose answer is written, over those and the written ones. These
 need logits and come one a row: "with logits" counts them at the rate of one batch of a token for each of as many
-rows as go at a time. What llama.cpp does outside of its decode call, reading text as tokens, counts as inside. "Chat"
-is one chat completion a row, in which a grammar of llama.cpp holds the answer, with the same words.
+rows as go at a time. What llama.cpp does outside of its decode call, reading text as tokens and moving cells of its store,
+counts as inside. "Chat" is one chat completion a row, in which a grammar of llama.cpp holds the answer, with the same words.
 """
 
 from __future__ import annotations
@@ -109,16 +109,20 @@ class Ours:
         self.context = self.opened.context
         self.decode = self.context.decode
         self.inside = 0.0
-        self.context.decode = self._timed(self.decode)  # type: ignore[method-assign]
-        self.context.tokenize = self._timed(self.context.tokenize)  # type: ignore[method-assign]
+        self._within = False
+        for name in ("decode", "tokenize", "copy", "drop", "trim", "occupy"):
+            setattr(self.context, name, self._timed(getattr(self.context, name)))
 
     def _timed(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def timed(*args: Any, **named: Any) -> Any:
-            start = time.process_time()
+            if self._within:
+                return call(*args, **named)
+            self._within, start = True, time.process_time()
             try:
                 return call(*args, **named)
             finally:
                 self.inside += time.process_time() - start
+                self._within = False
 
         return timed
 
