@@ -118,10 +118,7 @@ class Places:
 
     def reach(self, tokens: int) -> None:
         """Have cells for so many tokens of every slot. None of those that there are may be free."""
-        gap = _to_tiles(self._end) - self._end
-        if gap:
-            self._memory.occupy(self._gap, 0, gap)
-            self._end += gap
+        self._close_gap()
         for start, end in blocks(tokens):
             if start < self.reached:
                 continue
@@ -134,6 +131,14 @@ class Places:
             for used in self._used:
                 used.extend(bytes(size))
             self._end += filled
+
+    def _close_gap(self) -> None:
+        """Begin with a whole tile; what fills that of the prefix is of a few sizes, whatever the prefix."""
+        gap = _to_tiles(self._end) - self._end
+        for size in (1 << bit for bit in reversed(range(TILE.bit_length() - 1))):
+            if gap & size:
+                self._memory.occupy(self._gap, TILE - 2 * size, size)
+        self._end += gap
 
     @property
     def _gap(self) -> int:

@@ -4,10 +4,9 @@
   score is what these odds of the points of its scale let expect (``scoring``), or how probable a yes is
   (``how_much``, ``grading``).
 - An open pattern is written token by token under an automaton (``writing``).
-- Answers do not depend on their neighbours. Large batches change the scores of rows a little; where
-  that could change an answer (a near-tie), the row is asked again exactly: in a batch so small that
-  nothing changes. With quantised weights on a CPU near-ties are so many, and small batches fill the
-  machine so well, that all rows go exactly at once.
+- Answers do not depend on their neighbours. On a CPU rows can lie apart in the key-value store, where none
+  changes another (``aligned``): so go answers that are chosen, and all of quantised weights. Others share
+  batches that change scores a little; where that could change an answer (a near-tie), it is asked again exactly.
 """
 
 from __future__ import annotations

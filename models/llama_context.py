@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blendfusion.errors import ModelFailed, ModelNotFound
+from blendfusion.models.cells import TILE
 from blendfusion.models.cores import cores
 from blendfusion.models.llama_sizes import Sizes, on_cpu, on_gpu
 
@@ -336,7 +337,7 @@ class LlamaContext:
         self._lib.llama_memory_seq_rm(self._memory, sequence, start, end)
 
     def occupy(self, sequence: int, start: int, count: int) -> None:
-        """Let tokens of no meaning, at ``count`` positions from ``start`` on, take the next free cells.
+        """Let tokens of no meaning, at ``count`` positions of one tile from ``start`` on, take the next free cells.
 
         Raises ModelFailed if there is no room. Tokens have to be computed to be there; these are so once, and copied.
         """
@@ -348,12 +349,19 @@ class LlamaContext:
                 "the key-value store has no room for the cells between rows",
                 hint="Set a larger n_ctx.",
             )
-        self.copy(self.spare, sequence, start, count)
-        self.drop(self.spare)
+        if sequence != self.spare:
+            self.copy(self.spare, sequence, start, count)
+            self.drop(self.spare)
 
     def _idle_cells(self, start: int, count: int) -> Any:
-        """What llama.cpp keeps of such tokens."""
-        self.decode_prefix([max(0, self.eos)] * count, start, sequence=self.spare)
+        """What llama.cpp keeps of such tokens: of those of a whole tile, or cut from them."""
+        first = start // TILE * TILE
+        if count < TILE:
+            self.occupy(self.spare, first, TILE)
+            self.drop(self.spare, first, start - first)
+            self.drop(self.spare, start + count)
+        else:
+            self.decode_prefix([max(0, self.eos)] * count, start, sequence=self.spare)
         size = self._lib.llama_state_seq_get_size(self._context, self.spare)
         saved = (ctypes.c_uint8 * size)()
         written = self._lib.llama_state_seq_get_data(self._context, saved, size, self.spare)
