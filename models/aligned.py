@@ -2,7 +2,8 @@
 
 Rows are read in large batches, with attention tile by tile, each in its own cells (``cells``), and go on in small ones, where
 attention goes token by token over the cells in their order. On a CPU llama.cpp's matrix products sum up each
-token by itself, from two tokens with logits on. ``exactness`` proves it of a context.
+token by itself, where there are several; some take 16 at a time and what is left over in another way, so batches, and the
+logits wanted of them, are filled up to a multiple of 16. ``exactness`` proves it of a context.
 
 A row is what follows the shared prefix. Rows that begin alike should be neighbours: each takes over the whole blocks
 that it shares with the one before it, whether that was computed in the same batch (a token then belongs to both) or before.
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, islice
 
 from blendfusion.models.cells import TILE, Places, area, pieces, whole
 from blendfusion.models.llama_context import Batch, LlamaContext
@@ -21,6 +22,8 @@ from blendfusion.models.slots import Run, Spent, Step
 
 _CELLS = 2048
 """At most, for longer rows in more slots than they need: attention looks at all cells, if only to leave them out."""
+_TOGETHER = 16
+"""Tokens that matrix products take at a time, at most: those of Q4_K with AVX-512."""
 _WRITES = 8
 """Tokens that may be appended to a row, from which on as many rows as possible should go at a time."""
 
@@ -181,7 +184,7 @@ class Aligned:
             if self._reads(mean):
                 self._compute(self._reading(), at_least=TILE)
             else:
-                self._compute(self._going_on(), at_least=2)
+                self._compute(self._going_on(), at_least=_TOGETHER)
         if self._last is not None:
             self._release(self._last)
             self._last = None
@@ -216,7 +219,7 @@ class Aligned:
         """A batch of what was appended to rows."""
         self._begin_batch()
         batch: list[_Piece] = []
-        left = TILE - 1
+        left = TILE - _TOGETHER
         for row in self._live:
             taken = self._place(row, row.appended, batch, left)
             row.appended = row.appended[taken:]
@@ -284,9 +287,10 @@ class Aligned:
             if piece.ends is not None:
                 batch.want(added[-1])
                 ends.append((piece.ends, added[-1]))
-        filled = batch.add([0] * (at_least - len(batch)), 0, spare)
-        if len(ends) == 1:
-            batch.want(next(place for place, wanted in enumerate(batch.wanted) if not wanted))
+        filled = batch.add([0] * (max(at_least, _full(len(batch))) - len(batch)), 0, spare)
+        others = (place for place in reversed(range(len(batch))) if not batch.wanted[place])
+        for place in list(islice(others, _full(len(ends)) - len(ends))):
+            batch.want(place)
         logits = self.context.decode(batch)
         if filled:
             self.context.drop(spare)
@@ -309,6 +313,11 @@ class Aligned:
             if not self._sharers[home]:
                 self._free.append(home)
         self._free.sort(reverse=True)
+
+
+def _full(count: int) -> int:
+    """So many, and those that are missing for the last ones to be taken as the others are."""
+    return -(-count // _TOGETHER) * _TOGETHER
 
 
 def _of_slots(batch: Sequence[_Piece]) -> Iterator[tuple[int, int, int]]:

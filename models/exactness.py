@@ -20,7 +20,7 @@ _ALIKE = 9
 """Tokens that the first two rows begin with."""
 _ROWS = (14, 20, 5, TILE + 6)
 """Tokens of the rows. Together they are more than a tile of attention, one of them is so alone."""
-_ALONE = (1, 2)
+_ALONE = (1, 3)
 """Those that are tried without the others."""
 _STEPS = 2
 """Tokens that each is gone on with."""
