@@ -295,7 +295,7 @@ class Aligned:
         if filled:
             self.context.drop(spare)
         self.spent.calls += 1
-        self.spent.tokens += len(batch)
+        self.spent.tokens += len(batch) - len(filled)
         outputs = batch.outputs()
         for row, place in ends:
             row.appended = list(self.step(row.number, logits[outputs[place]]))

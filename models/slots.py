@@ -25,7 +25,7 @@ class Spent:
     calls: int = 0
     """Of llama.cpp."""
     tokens: int = 0
-    """That were really computed."""
+    """That were really computed, without those that only fill a batch."""
     given: int = 0
     """That rows consist of, with what was appended to them: without sharing each would be computed. Rows
     that are driven again count once."""
