@@ -9,8 +9,8 @@ texts are review sentences of ``--data`` (see README.md), else those of examples
 The limit of a question whose answer is chosen is the rate at which llama.cpp computes one batch of 256
 tokens, over the tokens of a row; of one whose answer is written, over those and the written ones. These
 need logits and come one a row: "with logits" counts them at the rate of one batch of a token for each of as many
-rows as go at a time. What llama.cpp does outside of its decode call, reading text as tokens and moving cells of its store,
-counts as inside. "Chat" is one chat completion a row, in which a grammar of llama.cpp holds the answer, with the same words.
+rows as go at a time. Attention of ours is part of both rates. What llama.cpp does outside of its decode call, reading text as
+tokens and freeing cells of its store, counts as inside. "Chat" is one chat completion a row, in which a grammar of llama.cpp holds the answer, with the same words.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from blendfusion.models import aligned as aligned_module
 from blendfusion.models import slots as slots_module
 from blendfusion.models.asking import Asking
 from blendfusion.models.choosing import Choosing
@@ -110,7 +109,7 @@ class Ours:
         self.decode = self.context.decode
         self.inside = 0.0
         self._within = False
-        for name in ("decode", "tokenize", "copy", "drop", "trim", "occupy"):
+        for name in ("decode", "tokenize", "copy", "trim"):
             setattr(self.context, name, self._timed(getattr(self.context, name)))
 
     def _timed(self, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -199,14 +198,13 @@ def told() -> Iterator[list[slots_module.Spent]]:
 @contextmanager
 def sharing(shares: bool) -> Iterator[None]:
     """Whether rows take over what they share with the one before."""
-    usual = slots_module.Run._shared, aligned_module._shared
+    usual = slots_module.Run._shared
     if not shares:
         slots_module.Run._shared = lambda *_: 0  # type: ignore[method-assign]
-        aligned_module._shared = lambda *_: 0
     try:
         yield
     finally:
-        slots_module.Run._shared, aligned_module._shared = usual  # type: ignore[method-assign]
+        slots_module.Run._shared = usual  # type: ignore[method-assign]
 
 
 # -- what one would write first ------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-from blendfusion.models.aligned import Aligned
 from blendfusion.models.llama_context import LlamaContext
 from blendfusion.models.model import Told, Values, unheard
 from blendfusion.models.opened import Opened
@@ -62,9 +61,6 @@ class Asking:
                 self.tell(place, self._too_long(len(row), reserve, room=window))
         return sorted(self._places)
 
-    together = True
-    """Whether there may be more rows than one."""
-
     @property
     def held(self) -> int:
         """Tokens that stand before every row."""
@@ -86,26 +82,17 @@ class Asking:
         self, rows: Sequence[Row], step: Step, reserve: int | Sequence[int], *, exact: bool = False
     ) -> None:
         """Drive rows to their end behind the prefix (``slots.Run``); ``exact``: so that no row changes
-        another's logits, together if they can be kept apart (``aligned``)."""
+        another's logits."""
         each = [reserve] * len(rows) if isinstance(reserve, int) else reserve
-        opened, exact = self.opened, exact or self.opened.exact
-        if exact and opened.apart and self.together:
-            Aligned(
-                self.context,
-                self.start,
-                rows,
-                step,
-                reserve=each,
-                spent=self.spent,
-                places_for=opened.places_for,
-                forget_places=opened.forget_places,
-            ).to_the_end()
-            return
-        opened.forget_places()
-        slots = 1 if exact else self.context.slots
+        slots = 1 if exact and not self.opened.exact else self.opened.slots
         Run(
             self.context, self.start, rows, step, reserve=each, spent=self.spent, slots=slots
         ).to_the_end()
+
+    @property
+    def noise(self) -> float:
+        """What other rows of a run may change a score by."""
+        return self.opened.noise if self.opened.slots > 1 and not self.opened.exact else 0.0
 
     def run_again(
         self, rows: Sequence[Row], step: Step, reserve: int | Sequence[int], *, exact: bool = True

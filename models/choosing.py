@@ -9,7 +9,6 @@ by several words each (``wordings``), yes and no also by those of the idea that 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,10 +42,8 @@ class Choosing:
         """Settle all rows."""
         found = self.priors(rows)
         priors = dict(zip(forks(self.root), found, strict=True))
-        opened, asking = self._asking.opened, self._asking
-        if opened.apart:  # exactly is as fast
-            self._descend(rows, priors, partial(asking.run, exact=True), noise=0.0)
-        elif near := self._descend(rows, priors, asking.run, opened.noise):
+        asking = self._asking
+        if near := self._descend(rows, priors, asking.run, asking.noise):
             self._descend(near, priors, asking.run_again, noise=0.0)
 
     def _descend(
@@ -123,7 +120,7 @@ class Choosing:
             return ()
 
         rows = [(*asked[place][0], *asked[place][1].path) for place in order]
-        self._asking.run(rows, step, 0, exact=bool(self._asking.opened.apart))
+        self._asking.run(rows, step, 0)
         return parts
 
 

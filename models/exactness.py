@@ -1,7 +1,8 @@
 """Whether rows that a context computes together come out bit for bit as each alone.
 
-``cells`` and ``aligned`` say why they should. Other builds of llama.cpp may sum up in another order, so it is tried, once
-a context: a few hundred tokens in the companies that matter.
+They do where attention is our own (``attention``) and matrix products sum up each token by itself, if they are given
+whole multiples of ``FILLING``. Other builds of llama.cpp may have other products, so it is tried, once a context: a few hundred
+tokens in the companies that matter.
 """
 
 from __future__ import annotations
@@ -11,15 +12,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from blendfusion.errors import ModelFailed
-from blendfusion.models.aligned import Aligned
-from blendfusion.models.cells import TILE, Places
 from blendfusion.models.llama_context import LlamaContext, Logits, Stopped
-from blendfusion.models.slots import Spent
+from blendfusion.models.slots import Run, Spent
 
 _ALIKE = 9
 """Tokens that the first two rows begin with."""
-_ROWS = (14, 20, 5, TILE + 6)
-"""Tokens of the rows. Together they are more than a tile of attention, one of them is so alone."""
+_ROWS = (14, 20, 5, 70)
+"""Tokens of the rows: products are told apart by how many there are."""
 _ALONE = (1, 3)
 """Those that are tried without the others."""
 _STEPS = 2
@@ -28,14 +27,14 @@ _STRIDE = 37
 
 
 def proven(context: LlamaContext) -> bool:
-    """Whether the logits of rows together are those of each alone. Of a context on a CPU, which must be
-    empty and is left so; on a GPU, where attention sums up otherwise, it is not tried."""
-    if context.on_gpu:
+    """Whether the logits of rows together are those of each alone. The context must be empty and is left so; where
+    attention is llama.cpp's, it is known that they are not."""
+    if not context.attends:
         return False
     rows = _rows(context.n_vocab)
     try:
         together = _logits(context, rows)
-        return all(
+        return context.attends and all(
             np.array_equal(seen, alone)
             for place in _ALONE
             for seen, alone in zip(together[place], _logits(context, [rows[place]])[0], strict=True)
@@ -64,15 +63,6 @@ def _logits(context: LlamaContext, rows: Sequence[tuple[int, ...]]) -> list[list
         seen[place].append(logits.copy())
         return rows[place][:1] if len(seen[place]) <= _STEPS else ()
 
-    Aligned(
-        context,
-        0,
-        rows,
-        step,
-        reserve=[_STEPS] * len(rows),
-        spent=Spent(),
-        places_for=lambda slots, _: Places(context, 0, slots),
-        forget_places=context.clear,
-    ).to_the_end()
-    context.clear()
+    reserve = [_STEPS] * len(rows)
+    Run(context, 0, rows, step, reserve, Spent(), slots=len(rows)).to_the_end()
     return seen

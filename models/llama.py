@@ -4,9 +4,9 @@
   score is what these odds of the points of its scale let expect (``scoring``), or how probable a yes is
   (``how_much``, ``grading``).
 - An open pattern is written token by token under an automaton (``writing``).
-- Answers do not depend on their neighbours. On a CPU rows can lie apart in the key-value store, where none
-  changes another (``aligned``): so go answers that are chosen, and all of quantised weights. Others share
-  batches that change scores a little; where that could change an answer (a near-tie), it is asked again exactly.
+- Answers do not depend on their neighbours. On a CPU attention is our own (``attention``), and no row changes another
+  by a bit. Elsewhere rows share batches that change scores a little; where that could change an answer (a
+  near-tie), it is asked again alone.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from pathlib import Path
 from blendfusion.errors import ModelFailed
 from blendfusion.models.aside import run_aside
 from blendfusion.models.asking import Asking
+from blendfusion.models.attention import ATTENTION_VERSION, attends
 from blendfusion.models.calibrate import CALIBRATION_VERSION
-from blendfusion.models.cells import CELLS_VERSION
 from blendfusion.models.choosing import Choosing
 from blendfusion.models.constraint import closed_set
 from blendfusion.models.grading import Grading
@@ -143,7 +143,7 @@ class LlamaModel:
         """Rows that take little longer than one: on a CPU, which one row nearly fills, a few; one
         where rows go one after the other, or as long as none was asked."""
         loan = self._loan
-        if loan is None or (loan.thing.exact and not loan.thing.apart):
+        if loan is None or loan.thing.slots == 1:
             return 1
         return loan.thing.context.slots if loan.thing.weights.thing.on_gpu else CPU_ROWS
 
@@ -248,7 +248,7 @@ def fingerprint(chosen: Chosen, options: Options, projector: Path | None = None)
         identity(chosen.source),
         chosen.type,
         PROMPT_VERSION,
-        (NOISE, NOISE_QUANTISED, CELLS_VERSION),
+        (NOISE, NOISE_QUANTISED, ATTENTION_VERSION if attends() else 0),
         options.shots,
         options.calibration,
         CALIBRATION_VERSION,

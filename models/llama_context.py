@@ -11,6 +11,7 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blendfusion.errors import ModelFailed, ModelNotFound
-from blendfusion.models.cells import TILE
+from blendfusion.models.attention import attention
 from blendfusion.models.cores import cores
-from blendfusion.models.llama_sizes import Sizes, on_cpu, on_gpu
+from blendfusion.models.llama_sizes import FILLING, Sizes, on_cpu, on_gpu
 
 Logits = NDArray[np.float32]
 
@@ -59,6 +60,16 @@ class Batch:
     def want(self, place: int) -> None:
         """Ask for the logits after the token at ``place``."""
         self.wanted[place] = True
+
+    def fill_up(self, multiple: int, sequence: int) -> int:
+        """Add tokens of no meaning, and want logits that nobody reads, until there are whole multiples of both; returns
+        how many were added. They come last, so that what was wanted keeps its row."""
+        count = len(self)
+        added = self.add([0] * (-count % multiple), 0, sequence)
+        missing = -sum(self.wanted) % multiple
+        for place in islice((n for n in reversed(range(len(self))) if not self.wanted[n]), missing):
+            self.want(place)
+        return len(added)
 
     def outputs(self) -> dict[int, int]:
         """The row of the logits for each wanted place (rows come in batch order)."""
@@ -178,11 +189,13 @@ class LlamaContext:
         self.on_gpu = weights.on_gpu
         self._vocab = self._lib.llama_model_get_vocab(self._model)
         sizes = weights.sizes(n_ctx)
+        threads = min(threads or cores(), cores())
+        self._attention = None if self.on_gpu else attention(threads)
         self._context = self._open(sizes, threads)
         self.watch(Switch())
         self._memory = self._lib.llama_get_memory(self._context)
         # What was granted, which may differ from what was asked for.
-        self.cells = int(self._lib.llama_n_ctx(self._context))
+        self.cells = int(self._lib.llama_n_ctx(self._context)) - FILLING
         self.n_ctx = min(sizes.window, self.cells)
         self.n_batch = min(int(self._lib.llama_n_batch(self._context)), self.cells)
         self.batch_tokens = min(sizes.micro_batch, self.n_batch)
@@ -195,31 +208,32 @@ class LlamaContext:
         self.end_tokens = tuple(dict.fromkeys(t for t in (eot, self.eos) if t >= 0))
         self.spare = sizes.sequences - 1
         """The last sequence, for tokens that nobody sees."""
-        self.forgets = int(self._lib.llama_model_n_swa(self._model))
-        """How many tokens a sliding window sees; 0: all."""
+        self.attends = self._attention is not None
+        """Attention is our own: no row's has a bit of another's. False as soon as some of it could not be."""
         self._most_wanted = sizes.wanted
-        self._idle: dict[tuple[int, int], Any] = {}
-        """Cells of tokens of no meaning, by their first position and their number."""
         self._batch = _Buffers(self._lib, self.n_batch, sizes.sequences)
 
     def _open(self, sizes: Sizes, threads: int) -> Any:
         params = self._lib.llama_context_default_params()
-        params.n_ctx = sizes.cells
+        params.n_ctx = sizes.cells + FILLING
         params.n_batch = sizes.batch
         params.n_ubatch = sizes.micro_batch
         params.n_seq_max = sizes.sequences
         params.n_outputs_max = sizes.wanted
-        params.n_threads = params.n_threads_batch = min(threads or cores(), cores())
+        params.n_threads = params.n_threads_batch = threads
         params.flash_attn_type = 1
         params.kv_unified = True
         # With a sliding window that forgets, a shared prefix could vanish without an error.
         params.swa_full = True
         params.no_perf = True
+        if self._attention is not None:
+            self._attention.connect(params)
         _log.clear()
         context = self._lib.llama_init_from_model(self._model, params)
         if not context:
+            self._let_attention_go()
             raise ModelFailed(
-                f"llama.cpp cannot open a context of {params.n_ctx} tokens: {reason()}",
+                f"llama.cpp cannot open a context of {sizes.cells} tokens: {reason()}",
                 hint="Set a smaller n_ctx.",
             )
         return context
@@ -229,6 +243,12 @@ class LlamaContext:
         if self._context is not None:
             self._lib.llama_free(self._context)
             self._context = None
+            self._let_attention_go()
+
+    def _let_attention_go(self) -> None:
+        if self._attention is not None:
+            self._attention.close()
+            self._attention = None
 
     def watch(self, switch: Switch) -> None:
         """From here on ``switch`` ends what is computed, with Stopped."""
@@ -331,45 +351,6 @@ class LlamaContext:
         """Forget everything from ``position`` on, of one sequence or (-1) of all."""
         self._lib.llama_memory_seq_rm(self._memory, sequence, position, -1)
 
-    def drop(self, sequence: int, start: int = 0, count: int = -1) -> None:
-        """A sequence forgets ``count`` tokens (-1: all) from position ``start`` on."""
-        end = -1 if count < 0 else start + count
-        self._lib.llama_memory_seq_rm(self._memory, sequence, start, end)
-
-    def occupy(self, sequence: int, start: int, count: int) -> None:
-        """Let tokens of no meaning, at ``count`` positions of one tile from ``start`` on, take the next free cells.
-
-        Raises ModelFailed if there is no room. Tokens have to be computed to be there; these are so once, and copied.
-        """
-        if (start, count) not in self._idle:
-            self._idle[start, count] = self._idle_cells(start, count)
-        saved = self._idle[start, count]
-        if not self._lib.llama_state_seq_set_data(self._context, saved, len(saved), self.spare):
-            raise ModelFailed(
-                "the key-value store has no room for the cells between rows",
-                hint="Set a larger n_ctx.",
-            )
-        if sequence != self.spare:
-            self.copy(self.spare, sequence, start, count)
-            self.drop(self.spare)
-
-    def _idle_cells(self, start: int, count: int) -> Any:
-        """What llama.cpp keeps of such tokens: of those of a whole tile, or cut from them."""
-        first = start // TILE * TILE
-        if count < TILE:
-            self.occupy(self.spare, first, TILE)
-            self.drop(self.spare, first, start - first)
-            self.drop(self.spare, start + count)
-        else:
-            self.decode_prefix([max(0, self.eos)] * count, start, sequence=self.spare)
-        size = self._lib.llama_state_seq_get_size(self._context, self.spare)
-        saved = (ctypes.c_uint8 * size)()
-        written = self._lib.llama_state_seq_get_data(self._context, saved, size, self.spare)
-        self.drop(self.spare)
-        if written != size:
-            raise ModelFailed("llama.cpp could not tell what a sequence holds")
-        return saved
-
     # -- computation -------------------------------------------------------------------------
 
     def decode(self, batch: Batch) -> Logits:
@@ -385,6 +366,7 @@ class LlamaContext:
             )
         self._switch.check()
         code = self._lib.llama_decode(self._context, self._batch.fill(batch))
+        self.settle()
         if code != 0:
             self._switch.check()
             why = "the key-value store is full" if code == 1 else reason() or "unknown"
@@ -398,11 +380,16 @@ class LlamaContext:
         pointer = self._lib.llama_get_logits(self._context)
         return np.ctypeslib.as_array(pointer, shape=(rows, self.n_vocab))
 
-    def decode_prefix(self, tokens: Sequence[int], position: int = 0, *, sequence: int = 0) -> None:
-        """Compute tokens of a sequence from ``position`` on, in as many batches as they need."""
+    def settle(self) -> None:
+        """To be called after whatever computed with ``handle``."""
+        if self._attention is not None:
+            self.attends &= self._attention.settle()
+
+    def decode_prefix(self, tokens: Sequence[int], position: int = 0) -> None:
+        """Compute the beginning of all sequences from ``position`` on, in as many batches as it needs."""
         for start in range(0, len(tokens), self.n_batch):
             batch = Batch()
-            batch.add(tokens[start : start + self.n_batch], position + start, sequence)
+            batch.add(tokens[start : start + self.n_batch], position + start, 0)
             self.decode(batch)
 
     @property

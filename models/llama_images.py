@@ -145,6 +145,7 @@ class Projector:
             self._lib.mtmd_helper_post_decode_callback(0),
             None,
         )
+        context.settle()
         if code != 0:
             context.check()
             raise ModelFailed(f"llama.cpp could not compute an image (code {code}: {reason()})")

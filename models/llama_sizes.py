@@ -14,9 +14,12 @@ MAX_WINDOW = 8192
 """The longest prompt with its answer, where the user does not say it."""
 MOST_SEQUENCES = 256
 """What llama.cpp allows."""
-CPU_SLOTS = 64
+FILLING = 16
+"""Tokens that matrix products take at a time, at most (those of Q4_K with AVX-512): what is left over they compute in
+another way. Cells are kept for what fills a batch up."""
+CPU_SLOTS = 128
 CPU_ROOM = 2048
-"""Cells for rows that lie apart (``cells``), where the window is small."""
+"""Cells for rows that go together, where the window is small."""
 CELLS_PER_ROW = 192
 """What a row and its answer take, where nothing is known of them."""
 GPU_SHARE = 0.5
@@ -32,7 +35,7 @@ class Sizes:
     rows: int
     """That there may be at a time: sequence 0 holds the shared prefix, the next ones a row each."""
     sequences: int
-    """With those that keep cells between rows occupied (``cells``)."""
+    """With the first one, and on a CPU one for what fills a batch up."""
     batch: int
     """Most tokens of one call."""
     micro_batch: int
@@ -48,7 +51,7 @@ def on_cpu(trained: int, asked: int) -> Sizes:
     """For a model of ``trained`` tokens, of which ``asked`` are wanted (0: it is not said)."""
     window = _window(trained, asked)
     cells = max(window, min(window + CPU_ROOM, MAX_WINDOW))
-    return Sizes(window, cells, CPU_SLOTS, 3 * CPU_SLOTS + 3, batch=512, micro_batch=MICRO_BATCH)
+    return Sizes(window, cells, CPU_SLOTS, CPU_SLOTS + 2, batch=512, micro_batch=MICRO_BATCH)
 
 
 def on_gpu(trained: int, asked: int, *, free_bytes: int, cell_bytes: int) -> Sizes:
@@ -56,7 +59,7 @@ def on_gpu(trained: int, asked: int, *, free_bytes: int, cell_bytes: int) -> Siz
     window = _window(trained, asked)
     cells = window + (MOST_SEQUENCES - 1) * CELLS_PER_ROW
     cells = max(window, min(cells, int(free_bytes * GPU_SHARE) // max(1, cell_bytes)))
-    rows = min(MOST_SEQUENCES - 1, 64 + (cells - window) // CELLS_PER_ROW)
+    rows = min(MOST_SEQUENCES - 1, CPU_SLOTS + (cells - window) // CELLS_PER_ROW)
     return Sizes(window, cells, rows, rows + 1, batch=2048, micro_batch=1024)
 
 

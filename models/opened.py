@@ -10,7 +10,6 @@ from typing import Any
 
 from blendfusion.errors import ModelNotFound
 from blendfusion.models import exactness
-from blendfusion.models.cells import Places, room
 from blendfusion.models.guided import Guide
 from blendfusion.models.llama_context import LlamaContext, Switch, Weights, check_gguf
 from blendfusion.models.llama_images import Projector
@@ -51,14 +50,12 @@ class Opened:
 
     weights: Loan[Weights]
     context: LlamaContext
-    exact: bool
-    """No row may change another's scores at all; else near-ties may be asked again exactly."""
+    batched: bool
+    """Rows that change one another's scores may go together all the same, and near-ties be asked again alone."""
     noise: float
-    """What batching may change a score by."""
-    apart: bool | None = None
-    """Rows that go exactly do so together (``aligned``); else one at a time. None: that was not tried yet."""
-    places: Places | None = None
-    """Where rows lie behind ``prefix``, if some went exactly."""
+    """What they may change a score by."""
+    proven: bool | None = None
+    """No row changes another's scores (``exactness``). None: that was not tried yet."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     prefix: tuple[int, ...] = ()
     """What the context holds now as the beginning of every sequence; () if that is unsure."""
@@ -73,8 +70,8 @@ class Opened:
         if self.prefix == prefix:
             return 0
         self.forget()
-        if self.apart is None:
-            self.apart = exactness.proven(self.context)
+        if self.proven is None:
+            self.proven = exactness.proven(self.context)
         self.context.decode_prefix(prefix)
         self.context.fan_out()
         self.prefix = prefix
@@ -82,22 +79,17 @@ class Opened:
 
     def forget(self) -> None:
         self.prefix = ()
-        self.places = None
         self.context.clear()
 
-    def places_for(self, slots: int, tokens: int) -> Places:
-        """So many places for rows of up to so many tokens, behind the prefix."""
-        held = self.places
-        if held is None or held.slots != slots or held.reached > 2 * room(tokens):
-            self.forget_places()
-            held = self.places = Places(self.context, len(self.prefix), slots)
-        return held
+    @property
+    def exact(self) -> bool:
+        """Rows that go together come out as each alone."""
+        return bool(self.proven) and self.context.attends
 
-    def forget_places(self) -> None:
-        """Leave nothing but the prefix."""
-        if self.places is not None:
-            self.places.clear()
-            self.places = None
+    @property
+    def slots(self) -> int:
+        """How many rows may go at a time."""
+        return self.context.slots if self.exact or self.batched else 1
 
     def known(self, key: TaskKey, make: Callable[[], Known]) -> Known:
         """What is kept of a task, made at its first use."""
@@ -157,9 +149,9 @@ def borrow(chosen: Chosen, options: Options, switch: Switch) -> Loan[Opened]:
             weights.release()
             raise
         quantised = weights.thing.quantised
-        exact = quantised and not weights.thing.on_gpu
+        batched = not quantised or weights.thing.on_gpu
         noise = NOISE_QUANTISED if quantised else NOISE
-        return Opened(weights, context, exact=exact, noise=0.0 if exact else noise)
+        return Opened(weights, context, batched=batched, noise=noise)
 
     return _OPENED.borrow((file, window, threads), open_)
 

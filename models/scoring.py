@@ -1,6 +1,6 @@
 """Scores: what the odds of all points of a scale let expect.
 
-Rows go exactly: other rows would change every score a little, and there is no tie to tell where
+Rows go exactly: where other rows change every score a little, there is no tie to tell where
 that matters.
 """
 

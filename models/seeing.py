@@ -67,8 +67,6 @@ def _bytes(image: str) -> bytes:
 class Seeing(Asking):
     """One tuple of images as the row of a task: what stands behind the images is its text."""
 
-    together = False
-
     def __init__(
         self,
         opened: Opened,
@@ -103,7 +101,6 @@ class Seeing(Asking):
         """Have every sequence begin with the prefix and the images."""
         super().begin()
         context, position = self.context, len(self.prefix)
-        self.opened.forget_places()
         context.trim(position)
         for label, image in zip(self._labels, self._images, strict=True):
             context.decode_prefix(label, position)

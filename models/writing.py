@@ -36,10 +36,10 @@ class Writing:
         row with what is written before it goes through the model exactly. If it turns out to be another,
         the row goes on from there. So every answer is the one that the model gives to the row alone.
         """
-        layout, opened = self._asking.layout, self._asking.opened
-        guide = opened.guide(regex_of(self._constraint), layout.lead, layout.stop)
+        layout, noise = self._asking.layout, self._asking.noise
+        guide = self._asking.opened.guide(regex_of(self._constraint), layout.lead, layout.stop)
         decides = self._decides if self._constraint.decides else never
-        begun = [(row, guide.writer(self.reserve, opened.noise, decides)) for row in rows]
+        begun = [(row, guide.writer(self.reserve, noise, decides)) for row in rows]
         self._write(begun)
         while begun := self._confirm([at for at in begun if at[1].ties]):
             self._write(begun, again=True)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blendfusion.models.llama_context import Batch
+from blendfusion.models.llama_sizes import FILLING
 from blendfusion.models.slots import Run, Spent
 
 PREFIX = (7, 8, 9)
@@ -19,11 +20,18 @@ class Store:
     """A context that keeps tokens in place of keys and values, and has llama.cpp's rules: positions
     follow one another, and sequences that share a token of a batch hold as much before it."""
 
-    def __init__(self, cells: int, batch_tokens: int, sequences: int) -> None:
+    def __init__(
+        self, cells: int, batch_tokens: int, sequences: int, *, attends: bool = False
+    ) -> None:
         self.cells = cells
         self.batch_tokens = batch_tokens
+        self.attends = attends
         self.held = [list(PREFIX) for _ in range(sequences)]
+        self.spare = sequences if attends else -1
+        if attends:
+            self.held.append([])
         self.sizes: list[int] = []
+        """Of batches, without what fills them up."""
 
     def copy(self, source: int, target: int, start: int, count: int) -> None:
         if count:
@@ -37,8 +45,13 @@ class Store:
             del self.held[sequence][position:]
 
     def decode(self, batch: Batch) -> np.ndarray:
-        assert 0 < len(batch) <= self.batch_tokens
-        self.sizes.append(len(batch))
+        filled = batch.sequences.count([self.spare])
+        if self.attends:
+            assert len(batch) % FILLING == 0
+            assert sum(batch.wanted) % FILLING == 0
+            assert filled < FILLING
+        self.sizes.append(len(batch) - filled)
+        assert 0 < self.sizes[-1] <= self.batch_tokens
         before = [len(held) for held in self.held]
         for sequences in batch.sequences:
             assert len({before[sequence] for sequence in sequences}) == 1
@@ -50,8 +63,8 @@ class Store:
             if batch.wanted[place]:
                 (sequence,) = batch.sequences[place][:1]
                 seen.append(tuple(self.held[sequence]))
-        rows = sum(len(held) - len(PREFIX) for held in self.held)
-        assert rows <= self.cells or sum(len(held) > len(PREFIX) for held in self.held) == 1
+        own = [len(held) - len(PREFIX) for n, held in enumerate(self.held) if n != self.spare]
+        assert sum(own) <= self.cells or sum(size > 0 for size in own) == 1
         logits = np.empty(len(seen), object)
         logits[:] = seen
         return logits
@@ -75,6 +88,7 @@ ROWS = st.lists(
     slots=st.integers(1, 5),
     batch_tokens=st.integers(2, 12),
     cells=st.integers(15, 60),
+    attends=st.booleans(),
 )
 def test_every_row_sees_itself_and_nothing_else(
     rows: list[tuple[int, ...]],
@@ -83,9 +97,11 @@ def test_every_row_sees_itself_and_nothing_else(
     slots: int,
     batch_tokens: int,
     cells: int,
+    attends: bool,
 ) -> None:
     rows = sorted(rows) if ordered else rows
-    store, spent, ended = Store(cells + len(PREFIX), batch_tokens, slots + 1), Spent(), []
+    store = Store(cells + len(PREFIX), batch_tokens, slots + 1, attends=attends)
+    spent, ended = Spent(), []
 
     def step(place: int, seen: tuple[int, ...]) -> list[int]:
         row = rows[place]
@@ -106,7 +122,8 @@ def test_every_row_sees_itself_and_nothing_else(
     ).to_the_end()
 
     assert sorted(ended) == list(range(len(rows)))
-    assert all(held == list(PREFIX) for held in store.held)
+    assert all(held == list(PREFIX) for held in store.held[: slots + 1])
+    assert not any(store.held[slots + 1 :])
     assert spent.given == sum(len(row) + steps for row in rows)
     assert spent.tokens == sum(store.sizes)
     assert spent.calls == len(store.sizes)

@@ -1,7 +1,7 @@
 """Compares the kernels with their specification where a sanitizer watches each access to memory.
 
-Run by test_sanitized.py, with the address sanitizer loaded first: ``python sanitized.py KERNELS NATIVE``,
-the compiled module and the folder ``native``. It imports no more than it needs: what else there is was
+Run by test_sanitized.py, with the address sanitizer loaded first: ``python sanitized.py KERNELS ATTENTION NATIVE``,
+the compiled modules and the folder ``native``. It imports no more than it needs: what else there is was
 not built to be watched.
 """
 
@@ -13,6 +13,7 @@ import sys
 import types
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 WORDS = [
@@ -52,13 +53,35 @@ def chunks(rng: random.Random, rows: int) -> list[pa.Array]:
     return made
 
 
+def attention(kernel: types.ModuleType, fallback: types.ModuleType) -> None:
+    """Steps of all shapes, with cells in any order; arrays are as short as can be."""
+    from attention_step import SCALE, Steps
+
+    rng = np.random.default_rng(1)
+    for lanes in {4, kernel.lanes or 4}:
+        with Steps(kernel, lanes=lanes) as steps:
+            steps.trust()
+            for _ in range(40):
+                tokens, cells, kv_heads, group = rng.integers(1, (40, 200, 4, 10))
+                dims = rng.choice([16, 48, 64, 256])
+                queries = rng.normal(0, 1, (tokens, kv_heads * group, dims))
+                keys, values = rng.normal(0, 1, (2, cells, kv_heads, dims))
+                visible = rng.random((tokens, cells)) < rng.random()
+                visible[:, : rng.integers(1, cells + 1)] = True
+                steps.write(rng.permutation(cells))
+                seen = steps.attend(queries, keys, values, visible)
+                wanted = fallback.attention(queries, keys, values, visible, SCALE)
+                np.testing.assert_allclose(seen, wanted, rtol=0.01, atol=0.01)
+
+
 def main() -> None:
-    kernels, native = sys.argv[1:]
+    kernels, attended, native = sys.argv[1:]
     package = sys.modules["blendfusion.native"] = types.ModuleType("blendfusion.native")
     sys.modules["blendfusion"] = types.ModuleType("blendfusion")
     package._kernels = module("blendfusion.native._kernels", kernels)  # type: ignore[attr-defined]
     compiled = module("compiled", Path(native) / "compiled.py")
     fallback = module("fallback", Path(native) / "fallback.py")
+    attention(module("_attention", attended), fallback)
     rng = random.Random(1)
     for rows in [0, 1, 2, 7, 8, 9, *(rng.randint(1, 600) for _ in range(60)), 300_000]:
         column = chunks(rng, rows)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 NATIVE = Path(__file__).parents[2] / "native"
+SUPPORT = Path(__file__).parents[1] / "support"
 SCRIPT = Path(__file__).with_name("sanitized.py")
 WATCHED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"]
 
@@ -31,19 +32,22 @@ def test_kernels_stay_within_their_memory(tmp_path: Path) -> None:
     if compiler is None or sys.platform != "linux":
         pytest.skip("no g++ on Linux, whose sanitizers can be loaded into a finished Python")
     preload = " ".join(library(compiler, name) for name in ("libasan.so", "libubsan.so"))
-    kernels = tmp_path / "_kernels.so"
-    command = [compiler, *WATCHED, "-std=c++17", "-pthread", "-shared", "-fPIC"]
-    command += [f"-I{sysconfig.get_paths()['include']}", str(NATIVE / "kernels.cpp")]
-    subprocess.run([*command, "-o", str(kernels)], check=True)
+    command = [compiler, *WATCHED, "-std=c++17", "-pthread", "-shared", "-fPIC", "-Wno-psabi"]
+    command.append(f"-I{sysconfig.get_paths()['include']}")
+    built = []
+    for name in ("kernels", "attention"):
+        built.append(str(tmp_path / f"_{name}.so"))
+        subprocess.run([*command, str(NATIVE / f"{name}.cpp"), "-o", built[-1]], check=True)
     environment = {
         **os.environ,
+        "PYTHONPATH": str(SUPPORT),
         "LD_PRELOAD": preload,
         "ASAN_OPTIONS": "detect_leaks=0",  # of the interpreter, which does not clean up
         "ARROW_DEFAULT_MEMORY_POOL": "system",  # the allocator that is watched
     }
 
     watched = subprocess.run(
-        [sys.executable, str(SCRIPT), str(kernels), str(NATIVE)],
+        [sys.executable, str(SCRIPT), *built, str(NATIVE)],
         env=environment,
         capture_output=True,
         text=True,
