@@ -1,8 +1,9 @@
 """Whether rows that a context computes together come out bit for bit as each alone.
 
-They do where attention is our own (``attention``) and matrix products sum up each token by itself, if they are given
-whole multiples of ``FILLING``. Other builds of llama.cpp may have other products, so it is tried, once a context: a few hundred
-tokens in the companies that matter.
+They do where attention is our own (``attention``) and matrix products sum up each token by itself. Those of whole weights do for
+two tokens or more; those of quantised ones for any number, or by 16 at a time, what is left over being summed up in
+another way. Which of it holds depends on the build of llama.cpp and on the processor, so it is tried, once a
+context: a few hundred tokens in the companies that matter.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from blendfusion.errors import ModelFailed
-from blendfusion.models.llama_context import LlamaContext, Logits, Stopped
+from blendfusion.models.llama_context import Filling, LlamaContext, Logits, Stopped
+from blendfusion.models.llama_sizes import MOST_FILLING
 from blendfusion.models.slots import Run, Spent
 
 _ALIKE = 9
@@ -26,11 +28,18 @@ _STEPS = 2
 _STRIDE = 37
 
 
-def proven(context: LlamaContext) -> bool:
-    """Whether the logits of rows together are those of each alone. The context must be empty and is left so; where
-    attention is llama.cpp's, it is known that they are not."""
-    if not context.attends:
-        return False
+def proven(context: LlamaContext, *, quantised: bool) -> bool:
+    """Whether the logits of rows together are those of each alone, with batches filled up from here on as that takes.
+    The context must be empty and is left so; where attention is llama.cpp's, it is known that they are not."""
+    for filling in (Filling() if quantised else Filling(2), Filling(MOST_FILLING, MOST_FILLING)):
+        context.filling = filling
+        if context.attends and _holds(context):
+            return True
+    context.filling = Filling()
+    return False
+
+
+def _holds(context: LlamaContext) -> bool:
     rows = _rows(context.n_vocab)
     try:
         together = _logits(context, rows)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.attention import attention
 from blendfusion.models.cores import cores
-from blendfusion.models.llama_sizes import FILLING, Sizes, on_cpu, on_gpu
+from blendfusion.models.llama_sizes import MOST_FILLING, Sizes, on_cpu, on_gpu
 
 Logits = NDArray[np.float32]
 
@@ -30,6 +30,17 @@ _GPU_TYPES = (1, 2)
 
 _log: deque[str] = deque(maxlen=20)
 _log_callback: Any = None
+
+
+class Filling(NamedTuple):
+    """What matrix products need to sum up each token alike: so many tokens at least, and whole multiples of a number."""
+
+    least: int = 1
+    multiple: int = 1
+
+    def missing(self, count: int) -> int:
+        wanted = max(self.least, count)
+        return wanted + -wanted % self.multiple - count
 
 
 class Batch:
@@ -61,13 +72,12 @@ class Batch:
         """Ask for the logits after the token at ``place``."""
         self.wanted[place] = True
 
-    def fill_up(self, multiple: int, sequence: int) -> int:
-        """Add tokens of no meaning, and want logits that nobody reads, until there are whole multiples of both; returns
-        how many were added. They come last, so that what was wanted keeps its row."""
-        count = len(self)
-        added = self.add([0] * (-count % multiple), 0, sequence)
-        missing = -sum(self.wanted) % multiple
-        for place in islice((n for n in reversed(range(len(self))) if not self.wanted[n]), missing):
+    def fill_up(self, filling: Filling, sequence: int) -> int:
+        """Add tokens of no meaning, and want logits that nobody reads, until there are enough of both; returns
+        how many were added. What was wanted comes first among the logits."""
+        added = self.add([0] * filling.missing(len(self)), 0, sequence)
+        unwanted = (place for place in reversed(range(len(self))) if not self.wanted[place])
+        for place in list(islice(unwanted, filling.missing(sum(self.wanted)))):
             self.want(place)
         return len(added)
 
@@ -195,7 +205,7 @@ class LlamaContext:
         self.watch(Switch())
         self._memory = self._lib.llama_get_memory(self._context)
         # What was granted, which may differ from what was asked for.
-        self.cells = int(self._lib.llama_n_ctx(self._context)) - FILLING
+        self.cells = int(self._lib.llama_n_ctx(self._context)) - MOST_FILLING
         self.n_ctx = min(sizes.window, self.cells)
         self.n_batch = min(int(self._lib.llama_n_batch(self._context)), self.cells)
         self.batch_tokens = min(sizes.micro_batch, self.n_batch)
@@ -210,12 +220,14 @@ class LlamaContext:
         """The last sequence, for tokens that nobody sees."""
         self.attends = self._attention is not None
         """Attention is our own: no row's has a bit of another's. False as soon as some of it could not be."""
+        self.filling = Filling()
+        """What batches of rows are filled up to, for them to be so (``exactness``)."""
         self._most_wanted = sizes.wanted
         self._batch = _Buffers(self._lib, self.n_batch, sizes.sequences)
 
     def _open(self, sizes: Sizes, threads: int) -> Any:
         params = self._lib.llama_context_default_params()
-        params.n_ctx = sizes.cells + FILLING
+        params.n_ctx = sizes.cells + MOST_FILLING
         params.n_batch = sizes.batch
         params.n_ubatch = sizes.micro_batch
         params.n_seq_max = sizes.sequences

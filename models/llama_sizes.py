@@ -14,9 +14,9 @@ MAX_WINDOW = 8192
 """The longest prompt with its answer, where the user does not say it."""
 MOST_SEQUENCES = 256
 """What llama.cpp allows."""
-FILLING = 16
+MOST_FILLING = 16
 """Tokens that matrix products take at a time, at most (those of Q4_K with AVX-512): what is left over they compute in
-another way. Cells are kept for what fills a batch up."""
+another way. Cells are kept for what fills a batch up (``Filling``)."""
 CPU_SLOTS = 128
 CPU_ROOM = 2048
 """Cells for rows that go together, where the window is small."""

@@ -71,7 +71,7 @@ class Opened:
             return 0
         self.forget()
         if self.proven is None:
-            self.proven = exactness.proven(self.context)
+            self.proven = exactness.proven(self.context, quantised=self.weights.thing.quantised)
         self.context.decode_prefix(prefix)
         self.context.fan_out()
         self.prefix = prefix

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from blendfusion.models.llama_context import Batch, LlamaContext, Logits
-from blendfusion.models.llama_sizes import FILLING
 
 Step = Callable[[int, Logits], Sequence[int]]
 """Given a row's index and the logits after its last token: the tokens to append; none ends it.
@@ -57,8 +56,7 @@ class Run:
     """Rows on their way behind the prefix that every sequence holds.
 
     At most ``slots`` of them go at a time. One slot shares nothing: then no row's logits depend on
-    another's. Where attention is our own (``attention``) they do not either: batches are filled up to
-    what matrix products take at a time.
+    another's. Where that is proven of a context (``exactness``) they never do.
     """
 
     context: LlamaContext
@@ -105,10 +103,12 @@ class Run:
             self._place(batch, slot, ends)
         self._admit(batch, ends)
         self.spent.tokens += len(batch)
-        filled = self.context.attends and batch.fill_up(FILLING, self.context.spare)
-        logits, outputs = self.context.decode(batch), batch.outputs()
-        if filled:
-            self.context.trim(0, self.context.spare)
+        filled = batch.fill_up(self.context.filling, self.context.spare)
+        try:
+            logits, outputs = self.context.decode(batch), batch.outputs()
+        finally:
+            if filled:
+                self.context.trim(0, self.context.spare)
         self.spent.calls += 1
         for slot, place in ends:
             slot.pending = list(self.step(slot.row, logits[outputs[place]]))

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blendfusion.models.llama_context import Batch
-from blendfusion.models.llama_sizes import FILLING
+from blendfusion.models.llama_context import Batch, Filling
 from blendfusion.models.slots import Run, Spent
 
 PREFIX = (7, 8, 9)
+UNFILLED = Filling()
 
 
 class Store:
@@ -21,15 +21,14 @@ class Store:
     follow one another, and sequences that share a token of a batch hold as much before it."""
 
     def __init__(
-        self, cells: int, batch_tokens: int, sequences: int, *, attends: bool = False
+        self, cells: int, batch_tokens: int, sequences: int, filling: Filling = UNFILLED
     ) -> None:
         self.cells = cells
         self.batch_tokens = batch_tokens
-        self.attends = attends
+        self.filling = filling
         self.held = [list(PREFIX) for _ in range(sequences)]
-        self.spare = sequences if attends else -1
-        if attends:
-            self.held.append([])
+        self.held.append([])
+        self.spare = sequences
         self.sizes: list[int] = []
         """Of batches, without what fills them up."""
 
@@ -44,12 +43,16 @@ class Store:
         for sequence in chosen:
             del self.held[sequence][position:]
 
+    def holds_nothing_more(self) -> bool:
+        """Than the prefix."""
+        return [list(PREFIX)] * self.spare + [[]] == self.held
+
     def decode(self, batch: Batch) -> np.ndarray:
         filled = batch.sequences.count([self.spare])
-        if self.attends:
-            assert len(batch) % FILLING == 0
-            assert sum(batch.wanted) % FILLING == 0
-            assert filled < FILLING
+        for count in (len(batch), sum(batch.wanted)):
+            assert count >= self.filling.least
+            assert count % self.filling.multiple == 0
+        assert filled < max(self.filling)
         self.sizes.append(len(batch) - filled)
         assert 0 < self.sizes[-1] <= self.batch_tokens
         before = [len(held) for held in self.held]
@@ -88,7 +91,7 @@ ROWS = st.lists(
     slots=st.integers(1, 5),
     batch_tokens=st.integers(2, 12),
     cells=st.integers(15, 60),
-    attends=st.booleans(),
+    filling=st.sampled_from([Filling(), Filling(2), Filling(16, 16)]),
 )
 def test_every_row_sees_itself_and_nothing_else(
     rows: list[tuple[int, ...]],
@@ -97,10 +100,10 @@ def test_every_row_sees_itself_and_nothing_else(
     slots: int,
     batch_tokens: int,
     cells: int,
-    attends: bool,
+    filling: Filling,
 ) -> None:
     rows = sorted(rows) if ordered else rows
-    store = Store(cells + len(PREFIX), batch_tokens, slots + 1, attends=attends)
+    store = Store(cells + len(PREFIX), batch_tokens, slots + 1, filling)
     spent, ended = Spent(), []
 
     def step(place: int, seen: tuple[int, ...]) -> list[int]:
@@ -122,8 +125,7 @@ def test_every_row_sees_itself_and_nothing_else(
     ).to_the_end()
 
     assert sorted(ended) == list(range(len(rows)))
-    assert all(held == list(PREFIX) for held in store.held[: slots + 1])
-    assert not any(store.held[slots + 1 :])
+    assert store.holds_nothing_more()
     assert spent.given == sum(len(row) + steps for row in rows)
     assert spent.tokens == sum(store.sizes)
     assert spent.calls == len(store.sizes)
@@ -176,4 +178,4 @@ def test_an_error_leaves_the_prefix_alone() -> None:
             spent=Spent(),
             slots=3,
         ).to_the_end()
-    assert all(held == list(PREFIX) for held in store.held)
+    assert store.holds_nothing_more()
