@@ -119,17 +119,18 @@ class LlamaModel:
 
     @property
     def info(self) -> ModelInfo:
-        window = self._ready().context.n_ctx
+        context = self._ready().context
         return ModelInfo(
             name=self.name,
             fingerprint=self._fingerprint,
-            window=window,
+            window=context.n_ctx,
             settings={
                 "shots": str(self._options.shots).lower(),
                 "wordings": str(self._options.wordings).lower(),
                 "calibration": self._options.calibration,
                 "max_tokens": str(self._options.max_tokens),
                 "weights": self.weights,
+                "attention": "own" if context.attends else "llama.cpp",
                 **({} if self.projector is None else {"projector": self.projector.name}),
             },
         )

@@ -200,7 +200,9 @@ class LlamaContext:
         self._vocab = self._lib.llama_model_get_vocab(self._model)
         sizes = weights.sizes(n_ctx)
         threads = min(threads or cores(), cores())
-        self._attention = None if self.on_gpu else attention(threads)
+        # In a build for GPUs what a step reads may lie in the memory of one.
+        gpus = bool(self._lib.llama_supports_gpu_offload())
+        self._attention = None if gpus else attention(threads)
         self._context = self._open(sizes, threads)
         self.watch(Switch())
         self._memory = self._lib.llama_get_memory(self._context)
@@ -484,22 +486,26 @@ def library() -> Any:
     return llama_cpp
 
 
+_WAITING = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "1000"}
+
+
 @contextmanager
 def _patient_threads() -> Iterator[None]:
-    """Let llama.cpp's threads sleep, not spin, while they wait for one another.
+    """Let llama.cpp's threads spin for some 50 microseconds while they wait for one another, and then sleep.
 
-    OpenMP reads this once, when its library is loaded. Spinning threads collapse as soon as
-    another thread wants a core, such as a query engine's: 44 tokens/s against 237 were measured
-    on two busy cores. A policy that the user has set is kept.
+    OpenMP reads this once, when its library is loaded. Threads that only spin collapse as soon as another wants a
+    core, such as a query engine's; to wake one that sleeps takes as long as half the step of a lone row (docs/answers.md
+    has both). What the user has set is kept.
     """
-    if "OMP_WAIT_POLICY" in os.environ or "GOMP_SPINCOUNT" in os.environ:
+    if any(name in os.environ for name in _WAITING):
         yield
         return
-    os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+    os.environ |= _WAITING
     try:
         yield
     finally:
-        os.environ.pop("OMP_WAIT_POLICY", None)
+        for name in _WAITING:
+            os.environ.pop(name, None)
 
 
 def _free_gpu_bytes() -> int:
