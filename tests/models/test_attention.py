@@ -14,6 +14,7 @@ from blendfusion.models import attention as attention_module
 from blendfusion.models.attention import _attention, _operations, attends, attention
 from blendfusion.models.llama import LlamaModel
 from blendfusion.models.llama_context import Batch, LlamaContext, Stopped, Switch, Weights
+from blendfusion.models.weights import choose, ready
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 
@@ -28,7 +29,9 @@ TEXTS = tuple(
 
 @pytest.fixture(scope="module")
 def weights() -> Iterator[Weights]:
-    with closing(Weights(weights_or_skip(), n_gpu_layers=0, switch=Switch())) as weights:
+    # Quantised ones make more of another order of sums (docs/answers.md).
+    file = ready(choose(weights_or_skip(), Options(weights="f16")))
+    with closing(Weights(file, n_gpu_layers=0, switch=Switch())) as weights:
         yield weights
 
 
@@ -55,10 +58,7 @@ def test_it_computes_what_llama_does(weights: Weights, monkeypatch: pytest.Monke
         theirs = _computed(context)
         assert not context.attends
 
-    # The weights are quantised, which makes more of any other order of sums (docs/answers.md).
-    assert np.abs(own - theirs).mean() < 0.1
-    for mine, other in zip(own, theirs, strict=True):
-        assert np.corrcoef(mine, other)[0, 1] > 0.998
+    assert np.abs(own - theirs).max() < 0.1
 
 
 def test_who_attends_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
