@@ -324,7 +324,8 @@ private:
                k->type == names_.f16 && v->type == names_.f16 && mask->type == names_.f16 &&
                in_order(*q, 4) && in_order(*k, 2) && in_order(*v, 2) && in_order(*mask, 2) && in_order(t, 4) &&
                t.steps[2] == t.steps[1] * static_cast<size_t>(t.sizes[1]) &&
-               mask->sizes[2] == 1 && q->sizes[0] % 16 == 0 && v->sizes[0] == q->sizes[0] &&
+               mask->sizes[0] >= k->sizes[1] && mask->sizes[1] >= q->sizes[1] && mask->sizes[2] == 1 &&
+               v->sizes[1] == k->sizes[1] && q->sizes[0] % 16 == 0 && v->sizes[0] == q->sizes[0] &&
                k->sizes[0] == q->sizes[0] && v->sizes[2] == k->sizes[2] && q->sizes[2] % k->sizes[2] == 0 &&
                t.sizes[0] == q->sizes[0] && t.sizes[1] == q->sizes[2] && t.sizes[2] == q->sizes[1];
     }
