@@ -74,7 +74,7 @@ class Batch:
 
     def fill_up(self, filling: Filling, sequence: int) -> int:
         """Add tokens of no meaning, and want logits that nobody reads, until there are enough of both; returns
-        how many were added. What was wanted comes first among the logits."""
+        how many were added. ``outputs`` says where the others' logits are from then on."""
         added = self.add([0] * filling.missing(len(self)), 0, sequence)
         unwanted = (place for place in reversed(range(len(self))) if not self.wanted[place])
         for place in list(islice(unwanted, filling.missing(sum(self.wanted)))):

@@ -18,6 +18,7 @@
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <system_error>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -28,7 +29,7 @@
 
 namespace {
 
-// What ggml.h says of a tensor. llama_attention.py makes some with ggml's own functions, and compares.
+// What ggml.h says of a tensor. models/attention.py makes some with ggml's own functions, and compares.
 struct Tensor {
     int32_t type;
     void* buffer;
@@ -167,8 +168,12 @@ int best_lanes() {
 // Threads that sleep until there is work for all of them.
 class Team {
 public:
-    explicit Team(int size) : scratch(static_cast<size_t>(size)) {
-        for (int n = 1; n < size; ++n) threads_.emplace_back([this, n] { wait(n); });
+    explicit Team(int size) : scratch_(static_cast<size_t>(size)) {
+        threads_.reserve(static_cast<size_t>(size));
+        try {
+            for (int n = 1; n < size; ++n) threads_.emplace_back([this, n] { wait(n); });
+        } catch (const std::system_error&) {  // no more of them: these have to do
+        }
     }
     ~Team() {
         {
@@ -199,7 +204,7 @@ public:
             ++round_;
             begun_.notify_all();
         }
-        part(scratch[0]);
+        part(scratch_[0]);
         std::unique_lock<std::mutex> lock(mutex_);
         ended_.wait(lock, [this] { return left_ == 0; });
         if (failed) throw std::bad_alloc();
@@ -214,13 +219,13 @@ private:
             if (over_) return;
             seen = round_;
             lock.unlock();
-            part_(what_, scratch[static_cast<size_t>(number)]);
+            part_(what_, scratch_[static_cast<size_t>(number)]);
             lock.lock();
             if (--left_ == 0) ended_.notify_one();
         }
     }
 
-    std::vector<Scratch> scratch;
+    std::vector<Scratch> scratch_;
     std::vector<std::thread> threads_;
     std::mutex mutex_;
     std::condition_variable begun_, ended_;
@@ -298,15 +303,16 @@ private:
     static bool alike(const Tensor& a, char* other) {
         Tensor b = a;
         b.data = other;
-        float most = 0, apart = 0;
-        for (int64_t i = 0; i < a.sizes[2]; ++i)
-            for (int64_t j = 0; j < a.sizes[1]; ++j)
-                for (int64_t d = 0; d < a.sizes[0]; ++d) {
-                    const float x = Node::at<float>(a, j, i)[d], y = Node::at<float>(b, j, i)[d];
-                    most = std::max(most, std::fabs(y));
-                    apart = std::max(apart, std::fabs(x - y));
-                }
-        return apart <= kNear * most;
+        float most = 0;
+        auto all = [&](auto holds) {
+            for (int64_t i = 0; i < a.sizes[2]; ++i)
+                for (int64_t j = 0; j < a.sizes[1]; ++j)
+                    for (int64_t d = 0; d < a.sizes[0]; ++d)
+                        if (!holds(Node::at<float>(a, j, i)[d], Node::at<float>(b, j, i)[d])) return false;
+            return true;
+        };
+        all([&](float, float y) { return most = std::max(most, std::fabs(y)), true; });
+        return all([&](float x, float y) { return std::fabs(x - y) <= kNear * most; });  // not, if one is no number
     }
 
     void restore() {
@@ -352,10 +358,12 @@ private:
     // Which cells each token sees; false if the mask says more than that.
     bool look(const Tensor& t) {
         const Tensor& mask = *t.sources[3];
+        if (begun_ == nullptr || t.sources[1]->viewed == nullptr) return false;  // nobody told when cells were written
         if (seen_.count(mask.data)) return true;
-        const std::vector<int64_t>& when = written_[t.sources[1]->viewed].when;
+        std::vector<int64_t>& when = written_[t.sources[1]->viewed].when;
         View view;
         const int64_t cells = t.sources[1]->sizes[1], tokens = t.sources[0]->sizes[1];
+        if (when.size() < static_cast<size_t>(cells)) when.resize(static_cast<size_t>(cells));
         for (int64_t token = 0; token < tokens; ++token) {
             const uint16_t* row = Node::at<uint16_t>(mask, token, 0);
             const size_t start = view.seen.all.size();
@@ -369,7 +377,7 @@ private:
                 }
                 if (row[cell] == kVisible) {
                     view.seen.all.push_back(static_cast<int32_t>(cell));
-                    int64_t at = static_cast<size_t>(cell) < when.size() ? when[static_cast<size_t>(cell)] : 0;
+                    const int64_t at = when[static_cast<size_t>(cell)];
                     ordered = ordered && at >= last;
                     last = at;
                 } else if (row[cell] != kHidden) {

@@ -138,6 +138,36 @@ def test_a_token_that_sees_nothing_is_left_to_llama() -> None:
         assert steps.attend(*arrays, visible) is None
 
 
+def test_numbers_that_are_none_are_left_to_llama() -> None:
+    arrays, visible = _random(0, 2, 8, 3, 1, 16), np.ones((2, 8), bool)
+    theirs = fallback.attention(*arrays, visible, SCALE)
+    arrays[2][3] = np.nan
+    with Steps(kernel, lanes=LANES[0]) as steps:
+        steps.write(range(8))
+        assert steps.attend(*arrays, visible, theirs=theirs) is not None
+        assert steps.settle() == 0
+
+
+def test_cells_that_nobody_was_seen_to_write_are_left_to_llama() -> None:
+    arrays, visible = _random(0, 2, 8, 3, 1, 16), np.ones((2, 8), bool)
+    with Steps(kernel, lanes=LANES[0]) as steps:
+        steps.trust()
+        assert steps.settle() == 1
+        assert steps.attend(*arrays, visible) is None
+
+
+def test_cells_of_another_batch_keep_their_order() -> None:
+    """Those that no batch wrote, as after a state was loaded, come first."""
+    arrays, visible = _random(0, 2, 8, 3, 1, 16), np.ones((2, 8), bool)
+    with Steps(kernel, lanes=LANES[0]) as steps:
+        steps.trust()
+        steps.write([2, 1])
+        seen = steps.attend(*arrays, visible)
+    np.testing.assert_allclose(
+        seen, fallback.attention(*arrays, visible, SCALE), rtol=1e-3, atol=1e-4
+    )
+
+
 def test_there_are_no_vectors_of_three() -> None:
     with pytest.raises(ValueError, match="no vectors of 3 floats here"):
         Steps(kernel, lanes=3)
