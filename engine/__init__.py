@@ -23,7 +23,7 @@ from blendfusion.errors import (
 from blendfusion.estimate import Estimate, OperatorEstimate
 from blendfusion.frame import Frame
 from blendfusion.models.certified import Targets
-from blendfusion.models.embed import Embedder
+from blendfusion.models.embed import Embedder, MeteredEmbedder
 from blendfusion.models.embed_scripted import ScriptedEmbedder
 from blendfusion.models.images import image_bytes
 from blendfusion.models.model import Model
@@ -78,6 +78,7 @@ __all__ = [
     "Frame",
     "IndexReport",
     "MemoryStore",
+    "MeteredEmbedder",
     "Model",
     "ModelError",
     "ModelFailed",

@@ -76,7 +76,9 @@ def _picked(examples: Sequence[Example], asker: Asker) -> list[int]:
     if len(without) == len(examples):
         return without
     try:
-        vectors = asker.embedder().embed(["\n".join(example.values) for example in examples])
+        vectors = asker.embedder_for(None).embed(
+            ["\n".join(example.values) for example in examples]
+        )
     except UnknownVectorError:  # an estimate embeds nothing, and needs only their number
         return without
     return pick(answers, vectors)

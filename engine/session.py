@@ -141,6 +141,7 @@ class Session(OwnContext):
         self._lazy_embedder = LazyEmbedder(embedder, self.options)
         self.indexes = Indexes(self._lazy_embedder)
         self._lazy_embedder.stored = _held_by(self.indexes)
+        self._lazy_embedder.purse = self.ledger
         hidden.register_schema(SEARCHES, SearchTables(self.indexes))
         for name, schema in self.leaf_maker.schemas().items():
             hidden.register_schema(name, schema)

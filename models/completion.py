@@ -59,7 +59,7 @@ def read_completion(reply: dict[str, Json]) -> Completion:
     return Completion(
         encodable(content) if isinstance(content, str) else "",
         finish,
-        _usage_of(reply),
+        usage_of(reply),
         " ".join(encodable(str(refusal)).split())[:_REFUSAL_SHOWN] if refusal else "",
         tuple(_tokens(choice)),
     )
@@ -83,7 +83,8 @@ def _told(entry: Json) -> tuple[str, float] | None:
     return None
 
 
-def _usage_of(reply: dict[str, Json]) -> Usage:
+def usage_of(reply: dict[str, Json]) -> Usage:
+    """The tokens that a reply says it took; none where it says nothing."""
     stated = reply.get("usage")
     if not isinstance(stated, dict):
         return Usage()

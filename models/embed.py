@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from blendfusion.errors import ModelNotFound, close_matches
 from blendfusion.options import Options
+from blendfusion.types import Usage
 
 Vectors: TypeAlias = npt.NDArray[np.float32]
 """One row a text."""
@@ -49,6 +50,36 @@ class Embedder(Protocol):
 
     def close(self) -> None:
         """Free what it holds. May be called twice; it may be used again after."""
+        ...
+
+
+Spend: TypeAlias = Callable[[Usage], None]
+"""Is told what was spent."""
+
+
+@runtime_checkable
+class MeteredEmbedder(Embedder, Protocol):
+    """An embedder that takes what budgets count, as a server does: requests, tokens, time."""
+
+    @property
+    def texts_a_request(self) -> int:
+        """How many texts go in one request."""
+        ...
+
+    def metered(self, texts: Sequence[str], spend: Spend) -> Vectors:
+        """As ``embed``; ``spend`` is told what requests took, but for values and seconds, as soon as it is known."""
+        ...
+
+
+class Purse(Protocol):
+    """What metered embedders may spend, and have spent."""
+
+    def admit_texts(self, embedder: MeteredEmbedder, pending: int) -> int:
+        """How many of ``pending`` texts may be embedded at once: at least one. Raises BudgetExceeded."""
+        ...
+
+    def settle_texts(self, embedder: MeteredEmbedder, texts: int, spent: Usage) -> None:
+        """So many texts took so much."""
         ...
 
 

@@ -6,13 +6,15 @@ import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import TypeAlias, cast
 
 import numpy as np
 
-from blendfusion.models.embed import Embedder, Vectors, load_embedder
+from blendfusion.models.embed import Embedder, MeteredEmbedder, Purse, Vectors, load_embedder
 from blendfusion.options import Options
+from blendfusion.types import Usage
 
 MOST_BYTES = 128 * 1024 * 1024
 """Of vectors that are remembered: 128,000 of wordllama's."""
@@ -34,12 +36,15 @@ class VectorCounts:
     """In an index."""
     remembered: int = 0
     """In memory."""
+    usage: Usage = field(default=Usage(), repr=False)
+    """What those that were embedded took of a server."""
 
     def __add__(self, other: VectorCounts) -> VectorCounts:
         return VectorCounts(
             self.embedded + other.embedded,
             self.stored + other.stored,
             self.remembered + other.remembered,
+            self.usage + other.usage,
         )
 
     def __str__(self) -> str:
@@ -47,10 +52,11 @@ class VectorCounts:
         >>> print(VectorCounts(embedded=1, stored=2_000))
         1 embedded, 2,000 from an index
         """
+        said = [f"{self.embedded:,} embedded"]
+        if self.usage.calls:
+            said[0] += f" ({self.usage.calls:,} requests, {self.usage.prompt_tokens:,} tokens)"
         other = ((self.stored, "from an index"), (self.remembered, "remembered"))
-        return ", ".join(
-            [f"{self.embedded:,} embedded", *(f"{n:,} {how}" for n, how in other if n)]
-        )
+        return ", ".join([*said, *(f"{n:,} {how}" for n, how in other if n)])
 
 
 class LazyEmbedder:
@@ -60,6 +66,8 @@ class LazyEmbedder:
     def __init__(self, spec: str | Embedder | None, options: Options) -> None:
         self.stored: Stored = nothing_stored
         """Where the embedder looks before it embeds; to be set before it is made."""
+        self.purse: Purse | None = None
+        """Who pays where nobody else does; to be set before it is made."""
         self._spec = spec
         self._options = options
         self._made: CachedEmbedder | None = None
@@ -69,7 +77,7 @@ class LazyEmbedder:
         with self._lock:
             if self._made is None:
                 embedder = load_embedder(self._spec, self._options)
-                self._made = CachedEmbedder(embedder, stored=self.stored)
+                self._made = CachedEmbedder(embedder, stored=self.stored, purse=self.purse)
             return self._made
 
     def remembered(self) -> Remembered:
@@ -121,9 +129,15 @@ class CachedEmbedder:
     """
 
     def __init__(
-        self, embedder: Embedder, most_bytes: int = MOST_BYTES, stored: Stored = nothing_stored
+        self,
+        embedder: Embedder,
+        most_bytes: int = MOST_BYTES,
+        stored: Stored = nothing_stored,
+        purse: Purse | None = None,
     ) -> None:
         self.embedder = embedder
+        self._metered = cast("MeteredEmbedder", embedder) if hasattr(embedder, "metered") else None
+        self._purse = purse
         self._stored = stored
         self.embedded = 0
         self._most_bytes = most_bytes
@@ -147,8 +161,11 @@ class CachedEmbedder:
         """As ``Embedder.embed``; of no texts an array without rows and columns."""
         return self.counted(texts, VectorCounts())
 
-    def counted(self, texts: Sequence[str], counts: VectorCounts) -> Vectors:
-        """``embed``, and ``counts`` grow."""
+    def counted(
+        self, texts: Sequence[str], counts: VectorCounts, purse: Purse | None = None
+    ) -> Vectors:
+        """``embed``, and ``counts`` grow. ``purse`` pays. Raises BudgetExceeded where it is empty: what was
+        embedded before is remembered."""
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)
         keys = list(map(_key, texts))
@@ -156,18 +173,38 @@ class CachedEmbedder:
         waiting = list(
             {k: text for k, text in zip(keys, texts, strict=True) if k not in found}.items()
         )
-        counts.embedded += len(waiting)
-        for start in range(0, len(waiting), self.batch_size):
-            batch = waiting[start : start + self.batch_size]
-            vectors = self.embedder.embed([text for _, text in batch])
+        purse = purse or self._purse
+        while waiting:
+            size = self._admitted(len(waiting), purse)
+            batch, waiting = waiting[:size], waiting[size:]
+            vectors = self._vectors([text for _, text in batch], counts, purse)
+            counts.embedded += size
             new = dict(zip((key for key, _ in batch), vectors, strict=True))
             found.update(new)
             self._remember(new)
         return np.stack([found[key] for key in keys])
 
-    def counting(self, counts: VectorCounts) -> Counting:
-        """The same embedder, for one run: ``counts`` grow with what it is asked for."""
-        return Counting(self, counts)
+    def _admitted(self, pending: int, purse: Purse | None) -> int:
+        if purse is None or self._metered is None:
+            return min(pending, self.batch_size)
+        return purse.admit_texts(self._metered, pending)
+
+    def _vectors(self, texts: list[str], counts: VectorCounts, purse: Purse | None) -> Vectors:
+        if self._metered is None:
+            return self.embedder.embed(texts)
+        spent: list[Usage] = []
+        start = perf_counter()
+        try:
+            return self._metered.metered(texts, spent.append)
+        finally:  # a request that fails was sent all the same
+            usage = replace(Usage.total(spent), seconds=perf_counter() - start)
+            counts.usage += usage
+            if purse is not None:
+                purse.settle_texts(self._metered, len(texts), usage)
+
+    def counting(self, counts: VectorCounts, purse: Purse) -> Counting:
+        """The same embedder, for one run: ``counts`` grow with what it is asked for, and ``purse`` pays."""
+        return Counting(self, counts, purse)
 
     def close(self) -> None:
         with self._lock:
@@ -210,11 +247,12 @@ class CachedEmbedder:
 
 
 class Counting:
-    """An embedder whose vectors are counted by where they come from."""
+    """An embedder whose vectors are counted by where they come from, and paid for by one run."""
 
-    def __init__(self, embedder: CachedEmbedder, counts: VectorCounts) -> None:
+    def __init__(self, embedder: CachedEmbedder, counts: VectorCounts, purse: Purse) -> None:
         self._embedder = embedder
         self._counts = counts
+        self._purse = purse
 
     @property
     def name(self) -> str:
@@ -229,7 +267,7 @@ class Counting:
         return self._embedder.batch_size
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        return self._embedder.counted(texts, self._counts)
+        return self._embedder.counted(texts, self._counts, self._purse)
 
     def close(self) -> None:
         self._embedder.close()

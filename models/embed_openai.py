@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import httpx
 import numpy as np
 
 from blendfusion.errors import ModelFailed, ModelNotFound
+from blendfusion.models.completion import usage_of
 from blendfusion.models.confined import run_confined
 from blendfusion.models.constraint import Json
-from blendfusion.models.embed import Vectors, normalised
+from blendfusion.models.embed import Spend, Vectors, normalised
 from blendfusion.models.endpoint import Endpoint, Errand, Missing, Refused, Unanswered
 from blendfusion.models.in_flight import InFlight
 from blendfusion.models.rate import Rate
@@ -20,19 +20,12 @@ from blendfusion.models.retry import Passing, Retry
 from blendfusion.models.telemetry import model_call
 from blendfusion.models.workers import for_each
 from blendfusion.options import Options
+from blendfusion.types import Usage
 
 _PATH = "/embeddings"
 _TEXTS_A_REQUEST = 64
 _SHORTEST = 32
 """Characters: a text that is refused at this length is not refused for its length."""
-
-
-@dataclass(slots=True)
-class _Work:
-    """Texts that go in one request, with their places in the batch."""
-
-    places: Sequence[int]
-    texts: Sequence[str]
 
 
 class OpenAIEmbedder:
@@ -72,8 +65,15 @@ class OpenAIEmbedder:
     def batch_size(self) -> int:
         return _TEXTS_A_REQUEST * self._options.concurrency
 
+    @property
+    def texts_a_request(self) -> int:
+        return _TEXTS_A_REQUEST
+
     def embed(self, texts: Sequence[str]) -> Vectors:
-        vectors = run_confined(lambda: self._embed_all(texts))
+        return self.metered(texts, lambda spent: None)
+
+    def metered(self, texts: Sequence[str], spend: Spend) -> Vectors:
+        vectors = run_confined(lambda: self._embed_all(texts, spend))
         widths = {len(vector) for vector in vectors}
         if len(widths) != 1:
             raise ModelFailed(f"{self.name} gives vectors of different lengths: {sorted(widths)}")
@@ -82,29 +82,31 @@ class OpenAIEmbedder:
     def close(self) -> None:
         """Nothing to free: connections end with each batch."""
 
-    async def _embed_all(self, texts: Sequence[str]) -> list[list[float]]:
+    async def _embed_all(self, texts: Sequence[str], spend: Spend) -> list[list[float]]:
         vectors: dict[int, list[float]] = {}
         starts = range(0, len(texts), _TEXTS_A_REQUEST)
 
         async def settle(start: int) -> None:
             places = range(start, min(start + _TEXTS_A_REQUEST, len(texts)))
-            found = await self._embed(client, [texts[place] for place in places])
+            found = await self._embed(client, [texts[place] for place in places], spend)
             vectors.update(zip(places, found, strict=True))
 
         async with self._endpoint.client() as client:
             await for_each(starts, self._options.concurrency, settle)
         return [vectors[place] for place in range(len(texts))]
 
-    async def _embed(self, client: httpx.AsyncClient, texts: Sequence[str]) -> list[list[float]]:
+    async def _embed(
+        self, client: httpx.AsyncClient, texts: Sequence[str], spend: Spend
+    ) -> list[list[float]]:
         try:
-            return await self._ask(client, texts)
+            return await self._ask(client, texts, spend)
         except Refused as refused:
             if len(texts) > 1:  # one of them, perhaps: alone each shows
-                return [vector for text in texts for vector in await self._embed(client, [text])]
+                return [v for text in texts for v in await self._embed(client, [text], spend)]
             text = texts[0]
             if len(text) <= _SHORTEST:
                 raise ModelFailed(f"{self.name} refuses to embed a text: {refused}") from None
-            return await self._embed(client, [text[: len(text) // 2]])
+            return await self._embed(client, [text[: len(text) // 2]], spend)
         except Unanswered as trouble:
             raise ModelFailed(f"{self.name} gives no vectors: {trouble}", retryable=True) from None
         except Missing as missing:
@@ -114,7 +116,9 @@ class OpenAIEmbedder:
                 "bf.connect(embedder='openai:MODEL@http://HOST:PORT/v1').",
             ) from None
 
-    async def _ask(self, client: httpx.AsyncClient, texts: Sequence[str]) -> list[list[float]]:
+    async def _ask(
+        self, client: httpx.AsyncClient, texts: Sequence[str], spend: Spend
+    ) -> list[list[float]]:
         body: dict[str, Json] = {
             "model": self._model,
             "input": list(texts),
@@ -125,13 +129,16 @@ class OpenAIEmbedder:
             found = _vectors(reply, len(texts))
             if found is None:
                 raise Passing("the reply holds no vectors")
+            spend(usage_of(reply))
             return found
 
         at = self._endpoint
         with model_call("openai", self._model, "embeddings", server=at.host, port=at.port):
-            return await at.post(
-                client, _PATH, body, Errand(prompt=texts), read=read, final=_is_final
-            )
+            errand = Errand(prompt=texts)
+            try:
+                return await at.post(client, _PATH, body, errand, read=read, final=_is_final)
+            finally:
+                spend(Usage(calls=errand.calls))
 
 
 def _vectors(reply: dict[str, Json], n: int) -> list[list[float]] | None:

@@ -241,12 +241,16 @@ class Asker:
             self.put(asked, put, new, answered, call if stops else None)
         return [answered[v] for v in values]
 
-    def embedder_for(self, call: Call) -> Embedder:
-        """The embedder, which counts in ``vectors`` what ``call`` needs. Raises ModelNotFound."""
+    def embedder_for(self, call: Call | None) -> Embedder:
+        """The embedder, which counts in ``vectors`` what ``call`` needs, and in ``ledger`` what that takes.
+        None: for something else. Raises ModelNotFound."""
         embedder = self.embedder()
         if not isinstance(embedder, CachedEmbedder):
             return embedder
-        return embedder.counting(self.vectors.setdefault(call, VectorCounts()))
+        counts = VectorCounts()
+        if call is not None:
+            counts = self.vectors.setdefault(call, counts)
+        return embedder.counting(counts, self.ledger)
 
     def put(
         self,

@@ -10,6 +10,7 @@ from typing import Literal
 from blendfusion.budget import Budget, Price, Prices, checked_budget, money
 from blendfusion.errors import BudgetExceeded
 from blendfusion.models.cached import CachedModel
+from blendfusion.models.embed import MeteredEmbedder
 from blendfusion.models.embedding import EMBEDDING
 from blendfusion.types import Answer, Task, Usage
 
@@ -17,14 +18,15 @@ Whose = Literal["query", "session", "context"]
 
 
 class Ledger:
-    """Counts what models are asked, and says before each batch how large it may be.
+    """Counts what models are asked and servers embed, and says before each batch how large it may be.
 
     A query's ledger has its session's ``above`` it: both budgets hold, and both count. Safe to use from
     threads: a batch in flight counts as spent.
 
     A batch is made smaller where it would go beyond a limit: exactly for values, and for calls where
     each value is one; for tokens, seconds and cost by what the values of this task took so far. As
-    long as none of a task has been seen, no more are asked than the model answers at once.
+    long as none of a task has been seen, no more are asked than the model answers at once. Texts to be
+    embedded are no values, and count with what they take of a server.
     """
 
     def __init__(
@@ -48,8 +50,11 @@ class Ledger:
         """Of the first model."""
         self._values_in_flight = 0
         self._batches_in_flight = 0
-        self._by_task: dict[Task, Usage] = above._by_task if above is not None else {}
-        self._cost_by_task: dict[Task, float] = above._cost_by_task if above is not None else {}
+        self._by_task: dict[Task | str, Usage] = above._by_task if above is not None else {}
+        """What values of a task took, and texts of an embedder, by its name."""
+        self._cost_by_task: dict[Task | str, float] = (
+            above._cost_by_task if above is not None else {}
+        )
         self._lock: threading.Lock = above._lock if above is not None else threading.Lock()
 
     def for_query(self, budget: Budget | None = None) -> Ledger:
@@ -68,7 +73,7 @@ class Ledger:
         limited = any(ledger.budget.cost is not None for ledger in self._chain())
         if limited or self.prices:
             find = self.prices.required if limited else self.prices.of
-            # What an embedder gives is not counted, so a classifier of vectors costs nothing.
+            # What a classifier of vectors takes is the embedder's.
             prices = [find(name) for name in model.names if name != EMBEDDING]
             if first:
                 self._price = prices[0]
@@ -84,7 +89,7 @@ class Ledger:
                 for name, limit in ledger.budget.limits():
                     fitting = ledger._fitting(name, limit, task, model)
                     if fitting < 1:
-                        raise ledger._exceeded(name, limit, pending, self)
+                        raise ledger._exceeded(name, limit, pending, self._remaining(pending))
                     most = min(most, fitting)
             for ledger in self._chain():
                 ledger._values_in_flight += most
@@ -96,16 +101,52 @@ class Ledger:
         spent = _counted(answers, seconds)
         cost = self._cost_of(answers) if self.prices else None
         with self._lock:
-            if spent.values:
-                self._by_task[task] = self._by_task.get(task, Usage()) + spent
-                self._cost_by_task[task] = self._cost_by_task.get(task, 0.0) + (cost or 0.0)
             for ledger in self._chain():
                 ledger._values_in_flight -= admitted
                 ledger._batches_in_flight -= 1
-                ledger.usage += spent
-                if spent.values and ledger._cost is not None:
-                    ledger._cost = None if cost is None else ledger._cost + cost
+            if spent.values:
+                self._note(task, spent, cost)
+            self._add(spent, cost)
         return spent
+
+    def admit_texts(self, embedder: MeteredEmbedder, pending: int) -> int:
+        """How many of ``pending`` texts the next batch for a server of embeddings may have: at least one, and no
+        more than one request as long as nothing is known of what they take.
+
+        ``settle_texts`` must follow. Raises BudgetExceeded if a limit is reached, and OptionError if a cost is
+        limited and the embedder has no price.
+        """
+        if any(ledger.budget.cost is not None for ledger in self._chain()):
+            self.prices.required(embedder.name)
+        with self._lock:
+            most = min(pending, max(1, embedder.batch_size))
+            for ledger in self._chain():
+                for name, limit in ledger.budget.limits():
+                    fitting = ledger._fitting_texts(name, limit, embedder)
+                    if fitting < 1:
+                        raise ledger._exceeded(
+                            name, limit, pending, f"{pending:,} text(s) to embed"
+                        )
+                    most = min(most, fitting)
+        return most
+
+    def settle_texts(self, embedder: MeteredEmbedder, texts: int, spent: Usage) -> None:
+        """So many texts were embedded, or not, and took ``spent``."""
+        price = self.prices.of(embedder.name)
+        cost = None if price is None else price.of(spent)
+        with self._lock:
+            self._note(embedder.name, replace(spent, values=texts), cost)
+            self._add(spent, cost)
+
+    def _note(self, what: Task | str, spent: Usage, cost: float | None) -> None:
+        self._by_task[what] = self._by_task.get(what, Usage()) + spent
+        self._cost_by_task[what] = self._cost_by_task.get(what, 0.0) + (cost or 0.0)
+
+    def _add(self, spent: Usage, cost: float | None) -> None:
+        for ledger in self._chain():
+            ledger.usage += spent
+            if (spent.values or spent.calls) and ledger._cost is not None:
+                ledger._cost = None if cost is None else ledger._cost + cost
 
     def _cost_of(self, answers: Sequence[Answer]) -> float | None:
         """What answers cost, each at the prices of the models that were asked; None without a price."""
@@ -142,17 +183,39 @@ class Ledger:
             return max(1, int((left - flying) / max(1.0, tries))) if left > flying else 0
         if seen is None:
             return model.at_once
-        amount = self._cost_by_task[task] if name == "cost" else getattr(seen, name)
-        each = amount / seen.values
+        each = self._each(name, task, seen)
         return max(1, int(left / each) - flying) if each else model.batch_size
+
+    def _fitting_texts(self, name: str, limit: float, embedder: MeteredEmbedder) -> int:
+        """How many more texts one limit allows; less than 1 if it is reached."""
+        if name == "values":
+            return embedder.batch_size
+        left = limit - self._spent(name)
+        if left <= 0:
+            return 0
+        if name == "calls":
+            return int(left) * embedder.texts_a_request
+        seen = self._by_task.get(embedder.name)
+        if seen is None:
+            return embedder.texts_a_request
+        each = self._each(name, embedder.name, seen)
+        return max(1, int(left / each)) if each else embedder.batch_size
+
+    def _each(self, name: str, what: Task | str, seen: Usage) -> float:
+        """What one took so far."""
+        amount = self._cost_by_task[what] if name == "cost" else getattr(seen, name)
+        return float(amount / seen.values)
 
     def _spent(self, name: str) -> float:
         return (self._cost or 0.0) if name == "cost" else float(getattr(self.usage, name))
 
-    def _exceeded(self, name: str, limit: float, pending: int, run: Ledger) -> BudgetExceeded:
+    def _remaining(self, pending: int) -> str:
         remains = f"{pending:,} value(s) of this step"
-        if run.expected is not None and run.expected - run.usage.values > pending:
-            remains += f", about {run.expected - run.usage.values:,} of the query"
+        if self.expected is not None and self.expected - self.usage.values > pending:
+            remains += f", about {self.expected - self.usage.values:,} of the query"
+        return remains
+
+    def _exceeded(self, name: str, limit: float, pending: int, remains: str) -> BudgetExceeded:
         error = BudgetExceeded(
             f"the {self._whose}'s budget is spent: {name}={limit}. Done: {self._done()}. "
             f"Still to be asked: {remains}.",

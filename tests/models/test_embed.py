@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from loopback import Body, Reply, closed_port, serving
+from loopback import Body, Reply, closed_port, embeddings, serving
 
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.embed import Embedder, load_embedder
@@ -26,15 +26,6 @@ def lengths(texts: list[str]) -> list[list[float]]:
 def wordllama() -> WordLlamaEmbedder:
     pytest.importorskip("wordllama", reason="needs the extra 'search'")
     return WordLlamaEmbedder()
-
-
-def embeddings(body: Body) -> Reply:
-    """A server's reply: the vector of a text is its length and one, last ones first."""
-    data = [
-        {"object": "embedding", "index": i, "embedding": [len(text), 1]}
-        for i, text in enumerate(body["input"])
-    ]
-    return Reply(raw=json.dumps({"object": "list", "data": data[::-1]}).encode())
 
 
 def server(url: str, **options: object) -> OpenAIEmbedder:

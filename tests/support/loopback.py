@@ -87,6 +87,18 @@ def said(body: Body) -> str:
     return str(body["messages"][-1]["content"])
 
 
+def embeddings(body: Body) -> Reply:
+    """Vectors: that of a text is its length and one, the last ones first. A word is a token."""
+    texts = body["input"]
+    data = [
+        {"object": "embedding", "index": i, "embedding": [len(text), 1]}
+        for i, text in enumerate(texts)
+    ]
+    tokens = sum(len(text.split()) for text in texts)
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return Reply(raw=json.dumps({"object": "list", "data": data[::-1], "usage": usage}).encode())
+
+
 class Loopback:
     """The server: ``url`` for the client, ``bodies`` and ``keys`` as they arrived."""
 
