@@ -124,32 +124,39 @@ BF_LANES(4) {
 #include "attention_kernel.h"
 }  // namespace plain
 
-#if defined(__x86_64__) && !defined(__clang__)
-#define BF_WIDE 1
-#pragma GCC push_options
-#pragma GCC target("avx2,fma,f16c")
+#if defined(__x86_64__)
+#define BF_PRAGMA(words) _Pragma(#words)
+#if defined(__clang__)
+#define BF_BEGIN(set) BF_PRAGMA(clang attribute push(__attribute__((target(set))), apply_to = function))
+#define BF_END BF_PRAGMA(clang attribute pop)
+#define BF_WHOLE ""  // vectors of sixteen are not split by it
+#else
+#define BF_BEGIN(set) BF_PRAGMA(GCC push_options) BF_PRAGMA(GCC target(set))
+#define BF_END BF_PRAGMA(GCC pop_options)
+#define BF_WHOLE ",prefer-vector-width=512"
+#endif
+BF_BEGIN("avx2,fma,f16c")
 namespace avx2 {
 BF_LANES(8) { return (Lanes)_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
 #include "attention_kernel.h"
 }  // namespace avx2
-#pragma GCC pop_options
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512vl,avx512dq,avx512bw,avx2,fma,f16c,prefer-vector-width=512")
+BF_END
+BF_BEGIN("avx512f,avx512vl,avx512dq,avx512bw,avx2,fma,f16c" BF_WHOLE)
 namespace avx512 {
 BF_LANES(16) { return (Lanes)_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
 #include "attention_kernel.h"
 }  // namespace avx512
-#pragma GCC pop_options
+BF_END
 #endif
 
 // The instruction set with vectors of so many floats; nullptr where this processor, or what compiled this, has none.
 Attend with_lanes(int lanes) {
-#if defined(BF_WIDE)
+#if defined(__x86_64__)
     if (lanes == 16 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
         return avx512::attend;
-    if (lanes == 8 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"))
-        return avx2::attend;
+    // No processor has AVX2 without F16C, of which older compilers cannot ask.
+    if (lanes == 8 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2::attend;
 #endif
     return lanes == 4 ? plain::attend : nullptr;
 }

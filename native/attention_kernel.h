@@ -47,7 +47,8 @@ inline void pack(const Node& node, int64_t head, const int32_t* cells, int64_t c
     for (int64_t lane = 0; lane < kLanes; ++lane) {
         const uint16_t* key = node.key(cells[lane < count ? lane : 0], head);
         for (int64_t d = 0; d < node.dims; d += kLanes) {
-            Lanes part = load_half(key + d);
+            float part[kLanes];
+            store(part, load_half(key + d));
             for (int64_t i = 0; i < kLanes; ++i) panel[(d + i) * kLanes + lane] = part[i];
         }
     }
