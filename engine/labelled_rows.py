@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from blendfusion.errors import QueryError
-from blendfusion.models.constraint import holds
 from blendfusion.models.embed_cached import UnknownVectorError
+from blendfusion.models.reply import read_answer
 from blendfusion.subquery_texts import standing_alone, text_columns
 from blendfusion.types import Constraint, Example, Task
 from blendfusion.udfs.picking import pick
@@ -86,10 +86,8 @@ def _picked(examples: Sequence[Example], asker: Asker) -> list[int]:
 
 def _answer(said: str, constraint: Constraint, query: str) -> str:
     """The answer of an example in canonical form."""
-    text = said if holds(constraint, said) else said.strip()
-    if constraint.kind == "boolean":
-        text = text.lower()
-    if not holds(constraint, text):
+    text = read_answer(said, constraint)
+    if text is None:
         raise QueryError(
             f"{_shown(query)} gives the answer {said!r}, which is not {constraint}",
             hint="The last column holds right answers: write them as the call gives them.",

@@ -43,6 +43,16 @@ def read_reply(reply: str, constraint: Constraint) -> str | None:
     return None
 
 
+def read_answer(said: str, constraint: Constraint) -> str | None:
+    """The canonical answer that a person writes: what fits ``constraint`` stays as it is, another spelling of it is
+    read as a reply's. None for anything else.
+
+    >>> read_answer("No", Constraint("boolean")), read_answer("sports", Constraint("choice", options=("Sports",)))
+    ('false', 'Sports')
+    """
+    return said if holds(constraint, said) else read_reply(said, constraint)
+
+
 def _candidates(reply: str, constraint: Constraint) -> Iterator[str]:
     text = _THOUGHT.sub("", reply, count=1).strip()
     fenced = _FENCE.fullmatch(text)

@@ -14,6 +14,7 @@ from blendfusion.models.canonical import canonical
 from blendfusion.models.certified import Proxy, Targets
 from blendfusion.models.constraint import holds
 from blendfusion.models.pattern import check as check_pattern
+from blendfusion.models.reply import read_answer
 from blendfusion.options import OnError
 from blendfusion.types import Constraint, Example, Task, TaskForm
 from blendfusion.udfs.call import Call, Confidence, kept_type
@@ -526,10 +527,21 @@ class _Binder:
                 raise self.error(f"the example {item!r} does not have {width + 1} parts", hint)
             *inputs, answer = item
             said = canonical(answer, constraint) if isinstance(answer, dict) else _text(answer)
-            if self.ingredient.answers is not None and not holds(constraint, said):
-                raise self.error(f"the answer {said!r} of an example does not fit {constraint}")
-            examples.append(Example(tuple(map(_text, inputs)), said))
+            examples.append(Example(tuple(map(_text, inputs)), self._right(said, constraint)))
         return tuple(examples)
+
+    def _right(self, said: str, constraint: Constraint) -> str:
+        """The right answer of an example. It may differ from what the place of the call makes of answers, as
+        in ``llm_map(…) = 'CA'``, but not from what the call says itself."""
+        if (constraint.item or constraint).query is not None:
+            return said
+        read = read_answer(said, constraint)
+        if read is None and constraint is not self.context:
+            raise self.error(
+                f"the answer {said!r} of an example does not fit {constraint}",
+                "Write answers as the call gives them.",
+            )
+        return said if read is None else read
 
     def _confidence(self, constraint: Constraint) -> Confidence | None:
         given = self.named.get("confidence")

@@ -99,6 +99,11 @@ def test_a_call_in_the_subquery_is_answered(session: bf.Session, model: bf.Scrip
     assert asked == {"Good?", "Is it good?"}
 
 
+def test_labels_may_be_yes_and_no(session: bf.Session, model: bf.ScriptedModel) -> None:
+    ask(session, "SELECT said, CASE WHEN label THEN 'Yes' ELSE 'no ' END FROM labelled")
+    assert [example.answer for example in examples_of(model)] == ["false", "true"] * 2
+
+
 def test_other_examples_are_another_question(session: bf.Session) -> None:
     cached = bf.connect(bf.ScriptedModel(lambda call: True))
     cached.from_pydict({"text": ["x"]}, name="t")

@@ -27,6 +27,43 @@ def test_equal_calls_are_equal_and_share_a_name() -> None:
 
 
 @pytest.mark.parametrize(
+    ("spelt", "canonical", "named"),
+    [
+        (" Yes", "true", {"returns": "bool"}),
+        ("FALSE", "false", {"returns": "bool"}),
+        (True, "true", {"returns": "bool"}),
+        ("1,200", "1200", {"returns": "int"}),
+        ("sports", "Sports", {"options": ["Sports", "World"]}),
+        ("Yes", "Yes", {}),
+        (" as it stands ", " as it stands ", {}),
+    ],
+)
+def test_answers_of_examples_may_be_spelt_otherwise(
+    spelt: object, canonical: str, named: dict[str, object]
+) -> None:
+    call = mapped(examples=[["a", spelt]], **named)
+    assert call.task == mapped(examples=[["a", canonical]], **named).task
+    assert call.task.examples[0].answer == canonical
+
+
+@pytest.mark.parametrize(
+    ("answer", "named"),
+    [
+        ("maybe", {"returns": "bool"}),
+        ("twelve", {"returns": "int"}),
+        ("2024-02-31", {"returns": "date"}),
+        ("Weather", {"options": ["Sports", "World"]}),
+        ("ab", {"regex": "[a-z]"}),
+    ],
+)
+def test_an_example_s_answer_that_the_call_cannot_give_is_refused(
+    answer: str, named: dict[str, object]
+) -> None:
+    with pytest.raises(bf.ArgumentError, match=f"the answer '{answer}' of an example does not fit"):
+        mapped(examples=[["a", answer]], **named)
+
+
+@pytest.mark.parametrize(
     "other",
     [
         mapped(Value("y")),
