@@ -22,6 +22,7 @@ from blendfusion.planner.stages import Staged
 from blendfusion.progress import counted
 from blendfusion.sample import distinct_in_all
 from blendfusion.types import Task, Usage
+from blendfusion.udfs.call import Call
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
@@ -196,8 +197,8 @@ def estimated(frame: Frame) -> Estimate:
         if call.ingredient.compute is None:
             weights |= guesser.known_of(call).weights
     if prepared.staged is None:
-        unknown = (_unknown(call.text, call.task, prepared.reason) for call in prepared.calls)
-        return Estimate(tuple(unknown), weights=weights)
+        plain = tuple(_plain(call, prepared.reason, guesser) for call in prepared.calls)
+        return Estimate(plain, weights=weights)
     guesser.embedder = session.remembered_vectors
     session.calls.settle(session, prepared.calls, guesser)
     rows = DryRows(guesser, session.workbench_source())
@@ -324,6 +325,11 @@ def _growth(tally: Tally, scale: float) -> float:
         return 1.0
     rows = sum(counts)
     return distinct_in_all(rows * scale, rows, len(counts), counts.count(1)) / len(counts)
+
+
+def _plain(call: Call, why: str | None, guesser: Guesser) -> OperatorEstimate:
+    scored_by = guesser.known_of(call).scored_by(call.task)
+    return replace(_unknown(call.text, call.task, why), scored_by=scored_by)
 
 
 def _unknown(text: str, task: Task, why: str | None, place: int = 0) -> OperatorEstimate:

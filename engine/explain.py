@@ -46,6 +46,7 @@ def explained(
         out.append(f"Plain plan: {prepared.reason}. Every call sees what DataFusion passes to it.")
         for call in prepared.calls:
             out.append(f"  ask {call.text} → {call.task.constraint}{beside.of(call, None)}")
+            out += beside.scored_by(call, None)
             out += beside.cascade(call)
     else:
         counts, off = frame.last_counts if analyze else {}, frame.session.rules_off
@@ -121,9 +122,15 @@ class _Beside:
         expected = () if self._estimate is None else self._estimate.operators
         return [op for op in expected if op.stage == self._place and op.ask == ask]
 
-    def scored_by(self, ask: Ask) -> list[str]:
-        """By which words a local model tells the replies apart."""
-        return [f"    scored by: {op.scored_by}" for op in self._operators(ask) if op.scored_by]
+    def scored_by(self, call: Call, ask: Ask | None) -> list[str]:
+        """By which words a local model tells the replies apart; ``ask`` is None in a plain plan."""
+        expected = () if self._estimate is None else self._estimate.operators
+        told = (
+            [op for op in expected if op.task == call.task][:1]
+            if ask is None
+            else self._operators(ask)
+        )
+        return [f"    scored by: {op.scored_by}" for op in told if op.scored_by]
 
     def cascade(self, call: Call) -> list[str]:
         """What became of a cascade of the call, if it had one; before a run, whether its answers will be
@@ -169,7 +176,7 @@ def _ask(line: AskLine, counts: Counts | None, beside: _Beside) -> Iterator[str]
         yield f"  embed {line.text}{''.join(f'  [{said}]' for said in found_by(line.ask, counts))}"
         return
     yield f"  ask {line.text}{beside.of(line.ask.call, line.ask)}"
-    yield from beside.scored_by(line.ask)
+    yield from beside.scored_by(line.ask.call, line.ask)
     yield from beside.cascade(line.ask.call)
     yield from (f"    {said}" for said in found_by(line.ask, counts))
     pairing = line.ask.call.pairing

@@ -401,14 +401,16 @@ class _ByWords(bf.ScriptedModel):
         return "Yes against No" if task.constraint.kind == "boolean" else None
 
 
-def test_explain_tells_by_which_words_replies_are_scored() -> None:
-    session = bf.connect(_ByWords(lambda call: "true"), cache=None, progress="off")
+@pytest.mark.parametrize("planner", [True, False])
+def test_explain_tells_by_which_words_replies_are_scored(planner: bool) -> None:
+    model = _ByWords(lambda call: "true")
+    session = bf.connect(model, cache=None, progress="off", planner=planner)
     session.from_arrow(T, name="t")
     frame = session.sql("SELECT llm_map('r', x) FROM t WHERE llm_filter('q', x)")
 
     asked, *lines = frame.explain_text().split("ask llm_filter")[1].splitlines()
 
-    assert "[expected: " in asked
+    assert ("[expected: " in asked) is planner
     assert lines[0].strip() == "scored by: Yes against No"
     assert frame.explain_text().count("scored by") == 1
     assert frame.explain_text(analyze=True).count("scored by: Yes against No") == 1
