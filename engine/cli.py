@@ -197,7 +197,9 @@ def _query(arguments: argparse.Namespace) -> int:
             table = frame.to_arrow_table()
             write(table, arguments.format or format_for(arguments.output), arguments.output)
             if sys.stderr.isatty():
-                print(spent(frame.trace.usage, frame.trace.cost), file=sys.stderr)
+                trace = frame.trace
+                vectors = str(trace.vectors) if trace.vectors.embedded else ""
+                print(spent(trace.usage, trace.cost, vectors), file=sys.stderr)
     return 0
 
 

@@ -134,6 +134,12 @@ def totals(trace: Trace) -> Html:
     ]
     if trace.unsure:
         tiles.insert(3, ("Withheld", f"{trace.unsure:,}", "less probable than wanted"))
+    if trace.vectors.embedded:
+        took = trace.vectors.usage
+        requests = f"in {counted(took.calls, 'request')}, {took.prompt_tokens:,} tokens"
+        tiles.append(
+            ("Texts embedded", f"{trace.vectors.embedded:,}", requests if took.calls else "")
+        )
     if run is not None:
         tiles.append(("In all", _seconds(run.seconds), ""))
     if trace.cost:

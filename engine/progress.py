@@ -124,8 +124,8 @@ def status(done: int, known: int | None, tokens: int, cached: int, seconds: floa
     return " · ".join(parts)
 
 
-def spent(usage: Usage, cost: float | None = None) -> str:
-    """What was asked and spent, in one line.
+def spent(usage: Usage, cost: float | None = None, vectors: str = "") -> str:
+    """What was asked and spent, in one line; ``vectors``: where those of the run came from.
 
     >>> spent(Usage(values=40, cached=2, failed=1, calls=3, evaluated_tokens=1200, seconds=4.0))
     'asked 40 values in 3 calls, 2 more from the cache, 1 failed · 1,200 tokens · 4.0 s'
@@ -133,17 +133,21 @@ def spent(usage: Usage, cost: float | None = None) -> str:
     'asked 1 value in 1 call · 30 tokens · 1.0 s · cost 0.002'
     >>> spent(Usage())
     'asked nothing'
+    >>> spent(Usage(), cost=0.04, vectors="900 embedded (15 requests, 2,000 tokens)")
+    'asked nothing · vectors: 900 embedded (15 requests, 2,000 tokens) · cost 0.04'
     """
+    more = f" · cost {money(cost)}" if cost else ""
+    if vectors:
+        more = f" · vectors: {vectors}{more}"
     if not usage.values and not usage.cached:
-        return "asked nothing"
+        return f"asked nothing{more}"
     asked = f"asked {counted(usage.values, 'value')} in {counted(usage.calls, 'call')}"
     if usage.cached:
         asked += f", {usage.cached:,} more from the cache"
     if usage.failed:
         asked += f", {usage.failed:,} failed"
     tokens = usage.evaluated_tokens + usage.completion_tokens
-    money_spent = f" · cost {money(cost)}" if cost else ""
-    return f"{asked} · {counted(tokens, 'token')} · {usage.seconds:.1f} s{money_spent}"
+    return f"{asked} · {counted(tokens, 'token')} · {usage.seconds:.1f} s{more}"
 
 
 def counted(number: int, noun: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -169,3 +170,10 @@ def test_labelled_rows_that_are_picked_by_their_vectors_count(server: Loopback) 
     frame = session.sql(query)
     frame.collect()
     assert session.ledger.usage.calls == 1 + frame.trace.usage.calls
+
+
+def test_the_page_of_a_trace_tells_what_vectors_took(server: Loopback) -> None:
+    frame = connected(server).sql(QUERY)
+    frame.collect()
+    text = " ".join(re.sub(r"<[^>]+>", " ", frame.trace.to_html()).split())
+    assert "Texts embedded 1,001 in 17 requests, 2,001 tokens" in text
