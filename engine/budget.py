@@ -26,9 +26,9 @@ class Budget:
     seconds: inside models, waiting for a server among it.
     cost: in the currency of the session's ``prices``.
 
-    What a server of embeddings takes counts, but its texts are no values. Each limit is checked before a batch is asked, and a batch that is being asked may
-    finish: values are exact, and the others are exceeded by no more than that batch. Raises
-    OptionError for a limit that is no number, or below zero.
+    What a server of embeddings takes counts, but its texts are no values. Each limit is checked before
+    a batch is asked, and a batch that is being asked may finish: values are exact, and the others are
+    exceeded by no more than that batch. Raises OptionError for a limit that is no number, or below zero.
 
     >>> Budget(values=1_000, cost=2.5)
     Budget(values=1000, cost=2.5)
