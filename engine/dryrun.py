@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -153,6 +153,10 @@ class StageSeen:
     """Which part of the rows was seen, where it was not all that counts."""
     stops: bool = False
     """Whether a limit may end the reading before all rows were seen."""
+    ending: frozenset[Ask] = frozenset()
+    """The calls whose answers let the limit of another stage end it early."""
+    keeps_arguments: bool = False
+    """Of its calls, to tell how many values all rows have."""
     learns: bool = True
     """Whether predicates may change places; not if all rows are in the first chunk."""
     scale: float = 1.0
@@ -194,38 +198,80 @@ class DryRun(Execution):
         for _ in self.tables(eager=True):
             pass
 
-    def _run(self, stage: Stage, *, eager: bool) -> Iterator[pa.Table]:
+    def _run(
+        self,
+        stage: Stage,
+        *,
+        eager: bool,
+        most: Callable[[], int] | None = None,
+        found: list[pa.RecordBatch] | None = None,
+    ) -> Generator[pa.Table, None, None]:
         block = stage.block
         seen = self.seen[stage.number] = StageSeen()
         if stage is self._plan.last and not any(map(asks, (*block.where, *block.select))):
             return
         source, cut = self._with_small_groups(block.source)
-        sample = self._sample(source, limited=block.limited)
-        seen.scale = sample.scale * self._inherited(block.source)
-        few = sample.complete and sample.rows <= block.offset + (block.count or 0)
+        limited = block.limited or most is not None
+        sample = self._sample(source, limited=limited)
+        seen.scale = seen.scale_out = sample.scale * self._inherited(block.source)
+        above = self._limited if most is not None else None
+        bounds = block if above is None else above
+        wanted = bounds.offset + (bounds.count or 0)
+        few = sample.complete and sample.rows <= wanted
         seen.stops = block.count is not None and not few
+        if above is not None and (above.multiplied or not few):
+            seen.ending = self._asked_in(above.stages)
         if cut or not sample.complete:
             seen.partial = f"groups of the first {MOST_ROWS:,} rows" if cut else str(sample)
         elif any(is_volatile(e) for p in subplans(block) for e in expressions(p)):
             seen.partial = "one draw of random values"
-        self._dry.tallies = seen.tallies
-        self._dry.keep_arguments = seen.scale > 1.0
+        seen.keeps_arguments = seen.scale > 1.0
         chunks = Chunks(sample.table.to_batches(), sample.table.schema)
         if self._few_values:
             chunks = few_values_first(block, chunks, self._dry)
         counts = self.counts[stage.number]
-        yield from run(
-            block, chunks, self._dry, self._options, counts, eager=True, adaptive=self._adaptive
+        tables = run(
+            block,
+            chunks,
+            self._dry,
+            self._options,
+            counts,
+            eager=above is None,
+            adaptive=self._adaptive,
+            most=most,
         )
-        seen.learns = self._adaptive and (counts.chunks > 1 or seen.stops)
-        seen.scale_out = seen.scale
-        if block.count is not None:
-            # A real run, too, reads until there are enough rows.
-            wanted = block.offset + block.count
-            seen.scale = min(seen.scale, max(1.0, wanted / max(1, counts.passed)))
-            seen.scale_out = min(seen.scale_out, max(1.0, block.count / max(1, counts.rows_out)))
-            if counts.passed >= wanted and not sample.complete and not cut:
-                seen.partial = ""
+        ended = False
+        try:
+            yield from self._within(stage, tables)
+            ended = True
+        finally:
+            tables.close()
+            seen.learns = self._adaptive and (counts.chunks > 1 or seen.stops)
+            if above is not None and not ended:  # the limit above has its rows
+                seen.scale = seen.scale_out = 1.0
+                seen.partial = seen.partial if cut else ""
+            elif block.count is not None:
+                # A real run, too, reads until there are enough rows.
+                seen.scale = min(seen.scale, max(1.0, wanted / max(1, counts.passed)))
+                seen.scale_out = min(
+                    seen.scale_out, max(1.0, block.count / max(1, counts.rows_out))
+                )
+                if counts.passed >= wanted and not sample.complete and not cut:
+                    seen.partial = ""
+
+    def _within(self, stage: Stage, tables: Iterator[pa.Table]) -> Generator[pa.Table, None, None]:
+        seen = self.seen[stage.number]
+        while True:
+            self._dry.tallies, self._dry.keep_arguments = seen.tallies, seen.keeps_arguments
+            table = next(tables, None)
+            if table is None:
+                return
+            yield table
+
+    def _asked_in(self, stages: Sequence[int]) -> frozenset[Ask]:
+        """The calls of stages."""
+        blocks = [s.block for s in self._plan.stages if s.number in stages]
+        return frozenset(a for b in blocks for e in (*b.where, *b.select) for a in asks(e))
 
     def _sample(self, source: Plan, *, limited: bool) -> Sample:
         unsorted = _unsorted(source)

@@ -247,6 +247,7 @@ class _Report:
             seen = self._run.seen.get(stage.number)
             stops = seen.stops if seen is not None else block.limited
             learns = seen.learns if seen is not None else True
+            ending = seen.ending if seen is not None else frozenset[Ask]()
             own = influences(block, adaptive=learns, stops=stops)
             read = self._run.stages_below(block.source)
             below = frozenset[Ask]().union(*(self._below[n] for n in read))
@@ -261,7 +262,7 @@ class _Report:
                 if seen is None or (problem is not None and stage.number == max(self._run.seen)):
                     yield replace(_unknown(text, ask.call.task, problem, place), ask=ask)
                     continue
-                basis = [*partial[:1], *self._guessed(influencing | below, ask)]
+                basis = [*partial[:1], *self._guessed(influencing | below | ending, ask)]
                 if self._guesser.targets_of(ask.call) is not None:
                     both = self._guesser.times_asked(ask.call) > 1
                     basis.append(AT_MOST if both else AT_MOST_LARGE)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
@@ -17,14 +19,16 @@ from blendfusion.handover import batches_of, frame_of, relation_of
 from blendfusion.parts import NOTHING, Fed
 from blendfusion.pipeline import Chunks, Counts, run
 from blendfusion.planner.build import boolean_literal, projected
+from blendfusion.planner.limited_stages import Limited, limited_stages
 from blendfusion.planner.plan import Plan, Stored
-from blendfusion.planner.rules import FEW_VALUES_FIRST, PREDICATE_ORDER
+from blendfusion.planner.rules import FEW_VALUES_FIRST, LIMITED_STAGES, PREDICATE_ORDER
 from blendfusion.planner.stages import Stage, Staged
 from blendfusion.planner.tree import branches
 from blendfusion.planner.write import write
 from blendfusion.pump import Pump
 from blendfusion.rowwise import RowWise
 from blendfusion.spill import Spill
+from blendfusion.turns import Turn, enough
 
 if TYPE_CHECKING:
     from blendfusion.options import Options
@@ -62,6 +66,7 @@ class Execution:
         self._serial = next(_serials)
         self._relations: dict[int, bytes] = {}
         self._fed = fed
+        self._limited = None if LIMITED_STAGES in rules_off else limited_stages(plan)
         self._views: list[str] = []
         """Parts of plans that are too deep to be read at once."""
         self._parts: dict[str, str] = {}
@@ -71,13 +76,17 @@ class Execution:
     def tables(self, *, eager: bool) -> Generator[pa.Table, None, None]:
         """The result, chunk by chunk, columns by position; at least one chunk, which may be empty.
 
-        ``eager``: the caller wants all of it. Stages before the last run to their end first. Closing
-        the generator ends the run and drops what was stored.
+        ``eager``: the caller wants all of it. Stages before the last run first, to their end or as far as its
+        limit needs. Closing the generator ends the run and drops what was stored.
         """
+        limited = self._limited
+        in_turn = () if limited is None else limited.stages
         try:
             for stage in self._plan.stages[:-1]:
-                self._store(stage, self._run(stage, eager=True))
-            yield from self._run(self._plan.last, eager=eager)
+                if stage.number not in in_turn:
+                    self._store(stage, self._run(stage, eager=True))
+            found = None if limited is None else self._in_turn(limited)
+            yield from self._run(self._plan.last, eager=eager, found=found)
         finally:
             for number in self._relations:
                 if number >= 0:
@@ -89,24 +98,76 @@ class Execution:
                 self._context.deregister_table(name)
             self._parts = {}
 
-    def _run(self, stage: Stage, *, eager: bool) -> Iterator[pa.Table]:
-        frame = self.source(stage)
-        schema = frame.schema()
-        in_order = stage.block.limited
-        batches = self._in_order(stage.block.source) if in_order else streamed(frame)
-        chunks, counts = Chunks(batches, schema), self.counts[stage.number]
-        if self._few_values:
-            chunks = few_values_first(stage.block, chunks, self._rowwise)
-        with self._rowwise.asker.observer.stage(stage.number, counts):
-            yield from run(
-                stage.block,
-                chunks,
-                self._rowwise,
-                self._options,
-                counts,
-                eager=eager,
-                adaptive=self._adaptive,
+    def _in_turn(self, limited: Limited) -> list[pa.RecordBatch]:
+        """Run the stages of a limit as far as it needs; returns the rows that the last stage reads."""
+        turns = [
+            Turn(
+                partial(self._run, stage, eager=False),
+                self._keeper(stage),
+                self.counts[stage.number],
+                late=stage.number in limited.late,
             )
+            for stage in self._plan.stages
+            if stage.number in limited.stages
+        ]
+        try:
+            return enough(turns, lambda: list(streamed(self.source(self._plan.last))), limited)
+        finally:
+            for turn in turns:
+                turn.close()
+
+    def _keeper(self, stage: Stage) -> Callable[[pa.Table], None]:
+        """Stores the tables that a stage gives, one after the other."""
+        pieces: list[pa.Table] = []
+
+        def keep(table: pa.Table) -> None:
+            pieces.append(self._spill.kept([table]))
+            self._register(stage, pa.concat_tables(pieces))
+
+        return keep
+
+    def _run(
+        self,
+        stage: Stage,
+        *,
+        eager: bool,
+        most: Callable[[], int] | None = None,
+        found: list[pa.RecordBatch] | None = None,
+    ) -> Generator[pa.Table, None, None]:
+        """The output of a stage, a chunk at a time. ``most``: so many rows at a time, always the same ones, for
+        a limit above it. ``found``: the rows of its source, if they are there."""
+        block, counts = stage.block, self.counts[stage.number]
+        schema = self.source(stage).schema()
+        if found is not None:
+            batches: Iterator[pa.RecordBatch] = iter(found)
+        elif block.limited or most is not None:
+            batches = self._in_order(block.source)
+        else:
+            batches = streamed(self.source(stage))
+        chunks = Chunks(batches, schema)
+        if self._few_values:
+            chunks = few_values_first(block, chunks, self._rowwise)
+        tables = run(
+            block,
+            chunks,
+            self._rowwise,
+            self._options,
+            counts,
+            eager=eager,
+            adaptive=self._adaptive,
+            most=most,
+        )
+        with self._rowwise.asker.observer.stage(stage.number, counts), closing(tables):
+            yield from self._within(stage, tables)
+
+    def _within(self, stage: Stage, tables: Iterator[pa.Table]) -> Generator[pa.Table, None, None]:
+        """``tables``, each made while it is ``stage`` that asks."""
+        while True:
+            with self._rowwise.asker.observer.within(stage.number):
+                table = next(tables, None)
+            if table is None:
+                return
+            yield table
 
     def _in_order(self, source: Plan) -> Iterator[pa.RecordBatch]:
         """The rows of a source, branch after branch of a union: where a limit ends in one, the next is
@@ -142,15 +203,22 @@ class Execution:
         return Stored(number, plan.width)
 
     def _store(self, stage: Stage, tables: Iterator[pa.Table]) -> None:
-        name = self._name(stage.number)
         table = self._spill.kept(tables)
-        self._context.register_record_batches(name, [batches_of(table)])
-        self._relations[stage.number] = relation_of(self._context, name)
+        self._register(stage, table)
         part = self._fed.stored.get(stage.number)
         if part is not None:
+            name = f"{self._name(stage.number)}_part"
             rows = self._typed(table, part.schema)
-            self._context.register_record_batches(f"{name}_part", [batches_of(rows)])
-            self._parts[part.leaf.name] = f"{name}_part"
+            self._context.register_record_batches(name, [batches_of(rows)])
+            self._parts[part.leaf.name] = name
+
+    def _register(self, stage: Stage, table: pa.Table) -> None:
+        """From here on ``table`` is what the stage gave."""
+        name = self._name(stage.number)
+        if stage.number in self._relations:
+            self._context.deregister_table(name)
+        self._context.register_record_batches(name, [batches_of(table)])
+        self._relations[stage.number] = relation_of(self._context, name)
 
     def _typed(self, table: pa.Table, schema: pa.Schema) -> pa.Table:
         """Stored rows with the types of ``schema``: they share memory, or are stored once more."""

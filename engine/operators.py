@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from blendfusion.few_values import asked_of_pairs
 from blendfusion.pipeline import Counts
+from blendfusion.planner.limited_stages import Limited, limited_stages
 from blendfusion.planner.one_line import cut, listed
-from blendfusion.planner.plan import Ask, Block, asks
-from blendfusion.planner.rules import FEW_VALUES_FIRST
+from blendfusion.planner.plan import Ask, asks
+from blendfusion.planner.rules import FEW_VALUES_FIRST, LIMITED_STAGES
 from blendfusion.planner.show import limit_text, lines, names_of
 from blendfusion.planner.sql_text import shown
 from blendfusion.planner.stages import Stage, Staged
@@ -83,10 +84,11 @@ def stage_lines(
     """The stages of ``plan`` in the order in which they run, with what was counted of them, if it
     was; texts are cut unless ``full``. ``off``: the rules that are left out."""
     names: dict[int, list[str]] = {}
-    in_order = FEW_VALUES_FIRST not in off
+    limited = None if LIMITED_STAGES in off else limited_stages(plan)
     for place, stage in enumerate(plan.stages, 1):
         last, seen = stage is plan.last, counts.get(stage.number)
-        yield _stage(stage, place, last, names, seen, full=full, in_order=in_order)
+        limit = _limit(stage, plan, limited, in_order=FEW_VALUES_FIRST not in off)
+        yield _stage(stage, place, last, names, seen, limit, full=full)
         names[stage.number] = names_of(stage.block, names)
 
 
@@ -96,9 +98,9 @@ def _stage(
     last: bool,
     names: Mapping[int, Sequence[str]],
     counts: Counts | None,
+    limit: str,
     *,
     full: bool,
-    in_order: bool,
 ) -> StageLines:
     block = stage.block
     below = names_of(block.source, names)
@@ -123,16 +125,30 @@ def _stage(
         counts=counts,
         compute=listed([shown(e, below) for e in computed], full) if computed else "",
         computing=new(a for e in computed for a in asks(e)),
-        limit=_limit(block, in_order=in_order) if block.limited else "",
+        limit=limit,
         predicates=tuple(predicates),
         order=order if len(block.where) > 1 else None,
         source=tuple(lines(block.source, names, full=full)),
     )
 
 
-def _limit(block: Block, *, in_order: bool) -> str:
-    pairs = "; pairs of few values first" if in_order and asked_of_pairs(block) else ""
-    return f"{limit_text(block)} (stops early{pairs})"
+def _limit(stage: Stage, plan: Staged, limited: Limited | None, *, in_order: bool) -> str:
+    """What ends a stage early; '' where nothing does."""
+    if limited is not None and stage.number in limited.stages:
+        others = [s.number for s in plan.stages if s.number in limited.stages and s is not stage]
+        turns = f"in turn with {_stages(plan, others)} " if others else ""
+        end = f"until the limit of {_stages(plan, [plan.last.number])} is reached"
+        return f"{turns}{end} (stops early)"
+    if not stage.block.limited:
+        return ""
+    pairs = "; pairs of few values first" if in_order and asked_of_pairs(stage.block) else ""
+    return f"{limit_text(stage.block)} (stops early{pairs})"
+
+
+def _stages(plan: Staged, numbers: Sequence[int]) -> str:
+    """Stages as EXPLAIN counts them."""
+    places = [str(n) for n, stage in enumerate(plan.stages, 1) if stage.number in numbers]
+    return f"stage{'s' if len(places) > 1 else ''} {', '.join(places)}"
 
 
 def _asked(ask: Ask, names: Sequence[str], full: bool) -> str:

@@ -68,8 +68,8 @@ class Options:
         QUERIES,
         "",
         "Rules of the planner to leave out, by name, separated by commas: right results, more values "
-        "asked. EXPLAIN VERBOSE shows which rules did something; three more act while a query runs: "
-        "predicate_order, comparison_stop, few_values_first.",
+        "asked. EXPLAIN VERBOSE shows which rules did something; four more act while a query runs: "
+        "predicate_order, comparison_stop, few_values_first, limited_stages.",
         hint="Names, separated by commas.",
     )
     similar_first: bool | Literal["auto"] = _option(

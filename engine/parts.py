@@ -81,7 +81,7 @@ def chained(above: tuple[Above, ...], last: Staged) -> tuple[Staged, Fed]:
         stages += _numbered(part.staged, len(stages))
         stored[stages[-1].number] = part
     stages += _numbered(last, len(stages))
-    return Staged(tuple(stages), last.names), Fed(stored, above)
+    return Staged(tuple(stages), last.names, frozenset(stored)), Fed(stored, above)
 
 
 def _numbered(staged: Staged, start: int) -> list[Stage]:

@@ -6,7 +6,7 @@ closing it, an error, or Ctrl-C leaves nothing behind.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
 
@@ -89,22 +89,25 @@ def run(
     *,
     eager: bool,
     adaptive: bool = True,
+    most: Callable[[], int] | None = None,
 ) -> Generator[pa.Table, None, None]:
     """The block's output, chunk by chunk, in the order of its source; at least one chunk.
 
     Chunks grow from small where the caller or a limit may end the work early, and where there is an
     order of predicates to be learned (``adaptive``); ``eager`` says that the caller wants everything.
+    ``most``: more rows than that may be too many at a time, for a limit that stands above.
     """
     rowwise.rehearse((*block.where, *block.select), source.empty())
     counts.matched, counts.vectors = rowwise.matchers, rowwise.asker.vectors
     order = counts.order = Order(len(block.where), adaptive=adaptive)
     # What a cascade promises it finds by many values, the more the better: it gets all that there are.
-    whole = not block.limited and rowwise.cascades((*block.where, *block.select))
+    whole = most is None and not block.limited and rowwise.cascades((*block.where, *block.select))
     learning = adaptive and len(block.where) > 1 and not whole
     skip, need = block.offset, block.count
     size = _first_size(block, options, whole or (eager and not learning))
     empty = True
     while need is None or need > 0:
+        size = size if most is None else min(size, most())
         table = source.take(size)
         if table is None:
             break

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import perf_counter
@@ -127,12 +127,16 @@ class Run:
         about: Fields = {field: number for field, number in told.items() if number}
         self.watch.end(Usage.total(self.by_operator.values()), self._seconds, error, about)
 
+    def stage(self, number: int, counts: StageCounts) -> AbstractContextManager[None]:
+        """Stage ``number`` (from 0) runs, perhaps with others in turn."""
+        return self.watch.stage(number, counts)
+
     @contextmanager
-    def stage(self, number: int, counts: StageCounts) -> Iterator[None]:
-        """Meanwhile stage ``number`` (from 0) runs."""
+    def within(self, number: int) -> Iterator[None]:
+        """Meanwhile it is this stage that asks."""
         outer, self._place = self._place, number + 1
         try:
-            with self.watch.stage(number, counts):
+            with self.watch.within(number):
                 yield
         finally:
             self._place = outer

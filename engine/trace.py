@@ -134,6 +134,9 @@ class Trace:
     def stage(self, number: int, counts: StageCounts) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext() if self.run is None else self.run.stage(number, counts)
 
+    def within(self, number: int) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext() if self.run is None else self.run.within(number)
+
     def expect(self, n: int) -> None:
         self._known += n
 

@@ -38,8 +38,12 @@ class Watch:
         self._questions = questions
         self._about: Fields = {f.QUERY_ID: self.id, **(about or {})}
         self._tasks: dict[Task, Fields] = {}
+        self._base: Context | None = None
+        """What spans of stages stand in."""
+        self._stages: dict[int, Context] = {}
+        """What spans of batches of each stage stand in."""
         self._below: Context | None = None
-        """What spans of batches stand in; None: in the caller's current one."""
+        """What spans of batches stand in now; None: in the caller's current one."""
         self._stage: Fields = {}
         self._asking = threading.local()
         """The span of the batch that a thread asks."""
@@ -49,7 +53,7 @@ class Watch:
         """The query begins. ``end`` must follow."""
         base = contexts.get_current()
         self._query = telemetry.start_span("blendfusion.query", self._about, base)
-        self._below = spans.set_span_in_context(self._query, base)
+        self._base = self._below = spans.set_span_in_context(self._query, base)
         telemetry.query_started(self._about)
 
     def end(self, spent: Usage, seconds: float, error: BaseException | None, about: Fields) -> None:
@@ -57,17 +61,14 @@ class Watch:
         fields: Fields = {f.QUERY_ID: self.id, f.SECONDS: seconds, **_outcome(error), **about}
         telemetry.end_span(self._query, _problem(error), fields | telemetry.fields_of(spent))
         telemetry.query_ended(spent, fields)
-        self._below = None
+        self._base = self._below = None
 
     @contextmanager
     def stage(self, number: int, counts: StageCounts) -> Iterator[None]:
-        """Meanwhile stage ``number`` (from 0) runs; ``counts`` hold at the end what it saw."""
-        outer, above = self._below, self._stage
-        self._stage = {f.STAGE: number + 1}
-        span = telemetry.start_span(
-            "blendfusion.stage", {f.QUERY_ID: self.id, **self._stage}, outer
-        )
-        self._below = spans.set_span_in_context(span, outer)
+        """Stage ``number`` (from 0) runs, perhaps with others in turn; ``counts`` hold at the end what it saw."""
+        about = {f.STAGE: number + 1}
+        span = telemetry.start_span("blendfusion.stage", {f.QUERY_ID: self.id, **about}, self._base)
+        self._stages[number] = spans.set_span_in_context(span, self._base)
         error: BaseException | None = None
         try:
             yield
@@ -77,7 +78,7 @@ class Watch:
         finally:
             fields: Fields = {
                 f.QUERY_ID: self.id,
-                **self._stage,
+                **about,
                 f.ROWS_IN: counts.rows_in,
                 f.ROWS_OUT: counts.rows_out,
                 f.CHUNKS: counts.chunks,
@@ -86,7 +87,16 @@ class Watch:
             }
             telemetry.end_span(span, _problem(error), fields)
             telemetry.stage_ended(fields)
-            self._below, self._stage = outer, above
+
+    @contextmanager
+    def within(self, number: int) -> Iterator[None]:
+        """Meanwhile it is this stage, which runs, that asks."""
+        outer = self._below, self._stage
+        self._below, self._stage = self._stages[number], {f.STAGE: number + 1}
+        try:
+            yield
+        finally:
+            self._below, self._stage = outer
 
     @contextmanager
     def asking(self, asked: Asked, n: int) -> Iterator[None]:

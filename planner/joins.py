@@ -16,6 +16,10 @@ JOIN_NAMES = {
     for name, number in JoinRelMessage.JoinType.items()
 }
 
+GROWS_WITH_LEFT = ("inner", "left", "left_semi", "right_semi", "left_anti", "left_mark")
+"""Joins that lose no row when the left gets more."""
+GROWS_WITH_RIGHT = ("inner", "right", "left_semi", "right_semi", "right_anti")
+
 
 def join_type(rel: Rel) -> str:
     """inner, left, right, outer, left_semi, left_anti, left_mark, right_semi, … (Substrait's words)."""

@@ -10,7 +10,13 @@ from collections.abc import Sequence
 
 from blendfusion.planner.aggregation import aggregation
 from blendfusion.planner.build import boolean_literal, filtered, limited, projected, table_names
-from blendfusion.planner.joins import is_union_all, join_type, joined
+from blendfusion.planner.joins import (
+    GROWS_WITH_LEFT,
+    GROWS_WITH_RIGHT,
+    is_union_all,
+    join_type,
+    joined,
+)
 from blendfusion.planner.leaf import QUERIES, leaf_text
 from blendfusion.planner.plan import (
     Block,
@@ -30,9 +36,6 @@ from blendfusion.planner.plan import (
 )
 from blendfusion.planner.tree import asks_anything, expressions
 
-_GROWS_WITH_LEFT = ("inner", "left", "left_semi", "right_semi", "left_anti", "left_mark")
-"""Joins that lose no row when the left gets more."""
-_GROWS_WITH_RIGHT = ("inner", "right", "left_semi", "right_semi", "right_anti")
 _MOST_RELATIONS = 64
 """A partner with more than that is not run a second time."""
 _REPEATABLE = ("count", "min", "max", "bool_and", "bool_or")
@@ -123,8 +126,8 @@ def steady(plan: Plan) -> Plan | None:
         return _with_steady(
             plan,
             [
-                steady(left) if kind in _GROWS_WITH_LEFT else _exact(left),
-                steady(right) if kind in _GROWS_WITH_RIGHT else _exact(right),
+                steady(left) if kind in GROWS_WITH_LEFT else _exact(left),
+                steady(right) if kind in GROWS_WITH_RIGHT else _exact(right),
             ],
         )
     return _exact(plan)

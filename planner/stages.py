@@ -29,6 +29,8 @@ class Staged:
 
     stages: tuple[Stage, ...]
     names: tuple[str, ...]
+    whole: frozenset[int] = frozenset()
+    """Stages whose rows are all wanted, by what stands beside the plan."""
 
     @property
     def last(self) -> Stage:

@@ -25,11 +25,11 @@ from hypothesis import strategies as st
 from random_choices import Choices
 from random_queries import Query, random_query
 
-from blendfusion.planner.rules import FEW_VALUES_FIRST, PREDICATE_ORDER, RULES
+from blendfusion.planner.rules import FEW_VALUES_FIRST, LIMITED_STAGES, PREDICATE_ORDER, RULES
 
 OPTIONAL = (
     *(rule.name for rule in RULES if not rule.required),
-    *(PREDICATE_ORDER, FEW_VALUES_FIRST),
+    *(PREDICATE_ORDER, FEW_VALUES_FIRST, LIMITED_STAGES),
 )
 RULES_OFF: dict[str, tuple[str, ...]] = {
     "all rules": (),

@@ -46,7 +46,11 @@ class Observer(Protocol):
     """Sees what is asked and answered, batch by batch. Called on the asking thread."""
 
     def stage(self, number: int, counts: StageCounts) -> AbstractContextManager[None]:
-        """Meanwhile stage ``number`` (from 0) of a plan runs, and asks; ``counts`` grow with it."""
+        """Stage ``number`` (from 0) of a plan runs, perhaps with others in turn; ``counts`` grow with it."""
+        ...
+
+    def within(self, number: int) -> AbstractContextManager[None]:
+        """Meanwhile it is this stage, which runs, that asks."""
         ...
 
     def expect(self, n: int) -> None:
@@ -419,6 +423,9 @@ class NullObserver:
         return nullcontext()
 
     def stage(self, number: int, counts: StageCounts) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def within(self, number: int) -> AbstractContextManager[None]:
         return nullcontext()
 
     def batch(

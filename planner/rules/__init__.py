@@ -81,7 +81,10 @@ FEW_VALUES_FIRST = "few_values_first"
 """Nor is this: under a limit the pairs of a join come in an order that asks about few values
 (engine/few_values.py)."""
 
-_OF_RUNS = (PREDICATE_ORDER, COMPARISON_STOP, FEW_VALUES_FIRST)
+LIMITED_STAGES = "limited_stages"
+"""Nor this: stages below a limit's join run no further than it needs (planner/limited_stages.py)."""
+
+_OF_RUNS = (PREDICATE_ORDER, COMPARISON_STOP, FEW_VALUES_FIRST, LIMITED_STAGES)
 
 
 def rules_off(options: Options) -> tuple[str, ...]:

@@ -79,6 +79,31 @@ def test_every_stage_has_a_span(db: Counted, seen: Seen) -> None:
     assert [s.attributes[f.STAGE] for s in seen.named("blendfusion.batch")] == [1, 2]
 
 
+def test_stages_that_run_in_turn_have_a_span_each(seen: Seen) -> None:
+    db = Counted(lambda call: "odd" if int((call.values[0] or "x0")[1:]) % 2 else "even")
+    db.add("a", {"x": [f"a{i}" for i in range(40)]}).add("b", {"y": [f"b{i}" for i in range(40)]})
+    odd = "llm_classify({}, ['odd', 'even'])".format
+    rows = db.rows(f"SELECT x, y FROM a JOIN b ON {odd('x')} = {odd('y')} LIMIT 60")
+    assert len(rows) == 60
+    assert seen.tree() == [
+        "blendfusion.query",
+        "  blendfusion.stage",
+        "    blendfusion.batch",
+        "    blendfusion.batch",
+        "  blendfusion.stage",
+        "    blendfusion.batch",
+        "  blendfusion.stage",
+    ]
+    stages, batches = seen.named("blendfusion.stage"), seen.named("blendfusion.batch")
+    told = [[s.attributes[name] for name in (f.STAGE, f.ROWS_IN, f.OUTCOME)] for s in stages]
+    assert told == [[1, 15, "closed"], [2, 8, "closed"], [3, 60, "done"]]
+    assert sorted((b.attributes[f.STAGE], b.attributes[f.SIZE]) for b in batches) == [
+        (1, 7),
+        (1, 8),
+        (2, 8),
+    ]
+
+
 def test_create_table_as_is_a_query(db: Counted, seen: Seen) -> None:
     db.session.sql("CREATE TABLE kept AS SELECT llm_int('length', y) AS n FROM u")
     assert seen.tree() == ["blendfusion.query", "  blendfusion.batch"]
