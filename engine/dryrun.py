@@ -214,7 +214,7 @@ class DryRun(Execution):
         limited = block.limited or most is not None
         sample = self._sample(source, limited=limited)
         seen.scale = seen.scale_out = sample.scale * self._inherited(block.source)
-        above = self._limited if most is not None else None
+        above = self._limited.get(stage.number) if most is not None else None
         bounds = block if above is None else above
         wanted = bounds.offset + (bounds.count or 0)
         few = sample.complete and sample.rows <= wanted

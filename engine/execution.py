@@ -66,7 +66,8 @@ class Execution:
         self._serial = next(_serials)
         self._relations: dict[int, bytes] = {}
         self._fed = fed
-        self._limited = None if LIMITED_STAGES in rules_off else limited_stages(plan)
+        self._limited = {} if LIMITED_STAGES in rules_off else limited_stages(plan)
+        """By the stages that limits may end."""
         self._views: list[str] = []
         """Parts of plans that are too deep to be read at once."""
         self._parts: dict[str, str] = {}
@@ -76,17 +77,20 @@ class Execution:
     def tables(self, *, eager: bool) -> Generator[pa.Table, None, None]:
         """The result, chunk by chunk, columns by position; at least one chunk, which may be empty.
 
-        ``eager``: the caller wants all of it. Stages before the last run first, to their end or as far as its
+        ``eager``: the caller wants all of it. Stages before the last run first, to their end or as far as a
         limit needs. Closing the generator ends the run and drops what was stored.
         """
-        limited = self._limited
-        in_turn = () if limited is None else limited.stages
+        limits = {limited.above: limited for limited in self._limited.values()}
         try:
-            for stage in self._plan.stages[:-1]:
-                if stage.number not in in_turn:
-                    self._store(stage, self._run(stage, eager=True))
-            found = None if limited is None else self._in_turn(limited)
-            yield from self._run(self._plan.last, eager=eager, found=found)
+            for stage in self._plan.stages:
+                if stage.number in self._limited:
+                    continue  # runs where the limit above it does
+                limited = limits.get(stage.number)
+                found = None if limited is None else self._in_turn(limited, stage)
+                if stage is self._plan.last:
+                    yield from self._run(stage, eager=eager, found=found)
+                else:
+                    self._store(stage, self._run(stage, eager=True, found=found))
         finally:
             for number in self._relations:
                 if number >= 0:
@@ -98,8 +102,8 @@ class Execution:
                 self._context.deregister_table(name)
             self._parts = {}
 
-    def _in_turn(self, limited: Limited) -> list[pa.RecordBatch]:
-        """Run the stages of a limit as far as it needs; returns the rows that the last stage reads."""
+    def _in_turn(self, limited: Limited, above: Stage) -> list[pa.RecordBatch]:
+        """Run the stages of a limit as far as it needs; returns the rows that the stage above them reads."""
         turns = [
             Turn(
                 partial(self._run, stage, eager=False),
@@ -111,7 +115,7 @@ class Execution:
             if stage.number in limited.stages
         ]
         try:
-            return enough(turns, lambda: list(streamed(self.source(self._plan.last))), limited)
+            return enough(turns, lambda: list(streamed(self.source(above))), limited)
         finally:
             for turn in turns:
                 turn.close()

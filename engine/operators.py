@@ -84,10 +84,10 @@ def stage_lines(
     """The stages of ``plan`` in the order in which they run, with what was counted of them, if it
     was; texts are cut unless ``full``. ``off``: the rules that are left out."""
     names: dict[int, list[str]] = {}
-    limited = None if LIMITED_STAGES in off else limited_stages(plan)
+    limited = {} if LIMITED_STAGES in off else limited_stages(plan)
     for place, stage in enumerate(plan.stages, 1):
         last, seen = stage is plan.last, counts.get(stage.number)
-        limit = _limit(stage, plan, limited, in_order=FEW_VALUES_FIRST not in off)
+        limit = _limit(stage, plan, limited.get(stage.number), in_order=FEW_VALUES_FIRST not in off)
         yield _stage(stage, place, last, names, seen, limit, full=full)
         names[stage.number] = names_of(stage.block, names)
 
@@ -134,10 +134,10 @@ def _stage(
 
 def _limit(stage: Stage, plan: Staged, limited: Limited | None, *, in_order: bool) -> str:
     """What ends a stage early; '' where nothing does."""
-    if limited is not None and stage.number in limited.stages:
+    if limited is not None:
         others = [s.number for s in plan.stages if s.number in limited.stages and s is not stage]
         turns = f"in turn with {_stages(plan, others)} " if others else ""
-        end = f"until the limit of {_stages(plan, [plan.last.number])} is reached"
+        end = f"until the limit of {_stages(plan, [limited.above])} is reached"
         return f"{turns}{end} (stops early)"
     if not stage.block.limited:
         return ""

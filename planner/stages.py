@@ -9,10 +9,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from blendfusion.planner.build import projected
+from blendfusion.planner.growth import asks_for_a_row, stages_to_end
 from blendfusion.planner.one_sided import readable
-from blendfusion.planner.plan import Ask, Block, Expr, Plan, Stored, all_fields, substitute
+from blendfusion.planner.plan import (
+    Ask,
+    Block,
+    Expr,
+    Plan,
+    Rel,
+    Stored,
+    all_fields,
+    substitute,
+    through_projection,
+)
 from blendfusion.planner.read import Root
-from blendfusion.planner.tree import transform
+from blendfusion.planner.tree import transform, with_subplans
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +51,7 @@ class Staged:
 def staged(root: Root) -> Staged:
     """Cut a rewritten plan into stages. Equal blocks are one stage, run once."""
     numbers: dict[Block, int] = {}
+    done: dict[int, tuple[Plan, Plan]] = {}
 
     def stored(plan: Plan) -> Stored:
         if isinstance(plan, Stored):
@@ -59,13 +71,38 @@ def staged(root: Root) -> Staged:
             return readable(plan)
         where = tuple(substitute(e, with_domain) for e in plan.where)
         select = tuple(substitute(e, with_domain) for e in plan.select)
-        plan = replace(plan, where=where, select=select)
-        number = numbers.setdefault(plan, len(numbers))
-        if plan.width == 0:  # stored with a column all the same, or its rows would be lost
-            return projected(Stored(number, 1), ())
-        return Stored(number, plan.width)
+        return kept(replace(plan, source=below_top(plan.source), where=where, select=select))
 
-    plan = transform(root.plan, cut)
+    def kept(block: Block) -> Plan:
+        number = numbers.setdefault(block, len(numbers))
+        if block.width == 0:  # stored with a column all the same, or its rows would be lost
+            return projected(Stored(number, 1), ())
+        return Stored(number, block.width)
+
+    def limits(plan: Plan) -> Plan:
+        """Limits that may end stages are sources of stages of their own: only of those is known what they need."""
+        if id(plan) not in done:  # with the plan beside it so that its id stays its own
+            done[id(plan)] = plan, limits_below(plan)
+        return done[id(plan)][1]
+
+    def limits_below(plan: Plan) -> Plan:
+        if asks_for_a_row(plan):
+            assert isinstance(plan, Rel)
+            below = limits(plan.inputs[0])
+            same = below is plan.inputs[0]
+            return plan if same else plan.with_inputs(below, plan.inputs[1])
+        plan = with_subplans(plan, limits)
+        return kept(Block(plan, (), all_fields(plan.width))) if stages_to_end(plan) else plan
+
+    def below_top(plan: Plan) -> Plan:
+        """A source with such limits cut off, unless one stands at its top."""
+        columns, top = through_projection(plan)
+        if not isinstance(top, Rel) or top.kind != "fetch":
+            return limits(plan)
+        below = limits(top.inputs[0])
+        return plan if below is top.inputs[0] else projected(top.with_inputs(below), columns)
+
+    plan = below_top(transform(root.plan, cut))
     if not isinstance(plan, Stored):  # DataFusion has the last word: its plan is the last source
         numbers[Block(plan, (), all_fields(plan.width))] = len(numbers)
     stages = [Stage(number, block) for block, number in numbers.items()]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from blendfusion.planner.joins import is_union_all, join_type
 from blendfusion.planner.plan import (
@@ -21,6 +22,7 @@ from blendfusion.planner.plan import (
     walk,
 )
 
+T = TypeVar("T")
 Change = Callable[[Plan], Plan]
 
 
@@ -67,6 +69,19 @@ def _transformed(plan: Plan, change: Change, done: dict[int, Plan]) -> Plan:
     if id(plan) not in done:
         below = partial(_transformed, change=change, done=done)
         done[id(plan)] = change(with_subplans(plan, below))
+    return done[id(plan)]
+
+
+def folded(plan: Plan, combine: Callable[[Plan, Sequence[T]], T]) -> T:
+    """What ``combine`` makes of ``plan`` and of what it made of its inputs, those of subqueries not among them; each
+    relation is looked at once."""
+    return _folded(plan, combine, {})
+
+
+def _folded(plan: Plan, combine: Callable[[Plan, Sequence[T]], T], done: dict[int, T]) -> T:
+    if id(plan) not in done:
+        below = [_folded(p, combine, done) for p in plan.inputs]
+        done[id(plan)] = combine(plan, below)
     return done[id(plan)]
 
 

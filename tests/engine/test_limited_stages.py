@@ -73,6 +73,30 @@ def test_how_many_values_are_asked(query: str, rows: int, values: dict[str, int]
     assert asked(db) == values
 
 
+INNER = f"({JOIN} LIMIT 5) AS s"
+
+
+@pytest.mark.parametrize(
+    ("query", "rows", "values"),
+    [
+        (f"SELECT count(*) FROM {INNER}", 1, 6),
+        (f"SELECT llm_qa('Sum up', x) FROM {INNER}", 1, 7),
+        (f"SELECT * FROM {INNER} ORDER BY x", 5, 6),
+        (f"SELECT x FROM {INNER} UNION ALL SELECT name FROM c", 7, 6),
+        (f"SELECT x FROM a WHERE x IN (SELECT x FROM {INNER})", 3, 6),
+        (f"SELECT count(*) FROM {INNER} WHERE llm_classify(y, ['pos', 'neg']) = 'pos'", 1, 6),
+        ("SELECT count(*) FROM (SELECT DISTINCT llm_map('Mood?', x) FROM a LIMIT 2)", 1, 2),
+    ],
+)
+def test_a_limit_may_stand_anywhere(query: str, rows: int, values: int) -> None:
+    db = tables()
+    frame = db.session.sql(query)
+    expected = frame.estimate()
+    assert len(frame.to_arrow_table()) == rows
+    assert asked(db).total() == values
+    assert (expected.total.values, expected.exact) == (values, False)
+
+
 def test_the_rule_can_be_off() -> None:
     db = tables()
     db.session.sql("SET blendfusion.rules_off = 'limited_stages'")
@@ -186,6 +210,7 @@ COLUMN = st.lists(st.one_of(st.none(), st.integers(0, 9)), max_size=12)
     right=COLUMN,
     bounds=st.tuples(st.integers(0, 8), st.integers(0, 3)),
     first=st.sampled_from([1, 2, 16]),
+    around=st.sampled_from(["{}", "SELECT * FROM ({}) AS s ORDER BY p", "{} UNION ALL {}"]),
 )
 @settings(max_examples=150)
 def test_any_rows_of_the_whole_result_will_do(
@@ -195,6 +220,7 @@ def test_any_rows_of_the_whole_result_will_do(
     right: list[int | None],
     bounds: tuple[int, int],
     first: int,
+    around: str,
 ) -> None:
     """As many as the limit says, none more often than without it, and nobody is asked more."""
     query = body.format(join=kind, l=MOOD.format("a.x"), r=MOOD.format("b.y"))
@@ -206,8 +232,10 @@ def test_any_rows_of_the_whole_result_will_do(
         db.add("c", {"name": ["pos", "other", "pos"]})
     every = Counter(tuple(row.items()) for row in whole.session.sql(query).to_pylist())
     limit, offset = bounds
-    frame = part.session.sql(f"{query} LIMIT {limit} OFFSET {offset}")
+    bounded = f"SELECT * FROM ({query} LIMIT {limit} OFFSET {offset}) AS r"
+    frame = part.session.sql(around.format(*2 * [bounded]))
     some = Counter(tuple(row.items()) for row in frame.to_pylist())
-    assert some <= every
-    assert some.total() == max(0, min(limit, every.total() - offset))
+    times = around.count("{}")
+    assert some <= Counter({row: times * count for row, count in every.items()})
+    assert some.total() == times * max(0, min(limit, every.total() - offset))
     assert len(part.model.calls) <= len(whole.model.calls)
