@@ -164,6 +164,13 @@ class StageSeen:
     scale_out: float = 1.0
     """The same of the output."""
 
+    def begin(self) -> None:
+        """The stage runs, perhaps not for the first time: what it asked before it does not ask again."""
+        self.partial = ""
+        for tally in self.tallies.values():
+            tally.rows = 0
+            tally.arguments.clear()
+
 
 class DryRun(Execution):
     """One dry run. ``seen`` tells what the calls of each stage, by number, would be asked.
@@ -207,7 +214,8 @@ class DryRun(Execution):
         found: list[pa.RecordBatch] | None = None,
     ) -> Generator[pa.Table, None, None]:
         block = stage.block
-        seen = self.seen[stage.number] = StageSeen()
+        seen = self.seen.setdefault(stage.number, StageSeen())
+        seen.begin()
         if stage is self._plan.last and not any(map(asks, (*block.where, *block.select))):
             return
         source, cut = self._with_small_groups(block.source)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
@@ -102,8 +103,17 @@ class Execution:
                 self._context.deregister_table(name)
             self._parts = {}
 
-    def _in_turn(self, limited: Limited, above: Stage) -> list[pa.RecordBatch]:
-        """Run the stages of a limit as far as it needs; returns the rows that the stage above them reads."""
+    def _in_turn(self, limited: Limited, above: Stage) -> list[pa.RecordBatch] | None:
+        """Run the stages of a limit as far as it needs; returns the rows of the source in which it stands, None for
+        a limit that the stage above has itself."""
+        found: list[pa.RecordBatch] = []
+
+        def look() -> int:
+            if limited.own:
+                return self._passed(above)
+            found[:] = streamed(self.source(above))
+            return sum(batch.num_rows for batch in found)
+
         turns = [
             Turn(
                 partial(self._run, stage, eager=False),
@@ -115,10 +125,18 @@ class Execution:
             if stage.number in limited.stages
         ]
         try:
-            return enough(turns, lambda: list(streamed(self.source(above))), limited)
+            enough(turns, look, limited)
         finally:
             for turn in turns:
                 turn.close()
+        return None if limited.own else found
+
+    def _passed(self, stage: Stage) -> int:
+        """How many rows a stage with a limit gives by now. What that asks is known when the stage runs."""
+        alone = replace(stage, block=replace(stage.block, select=()))
+        count = sum(len(table) for table in self._run(alone, eager=False))
+        self.counts[stage.number] = Counts(seconds=self.counts[stage.number].seconds)
+        return count
 
     def _keeper(self, stage: Stage) -> Callable[[pa.Table], None]:
         """Stores the tables that a stage gives, one after the other."""

@@ -58,10 +58,8 @@ class Turn:
         self._tables.close()
 
 
-def enough(
-    turns: Sequence[Turn], found: Callable[[], list[pa.RecordBatch]], limited: Limited
-) -> list[pa.RecordBatch]:
-    """What is ``found`` above the stages as soon as it has all rows of the limit; else with all rows of the stages.
+def enough(turns: Sequence[Turn], look: Callable[[], int], limited: Limited) -> None:
+    """Let the stages take rows until a ``look`` at what is above them finds those of the limit; or to their end.
 
     At best every row of one side goes with every one of the other: so many come first. Then the next turn is that of the stage
     that has taken the fewest, and it takes as many as the rows found so far let expect. What is above is looked at whenever
@@ -76,10 +74,9 @@ def enough(
         going = [turn for turn in turns if not turn.over]
         rows = sum(turn.rows or 0 for turn in turns)
         if not going or 4 * rows >= 5 * looked:
-            looked, batches = rows, found()
-            there = sum(batch.num_rows for batch in batches)
+            looked, there = rows, look()
             if not going or there >= limited.count:
-                return batches
+                return
         turn = min(going, key=lambda turn: turn.taken)
         turn.most = _most(turn, looked, wanted, limited.offset + there if there else 0)
         if turn.take():

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from blendfusion.planner.build import fetch_bounds
 from blendfusion.planner.growth import (
+    MOST_WANTED,
     asks_for_a_row,
     has_at_most_their_rows,
     stages_in,
@@ -20,9 +21,11 @@ from blendfusion.planner.growth import (
     stages_to_end,
 )
 from blendfusion.planner.plan import (
+    Block,
     Plan,
     Rel,
     Stored,
+    asks,
     asks_itself,
     may_move,
     through_projection,
@@ -33,7 +36,7 @@ from blendfusion.planner.tree import expressions, folded
 
 @dataclass(frozen=True, slots=True)
 class Limited:
-    """``stages``, in order, run in turn until the source of stage ``above`` has ``count`` rows, or they end."""
+    """``stages``, in order, run in turn until stage ``above`` has the rows of its limit, or they end."""
 
     above: int
     stages: tuple[int, ...]
@@ -42,6 +45,8 @@ class Limited:
     offset: int
     count: int
     """Of the limit, what is skipped and what is left."""
+    own: bool
+    """The limit is that of stage ``above`` itself, after its predicates; else one that stands in its source."""
     multiplied: bool
     """Whether there may be more rows above a stage than it has."""
 
@@ -57,8 +62,13 @@ def limited_stages(plan: Staged) -> dict[int, Limited]:
 
 
 def _ended_by(above: Stage, plan: Staged) -> Limited | None:
-    _, fetch = through_projection(above.block.source)
-    may_end = stages_to_end(fetch) - plan.whole - stages_in_expressions(expressions(above.block))
+    block = above.block
+    limit = _limit_of(block)
+    if limit is None:
+        return None
+    below, offset, count = limit
+    may_end = stages_in(below) - stages_needed_whole(below)
+    may_end -= plan.whole | stages_in_expressions(expressions(block))
     others = [stage for stage in plan.stages if stage is not above]
     growing = {
         stage.number
@@ -66,7 +76,7 @@ def _ended_by(above: Stage, plan: Staged) -> Limited | None:
         if stage.number in may_end
         and may_move(stage.block)
         and asks_itself(stage.block)
-        and not stages_to_end(through_projection(stage.block.source)[1])
+        and _limit_of(stage.block) is None
     }
     while True:
         read = (
@@ -78,17 +88,29 @@ def _ended_by(above: Stage, plan: Staged) -> Limited | None:
         growing = left
     if not growing:
         return None
-    assert isinstance(fetch, Rel)
-    offset, count = fetch_bounds(fetch)
-    assert count is not None
     return Limited(
         above.number,
         tuple(sorted(growing)),
         frozenset(s.number for s in others if s.number in growing and growing & stages_in(s.block)),
         offset,
         count,
-        multiplied=not has_at_most_their_rows(fetch.inputs[0]),
+        own=below is block.source,
+        multiplied=not has_at_most_their_rows(below),
     )
+
+
+def _limit_of(block: Block) -> tuple[Plan, int, int] | None:
+    """(what is limited, offset, count) of a limit at the top of what a block reads, or of its own; None if there is
+    none that could end anything early."""
+    _, fetch = through_projection(block.source)
+    if stages_to_end(fetch):
+        assert isinstance(fetch, Rel)
+        offset, count = fetch_bounds(fetch)
+        return None if count is None else (fetch.inputs[0], offset, count)
+    again = not any(a.call.ingredient.run or a.domain for e in block.where for a in asks(e))
+    if block.count is None or block.offset + block.count > MOST_WANTED or not again:
+        return None
+    return block.source, block.offset, block.count
 
 
 def _read(plan: Plan, below: Sequence[set[int]]) -> set[int]:

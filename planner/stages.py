@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from blendfusion.planner.build import projected
 from blendfusion.planner.growth import asks_for_a_row, stages_to_end
+from blendfusion.planner.offsets import may_lose_rows
 from blendfusion.planner.one_sided import readable
 from blendfusion.planner.plan import (
     Ask,
@@ -80,7 +81,8 @@ def staged(root: Root) -> Staged:
         return Stored(number, block.width)
 
     def limits(plan: Plan) -> Plan:
-        """Limits that may end stages are sources of stages of their own: only of those is known what they need."""
+        """Limits that may end stages are sources of stages of their own: only of those is known what they need. So
+        are those that DataFusion would misplan below others."""
         if id(plan) not in done:  # with the plan beside it so that its id stays its own
             done[id(plan)] = plan, limits_below(plan)
         return done[id(plan)][1]
@@ -92,7 +94,8 @@ def staged(root: Root) -> Staged:
             same = below is plan.inputs[0]
             return plan if same else plan.with_inputs(below, plan.inputs[1])
         plan = with_subplans(plan, limits)
-        return kept(Block(plan, (), all_fields(plan.width))) if stages_to_end(plan) else plan
+        alone = stages_to_end(plan) or may_lose_rows(plan)
+        return kept(Block(plan, (), all_fields(plan.width))) if alone else plan
 
     def below_top(plan: Plan) -> Plan:
         """A source with such limits cut off, unless one stands at its top."""
