@@ -117,9 +117,11 @@ class Execution:
         turns = [
             Turn(
                 partial(self._run, stage, eager=False),
-                self._keeper(stage),
+                lambda table: self._spill.kept([table]),
+                partial(self._register, stage),
                 self.counts[stage.number],
                 late=stage.number in limited.late,
+                anew=stage.number in limited.anew,
             )
             for stage in self._plan.stages
             if stage.number in limited.stages
@@ -135,18 +137,8 @@ class Execution:
         """How many rows a stage with a limit gives by now. What that asks is known when the stage runs."""
         alone = replace(stage, block=replace(stage.block, select=()))
         count = sum(len(table) for table in self._run(alone, eager=False))
-        self.counts[stage.number] = Counts(seconds=self.counts[stage.number].seconds)
+        self.counts[stage.number].restart()
         return count
-
-    def _keeper(self, stage: Stage) -> Callable[[pa.Table], None]:
-        """Stores the tables that a stage gives, one after the other."""
-        pieces: list[pa.Table] = []
-
-        def keep(table: pa.Table) -> None:
-            pieces.append(self._spill.kept([table]))
-            self._register(stage, pa.concat_tables(pieces))
-
-        return keep
 
     def _run(
         self,

@@ -41,6 +41,10 @@ class Counts:
     """Where the vectors that calls needed came from; of a whole run."""
     order: Order = field(default_factory=lambda: Order(0, adaptive=False))
 
+    def restart(self) -> None:
+        """The pipeline begins anew: what it saw counts once, what it took adds up."""
+        self.rows_in = self.passed = self.rows_out = self.chunks = 0
+
 
 class Chunks:
     """Batches of one schema, regrouped into tables of the number of rows that is asked for.

@@ -19,39 +19,57 @@ class Begin(Protocol):
 
 
 class Turn:
-    """One of them. ``keep`` stores what it gives. ``late``: what it reads may come with the rows of others, all at once."""
+    """One of them. ``keep`` puts a table aside, ``store`` is given all that it gave. ``late``: what it reads may come with
+    the rows of others, all at once; ``anew``: it reads more with their rows.
+
+    What is stored only ever gets more rows: what begins anew stays aside until it has more than are stored. So with the last
+    rows of others everything has begun anew once more, and what it then gives is all there is.
+    """
 
     def __init__(
-        self, begin: Begin, keep: Callable[[pa.Table], None], counts: Counts, *, late: bool
+        self,
+        begin: Begin,
+        keep: Callable[[pa.Table], pa.Table],
+        store: Callable[[pa.Table], None],
+        counts: Counts,
+        *,
+        late: bool,
+        anew: bool,
     ) -> None:
-        self._begin, self._keep, self._counts, self._late = begin, keep, counts, late
-        self._tables = begin(most=lambda: self.most)
-        self.most = 1
-        """How many rows it takes at a time."""
+        self._begin, self._counts = begin, counts
+        self._keep, self._store = keep, store
+        self._late, self._anew = late, anew
+        self._tables = begin(most=lambda: self._most)
+        self._most = 1
+        self._pieces: list[pa.Table] = []
         self.rows: int | None = None
-        """That it gave; None: nothing is stored yet."""
+        """That are stored; None: there was nothing to store yet."""
+        self.taken = 0
+        """Rows of its source, at most so far."""
         self.over = False
 
-    @property
-    def taken(self) -> int:
-        """Rows of its source."""
-        return self._counts.rows_in
-
-    def take(self) -> bool:
-        """Store what it gives next; whether that is rows."""
+    def take(self, more: int) -> bool:
+        """Store what it gives for so many more rows of its source; whether there are more rows stored."""
+        self._most = more + self.taken - self._counts.rows_in
         table = next(self._tables, None)
         if table is None:
             self.over = True
             return False
-        if len(table) or self.rows is None:
-            self._keep(table)
-        self.rows = (self.rows or 0) + len(table)
-        return len(table) > 0
+        self.taken = max(self.taken, self._counts.rows_in)
+        self._pieces.append(self._keep(table))
+        before, rows = self.rows, sum(map(len, self._pieces))
+        if before is None or rows > before:
+            self._store(pa.concat_tables(self._pieces))
+            self.rows = rows
+        return rows > (before or 0)
 
     def again(self) -> None:
-        """Others gave rows: one that had nothing to read begins anew."""
-        if self._late and self.over and not self.taken:
-            self._tables, self.over = self._begin(most=lambda: self.most), False
+        """Others gave rows: one that had nothing to read begins anew, or one that has more to read."""
+        if self._anew or (self._late and self.over and not self.taken):
+            self._tables.close()
+            self._pieces = []
+            self._counts.restart()
+            self._tables, self.over = self._begin(most=lambda: self._most), False
 
     def close(self) -> None:
         """Nothing more is wanted of it."""
@@ -67,8 +85,7 @@ def enough(turns: Sequence[Turn], look: Callable[[], int], limited: Limited) -> 
     """
     wanted = limited.offset + limited.count
     for turn in turns:
-        turn.most = max(1, math.ceil(wanted ** (1 / len(turns))))
-        turn.take()
+        turn.take(max(1, math.ceil(wanted ** (1 / len(turns)))))
     looked, there = 0, 0
     while True:
         going = [turn for turn in turns if not turn.over]
@@ -78,13 +95,14 @@ def enough(turns: Sequence[Turn], look: Callable[[], int], limited: Limited) -> 
             if not going or there >= limited.count:
                 return
         turn = min(going, key=lambda turn: turn.taken)
-        turn.most = _most(turn, looked, wanted, limited.offset + there if there else 0)
-        if turn.take():
-            for turn in turns:
-                turn.again()
+        more = _more(turn, looked, wanted, limited.offset + there if there else 0)
+        if turn.take(more):
+            for other in turns:
+                if other is not turn:
+                    other.again()
 
 
-def _most(turn: Turn, looked: int, wanted: int, there: int) -> int:
+def _more(turn: Turn, looked: int, wanted: int, there: int) -> int:
     """How many rows to take so that, of ``there`` rows above, ``wanted`` may become; no fewer than what the next look
     needs."""
     if not there:

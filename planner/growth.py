@@ -45,6 +45,8 @@ def _needed_whole(plan: Plan, below: Sequence[set[int]]) -> set[int]:
         return set()
     if isinstance(plan, Block) or any(is_volatile(e) or has_window(e) for e in plan.exprs):
         return stages_in(plan)
+    if asks_for_a_row(plan):
+        return below[0] | stages_needed_whole(plan.inputs[1].inputs[0])
     found = stages_in_expressions(plan.exprs).union(*below)
     if plan.kind in ("project", "filter", "cross") or is_union_all(plan) or _is_distinct(plan):
         return found

@@ -22,6 +22,7 @@ from blendfusion.planner.growth import (
 )
 from blendfusion.planner.plan import (
     Block,
+    Expr,
     Plan,
     Rel,
     Stored,
@@ -41,7 +42,9 @@ class Limited:
     above: int
     stages: tuple[int, ...]
     late: frozenset[int]
-    """Those that read nothing until others of them have rows."""
+    """Those that read nothing until others of them have rows, and then all."""
+    anew: frozenset[int]
+    """Those that read more when others of them have more rows, and begin anew."""
     offset: int
     count: int
     """Of the limit, what is skipped and what is left."""
@@ -67,31 +70,36 @@ def _ended_by(above: Stage, plan: Staged) -> Limited | None:
     if limit is None:
         return None
     below, offset, count = limit
-    may_end = stages_in(below) - stages_needed_whole(below)
-    may_end -= plan.whole | stages_in_expressions(expressions(block))
+    whole = plan.whole | stages_needed_whole(below) | stages_in_expressions(expressions(block))
     others = [stage for stage in plan.stages if stage is not above]
     growing = {
         stage.number
         for stage in others
-        if stage.number in may_end
+        if stage.number not in whole
         and may_move(stage.block)
         and asks_itself(stage.block)
         and _limit_of(stage.block) is None
     }
     while True:
         read = (
-            folded(s.block, _read) if s.number in growing else stages_in(s.block) for s in others
+            _needed_whole(s.block) if s.number in growing else stages_in(s.block) for s in others
         )
-        left = growing.difference(*read)
+        left = growing.difference(*read) & stages_in(below).union(
+            *(stages_in(s.block) for s in others if s.number in growing)
+        )
         if left == growing:
             break
         growing = left
     if not growing:
         return None
+    blocks = {s.number: s.block for s in others if s.number in growing}
+    anew = {number for number, b in blocks.items() if growing & _rows_of(b)}
+    late = {number for number, b in blocks.items() if growing & stages_in(b)} - anew
     return Limited(
         above.number,
         tuple(sorted(growing)),
-        frozenset(s.number for s in others if s.number in growing and growing & stages_in(s.block)),
+        frozenset(late),
+        frozenset(anew),
         offset,
         count,
         own=below is block.source,
@@ -107,14 +115,34 @@ def _limit_of(block: Block) -> tuple[Plan, int, int] | None:
         assert isinstance(fetch, Rel)
         offset, count = fetch_bounds(fetch)
         return None if count is None else (fetch.inputs[0], offset, count)
-    again = not any(a.call.ingredient.run or a.domain for e in block.where for a in asks(e))
-    if block.count is None or block.offset + block.count > MOST_WANTED or not again:
+    if (
+        block.count is None
+        or block.offset + block.count > MOST_WANTED
+        or not _run_again(block.where)
+    ):
         return None
     return block.source, block.offset, block.count
 
 
+def _run_again(exprs: Sequence[Expr]) -> bool:
+    """Whether calls may see rows more than once: what they asked they know, but other people's functions would run again,
+    and what chooses from the rows of a plan would count what it chose twice."""
+    return not any(a.call.ingredient.run or a.domain for e in exprs for a in asks(e))
+
+
+def _needed_whole(block: Block) -> set[int]:
+    """The stages of which a block, some of whose rows are wanted, needs all rows."""
+    if not _run_again(expressions(block)):
+        return _rows_of(block)
+    return stages_needed_whole(block.source) | stages_in_expressions(expressions(block))
+
+
+def _rows_of(block: Block) -> set[int]:
+    """The stages whose rows a block reads, and not only to know whether there is one."""
+    return folded(block, _read)
+
+
 def _read(plan: Plan, below: Sequence[set[int]]) -> set[int]:
-    """The stages whose rows ``plan`` wants, and not only to know whether there is one."""
     if isinstance(plan, Stored):
         return {plan.stage}
     own = stages_in_expressions(expressions(plan))
