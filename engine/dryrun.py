@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -11,11 +12,10 @@ from datafusion import DataFrame, SessionContext, lit
 from datafusion import functions as f
 
 from blendfusion.execution import Execution, streamed
-from blendfusion.few_values import few_values_first
 from blendfusion.guesses import Guesser, Share, Tally, digest
 from blendfusion.models.embed_cached import UnknownVectorError
 from blendfusion.parts import Fed
-from blendfusion.pipeline import Chunks, run
+from blendfusion.pipeline import Chunks
 from blendfusion.planner.aggregation import aggregation
 from blendfusion.planner.build import boolean_literal, projected
 from blendfusion.planner.build import limited as fetched
@@ -219,8 +219,7 @@ class DryRun(Execution):
         if stage is self._plan.last and not any(map(asks, (*block.where, *block.select))):
             return
         source, cut = self._with_small_groups(block.source)
-        limited = block.limited or most is not None
-        sample = self._sample(source, limited=limited)
+        sample = self._sample(source, limited=block.limited or most is not None)
         seen.scale = seen.scale_out = sample.scale * self._inherited(block.source)
         above = self._limited.get(stage.number) if most is not None else None
         bounds = block if above is None else above
@@ -235,25 +234,12 @@ class DryRun(Execution):
             seen.partial = "one draw of random values"
         seen.keeps_arguments = seen.scale > 1.0
         chunks = Chunks(sample.table.to_batches(), sample.table.schema)
-        if self._few_values:
-            chunks = few_values_first(block, chunks, self._dry)
         counts = self.counts[stage.number]
-        tables = run(
-            block,
-            chunks,
-            self._dry,
-            self._options,
-            counts,
-            eager=above is None,
-            adaptive=self._adaptive,
-            most=most,
-        )
         ended = False
         try:
-            yield from self._within(stage, tables)
+            yield from self._piped(stage, chunks, eager=above is None, most=most)
             ended = True
         finally:
-            tables.close()
             seen.learns = self._adaptive and (counts.chunks > 1 or seen.stops)
             if above is not None and not ended:  # the limit above has its rows
                 seen.scale = seen.scale_out = 1.0
@@ -267,19 +253,15 @@ class DryRun(Execution):
                 if counts.passed >= wanted and not sample.complete and not cut:
                     seen.partial = ""
 
-    def _within(self, stage: Stage, tables: Iterator[pa.Table]) -> Generator[pa.Table, None, None]:
+    def _asking(self, stage: Stage) -> AbstractContextManager[None]:
         seen = self.seen[stage.number]
-        while True:
-            self._dry.tallies, self._dry.keep_arguments = seen.tallies, seen.keeps_arguments
-            table = next(tables, None)
-            if table is None:
-                return
-            yield table
+        self._dry.tallies, self._dry.keep_arguments = seen.tallies, seen.keeps_arguments
+        return nullcontext()
 
     def _asked_in(self, stages: Sequence[int]) -> frozenset[Ask]:
         """The calls of stages."""
         blocks = [s.block for s in self._plan.stages if s.number in stages]
-        return frozenset(a for b in blocks for e in (*b.where, *b.select) for a in asks(e))
+        return frozenset(a for b in blocks for e in expressions(b) for a in asks(e))
 
     def _sample(self, source: Plan, *, limited: bool) -> Sample:
         unsorted = _unsorted(source)

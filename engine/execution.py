@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -150,38 +150,44 @@ class Execution:
     ) -> Generator[pa.Table, None, None]:
         """The output of a stage, a chunk at a time. ``most``: so many rows at a time, always the same ones, for
         a limit above it. ``found``: the rows of its source, if they are there."""
-        block, counts = stage.block, self.counts[stage.number]
-        schema = self.source(stage).schema()
+        frame = self.source(stage)
         if found is not None:
             batches: Iterator[pa.RecordBatch] = iter(found)
-        elif block.limited or most is not None:
-            batches = self._in_order(block.source)
+        elif stage.block.limited or most is not None:
+            batches = self._in_order(stage.block.source)
         else:
-            batches = streamed(self.source(stage))
-        chunks = Chunks(batches, schema)
+            batches = streamed(frame)
+        chunks = Chunks(batches, frame.schema())
+        with self._rowwise.asker.observer.stage(stage.number, self.counts[stage.number]):
+            yield from self._piped(stage, chunks, eager=eager, most=most)
+
+    def _piped(
+        self, stage: Stage, chunks: Chunks, *, eager: bool, most: Callable[[], int] | None
+    ) -> Generator[pa.Table, None, None]:
+        """The output of a stage for ``chunks`` of its source."""
         if self._few_values:
-            chunks = few_values_first(block, chunks, self._rowwise)
+            chunks = few_values_first(stage.block, chunks, self._rowwise)
         tables = run(
-            block,
+            stage.block,
             chunks,
             self._rowwise,
             self._options,
-            counts,
+            self.counts[stage.number],
             eager=eager,
             adaptive=self._adaptive,
             most=most,
         )
-        with self._rowwise.asker.observer.stage(stage.number, counts), closing(tables):
-            yield from self._within(stage, tables)
+        with closing(tables):
+            while True:
+                with self._asking(stage):
+                    table = next(tables, None)
+                if table is None:
+                    return
+                yield table
 
-    def _within(self, stage: Stage, tables: Iterator[pa.Table]) -> Generator[pa.Table, None, None]:
-        """``tables``, each made while it is ``stage`` that asks."""
-        while True:
-            with self._rowwise.asker.observer.within(stage.number):
-                table = next(tables, None)
-            if table is None:
-                return
-            yield table
+    def _asking(self, stage: Stage) -> AbstractContextManager[None]:
+        """Meanwhile it is ``stage`` that asks."""
+        return self._rowwise.asker.observer.within(stage.number)
 
     def _in_order(self, source: Plan) -> Iterator[pa.RecordBatch]:
         """The rows of a source, branch after branch of a union: where a limit ends in one, the next is

@@ -87,7 +87,7 @@ def stage_lines(
     limited = {} if LIMITED_STAGES in off else limited_stages(plan)
     for place, stage in enumerate(plan.stages, 1):
         last, seen = stage is plan.last, counts.get(stage.number)
-        limit = _limit(stage, plan, limited.get(stage.number), in_order=FEW_VALUES_FIRST not in off)
+        limit = _limit(stage, limited.get(stage.number), in_order=FEW_VALUES_FIRST not in off)
         yield _stage(stage, place, last, names, seen, limit, full=full)
         names[stage.number] = names_of(stage.block, names)
 
@@ -132,23 +132,21 @@ def _stage(
     )
 
 
-def _limit(stage: Stage, plan: Staged, limited: Limited | None, *, in_order: bool) -> str:
+def _limit(stage: Stage, limited: Limited | None, *, in_order: bool) -> str:
     """What ends a stage early; '' where nothing does."""
     if limited is not None:
-        others = [s.number for s in plan.stages if s.number in limited.stages and s is not stage]
-        turns = f"in turn with {_stages(plan, others)} " if others else ""
-        end = f"until the limit of {_stages(plan, [limited.above])} is reached"
-        return f"{turns}{end} (stops early)"
+        others = [number for number in limited.stages if number != stage.number]
+        turns = f"in turn with {_stages(others)} " if others else ""
+        return f"{turns}until the limit of {_stages([limited.above])} is reached (stops early)"
     if not stage.block.limited:
         return ""
     pairs = "; pairs of few values first" if in_order and asked_of_pairs(stage.block) else ""
     return f"{limit_text(stage.block)} (stops early{pairs})"
 
 
-def _stages(plan: Staged, numbers: Sequence[int]) -> str:
-    """Stages as EXPLAIN counts them."""
-    places = [str(n) for n, stage in enumerate(plan.stages, 1) if stage.number in numbers]
-    return f"stage{'s' if len(places) > 1 else ''} {', '.join(places)}"
+def _stages(numbers: Sequence[int]) -> str:
+    """Stages as EXPLAIN counts them, from 1."""
+    return f"stage{'s' if len(numbers) > 1 else ''} {', '.join(str(n + 1) for n in numbers)}"
 
 
 def _asked(ask: Ask, names: Sequence[str], full: bool) -> str:

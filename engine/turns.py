@@ -39,8 +39,8 @@ class Turn:
         self._begin, self._counts = begin, counts
         self._keep, self._store = keep, store
         self._late, self._anew = late, anew
-        self._tables = begin(most=lambda: self._most)
         self._most = 1
+        self._tables = self._begun()
         self._pieces: list[pa.Table] = []
         self.rows: int | None = None
         """That are stored; None: there was nothing to store yet."""
@@ -69,7 +69,10 @@ class Turn:
             self._tables.close()
             self._pieces = []
             self._counts.restart()
-            self._tables, self.over = self._begin(most=lambda: self._most), False
+            self._tables, self.over = self._begun(), False
+
+    def _begun(self) -> Generator[pa.Table, None, None]:
+        return self._begin(most=lambda: self._most)
 
     def close(self) -> None:
         """Nothing more is wanted of it."""

@@ -24,7 +24,7 @@ from blendfusion.planner.plan import (
     through_projection,
 )
 from blendfusion.planner.read import Root
-from blendfusion.planner.tree import transform, with_subplans
+from blendfusion.planner.tree import subplans, transform
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,6 @@ class Staged:
 def staged(root: Root) -> Staged:
     """Cut a rewritten plan into stages. Equal blocks are one stage, run once."""
     numbers: dict[Block, int] = {}
-    done: dict[int, tuple[Plan, Plan]] = {}
 
     def stored(plan: Plan) -> Stored:
         if isinstance(plan, Stored):
@@ -80,22 +79,16 @@ def staged(root: Root) -> Staged:
             return projected(Stored(number, 1), ())
         return Stored(number, block.width)
 
-    def limits(plan: Plan) -> Plan:
+    def limits(source: Plan) -> Plan:
         """Limits that may end stages are sources of stages of their own: only of those is known what they need. So
         are those that DataFusion would misplan below others."""
-        if id(plan) not in done:  # with the plan beside it so that its id stays its own
-            done[id(plan)] = plan, limits_below(plan)
-        return done[id(plan)][1]
+        rows = {id(p.inputs[1]) for p in subplans(source) if asks_for_a_row(p)}
 
-    def limits_below(plan: Plan) -> Plan:
-        if asks_for_a_row(plan):
-            assert isinstance(plan, Rel)
-            below = limits(plan.inputs[0])
-            same = below is plan.inputs[0]
-            return plan if same else plan.with_inputs(below, plan.inputs[1])
-        plan = with_subplans(plan, limits)
-        alone = stages_to_end(plan) or may_lose_rows(plan)
-        return kept(Block(plan, (), all_fields(plan.width))) if alone else plan
+        def limit(plan: Plan) -> Plan:
+            alone = id(plan) not in rows and (stages_to_end(plan) or may_lose_rows(plan))
+            return kept(Block(plan, (), all_fields(plan.width))) if alone else plan
+
+        return transform(source, limit)
 
     def below_top(plan: Plan) -> Plan:
         """A source with such limits cut off, unless one stands at its top."""

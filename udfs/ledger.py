@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -84,13 +84,12 @@ class Ledger:
         ``settle`` must follow. Raises BudgetExceeded if a limit is reached.
         """
         with self._lock:
-            most = min(pending, max(1, model.batch_size))
-            for ledger in self._chain():
-                for name, limit in ledger.budget.limits():
-                    fitting = ledger._fitting(name, limit, task, model)
-                    if fitting < 1:
-                        raise ledger._exceeded(name, limit, pending, self._remaining(pending))
-                    most = min(most, fitting)
+            most = self._allowed(
+                pending,
+                model.batch_size,
+                lambda ledger, name, limit: ledger._fitting(name, limit, task, model),
+                self._remaining(pending),
+            )
             for ledger in self._chain():
                 ledger._values_in_flight += most
                 ledger._batches_in_flight += 1
@@ -119,16 +118,12 @@ class Ledger:
         if any(ledger.budget.cost is not None for ledger in self._chain()):
             self.prices.required(embedder.name)
         with self._lock:
-            most = min(pending, max(1, embedder.batch_size))
-            for ledger in self._chain():
-                for name, limit in ledger.budget.limits():
-                    fitting = ledger._fitting_texts(name, limit, embedder)
-                    if fitting < 1:
-                        raise ledger._exceeded(
-                            name, limit, pending, f"{pending:,} text(s) to embed"
-                        )
-                    most = min(most, fitting)
-        return most
+            return self._allowed(
+                pending,
+                embedder.batch_size,
+                lambda ledger, name, limit: ledger._fitting_texts(name, limit, embedder),
+                f"{pending:,} text(s) to embed",
+            )
 
     def settle_texts(self, embedder: MeteredEmbedder, texts: int, spent: Usage) -> None:
         """So many texts were embedded, or not, and took ``spent``."""
@@ -167,6 +162,23 @@ class Ledger:
         yield self
         if self._above is not None:
             yield self._above
+
+    def _allowed(
+        self,
+        pending: int,
+        batch_size: int,
+        fitting: Callable[[Ledger, str, float], int],
+        remains: str,
+    ) -> int:
+        """How many of ``pending`` every limit allows in one batch, by what is ``fitting`` in each."""
+        most = min(pending, max(1, batch_size))
+        for ledger in self._chain():
+            for name, limit in ledger.budget.limits():
+                fits = fitting(ledger, name, limit)
+                if fits < 1:
+                    raise ledger._exceeded(name, limit, pending, remains)
+                most = min(most, fits)
+        return most
 
     def _fitting(self, name: str, limit: float, task: Task, model: CachedModel) -> int:
         """How many more values of ``task`` one limit allows; less than 1 if it is reached."""
