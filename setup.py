@@ -1,8 +1,28 @@
-"""The optional compiled kernels; everything else stands in pyproject.toml."""
+"""The packages, found on disk, and the optional compiled kernels; the rest stands in pyproject.toml."""
+
+import tomllib
+from pathlib import Path
 
 from setuptools import Extension, setup
 
+ROOT = Path(__file__).parent
+FOLDERS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"][
+    "package-dir"
+]
+
+
+def packages() -> list[str]:
+    """Every folder with an ``__init__.py``, by the name under which it is imported."""
+    found = set()
+    for package, folder in FOLDERS.items():
+        for init in (ROOT / folder).rglob("__init__.py"):
+            below = init.parent.relative_to(ROOT / folder).parts
+            found.add(".".join([package, *below]))
+    return sorted(found)
+
+
 setup(
+    packages=packages(),
     ext_modules=[
         Extension(
             f"blendfusion.native._{name}",
@@ -13,5 +33,5 @@ setup(
             optional=True,
         )
         for name in ("kernels", "attention")
-    ]
+    ],
 )

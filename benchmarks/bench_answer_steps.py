@@ -29,15 +29,15 @@ from unittest.mock import patch
 import numpy as np
 from bench_answers import Case, cases, naively, weights
 
-from blendfusion.models import calibrate
-from blendfusion.models import choosing as choosing_module
-from blendfusion.models.asking import Asking
-from blendfusion.models.choosing import Choosing
-from blendfusion.models.constraint import closed_set
-from blendfusion.models.llama_context import Switch
-from blendfusion.models.opened import Opened, borrow
-from blendfusion.models.options_tree import Fork, Scores
-from blendfusion.models.weights import choose
+from blendfusion.models.constraints.constraint import closed_set
+from blendfusion.models.llama import closed_set as choosing_module
+from blendfusion.models.llama.batch import Asking
+from blendfusion.models.llama.closed_set import Choosing
+from blendfusion.models.llama.context import Switch
+from blendfusion.models.llama.model_cache import Opened, borrow
+from blendfusion.models.llama.weights import choose
+from blendfusion.models.scores.option_trie import Fork, Scores
+from blendfusion.models.verbalizer import calibration as calibrate
 from blendfusion.options import Options
 
 STEPS = ("constrained", "examples", "words", "prior", "related", "column", "shuffled", "by labels")

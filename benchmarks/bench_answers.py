@@ -21,10 +21,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import blendfusion as bf
-from blendfusion.models.canonical import canonical
-from blendfusion.models.constraint import holds
-from blendfusion.models.llama import LlamaModel
-from blendfusion.models.packaged import gemma_weights, packaged_weights
+from blendfusion.models.constraints.constraint import holds
+from blendfusion.models.llama.model import LlamaModel
+from blendfusion.models.prompts.canonical import canonical
+from blendfusion.models.weights.python_packages import gemma_weights, packaged_weights
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

@@ -26,8 +26,8 @@ import pyarrow.parquet as pq
 from datasets import datasets
 
 import blendfusion as bf
-from blendfusion.models.certified import DELTA
-from blendfusion.models.ranked import RankedCertificate
+from blendfusion.models.guarantees.accuracy import DELTA
+from blendfusion.models.guarantees.recall import RankedCertificate
 
 TARGETS = (0.8, 0.9, 0.95)
 MIXED = {

@@ -28,10 +28,10 @@ import pyarrow.parquet as pq
 from datasets import datasets
 
 import blendfusion as bf
-from blendfusion.models.embed import load_embedder
+from blendfusion.models.embedders.embedder import load_embedder
 from blendfusion.options import Options
-from blendfusion.udfs.matching import Domain
-from blendfusion.udfs.pairing import CANDIDATES
+from blendfusion.udfs.declare.pairing import CANDIDATES
+from blendfusion.udfs.joins.matcher import Domain
 
 Pairs = set[tuple[str, str]]
 

@@ -23,11 +23,11 @@ from typing import Any
 import pyarrow as pa
 
 import blendfusion as bf
-from blendfusion.models.cache_key import Keys
-from blendfusion.models.sqlite_store import SqliteStore
-from blendfusion.models.store import AnswerStore, MemoryStore
-from blendfusion.udfs import evaluate
-from blendfusion.udfs.asker import Asker
+from blendfusion.models.stores.key import Keys
+from blendfusion.models.stores.memory import AnswerStore, MemoryStore
+from blendfusion.models.stores.sqlite import SqliteStore
+from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.evaluate import evaluate
 
 QUERIES = {
     "one column": "SELECT count(*) FROM t WHERE llm_filter('Is there a seven?', x)",

@@ -30,15 +30,15 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from blendfusion.models import slots as slots_module
-from blendfusion.models.aside import run_aside
-from blendfusion.models.asking import Asking
-from blendfusion.models.choosing import Choosing
-from blendfusion.models.cores import cores
-from blendfusion.models.guided import Guide
-from blendfusion.models.llama import LlamaModel
-from blendfusion.models.llama_context import Batch
-from blendfusion.models.packaged import gemma_weights, packaged_weights
+from blendfusion.models.llama import scheduler as slots_module
+from blendfusion.models.llama.batch import Asking
+from blendfusion.models.llama.closed_set import Choosing
+from blendfusion.models.llama.constrained_decoding import Guide
+from blendfusion.models.llama.context import Batch
+from blendfusion.models.llama.cpu_cores import cores
+from blendfusion.models.llama.interruptible import run_aside
+from blendfusion.models.llama.model import LlamaModel
+from blendfusion.models.weights.python_packages import gemma_weights, packaged_weights
 from blendfusion.options import Options, WeightType
 from blendfusion.types import Answer, Constraint, Task
 

@@ -21,11 +21,11 @@ import pyarrow.parquet as pq
 from bench_answer_steps import Pass, one_pass
 from bench_answers import Case, weights
 
-from blendfusion.models.constraint import closed_set
-from blendfusion.models.llama_context import Switch
-from blendfusion.models.opened import Opened, borrow
-from blendfusion.models.options_tree import log_softmax
-from blendfusion.models.weights import choose
+from blendfusion.models.constraints.constraint import closed_set
+from blendfusion.models.llama.context import Switch
+from blendfusion.models.llama.model_cache import Opened, borrow
+from blendfusion.models.llama.weights import choose
+from blendfusion.models.scores.option_trie import log_softmax
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

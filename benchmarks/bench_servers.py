@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 
-from blendfusion.bench_command import texts
-from blendfusion.models.load import server_named
-from blendfusion.models.openai import OpenAIModel
-from blendfusion.models.structured import FORMS
+from blendfusion.cli.bench import texts
+from blendfusion.models.http.model import OpenAIModel
+from blendfusion.models.http.structured_output import FORMS
+from blendfusion.models.registry.load import server_named
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from datasets import datasets
 
 import blendfusion as bf
-from blendfusion.models.embed_cached import VectorCounts
+from blendfusion.models.embedders.cache import VectorCounts
 
 SETS = (("banking77", "messages", "text"), ("ag_news", "articles", "title"))
 

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
-from blendfusion.models.sqlite_store import SqliteStore
-from blendfusion.models.store import AnswerStore, MemoryStore
+from blendfusion.models.stores.memory import AnswerStore, MemoryStore
+from blendfusion.models.stores.sqlite import SqliteStore
 from blendfusion.types import Answer, Constraint, Task
 
 MODEL = "a fingerprint"

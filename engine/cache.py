@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from blendfusion.errors import OptionError
-from blendfusion.models.sqlite_store import SqliteStore
-from blendfusion.models.store import AnswerStore, MemoryStore
-from blendfusion.models.store_file import SCHEMA_VERSION
+from blendfusion.models.stores.memory import AnswerStore, MemoryStore
+from blendfusion.models.stores.sqlite import SqliteStore
+from blendfusion.models.stores.sqlite_file import SCHEMA_VERSION
 
 CACHE_VARIABLE = "BLENDFUSION_CACHE"
 MEMORY_WORDS = ("off", "none", "memory")

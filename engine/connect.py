@@ -7,15 +7,15 @@ from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 from blendfusion.budget import Budget, PriceList, Prices
 from blendfusion.cache import Cache, store_for
 from blendfusion.errors import OptionError
-from blendfusion.models.embed import Embedder
-from blendfusion.models.embed_cached import LazyEmbedder
-from blendfusion.models.fallback import Models, model_for
+from blendfusion.models.embedders.cache import LazyEmbedder
+from blendfusion.models.embedders.embedder import Embedder
+from blendfusion.models.wrappers.failover import Models, model_for
 from blendfusion.options import Options
+from blendfusion.reports.run_telemetry import Told, Watch
 from blendfusion.session import Session
-from blendfusion.udfs.ledger import Ledger
-from blendfusion.udfs.open_during import open_during_function
-from blendfusion.udfs.plain import register_plain
-from blendfusion.watch import Told, Watch
+from blendfusion.udfs.ask.ledger import Ledger
+from blendfusion.udfs.functions.open_during import open_during_function
+from blendfusion.udfs.register.plain_context import register_plain
 
 
 def connect(

@@ -15,42 +15,42 @@ from datafusion.plan import LogicalPlan
 from datafusion.record_batch import RecordBatch
 
 from blendfusion.budget import Budget, checked_budget, lowest
-from blendfusion.column_names import named
-from blendfusion.confirm import confirm
-from blendfusion.display import as_html, as_text
+from blendfusion.datafusion.error_translation import understood
+from blendfusion.datafusion.interruptible import Pump
+from blendfusion.datafusion.process_guard import no_pickle
+from blendfusion.datafusion.raise_errors import is_datafusions, running
+from blendfusion.datafusion.stream import Stream
 from blendfusion.errors import BlendFusionError, PlanError, QueryError
-from blendfusion.estimate import Estimate, estimated
-from blendfusion.execution import Execution, as_schema, joined
-from blendfusion.explain import explained
-from blendfusion.leaves import Leaf
-from blendfusion.opaque import encoded, twin
+from blendfusion.estimates.estimate import Estimate, estimated
+from blendfusion.execution.executor import Execution, as_schema, joined
+from blendfusion.execution.pipeline import Counts
+from blendfusion.observe.progress import progress
 from blendfusion.options import OnError
-from blendfusion.origin import Origin, Verb, written
-from blendfusion.parts import NOTHING, Fed, chained
-from blendfusion.pipeline import Counts
 from blendfusion.planner.driver import Rewrite, reason, rewrite
-from blendfusion.planner.not_in import null_aware
-from blendfusion.planner.stages import Staged, staged
-from blendfusion.planner.written_order import inputs_first
-from blendfusion.problems import understood
-from blendfusion.processes import no_pickle
-from blendfusion.progress import progress
-from blendfusion.pump import Pump
+from blendfusion.planner.initial_order import inputs_first
+from blendfusion.planner.stages.split import Staged, staged
+from blendfusion.planner.substrait.null_aware_anti_join import null_aware
+from blendfusion.prepare.result_names import named
 from blendfusion.redaction import printable
-from blendfusion.running import is_datafusions, running
-from blendfusion.stream import Stream
-from blendfusion.trace import Trace
-from blendfusion.udfs.call import Call, calls_in
-from blendfusion.udfs.expression import ModelNamed, binding
-from blendfusion.udfs.llm_join import llm_join
-from blendfusion.udfs.pairing import CANDIDATES
+from blendfusion.reports.confirmation import confirm
+from blendfusion.reports.explain import explained
+from blendfusion.reports.reprs import as_html, as_text
+from blendfusion.reports.trace import Trace
+from blendfusion.udfs.declare.call import Call, calls_in
+from blendfusion.udfs.declare.pairing import CANDIDATES
+from blendfusion.udfs.functions.llm_join import llm_join
+from blendfusion.udfs.register.expr import ModelNamed, binding
+from blendfusion.unsupported.nested_stages import NOTHING, Fed, chained
+from blendfusion.unsupported.opaque_tables import Leaf
+from blendfusion.unsupported.provenance import Origin, Verb, written
+from blendfusion.unsupported.rewrite import encoded, twin
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
     from blendfusion.session import Session
-    from blendfusion.udfs.asker import Asker
+    from blendfusion.udfs.ask.dispatcher import Asker
 
 
 @dataclass(frozen=True, slots=True)

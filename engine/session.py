@@ -22,51 +22,51 @@ from datafusion import (
 from datafusion.catalog import Catalog, Schema
 
 from blendfusion.budget import Budget, PriceList, Prices, checked_budget
-from blendfusion.dialects import OURS, by_number, planned, spoken, translation
+from blendfusion.datafusion.context import OwnContext
+from blendfusion.datafusion.error_translation import understood
+from blendfusion.dialects.dispatch import OURS, by_number, planned, spoken, translation
 from blendfusion.errors import ModelNotFound, QueryError, close_matches, half_a_pair
-from blendfusion.execution import STAGE_CATALOG, STAGE_SCHEMA
+from blendfusion.execution.executor import STAGE_CATALOG, STAGE_SCHEMA
+from blendfusion.execution.scratch_context import Workbench
 from blendfusion.frame import Frame
-from blendfusion.known_calls import KnownCalls, ingredients
-from blendfusion.lance_table import lance_table
-from blendfusion.leaves import LeafMaker
-from blendfusion.measured import Measured
-from blendfusion.models.cached import CachedModel
-from blendfusion.models.cascade import targets_in
-from blendfusion.models.embed import Embedder, Vectors
-from blendfusion.models.embed_cached import CachedEmbedder, LazyEmbedder, Stored
-from blendfusion.models.fallback import Models
-from blendfusion.models.model import Model
-from blendfusion.models.named import NamedModels
-from blendfusion.models.sqlite_store import SqliteStore
-from blendfusion.models.store import AnswerStore, MemoryStore
+from blendfusion.models.embedders.cache import CachedEmbedder, LazyEmbedder, Stored
+from blendfusion.models.embedders.embedder import Embedder, Vectors
+from blendfusion.models.protocol.model import Model
+from blendfusion.models.registry.model_names import NamedModels
+from blendfusion.models.stores.memory import AnswerStore, MemoryStore
+from blendfusion.models.stores.sqlite import SqliteStore
+from blendfusion.models.wrappers.cache import CachedModel
+from blendfusion.models.wrappers.cascade import targets_in
+from blendfusion.models.wrappers.failover import Models
+from blendfusion.observe.throughput import Measured
 from blendfusion.options import OF_MODELS, Options
-from blendfusion.origin import Text
-from blendfusion.own_context import OwnContext
+from blendfusion.planner.ir.search_tables import SEARCHES, Mode
 from blendfusion.planner.rules import rules_off
 from blendfusion.planner.rules.similar_first import Pays, always
-from blendfusion.planner.searches import SEARCHES, Mode
-from blendfusion.planning import Query
-from blendfusion.problems import understood
-from blendfusion.read_only import READING, check_text
+from blendfusion.prepare.function_registry import KnownCalls, ingredients
+from blendfusion.prepare.query import Query
+from blendfusion.reports.trace import Trace
 from blendfusion.search.build import IndexReport
 from blendfusion.search.indexes import Indexes
 from blendfusion.search.indexing import default_path, make_index, require_lance
+from blendfusion.search.lance_table import lance_table
 from blendfusion.search.snapshot import RANK
 from blendfusion.search.sources import table_of
 from blendfusion.search.tables import SearchTables
-from blendfusion.statements import (
+from blendfusion.sql.read_only import READING, check_text
+from blendfusion.sql.statements import (
     LIST_TABLES,
     Explain,
     Setting,
     shows_tables,
     statement,
 )
-from blendfusion.trace import Trace
-from blendfusion.udfs.asker import Asker
-from blendfusion.udfs.ledger import Ledger
-from blendfusion.udfs.open_during import open_during_function
-from blendfusion.views import Views
-from blendfusion.workbench import Workbench
+from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.ledger import Ledger
+from blendfusion.udfs.functions.open_during import open_during_function
+from blendfusion.unsupported.opaque_tables import LeafMaker
+from blendfusion.unsupported.provenance import Text
+from blendfusion.unsupported.views import Views
 
 P = ParamSpec("P")
 

@@ -159,7 +159,7 @@ class Task:
     form: TaskForm = "question"
     """What ``question`` is: a question, a statement to be judged, or what a summary should say."""
     images: bool = field(default=False, metadata=ADDED)
-    """The values are images: their names, for which ``blendfusion.models.images`` has the bytes, or
+    """The values are images: their names, for which ``blendfusion.models.protocol.images`` has the bytes, or
     URLs."""
     examples_query: str | None = field(default=None, metadata=ADDED)
     """SQL whose rows are labelled ones, of which some become ``examples``; read when the query runs, and

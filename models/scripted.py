@@ -8,10 +8,10 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from blendfusion.errors import ModelFailed
-from blendfusion.models.canonical import Value, canonical
-from blendfusion.models.constraint import holds
-from blendfusion.models.model import Told, Values, unheard
-from blendfusion.models.odds import likeliest
+from blendfusion.models.constraints.constraint import holds
+from blendfusion.models.prompts.canonical import Value, canonical
+from blendfusion.models.protocol.model import Told, Values, unheard
+from blendfusion.models.scores.logprobs import likeliest
 from blendfusion.types import Answer, ModelInfo, Request, Task, Usage
 
 Script: TypeAlias = "Callable[[Request], Value | None]"

@@ -29,7 +29,7 @@
 
 namespace {
 
-// What ggml.h says of a tensor. models/attention.py makes some with ggml's own functions, and compares.
+// What ggml.h says of a tensor. models/llama/attention.py makes some with ggml's own functions, and compares.
 struct Tensor {
     int32_t type;
     void* buffer;

@@ -10,13 +10,13 @@ from functools import partial
 from time import perf_counter
 
 from blendfusion.errors import PlanError
-from blendfusion.planner.not_in import with_nulls
-from blendfusion.planner.plan import Plan, Rel, needs_model
-from blendfusion.planner.read import Root, read
+from blendfusion.planner.initial_order import in_written_order
+from blendfusion.planner.ir.nodes import Plan, Rel, needs_model
+from blendfusion.planner.ir.traversal import expressions, subplans, transform, with_subplans
 from blendfusion.planner.rules import RULES, SIMILAR_FIRST, Rule
 from blendfusion.planner.rules.similar_first import Pays, never, similar_first
-from blendfusion.planner.tree import expressions, subplans, transform, with_subplans
-from blendfusion.planner.written_order import in_written_order
+from blendfusion.planner.substrait.null_aware_anti_join import with_nulls
+from blendfusion.planner.substrait.read import Root, read
 
 _MOST_REWRITES = 200
 """A relation, for each relation of the plan: far above what rules that come to an end need."""

@@ -54,7 +54,7 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
 def no_model_in_memory() -> None:
     """For tests that see whether a model is loaded, and what it has read before: none is there yet."""
     gc.collect()  # sessions are in cycles
-    opened = sys.modules.get("blendfusion.models.opened")
+    opened = sys.modules.get("blendfusion.models.llama.model_cache")
     assert opened is None or len(opened._WEIGHTS) == 0, "an earlier test has left its model open"
 
 

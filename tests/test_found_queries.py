@@ -10,7 +10,7 @@ from golden import check, pages
 from scripts import Counted, unordered
 
 import blendfusion as bf
-from blendfusion.models.canonical import Value
+from blendfusion.models.prompts.canonical import Value
 from blendfusion.planner.rules import PREDICATE_ORDER, RULES, SIMILAR_FIRST
 
 OPTIONAL = (*(rule.name for rule in RULES if not rule.required), PREDICATE_ORDER)

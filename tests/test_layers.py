@@ -82,11 +82,15 @@ def test_imports_point_one_way(file: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "text", "problem"),
     [
-        ("models/load.py", "from blendfusion.udfs.call import Call", "points up: models → udfs"),
-        ("udfs/call.py", "import blendfusion", "points up: udfs → engine"),
-        ("planner/plan.py", "from blendfusion import session", "points up: planner → engine"),
         (
-            "planner/plan.py",
+            "models/registry/load.py",
+            "from blendfusion.udfs.declare.call import Call",
+            "points up: models → udfs",
+        ),
+        ("udfs/declare/call.py", "import blendfusion", "points up: udfs → engine"),
+        ("planner/ir/nodes.py", "from blendfusion import session", "points up: planner → engine"),
+        (
+            "planner/ir/nodes.py",
             "def f():\n    import blendfusion.frame",
             "points up: planner → engine",
         ),
@@ -94,7 +98,7 @@ def test_imports_point_one_way(file: Path) -> None:
         ("engine/frame.py", "from .stream import Stream", "is relative"),
         ("engine/frame.py", "from planner import plan", "is bare"),
         ("engine/options.py", "from blendfusion.errors import OptionError", ""),
-        ("models/load.py", "from blendfusion.options import Options", ""),
+        ("models/registry/load.py", "from blendfusion.options import Options", ""),
         ("engine/frame.py", "from blendfusion.models import load", ""),
     ],
 )

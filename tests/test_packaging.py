@@ -56,15 +56,6 @@ def metadata(wheel: zipfile.ZipFile) -> Message:
     return message_from_bytes(wheel.read(name))
 
 
-def test_the_list_of_packages_is_what_lies_on_disk() -> None:
-    on_disk = set()
-    for package, folder in FOLDERS.items():
-        for init in (ROOT / folder).rglob("__init__.py"):
-            below = init.parent.relative_to(ROOT / folder).parts
-            on_disk.add(".".join([package, *below]))
-    assert set(PYPROJECT["tool"]["setuptools"]["packages"]) == on_disk
-
-
 def test_every_folder_with_code_is_a_package() -> None:
     for folder in FOLDERS.values():
         for file in files_of(ROOT / folder):

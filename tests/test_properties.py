@@ -13,8 +13,8 @@ from scripts import Counted, tuples, unordered
 
 import blendfusion as bf
 from blendfusion.planner.driver import rewrite
+from blendfusion.planner.ir.traversal import transform
 from blendfusion.planner.rules import RULES
-from blendfusion.planner.tree import transform
 
 T = tables(T_COLUMNS, "id")
 U = tables(U_COLUMNS, "uid")

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from blendfusion.cli import main
-from blendfusion.models.packaged import packaged_weights
-from blendfusion.udfs import define
+from blendfusion.cli.main import main
+from blendfusion.models.weights.python_packages import packaged_weights
+from blendfusion.udfs.register import user_functions as define
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

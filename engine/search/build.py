@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from blendfusion.errors import QueryError
-from blendfusion.models.embed import Embedder, Vectors
+from blendfusion.models.embedders.embedder import Embedder, Vectors
 from blendfusion.search.folder import Folder, Spec, State
 from blendfusion.search.hashes import HASH, Known, row_hashes, text_hashes
 

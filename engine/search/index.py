@@ -10,17 +10,17 @@ from pathlib import Path
 import pyarrow as pa
 from datafusion import SessionContext
 
+from blendfusion.datafusion.error_translation import understood
+from blendfusion.datafusion.substrait_io import batches_of
 from blendfusion.errors import ModelNotFound, QueryError
-from blendfusion.handover import batches_of
-from blendfusion.models.embed import Embedder
-from blendfusion.planner.lineage import Column
-from blendfusion.planner.searches import MODES, Mode, Search
-from blendfusion.problems import understood
-from blendfusion.read_only import READING
+from blendfusion.models.embedders.embedder import Embedder
+from blendfusion.planner.ir.lineage import Column
+from blendfusion.planner.ir.search_tables import MODES, Mode, Search
 from blendfusion.search.build import opened
 from blendfusion.search.folder import Folder
 from blendfusion.search.snapshot import Snapshot, with_scores
-from blendfusion.udfs.call import quoted
+from blendfusion.sql.read_only import READING
+from blendfusion.udfs.declare.call import quoted
 
 MOST_ROWS = 10_000
 """Of one search: more are a scan."""

@@ -12,10 +12,10 @@ import pyarrow as pa
 from datafusion import ScalarUDF, udf
 
 from blendfusion.errors import QueryError, close_matches
-from blendfusion.models.embed import Embedder, Vectors
-from blendfusion.planner.lineage import column_of
-from blendfusion.planner.plan import Expr, Plan
-from blendfusion.planner.searches import Search
+from blendfusion.models.embedders.embedder import Embedder, Vectors
+from blendfusion.planner.ir.lineage import column_of
+from blendfusion.planner.ir.nodes import Expr, Plan
+from blendfusion.planner.ir.search_tables import Search
 from blendfusion.search.index import Index
 from blendfusion.search.stored import stored_vectors
 

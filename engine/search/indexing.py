@@ -13,13 +13,13 @@ from datafusion import DataFrame, col
 from datafusion import functions as f
 
 from blendfusion.cache import user_cache
+from blendfusion.datafusion.arrow_layouts import plain_batch, plain_schema
 from blendfusion.errors import ModelNotFound, QueryError, close_matches
-from blendfusion.lateral import quoted_name
-from blendfusion.layouts import plain_batch, plain_schema
-from blendfusion.models.embed import Embedder
+from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.search.build import ROW, TEXT, TEXT_HASH, VECTOR, IndexReport, build
 from blendfusion.search.folder import Folder, Spec
 from blendfusion.search.snapshot import RANK, SCORE
+from blendfusion.sql.lateral import quoted_name
 
 if TYPE_CHECKING:
     from blendfusion.session import Session

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from blendfusion.models.embed import Embedder, Vectors
-from blendfusion.planner.searches import Search
+from blendfusion.models.embedders.embedder import Embedder, Vectors
+from blendfusion.planner.ir.search_tables import Search
 from blendfusion.search.build import CLUSTER_ROWS, ROW, TEXT, TEXT_HASH, VECTOR
 from blendfusion.search.folder import State
 from blendfusion.search.stored import TextPlaces

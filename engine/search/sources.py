@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 from datafusion import SessionContext
 from sqlglot.tokenizer_core import Token, TokenType
 
-from blendfusion.callsites import arguments_of, literal_of, tokenize
-from blendfusion.clauses import Source, word
 from blendfusion.errors import QueryError, close_matches
-from blendfusion.lateral import (
+from blendfusion.planner.ir.opaque_names import CATALOG
+from blendfusion.planner.ir.search_tables import SEARCHES, Search, search_name
+from blendfusion.sql.call_sites import arguments_of, literal_of, tokenize
+from blendfusion.sql.lateral import (
     Columns,
     Expanded,
     Place,
@@ -26,13 +27,12 @@ from blendfusion.lateral import (
     quoted_name,
     rewritten,
 )
-from blendfusion.parameters import filled
-from blendfusion.planner.leaf import CATALOG
-from blendfusion.planner.searches import SEARCHES, Search, search_name
+from blendfusion.sql.parameters import filled
+from blendfusion.sql.query_tree import Source, word
 
 if TYPE_CHECKING:
     from blendfusion.session import Session
-    from blendfusion.udfs.ingredient import Literal
+    from blendfusion.udfs.declare.ingredient import Literal
 
 NAME = "llm_search"
 _PARAMETERS = ("index", "query", "k", "mode", "where")

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from blendfusion.errors import QueryError
-from blendfusion.models.embed import Vectors
+from blendfusion.models.embedders.embedder import Vectors
 from blendfusion.search.build import TEXT_HASH, VECTOR
 from blendfusion.search.hashes import HASH, as_numpy
 

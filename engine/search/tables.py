@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 from datafusion.catalog import SchemaProvider, Table
 
-from blendfusion.planner.searches import Search
-from blendfusion.scanned import Scan, ScannedTable, Scanner, scan_of
+from blendfusion.datafusion.python_table import Scan, ScannedTable, Scanner, scan_of
+from blendfusion.planner.ir.search_tables import Search
 
 if TYPE_CHECKING:
     from blendfusion.search.indexes import Indexes

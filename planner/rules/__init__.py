@@ -12,22 +12,22 @@ from typing import NamedTuple
 
 from blendfusion.errors import OptionError, close_matches
 from blendfusion.options import Options
-from blendfusion.planner.plan import Plan
+from blendfusion.planner.ir.nodes import Plan
 from blendfusion.planner.rules.call_extraction import call_extraction
-from blendfusion.planner.rules.cheap_first import cheap_first
 from blendfusion.planner.rules.cross_joins import cross_joins
-from blendfusion.planner.rules.dear_joins_last import dear_joins_last
-from blendfusion.planner.rules.early_stop import early_stop
-from blendfusion.planner.rules.gated_arguments import gated_arguments
-from blendfusion.planner.rules.gated_conditions import gated_conditions
+from blendfusion.planner.rules.delay_model_joins import delay_model_joins
 from blendfusion.planner.rules.implied_predicates import implied_predicates
 from blendfusion.planner.rules.joins_by_labels import joins_by_labels
 from blendfusion.planner.rules.joins_by_meaning import joins_by_meaning
 from blendfusion.planner.rules.late_projection import late_projection
+from blendfusion.planner.rules.lazy_aggregate_arguments import lazy_aggregate_arguments
+from blendfusion.planner.rules.lazy_join_conditions import lazy_join_conditions
 from blendfusion.planner.rules.limited_joins import limited_joins
 from blendfusion.planner.rules.merge_blocks import merge_blocks
 from blendfusion.planner.rules.prune_columns import prune_columns
 from blendfusion.planner.rules.pull_up import pull_up
+from blendfusion.planner.rules.push_cheap_predicates import push_cheap_predicates
+from blendfusion.planner.rules.push_limit import push_limit
 from blendfusion.planner.rules.semi_join_reduction import semi_join_reduction
 from blendfusion.planner.rules.similar_first import similar_first
 from blendfusion.planner.rules.subquery_columns import subquery_columns
@@ -53,20 +53,26 @@ RULES: tuple[Rule, ...] = (
     Rule("subquery_columns", subquery_columns, True),  # a chunk cannot see the subquery's tables
     Rule("merge_blocks", merge_blocks),  # before the rest, so that they meet one block, not two
     Rule("implied_predicates", implied_predicates),  # before cheap-first: what it leaves is cheap
-    Rule("cheap_first", cheap_first),  # before pull-up: a cheap predicate should sink at once
+    Rule(
+        "push_cheap_predicates", push_cheap_predicates
+    ),  # before pull-up: a cheap predicate should sink at once
     Rule("pull_up", pull_up),
     Rule("union_pull_up", union_pull_up),  # beside it: a union stands below a join, or above one
-    Rule("dear_joins_last", dear_joins_last),  # what pull-up is for predicates, for EXISTS and IN
-    Rule("late_projection", late_projection),  # before early_stop: an unfiltered LIMIT sinks
+    Rule(
+        "delay_model_joins", delay_model_joins
+    ),  # what pull-up is for predicates, for EXISTS and IN
+    Rule("late_projection", late_projection),  # before push_limit: an unfiltered LIMIT sinks
     Rule("limited_joins", limited_joins),  # before the limit becomes a block's own
-    Rule("early_stop", early_stop),
-    Rule("gated_arguments", gated_arguments),  # before the columns that it no longer needs go
+    Rule("push_limit", push_limit),
+    Rule(
+        "lazy_aggregate_arguments", lazy_aggregate_arguments
+    ),  # before the columns that it no longer needs go
     Rule("prune_columns", prune_columns),  # when it is clear what a block must carry
     # Last: when no limit comes down any more, and it is clear which blocks could not move up.
     Rule("cross_joins", cross_joins, last=True),
     Rule("semi_join_reduction", semi_join_reduction, last=True),
     Rule(SIMILAR_FIRST, similar_first, last=True),  # when a limit has come down all the way
-    Rule("gated_conditions", gated_conditions, last=True),  # for rows that must stay
+    Rule("lazy_join_conditions", lazy_join_conditions, last=True),  # for rows that must stay
 )
 
 PREDICATE_ORDER = "predicate_order"
@@ -75,14 +81,14 @@ It has a name here so that it can be switched off like the rules."""
 
 COMPARISON_STOP = "comparison_stop"
 """No rule of plans either: a call that is no more than compared with literals is answered only as far
-as these comparisons need (models/decided.py)."""
+as these comparisons need (models/constraints/prefix_check.py)."""
 
 FEW_VALUES_FIRST = "few_values_first"
 """Nor is this: under a limit the pairs of a join come in an order that asks about few values
-(engine/few_values.py)."""
+(engine/execution/pair_order.py)."""
 
 LIMITED_STAGES = "limited_stages"
-"""Nor this: stages below a limit's join run no further than it needs (planner/limited_stages.py)."""
+"""Nor this: stages below a limit's join run no further than it needs (planner/stages/interleave.py)."""
 
 _OF_RUNS = (PREDICATE_ORDER, COMPARISON_STOP, FEW_VALUES_FIRST, LIMITED_STAGES)
 

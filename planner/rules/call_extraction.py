@@ -12,10 +12,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from blendfusion.errors import PlanError
-from blendfusion.planner.aggregation import Aggregation, Measure, aggregated, aggregation
-from blendfusion.planner.build import case, conjunction, projected
-from blendfusion.planner.joins import join_type, joined
-from blendfusion.planner.plan import (
+from blendfusion.planner.ir.aggregates import Aggregation, Measure, aggregated, aggregation
+from blendfusion.planner.ir.builders import case, conjunction, projected
+from blendfusion.planner.ir.joins import join_type, joined
+from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
     Field,

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from blendfusion.planner.build import projected
-from blendfusion.planner.joins import join_type
-from blendfusion.planner.plan import (
+from blendfusion.planner.ir.builders import projected
+from blendfusion.planner.ir.joins import join_type
+from blendfusion.planner.ir.nodes import (
     Block,
     Plan,
     Rel,

@@ -11,8 +11,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from blendfusion.planner.build import boolean_literal, conjunction, function
-from blendfusion.planner.plan import Block, Expr, Node, Plan, conjuncts, is_volatile, needs_model
+from blendfusion.planner.ir.builders import boolean_literal, conjunction, function
+from blendfusion.planner.ir.nodes import (
+    Block,
+    Expr,
+    Node,
+    Plan,
+    conjuncts,
+    is_volatile,
+    needs_model,
+)
 
 
 def implied_predicates(plan: Plan) -> Plan:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from blendfusion.planner.build import function, text_literal
-from blendfusion.planner.plan import Ask, Expr, Plan, Rel, substitute
-from blendfusion.udfs.labelled import label_call, labelling_of
-from blendfusion.udfs.labelling import DIFFERENT, SAME
+from blendfusion.planner.ir.builders import function, text_literal
+from blendfusion.planner.ir.nodes import Ask, Expr, Plan, Rel, substitute
+from blendfusion.udfs.declare.labelling import DIFFERENT, SAME
+from blendfusion.udfs.evaluate.label_join import label_call, labelling_of
 
 
 def joins_by_labels(plan: Plan) -> Plan:

@@ -15,11 +15,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from blendfusion.planner.aggregation import distinct
-from blendfusion.planner.build import conjunction, function, text_literal
-from blendfusion.planner.joins import join_type, joined
-from blendfusion.planner.partners import repeatable
-from blendfusion.planner.plan import (
+from blendfusion.planner.ir.aggregates import distinct
+from blendfusion.planner.ir.builders import conjunction, function, text_literal
+from blendfusion.planner.ir.joins import join_type, joined
+from blendfusion.planner.ir.nodes import (
     Ask,
     Block,
     Expr,
@@ -38,9 +37,10 @@ from blendfusion.planner.plan import (
     walk,
 )
 from blendfusion.planner.rules.call_extraction import with_side_columns
-from blendfusion.udfs.label_matching import BY_LABEL, BY_TEXT
-from blendfusion.udfs.labelled import label_call, label_chooser
-from blendfusion.udfs.matching import chooser
+from blendfusion.planner.stages.join_partners import repeatable
+from blendfusion.udfs.evaluate.label_join import label_call, label_chooser
+from blendfusion.udfs.joins.label_matcher import BY_LABEL, BY_TEXT
+from blendfusion.udfs.joins.matcher import chooser
 
 
 def joins_by_meaning(plan: Plan) -> Plan:

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from blendfusion.planner.build import fetch_bounds, limited
-from blendfusion.planner.plan import (
+from blendfusion.planner.ir.builders import fetch_bounds, limited
+from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
     Field,

@@ -10,8 +10,8 @@ safe:   the same pairs. As the key of a hash join an answer is needed of every r
 
 from __future__ import annotations
 
-from blendfusion.planner.joins import join_type, joined
-from blendfusion.planner.plan import (
+from blendfusion.planner.ir.joins import join_type, joined
+from blendfusion.planner.ir.nodes import (
     Block,
     Plan,
     Rel,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from blendfusion.planner.plan import (
+from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
     Field,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from blendfusion.planner.plan import Block, Expr, Field, Plan, Rel, fields, substitute
+from blendfusion.planner.ir.nodes import Block, Expr, Field, Plan, Rel, fields, substitute
 
 
 def prune_columns(plan: Plan) -> Plan:

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from blendfusion.planner.build import cast_to_text
-from blendfusion.planner.joins import join_type
-from blendfusion.planner.plan import (
+from blendfusion.planner.ir.builders import cast_to_text
+from blendfusion.planner.ir.joins import join_type
+from blendfusion.planner.ir.nodes import (
     Ask,
     Block,
     Expr,

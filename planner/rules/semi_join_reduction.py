@@ -15,11 +15,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from blendfusion.planner.aggregation import aggregation
-from blendfusion.planner.build import boolean_literal, function, table_names
-from blendfusion.planner.joins import join_type
-from blendfusion.planner.partners import inlined, small, steady, stripped, turned, with_partner
-from blendfusion.planner.plan import (
+from blendfusion.planner.ir.aggregates import aggregation
+from blendfusion.planner.ir.builders import boolean_literal, function, table_names
+from blendfusion.planner.ir.joins import join_type
+from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
     Node,
@@ -34,7 +33,15 @@ from blendfusion.planner.plan import (
     literal_like,
     needs_model,
 )
-from blendfusion.planner.tree import asks_anything, subplans
+from blendfusion.planner.ir.traversal import asks_anything, subplans
+from blendfusion.planner.stages.join_partners import (
+    inlined,
+    small,
+    steady,
+    stripped,
+    turned,
+    with_partner,
+)
 
 _DROPS_LEFT = ("inner", "left_semi", "right_semi", "right", "right_anti")
 """Joins in which a row of the left without a partner on the right changes nothing."""

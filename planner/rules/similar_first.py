@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
 
-from blendfusion.planner.build import ordered, projected, text_literal
-from blendfusion.planner.plan import (
+from blendfusion.planner.ir.builders import ordered, projected, text_literal
+from blendfusion.planner.ir.nodes import (
     Ask,
     Block,
     Expr,
@@ -23,9 +23,9 @@ from blendfusion.planner.plan import (
     asks_model,
     is_volatile,
 )
-from blendfusion.planner.tree import has_order
-from blendfusion.udfs.ingredient import Value, bind
-from blendfusion.udfs.llm_similarity import LLM_SIMILARITY
+from blendfusion.planner.ir.traversal import has_order
+from blendfusion.udfs.declare.ingredient import Value, bind
+from blendfusion.udfs.functions.llm_similarity import LLM_SIMILARITY
 
 Pays: TypeAlias = Callable[[Expr, Plan], bool]
 """Whether it pays to have the vectors of an expression, over a plan, for all rows."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from blendfusion.errors import PlanError
-from blendfusion.planner.build import projected
-from blendfusion.planner.plan import (
+from blendfusion.planner.ir.builders import projected
+from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
     Field,

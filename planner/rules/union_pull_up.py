@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from blendfusion.planner.build import (
+from blendfusion.planner.ir.builders import (
     case,
     fetch_bounds,
     function,
@@ -22,8 +22,8 @@ from blendfusion.planner.build import (
     projected,
     text_null,
 )
-from blendfusion.planner.joins import is_union_all, joined
-from blendfusion.planner.plan import (
+from blendfusion.planner.ir.joins import is_union_all, joined
+from blendfusion.planner.ir.nodes import (
     Ask,
     Block,
     Expr,
@@ -38,7 +38,7 @@ from blendfusion.planner.plan import (
     needs_model,
     substitute,
 )
-from blendfusion.udfs.call import Call
+from blendfusion.udfs.declare.call import Call
 
 _MOST_OWN_COLUMNS = 32
 """A union of many branches that ask different questions stays one: each of its rows would carry NULLs

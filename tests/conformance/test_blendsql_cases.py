@@ -17,8 +17,8 @@ from datafusion import SQLOptions
 from scripts import Counted, spoken, unordered
 
 import blendfusion as bf
-from blendfusion.models.canonical import Value
-from blendfusion.models.prompt import render
+from blendfusion.models.prompts.canonical import Value
+from blendfusion.models.prompts.prompt import render
 
 
 def answered(call: bf.Request) -> Value:

@@ -15,8 +15,8 @@ from accounts import DISTINCT_SHOPS, JOINED, accounts
 from scripts import Counted, spoken, tuples, unordered
 
 import blendfusion as bf
-from blendfusion.models.canonical import Value
-from blendfusion.udfs.define import _defined
+from blendfusion.models.prompts.canonical import Value
+from blendfusion.udfs.register.user_functions import _defined
 
 
 def answered(call: bf.Request) -> Value:

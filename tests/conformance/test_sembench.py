@@ -7,7 +7,7 @@ from datasets import datasets
 from scripts import tuples, unordered
 from sembench import FOLDER, SQL, Movies
 
-from blendfusion.udfs.labelling import SAMPLED
+from blendfusion.udfs.declare.labelling import SAMPLED
 
 DATA = datasets()
 pytestmark = pytest.mark.skipif(

@@ -15,7 +15,7 @@ import pytest
 from scripts import Counted, spoken, unordered
 
 import blendfusion as bf
-from blendfusion.models.canonical import Value
+from blendfusion.models.prompts.canonical import Value
 
 PLACES = ["Oslo", "Bergen", "Oslo", "Narvik"]
 PRICES = ["cheap", "moderate", "luxury"]

@@ -19,7 +19,7 @@ from datasets import datasets
 from scripts import Counted, hashed, spoken, tuples, unordered
 
 import blendfusion as bf
-from blendfusion.models.canonical import Value
+from blendfusion.models.prompts.canonical import Value
 
 PLACES = ["Oslo", "Bergen", "Oslo", "Narvik"]
 PRICES = ["cheap", "moderate", "luxury"]

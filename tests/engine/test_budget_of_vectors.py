@@ -11,7 +11,7 @@ from loopback import Body, Loopback, Reply, embeddings, serving
 from scripts import spoken
 
 import blendfusion as bf
-from blendfusion.models.embed_cached import VectorCounts
+from blendfusion.models.embedders.cache import VectorCounts
 
 PRICE = bf.Price(prompt=1.0, completion=1.0)
 TEXTS = [f"text {i:04}" for i in range(1_000)]

@@ -15,8 +15,8 @@ from scripts import Counted, hashed, unordered
 
 import blendfusion as bf
 from blendfusion.cache import FILE_NAME, cache_path
-from blendfusion.cli import main
-from blendfusion.models.model import Values
+from blendfusion.cli.main import main
+from blendfusion.models.protocol.model import Values
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PAGES = pages("queries")
@@ -96,7 +96,7 @@ def test_clear_cache_forgets_for_every_session_of_the_model_and_no_other(path: P
 
 
 def test_a_session_may_forget_before_it_has_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("blendfusion.models.packaged.packaged_weights", lambda: None)
+    monkeypatch.setattr("blendfusion.models.weights.python_packages.packaged_weights", lambda: None)
     bf.connect().clear_cache()
 
 

@@ -12,9 +12,10 @@ import pyarrow.parquet
 import pytest
 
 import blendfusion as bf
-from blendfusion import cli, demo
-from blendfusion.cli import main
-from blendfusion.models.canonical import Value
+from blendfusion.cli import demo
+from blendfusion.cli import main as cli
+from blendfusion.cli.main import main
+from blendfusion.models.prompts.canonical import Value
 from blendfusion.models.scripted import ScriptedModel
 from blendfusion.types import Request
 

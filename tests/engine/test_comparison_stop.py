@@ -12,9 +12,9 @@ from scripts import Counted, hashed, tuples, unordered
 
 import blendfusion as bf
 from blendfusion.errors import OptionError
-from blendfusion.prepass import typed
+from blendfusion.sql.type_calls import typed
 from blendfusion.types import Request
-from blendfusion.udfs.define import known_ingredients
+from blendfusion.udfs.register.user_functions import known_ingredients
 
 # -- where only the truth matters ------------------------------------------------------------------
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from blendfusion.prepass import typed
+from blendfusion.sql.type_calls import typed
 from blendfusion.types import Constraint
-from blendfusion.udfs.define import known_ingredients
+from blendfusion.udfs.register.user_functions import known_ingredients
 
 LIST = Constraint("list", item=Constraint("text"))
 

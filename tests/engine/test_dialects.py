@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import blendfusion as bf
-from blendfusion.cli import main
-from blendfusion.dialects import DIALECTS, spoken
-from blendfusion.dialects.known import Known
-from blendfusion.dialects.reader import Reader
-from blendfusion.dialects.translation import edited, place, unchanged
-from blendfusion.udfs.define import _defined
+from blendfusion.cli.main import main
+from blendfusion.dialects.dispatch import DIALECTS, spoken
+from blendfusion.dialects.shared.catalog import Known
+from blendfusion.sql.source_map import edited, place, unchanged
+from blendfusion.sql.token_reader import Reader
+from blendfusion.udfs.register.user_functions import _defined
 
 SHOPS = pa.table(
     {

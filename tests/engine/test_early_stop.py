@@ -9,7 +9,7 @@ import pytest
 from scripts import Counted
 
 import blendfusion as bf
-from blendfusion.execution import STAGE_CATALOG, STAGE_SCHEMA
+from blendfusion.execution.executor import STAGE_CATALOG, STAGE_SCHEMA
 
 N = 100_000
 

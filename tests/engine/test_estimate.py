@@ -15,8 +15,8 @@ from scripts import Counted
 
 import blendfusion as bf
 from blendfusion.errors import ModelNotFound
-from blendfusion.models.packaged import packaged_weights
-from blendfusion.sample import any_rows, distinct_in_all, first_rows
+from blendfusion.estimates.sampling import any_rows, distinct_in_all, first_rows
+from blendfusion.models.weights.python_packages import packaged_weights
 from blendfusion.types import Task
 
 N = 40
@@ -153,7 +153,7 @@ def test_a_users_function_is_one_question_a_row_of_values(db: Counted) -> None:
         assert asked.values == 18
         assert asked.basis.startswith("assumed: one question")
     finally:
-        from blendfusion.udfs import define
+        from blendfusion.udfs.register import user_functions as define
 
         define._defined.pop("twice", None)
 
@@ -337,7 +337,7 @@ def test_no_model_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*_: object) -> bf.Model:
         raise ModelNotFound("none is installed")
 
-    monkeypatch.setattr("blendfusion.models.fallback.load", none)
+    monkeypatch.setattr("blendfusion.models.wrappers.failover.load", none)
     session = bf.connect(progress="off")
     session.from_arrow(T, name="t")
     frame = session.sql("SELECT id FROM t WHERE llm_filter('q', x)")
@@ -436,7 +436,7 @@ def test_explain_verbose_shows_what_each_rule_did(db: Counted) -> None:
     lines = [line.strip() for line in text.split("Rules that fired")[1].splitlines()]
     assert "before inner join on t.k = u.uid" in lines
     assert "after  block filter llm_filter('q', t.x) limit 3" in lines
-    assert any(line.startswith("early_stop ×1 (") for line in lines)
+    assert any(line.startswith("push_limit ×1 (") for line in lines)
 
 
 # --- constants -----------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ from scripts import Counted, spoken
 
 import blendfusion as bf
 from blendfusion.errors import PlanError
-from blendfusion.execution import Execution
-from blendfusion.planner.stages import Stage
+from blendfusion.execution.executor import Execution
+from blendfusion.planner.stages.split import Stage
 
 
 def test_a_refused_stage_falls_back_to_the_plain_plan(monkeypatch: pytest.MonkeyPatch) -> None:

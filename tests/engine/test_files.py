@@ -15,8 +15,8 @@ import pyarrow.parquet
 import pytest
 from datafusion import SessionContext
 
+from blendfusion.cli.files import Format, format_for, register_file, write
 from blendfusion.errors import QueryError
-from blendfusion.files import Format, format_for, register_file, write
 
 ROWS = [{"id": 1, "text": "one, two"}, {"id": 2, "text": "naïve [bold]"}]
 TABLE = pa.Table.from_pylist(ROWS)

@@ -17,7 +17,7 @@ import pytest
 from interrupts import Interrupted, answers, interrupted, seconds
 from loopback import Body, Reply, said, serving
 
-from blendfusion.models.sqlite_store import SqliteStore
+from blendfusion.models.stores.sqlite import SqliteStore
 
 LIMIT_SECONDS = 1.0
 TRIES = 3
@@ -140,7 +140,7 @@ def shown_in_a_terminal(arguments: list[str]) -> tuple[bytes, float]:
     seconds it took to say so."""
     import pty
 
-    code = "import sys; from blendfusion.cli import main; sys.exit(main(sys.argv[1:]))"
+    code = "import sys; from blendfusion.cli.main import main; sys.exit(main(sys.argv[1:]))"
     terminal, end = pty.openpty()
     try:
         process = subprocess.Popen(

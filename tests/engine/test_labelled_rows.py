@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import blendfusion as bf
-from blendfusion.models.prompt import render
+from blendfusion.models.prompts.prompt import render
 from blendfusion.types import Constraint, Example, Task
-from blendfusion.udfs.picking import EXAMPLES, pick
+from blendfusion.udfs.ask.example_selection import EXAMPLES, pick
 
 LABELLED = {"said": ["good", "fine", "bad", "awful"], "label": [True, True, False, False]}
 

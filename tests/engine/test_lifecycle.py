@@ -19,8 +19,8 @@ from scripts import Counted, hashed, spoken
 
 import blendfusion as bf
 from blendfusion.errors import ProcessError
-from blendfusion.models import opened
-from blendfusion.models.packaged import packaged_weights
+from blendfusion.models.llama import model_cache as opened
+from blendfusion.models.weights.python_packages import packaged_weights
 
 TIME_LIMIT_SECONDS = 300
 """Nothing here takes more than some seconds; only what hangs takes longer."""
@@ -79,7 +79,7 @@ def test_a_dropped_session_frees_the_model_and_ends_in_silence() -> None:
         """
         import gc, resource
         import blendfusion as bf
-        from blendfusion.models import opened
+        from blendfusion.models.llama import model_cache as opened
 
         def asked():
             session = bf.connect("smollm2", n_ctx=512, progress="off")
@@ -239,8 +239,8 @@ def test_a_model_without_a_session_is_loaded_anew_in_a_forked_child() -> None:
     said = ran(
         """
         import os, signal
-        from blendfusion.models.llama import LlamaModel
-        from blendfusion.models.packaged import packaged_weights
+        from blendfusion.models.llama.model import LlamaModel
+        from blendfusion.models.weights.python_packages import packaged_weights
         from blendfusion.options import Options
         from blendfusion.types import Constraint, Task
 

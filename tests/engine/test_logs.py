@@ -14,7 +14,7 @@ from loopback import Body, Reply, serving
 from scripts import Counted, spoken
 
 import blendfusion as bf
-from blendfusion.models import fields as f
+from blendfusion.models.protocol import event_fields as f
 
 SECRET = "secret value of ann@example.com"
 QUERY = "SELECT x FROM t WHERE llm_filter('holds e', x)"

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import blendfusion as bf
-from blendfusion.models.model import Values
+from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer, Task
 
 WORDS = "The lid of this kettle does not close and hot water runs out of it. " * 36

@@ -5,7 +5,7 @@ from __future__ import annotations
 from scripts import Counted
 
 import blendfusion as bf
-from blendfusion.models.canonical import Value
+from blendfusion.models.prompts.canonical import Value
 
 
 def first_option(call: bf.Request) -> Value:

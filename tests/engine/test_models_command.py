@@ -11,11 +11,11 @@ import pytest
 from loopback import Body, Reply, serving
 
 import blendfusion as bf
-from blendfusion import bench_command
-from blendfusion.cli import main
-from blendfusion.models import inventory
-from blendfusion.models.inventory import servers_here, weights_here
-from blendfusion.models.server_kind import ServerKind
+from blendfusion.cli import bench as bench_command
+from blendfusion.cli.main import main
+from blendfusion.models.http.server_kind import ServerKind
+from blendfusion.models.registry import inventory
+from blendfusion.models.registry.inventory import servers_here, weights_here
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from datafusion import functions as f
 from scripts import Counted, hashed, tuples, unordered
 
 import blendfusion as bf
-from blendfusion.planner.leaf import CATALOG, QUERIES, TABLES
+from blendfusion.planner.ir.opaque_names import CATALOG, QUERIES, TABLES
 
 VECTOR = pa.list_(pa.float32(), 2)
 R = pa.table(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import blendfusion as bf
-from blendfusion.option_table import option_table
+from blendfusion.cli.option_table import option_table
 from blendfusion.options import Options, about
 
 PAGE = Path(__file__).parents[2] / "docs" / "options.md"

@@ -8,7 +8,7 @@ import threading
 import pytest
 from rich.console import Console
 
-from blendfusion.progress import ProgressLine, Reporter, progress, status
+from blendfusion.observe.progress import ProgressLine, Reporter, progress, status
 
 
 def screen(*, terminal: bool) -> tuple[Console, io.StringIO]:

@@ -17,7 +17,7 @@ import pytest
 from scripts import unordered
 
 import blendfusion as bf
-from blendfusion.cli import main
+from blendfusion.cli.main import main
 
 pytest.importorskip("lance", reason="needs the extra 'search'")
 
@@ -600,7 +600,7 @@ KILLED = """
 import os, signal, sys
 import pyarrow as pa
 import blendfusion as bf
-from blendfusion.cli import main
+from blendfusion.cli.main import main
 
 def embed(texts):
     with open({log!r}, "a") as file:

@@ -12,8 +12,8 @@ from scripts import Counted, spoken
 
 import blendfusion as bf
 from blendfusion.errors import BlendFusionError, OptionError
+from blendfusion.execution.spill import Spill
 from blendfusion.options import Options
-from blendfusion.spill import Spill
 
 TABLE = pa.table(
     {

@@ -13,8 +13,8 @@ from loopback import Body, Reply, serving
 from scripts import Counted
 
 import blendfusion as bf
-from blendfusion.models.canonical import Value
-from blendfusion.models.images import image_bytes, lent, name_of, type_of
+from blendfusion.models.prompts.canonical import Value
+from blendfusion.models.protocol.images import image_bytes, lent, name_of, type_of
 
 RED = b"\x89PNG\r\n\x1a\n" + b"\xffred\x00"
 BLUE = b"\xff\xd8\xff\xe0" + b"blue"

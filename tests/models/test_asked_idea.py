@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blendfusion.models.asked_idea import asked_idea
-from blendfusion.models.related_words import idea_of
+from blendfusion.models.verbalizer.lexicon import idea_of
+from blendfusion.models.verbalizer.parse_question import asked_idea
 from blendfusion.types import Constraint, Task
 
 

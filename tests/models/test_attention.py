@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from local_model import weights_or_skip
 
-from blendfusion.models import attention as attention_module
-from blendfusion.models.attention import _attention, _operations, attends, attention
-from blendfusion.models.llama import LlamaModel
-from blendfusion.models.llama_context import Batch, LlamaContext, Stopped, Switch, Weights
-from blendfusion.models.weights import choose, ready
+from blendfusion.models.llama import attention as attention_module
+from blendfusion.models.llama.attention import _attention, _operations, attends, attention
+from blendfusion.models.llama.context import Batch, LlamaContext, Stopped, Switch, Weights
+from blendfusion.models.llama.model import LlamaModel
+from blendfusion.models.llama.weights import choose, ready
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blendfusion.models.cache_key import KEY_BYTES, Keys, model_prefix, written
+from blendfusion.models.stores.key import KEY_BYTES, Keys, model_prefix, written
 from blendfusion.types import Comparison, Constraint, Example, StructField, Task
 
 TASK = Task("llm_filter", "Is it red?", Constraint("boolean"), ("name",))
@@ -54,7 +54,7 @@ def test_a_key_is_the_same_in_every_version(title: str) -> None:
 
 def test_a_key_is_the_same_in_every_process() -> None:
     code = (
-        "from blendfusion.models.cache_key import Keys; from blendfusion.types import *\n"
+        "from blendfusion.models.stores.key import Keys; from blendfusion.types import *\n"
         f"print(Keys('other', {RICH!a}).of(('apple',)).hex())"
     )
     for seed in ("1", "2"):

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from blendfusion.models.banks import ANY, ARTICLES, MESSAGES, QUESTIONS, REQUESTS, REVIEWS, bank
-from blendfusion.models.calibrate import (
+from blendfusion.models.verbalizer.calibration import (
     CONTENT_FREE,
     MOST_LIFTED,
     SURENESS,
@@ -15,7 +14,16 @@ from blendfusion.models.calibrate import (
     probes,
     weights,
 )
-from blendfusion.models.related_words import idea_of
+from blendfusion.models.verbalizer.calibration_texts import (
+    ANY,
+    ARTICLES,
+    MESSAGES,
+    QUESTIONS,
+    REQUESTS,
+    REVIEWS,
+    bank,
+)
+from blendfusion.models.verbalizer.lexicon import idea_of
 from blendfusion.types import Constraint, Task
 
 BOOLEAN = Constraint("boolean")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blendfusion.models.certified import (
+from blendfusion.models.guarantees.accuracy import (
     LEAST_VALUES,
     NO,
     UNKNOWN,
@@ -21,7 +21,7 @@ from blendfusion.models.certified import (
     lower,
     upper,
 )
-from blendfusion.models.ranked_pair import RankedPair
+from blendfusion.models.guarantees.precision_recall import RankedPair
 
 
 @pytest.mark.parametrize("delta", [0.01, 0.05, 0.3])

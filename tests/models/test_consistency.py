@@ -7,8 +7,8 @@ from math import exp, log
 import pytest
 
 import blendfusion as bf
-from blendfusion.models.consistency import agreed
-from blendfusion.models.prompt import render
+from blendfusion.models.prompts.prompt import render
+from blendfusion.models.wrappers.self_consistency import agreed
 from blendfusion.types import Answer, Constraint, Task, Usage
 
 AB = ("a", "b")

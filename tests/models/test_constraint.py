@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blendfusion.models.constraint import MAX_LIST_ITEMS, closed_set, holds, regex_of, schema_of
+from blendfusion.models.constraints.constraint import (
+    MAX_LIST_ITEMS,
+    closed_set,
+    holds,
+    regex_of,
+    schema_of,
+)
 from blendfusion.types import Constraint, ConstraintKind
 
 SCALARS = [

@@ -9,8 +9,8 @@ from comparisons import Answers
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blendfusion.models.constraint import holds
-from blendfusion.models.decided import decided
+from blendfusion.models.constraints.constraint import holds
+from blendfusion.models.constraints.prefix_check import decided
 from blendfusion.types import Comparison, Constraint
 
 OPERATORS = ("=", "<", "<=", ">", ">=")

@@ -16,14 +16,14 @@ from loopback import Body, Loopback, Reply, closed_port, form_of, said, serving
 
 import blendfusion as bf
 from blendfusion.errors import ModelFailed, ModelNotFound
-from blendfusion.models.cached import CachedModel
-from blendfusion.models.line import Line
-from blendfusion.models.openai import OpenAIModel
-from blendfusion.models.rate import Rate
-from blendfusion.models.retry import Retry, seconds_asked
-from blendfusion.models.server_words import shown
-from blendfusion.models.store import MemoryStore
-from blendfusion.models.workers import for_each
+from blendfusion.models.http.circuit_breaker import Line
+from blendfusion.models.http.model import OpenAIModel
+from blendfusion.models.http.rate_limit import Rate
+from blendfusion.models.http.retry import Retry, seconds_asked
+from blendfusion.models.http.server_errors import shown
+from blendfusion.models.http.task_group import for_each
+from blendfusion.models.stores.memory import MemoryStore
+from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

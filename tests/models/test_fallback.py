@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from loopback import Body, Reply, closed_port, said, serving
 
 import blendfusion as bf
-from blendfusion.cli import main
-from blendfusion.models.cached import CachedModel
-from blendfusion.models.fallback import FallbackModel, model_for
-from blendfusion.models.model import Values
-from blendfusion.models.store import MemoryStore
+from blendfusion.cli.main import main
+from blendfusion.models.protocol.model import Values
+from blendfusion.models.stores.memory import MemoryStore
+from blendfusion.models.wrappers.cache import CachedModel
+from blendfusion.models.wrappers.failover import FallbackModel, model_for
 from blendfusion.types import Answer, Task
 
 TASK = Task("llm_int", "How many?", bf.Constraint("integer"), ("x",))

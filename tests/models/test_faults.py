@@ -18,8 +18,8 @@ from faults import FAULTS, FaultyServer
 from loopback import Loopback, closed_port, serving
 
 import blendfusion as bf
-from blendfusion.models.openai import OpenAIModel
-from blendfusion.models.retry import Retry
+from blendfusion.models.http.model import OpenAIModel
+from blendfusion.models.http.retry import Retry
 from blendfusion.options import Options
 
 SHARE = 0.3

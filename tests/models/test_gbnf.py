@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from llguidance import LLMatcher, LLTokenizer
 from llguidance.gbnf_to_lark import gbnf_to_lark
 
-from blendfusion.models.constraint import regex_of
-from blendfusion.models.gbnf import gbnf_of, quoted
+from blendfusion.models.constraints.constraint import regex_of
+from blendfusion.models.constraints.gbnf import gbnf_of, quoted
 from blendfusion.types import Constraint
 
 BYTES = LLTokenizer("byte")

@@ -6,8 +6,8 @@ import pytest
 from local_model import weights_or_skip
 
 import blendfusion as bf
-from blendfusion.models.how_much import put_as
-from blendfusion.models.llama import LlamaModel
+from blendfusion.models.llama.model import LlamaModel
+from blendfusion.models.verbalizer.score_as_yes_no import put_as
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Example, Task
 

@@ -19,7 +19,7 @@ import httpx
 import pytest
 from loopback import closed_port
 
-from blendfusion.models.openai import OpenAIModel
+from blendfusion.models.http.model import OpenAIModel
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

@@ -11,8 +11,8 @@ from loopback import closed_port
 from loopback_hub import LoopbackHub, hub
 
 from blendfusion.errors import ModelFailed, ModelNotFound
-from blendfusion.models.hub import HubFile, fetch, hub_cache, hub_file
-from blendfusion.models.load import load
+from blendfusion.models.registry.load import load
+from blendfusion.models.weights.hub import HubFile, fetch, hub_cache, hub_file
 from blendfusion.options import Options
 
 pytest.importorskip("huggingface_hub")

@@ -11,9 +11,9 @@ import time
 import pytest
 from loopback import Body, Reply, serving
 
-from blendfusion.models.in_flight import InFlight
-from blendfusion.models.openai import OpenAIModel
-from blendfusion.models.retry import Retry
+from blendfusion.models.http.adaptive_concurrency import InFlight
+from blendfusion.models.http.model import OpenAIModel
+from blendfusion.models.http.retry import Retry
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

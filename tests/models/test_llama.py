@@ -11,16 +11,16 @@ from comparisons import Answers
 from local_model import weights_or_skip
 
 from blendfusion.errors import ModelNotFound
-from blendfusion.models import choosing as choosing_module
-from blendfusion.models import exactness
-from blendfusion.models.asking import Asking
-from blendfusion.models.choosing import Choosing
-from blendfusion.models.constraint import holds
-from blendfusion.models.expected import expected, spread
-from blendfusion.models.llama import LlamaModel, fingerprint
-from blendfusion.models.options_tree import forks, log_softmax
-from blendfusion.models.slots import Run
-from blendfusion.models.weights import choose
+from blendfusion.models.constraints.constraint import holds
+from blendfusion.models.llama import closed_set as choosing_module
+from blendfusion.models.llama import determinism as exactness
+from blendfusion.models.llama.batch import Asking
+from blendfusion.models.llama.closed_set import Choosing
+from blendfusion.models.llama.model import LlamaModel, fingerprint
+from blendfusion.models.llama.scheduler import Run
+from blendfusion.models.llama.weights import choose
+from blendfusion.models.scores.expected_score import expected, spread
+from blendfusion.models.scores.option_trie import forks, log_softmax
 from blendfusion.options import Options
 from blendfusion.types import Comparison, Constraint, StructField, Task
 

@@ -15,10 +15,10 @@ from projectors import PATCHES, png, png_saying, write_projector
 
 import blendfusion as bf
 from blendfusion.errors import ModelNotFound
-from blendfusion.models.constraint import holds
-from blendfusion.models.images import lent, name_of
-from blendfusion.models.llama import LlamaModel
-from blendfusion.models.projectors import projector_of
+from blendfusion.models.constraints.constraint import holds
+from blendfusion.models.llama.model import LlamaModel
+from blendfusion.models.llama.projectors import projector_of
+from blendfusion.models.protocol.images import lent, name_of
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, Task
 

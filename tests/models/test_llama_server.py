@@ -14,8 +14,8 @@ import pytest
 from loopback import closed_port
 
 import blendfusion as bf
-from blendfusion.models.openai import OpenAIModel
-from blendfusion.models.packaged import packaged_weights
+from blendfusion.models.http.model import OpenAIModel
+from blendfusion.models.weights.python_packages import packaged_weights
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

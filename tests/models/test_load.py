@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from blendfusion.errors import ModelNotFound
-from blendfusion.models import load as loading
-from blendfusion.models.load import load
-from blendfusion.models.model import Model
-from blendfusion.models.openai import OpenAIModel
+from blendfusion.models.http.model import OpenAIModel
+from blendfusion.models.protocol.model import Model
+from blendfusion.models.registry import load as loading
+from blendfusion.models.registry.load import load
 from blendfusion.models.scripted import ScriptedModel
 from blendfusion.options import Options
 
@@ -71,8 +71,8 @@ def test_an_unknown_name_lists_the_forms() -> None:
 
 
 def test_no_model_named_and_none_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("blendfusion.models.packaged.packaged_weights", lambda: None)
-    monkeypatch.setattr("blendfusion.models.packaged.gemma_weights", lambda: None)
+    monkeypatch.setattr("blendfusion.models.weights.python_packages.packaged_weights", lambda: None)
+    monkeypatch.setattr("blendfusion.models.weights.python_packages.gemma_weights", lambda: None)
     for spec in (None, "auto", "smollm2"):
         with pytest.raises(ModelNotFound) as raised:
             load(spec, OPTIONS)

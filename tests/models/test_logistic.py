@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from blendfusion.models.logistic import fitted, numbered
+from blendfusion.models.guarantees.logistic import fitted, numbered
 
 
 def clouds(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

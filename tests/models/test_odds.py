@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Body, Reply, serving
 
-from blendfusion.models.completion import Token
-from blendfusion.models.odds import likeliest, written_odds
-from blendfusion.models.openai import OpenAIModel
+from blendfusion.models.http.model import OpenAIModel
+from blendfusion.models.scores.completion import Token
+from blendfusion.models.scores.logprobs import likeliest, written_odds
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

@@ -15,8 +15,8 @@ import pytest
 from loopback import Body, Loopback, Reply, closed_port, form_of, said, serving
 
 from blendfusion.errors import ModelFailed, ModelNotFound
-from blendfusion.models.openai import OpenAIModel
-from blendfusion.models.retry import Retry
+from blendfusion.models.http.model import OpenAIModel
+from blendfusion.models.http.retry import Retry
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, StructField, Task
 

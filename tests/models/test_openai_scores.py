@@ -9,11 +9,11 @@ from collections.abc import Callable
 import pytest
 from loopback import FORM_FIELDS, Body, Loopback, Reply, form_of, serving
 
-from blendfusion.models.openai import OpenAIModel
-from blendfusion.models.retry import Retry
+from blendfusion.models.http.model import OpenAIModel
+from blendfusion.models.http.retry import Retry
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, Task
-from blendfusion.udfs.schema import fields_of
+from blendfusion.udfs.declare.struct_schema import fields_of
 
 SCORE = Task("llm_score", "How good is it?", Constraint("score", scale=(0, 10)), ("text",))
 FILM = Task(

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from blendfusion.models.options_tree import Words, build, forks
-from blendfusion.models.wordings import related_words_of, words_of
+from blendfusion.models.scores.option_trie import Words, build, forks
+from blendfusion.models.verbalizer.label_words import related_words_of, words_of
 from blendfusion.types import Constraint, Task
 
 END = 0

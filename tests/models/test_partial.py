@@ -13,10 +13,10 @@ from loopback import Body, Reply, said, serving
 
 import blendfusion as bf
 from blendfusion.errors import ModelFailed
-from blendfusion.models.cached import CachedModel
-from blendfusion.models.model import Model, Values, answer_each
+from blendfusion.models.protocol.model import Model, Values, answer_each
 from blendfusion.models.scripted import ScriptedModel
-from blendfusion.models.store import MemoryStore
+from blendfusion.models.stores.memory import MemoryStore
+from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.types import Answer, Constraint, ModelInfo, Request, Task
 
 LENGTH = Task("llm_int", "How long?", Constraint("integer"), ("text",))

@@ -19,11 +19,11 @@ from local_model import weights_or_skip
 
 import blendfusion as bf
 from blendfusion.errors import ArgumentError, ModelFailed
-from blendfusion.models.constraint import holds
-from blendfusion.models.guided import Guide, Writer
-from blendfusion.models.llama import LlamaModel
-from blendfusion.models.llama_context import LlamaContext, Switch, Weights
-from blendfusion.models.pattern import check, matches
+from blendfusion.models.constraints.constraint import holds
+from blendfusion.models.constraints.regex import check, matches
+from blendfusion.models.llama.constrained_decoding import Guide, Writer
+from blendfusion.models.llama.context import LlamaContext, Switch, Weights
+from blendfusion.models.llama.model import LlamaModel
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

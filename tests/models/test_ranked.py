@@ -9,8 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blendfusion.models.certified import NO, UNKNOWN, YES
-from blendfusion.models.ranked import RankedCertificate, certain_share, fewest, highest_place
+from blendfusion.models.guarantees.accuracy import NO, UNKNOWN, YES
+from blendfusion.models.guarantees.recall import (
+    RankedCertificate,
+    certain_share,
+    fewest,
+    highest_place,
+)
 
 
 def failure(positives: int, sampled: int, recall: float, delta: float) -> float:

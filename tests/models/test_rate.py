@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from loopback import Body, Reply, serving
 
 from blendfusion.errors import OptionError
-from blendfusion.models import rate as rates
-from blendfusion.models.embed_openai import OpenAIEmbedder
-from blendfusion.models.openai import OpenAIModel
-from blendfusion.models.rate import Load, Rate
-from blendfusion.models.retry import Retry
+from blendfusion.models.embedders.openai import OpenAIEmbedder
+from blendfusion.models.http import rate_limit as rates
+from blendfusion.models.http.model import OpenAIModel
+from blendfusion.models.http.rate_limit import Load, Rate
+from blendfusion.models.http.retry import Retry
 from blendfusion.options import Options
 from blendfusion.types import Task
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blendfusion.models.constraint import holds
-from blendfusion.models.reply import read_reply
+from blendfusion.models.constraints.constraint import holds
+from blendfusion.models.http.parse_reply import read_reply
 from blendfusion.types import Constraint
 
 COLOUR = Constraint("choice", options=("Red", "Light Blue"))

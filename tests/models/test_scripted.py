@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blendfusion.errors import ModelFailed
-from blendfusion.models.canonical import Value, canonical
-from blendfusion.models.constraint import holds
-from blendfusion.models.model import Model
+from blendfusion.models.constraints.constraint import holds
+from blendfusion.models.prompts.canonical import Value, canonical
+from blendfusion.models.protocol.model import Model
 from blendfusion.models.scripted import ScriptedModel
 from blendfusion.types import Constraint, ConstraintKind, Request, Task
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from blendfusion.models.shared import Loan, Pool
+from blendfusion.models.llama.ref_counts import Loan, Pool
 
 
 class Thing:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blendfusion.models.llama_context import Batch, Filling
-from blendfusion.models.slots import Run, Spent
+from blendfusion.models.llama.context import Batch, Filling
+from blendfusion.models.llama.scheduler import Run, Spent
 
 PREFIX = (7, 8, 9)
 UNFILLED = Filling()

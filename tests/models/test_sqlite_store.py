@@ -20,9 +20,9 @@ from pathlib import Path
 import pytest
 
 from blendfusion.errors import CacheWarning
-from blendfusion.models.model import Values
-from blendfusion.models.sqlite_store import REFRESHED_AFTER_SECONDS, SqliteStore
-from blendfusion.models.store_lines import WrongLine, entries_of, lines_of
+from blendfusion.models.protocol.model import Values
+from blendfusion.models.stores.jsonl import WrongLine, entries_of, lines_of
+from blendfusion.models.stores.sqlite import REFRESHED_AFTER_SECONDS, SqliteStore
 from blendfusion.types import Answer, Constraint, Task, Usage
 
 TASK = Task("llm_int", "How many?", Constraint("integer"), ("x",))

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from blendfusion.models.cached import CachedModel
-from blendfusion.models.model import Values
+from blendfusion.models.protocol.model import Values
 from blendfusion.models.scripted import ScriptedModel
-from blendfusion.models.sqlite_store import SqliteStore
-from blendfusion.models.store import AnswerStore, MemoryStore
+from blendfusion.models.stores.memory import AnswerStore, MemoryStore
+from blendfusion.models.stores.sqlite import SqliteStore
+from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.types import Answer, Comparison, Constraint, Task, Usage
 
 TASK = Task("llm_int", "How many?", Constraint("integer"), ("x",))

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blendfusion.models.canonical import canonical
-from blendfusion.models.constraint import holds, regex_of, schema_of
-from blendfusion.models.prompt import render
-from blendfusion.models.reply import read_reply
-from blendfusion.models.structured import wrap
+from blendfusion.models.constraints.constraint import holds, regex_of, schema_of
+from blendfusion.models.http.parse_reply import read_reply
+from blendfusion.models.http.structured_output import wrap
+from blendfusion.models.prompts.canonical import canonical
+from blendfusion.models.prompts.prompt import render
 from blendfusion.types import Constraint, StructField, Task
-from blendfusion.udfs.decode import decode
-from blendfusion.udfs.ingredient import arrow_type
-from blendfusion.udfs.schema import fields_of
+from blendfusion.udfs.ask.decode import decode
+from blendfusion.udfs.declare.ingredient import arrow_type
+from blendfusion.udfs.declare.struct_schema import fields_of
 
 FIELDS = """name TEXT, year INT COMMENT 'of release', price FLOAT, ok BOOLEAN, tags LIST,
             season IN ('spring', 'summer')"""

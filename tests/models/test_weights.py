@@ -14,10 +14,10 @@ from gguf_files import write_gguf
 from local_model import weights_or_skip
 
 from blendfusion.errors import ModelFailed
-from blendfusion.models import weights
-from blendfusion.models.gguf import Head, head
-from blendfusion.models.llama import LlamaModel, fingerprint
-from blendfusion.models.weights import Chosen, ConversionFailed, choose, ready
+from blendfusion.models.llama import weights
+from blendfusion.models.llama.model import LlamaModel, fingerprint
+from blendfusion.models.llama.weights import Chosen, ConversionFailed, choose, ready
+from blendfusion.models.weights.gguf import Head, head
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

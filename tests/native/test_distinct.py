@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from blendfusion import native
 from blendfusion.native import fallback
-from blendfusion.udfs import evaluate
+from blendfusion.udfs.evaluate import evaluate
 
 TEXTS = st.one_of(st.none(), st.sampled_from(["", "a", "é", "same", "same1"]), st.text(max_size=4))
 TYPES = [pa.string(), pa.large_string(), pa.string_view()]

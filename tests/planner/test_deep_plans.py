@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from scripts import Counted, hashed, tuples, unordered
 
-from blendfusion.execution import STAGE_CATALOG, STAGE_SCHEMA
+from blendfusion.execution.executor import STAGE_CATALOG, STAGE_SCHEMA
 
 
 @pytest.fixture

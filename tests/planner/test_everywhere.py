@@ -119,6 +119,6 @@ def test_rules_are_switched_off_by_an_option_or_a_statement() -> None:
     assert without.asked(sql) == 3
     without.session.sql("SET blendfusion.rules_off = ''")
     assert without.asked(sql) == 1
-    with pytest.raises(bf.OptionError, match="no rule 'cheap' to switch off") as wrong:
-        Counted(hashed, rules_off="cheap")
-    assert "cheap_first" in (wrong.value.hint or "")
+    with pytest.raises(bf.OptionError, match="no rule 'push_limits' to switch off") as wrong:
+        Counted(hashed, rules_off="push_limits")
+    assert "push_limit" in (wrong.value.hint or "")

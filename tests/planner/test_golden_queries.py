@@ -10,7 +10,7 @@ from golden import check, pages
 from scripts import Counted, tuples, unordered
 
 import blendfusion as bf
-from blendfusion.models.canonical import Value
+from blendfusion.models.prompts.canonical import Value
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -10,9 +10,9 @@ import pytest
 from datafusion import SessionContext, substrait
 from scripts import Counted, hashed
 
-from blendfusion.planner.one_line import cut, listed
-from blendfusion.planner.read import read
-from blendfusion.planner.show import changed, lines, names_of
+from blendfusion.planner.explain.plan_text import changed, lines, names_of
+from blendfusion.planner.explain.truncate import cut, listed
+from blendfusion.planner.substrait.read import read
 
 
 @pytest.fixture(scope="module")

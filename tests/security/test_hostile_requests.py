@@ -11,9 +11,9 @@ from hostile import HOSTILE, LONG
 from loopback import Body, Loopback, Reply, form_of, serving
 
 import blendfusion as bf
-from blendfusion.models.constraint import holds
-from blendfusion.models.openai import OpenAIModel
-from blendfusion.models.retry import Retry
+from blendfusion.models.constraints.constraint import holds
+from blendfusion.models.http.model import OpenAIModel
+from blendfusion.models.http.retry import Retry
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

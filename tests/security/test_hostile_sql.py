@@ -14,7 +14,7 @@ from hostile import HOSTILE, LONG, SURROGATES
 from scripts import Counted, hashed
 
 import blendfusion as bf
-from blendfusion.models.sqlite_store import SqliteStore
+from blendfusion.models.stores.sqlite import SqliteStore
 
 TEXTS = [*HOSTILE, *LONG]
 SEEN = [text for text in TEXTS if text.strip()]
@@ -199,7 +199,7 @@ def test_stored_answers_are_told_apart(tmp_path: object) -> None:
     values += [("a", "b"), ("a\x00b", None), ("a", None), (None, "a"), ("", "ab"), ("ab", "")]
     numbers = {v: str(i) for i, v in enumerate(values)}
     script = lambda call: int(numbers[call.values])  # noqa: E731
-    from blendfusion.models.cached import CachedModel
+    from blendfusion.models.wrappers.cache import CachedModel
     from blendfusion.types import Constraint, Task
 
     task = Task("llm_int", "q", Constraint("integer"), ("x", "y"))

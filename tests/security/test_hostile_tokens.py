@@ -9,10 +9,10 @@ import pytest
 from hostile import CONTROL_TOKENS, FORGED_TURNS, HOSTILE, LONG, SURROGATES
 from local_model import weights_or_skip
 
-from blendfusion.models.asking import Asking
-from blendfusion.models.constraint import holds
-from blendfusion.models.llama import LlamaModel
-from blendfusion.models.template import Piece, plain
+from blendfusion.models.constraints.constraint import holds
+from blendfusion.models.llama.batch import Asking
+from blendfusion.models.llama.chat_template import Piece, plain
+from blendfusion.models.llama.model import LlamaModel
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Example, Task
 
@@ -128,7 +128,7 @@ def test_words_of_a_task_stay_in_their_turn(model: LlamaModel, text: str) -> Non
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
 def test_without_a_template_a_value_opens_no_line(text: str) -> None:
-    from blendfusion.models.prompt import render
+    from blendfusion.models.prompts.prompt import render
 
     for task, count in ((ONE, 1), (TWO, 2), (ROWS, 3), (JUDGED, 2)):
         layout = plain(render(task))
@@ -140,7 +140,7 @@ def test_without_a_template_a_value_opens_no_line(text: str) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
 def test_among_several_values_a_line_is_its_own(text: str) -> None:
-    from blendfusion.models.prompt import render
+    from blendfusion.models.prompts.prompt import render
 
     for task, starts in ((TWO, ("x: ", "y: ")), (ROWS, ("- ",))):
         lines = render(task).block((text, "pear")).splitlines()[1:]

@@ -19,7 +19,7 @@ from loopback import Reply, serving
 from scripts import Counted
 
 import blendfusion as bf
-from blendfusion.cli import main
+from blendfusion.cli.main import main
 from blendfusion.redaction import WITHHELD, Redaction, printable, quoted
 
 SECRET = "Ann Lee, 4111 1111 1111 1111"

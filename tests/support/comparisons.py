@@ -8,12 +8,12 @@ import pyarrow as pa
 from datafusion import SessionContext
 
 import blendfusion as bf
-from blendfusion.models.decided import decided
-from blendfusion.models.model import Values
+from blendfusion.models.constraints.prefix_check import decided
+from blendfusion.models.protocol.model import Values
 from blendfusion.models.scripted import Script
 from blendfusion.types import Answer, Comparison, Constraint, ConstraintKind, Task
-from blendfusion.udfs.decode import decode
-from blendfusion.udfs.ingredient import arrow_type
+from blendfusion.udfs.ask.decode import decode
+from blendfusion.udfs.declare.ingredient import arrow_type
 
 
 class Answers:

@@ -89,8 +89,8 @@ def interrupted(model: str, query: str, cache: str, *, planner: bool, after: Wai
 
 def main(model: str, query: str, cache: str, planner: str) -> None:
     import blendfusion as bf
-    from blendfusion.models.llama import LlamaModel
-    from blendfusion.models.model import Told, Values
+    from blendfusion.models.llama.model import LlamaModel
+    from blendfusion.models.protocol.model import Told, Values
     from blendfusion.types import Answer, Task
 
     def write_what_is_told(kind: Any) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from blendfusion.models.packaged import packaged_weights
+from blendfusion.models.weights.python_packages import packaged_weights
 
 
 def weights_or_skip() -> Path:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 import blendfusion as bf
-from blendfusion.models.canonical import Value
+from blendfusion.models.prompts.canonical import Value
 from blendfusion.types import Constraint
 
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from datafusion import SessionContext
 
 import blendfusion as bf
-from blendfusion.models.canonical import Value
+from blendfusion.models.prompts.canonical import Value
 
 FOLDER = "sembench_movies"
 

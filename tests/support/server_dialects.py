@@ -16,7 +16,7 @@ from llguidance import LLMatcher, LLTokenizer
 from llguidance.gbnf_to_lark import gbnf_to_lark
 from loopback import Body, Loopback, Reply, said, serving
 
-from blendfusion.models.constraint import Json
+from blendfusion.models.constraints.constraint import Json
 
 CHAT = "Well, since you ask, I would think so."
 

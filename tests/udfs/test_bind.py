@@ -7,11 +7,18 @@ import pytest
 
 import blendfusion as bf
 from blendfusion.types import Constraint
-from blendfusion.udfs import INGREDIENTS
-from blendfusion.udfs.call import Call
-from blendfusion.udfs.ingredient import RETURNS, Constant, Ingredient, Value, arrow_type, bind
-from blendfusion.udfs.llm_classify import LLM_CLASSIFY
-from blendfusion.udfs.llm_map import LLM_MAP
+from blendfusion.udfs.declare.call import Call
+from blendfusion.udfs.declare.ingredient import (
+    RETURNS,
+    Constant,
+    Ingredient,
+    Value,
+    arrow_type,
+    bind,
+)
+from blendfusion.udfs.functions import INGREDIENTS
+from blendfusion.udfs.functions.llm_classify import LLM_CLASSIFY
+from blendfusion.udfs.functions.llm_map import LLM_MAP
 
 X = Value("x")
 

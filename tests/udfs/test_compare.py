@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scripts import Counted
 
 import blendfusion as bf
-from blendfusion.models.canonical import Value
-from blendfusion.udfs.comparing import Comparing
+from blendfusion.models.prompts.canonical import Value
+from blendfusion.udfs.declare.comparison import Comparing
 
 SAME = {frozenset(("Beijing", "the capital of China")), frozenset(("a dozen", "12"))}
 SIZES = ("S", "medium", "very large")

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blendfusion.models.canonical import canonical
-from blendfusion.models.constraint import holds
+from blendfusion.models.constraints.constraint import holds
+from blendfusion.models.prompts.canonical import canonical
 from blendfusion.types import Constraint
-from blendfusion.udfs.decode import decode
-from blendfusion.udfs.ingredient import arrow_type
+from blendfusion.udfs.ask.decode import decode
+from blendfusion.udfs.declare.ingredient import arrow_type
 
 
 def listed(kind: str) -> Constraint:

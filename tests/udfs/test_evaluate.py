@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import blendfusion as bf
-from blendfusion.models.cached import CachedModel
-from blendfusion.models.store import MemoryStore
+from blendfusion.models.stores.memory import MemoryStore
+from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.redaction import Redaction
-from blendfusion.udfs.asker import Asker, NullObserver
-from blendfusion.udfs.call import Call
-from blendfusion.udfs.evaluate import evaluate
-from blendfusion.udfs.ingredient import Constant, Value, bind
-from blendfusion.udfs.llm_int import LLM_INT
-from blendfusion.udfs.llm_qa import LLM_QA
+from blendfusion.udfs.ask.dispatcher import Asker, NullObserver
+from blendfusion.udfs.declare.call import Call
+from blendfusion.udfs.declare.ingredient import Constant, Value, bind
+from blendfusion.udfs.evaluate.evaluate import evaluate
+from blendfusion.udfs.functions.llm_int import LLM_INT
+from blendfusion.udfs.functions.llm_qa import LLM_QA
 
 TEXTS = st.none() | st.sampled_from(["", " ", "\t\n", "a", "b", "ab", "Zürich", "東京", "a b"])
 

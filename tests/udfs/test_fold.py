@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import blendfusion as bf
-from blendfusion.models.cached import CachedModel
-from blendfusion.models.store import MemoryStore
-from blendfusion.udfs.asker import Asker, NullObserver
-from blendfusion.udfs.evaluate import evaluate
-from blendfusion.udfs.ingredient import Constant, Value, bind
-from blendfusion.udfs.llm_qa import LLM_QA
+from blendfusion.models.stores.memory import MemoryStore
+from blendfusion.models.wrappers.cache import CachedModel
+from blendfusion.udfs.ask.dispatcher import Asker, NullObserver
+from blendfusion.udfs.declare.ingredient import Constant, Value, bind
+from blendfusion.udfs.evaluate.evaluate import evaluate
+from blendfusion.udfs.functions.llm_qa import LLM_QA
 
 CALL = bind(LLM_QA, [Constant("Which numbers?"), Value("x")], {})
 WINDOW = 512

@@ -10,8 +10,8 @@ import pydantic
 import pytest
 
 from blendfusion.errors import ArgumentError
-from blendfusion.udfs.json_schema import json_fields
-from blendfusion.udfs.schema import fields_of, text_of, written
+from blendfusion.udfs.declare.json_schema import json_fields
+from blendfusion.udfs.declare.struct_schema import fields_of, text_of, written
 
 
 class Maker(pydantic.BaseModel):

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 import blendfusion as bf
 from blendfusion.budget import Budget, Prices, lowest
-from blendfusion.models.cached import CachedModel
-from blendfusion.models.fallback import model_for
-from blendfusion.models.model import Values
-from blendfusion.models.store import MemoryStore
+from blendfusion.models.protocol.model import Values
+from blendfusion.models.stores.memory import MemoryStore
+from blendfusion.models.wrappers.cache import CachedModel
+from blendfusion.models.wrappers.failover import model_for
 from blendfusion.options import Options
 from blendfusion.types import Answer, ModelInfo, Task, Usage
-from blendfusion.udfs.asker import Asker, NullObserver
-from blendfusion.udfs.ledger import Ledger
+from blendfusion.udfs.ask.dispatcher import Asker, NullObserver
+from blendfusion.udfs.ask.ledger import Ledger
 
 TASK = Task("llm_map", "What is it?", columns=("text",))
 PRICE = bf.Price(prompt=1.0, completion=2.0)

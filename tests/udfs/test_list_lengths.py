@@ -11,10 +11,16 @@ from hypothesis import strategies as st
 from scripts import Counted
 
 import blendfusion as bf
-from blendfusion.models.constraint import MAX_LIST_ITEMS, holds, most_items, regex_of, schema_of
-from blendfusion.models.prompt import render
+from blendfusion.models.constraints.constraint import (
+    MAX_LIST_ITEMS,
+    holds,
+    most_items,
+    regex_of,
+    schema_of,
+)
+from blendfusion.models.prompts.prompt import render
 from blendfusion.types import Constraint, Task
-from blendfusion.udfs.ingredient import RETURNS, returned
+from blendfusion.udfs.declare.ingredient import RETURNS, returned
 
 LENGTHS = {
     "list": (0, None),

@@ -6,13 +6,13 @@ import pyarrow as pa
 import pytest
 
 import blendfusion as bf
-from blendfusion.models.cached import CachedModel
-from blendfusion.models.store import MemoryStore
-from blendfusion.udfs.asker import Asker, NullObserver
-from blendfusion.udfs.call import Call
-from blendfusion.udfs.ingredient import Constant, Value, bind
-from blendfusion.udfs.llm_join import LLM_JOIN
-from blendfusion.udfs.matching import Matcher, Tally, chooser, domains, listed
+from blendfusion.models.stores.memory import MemoryStore
+from blendfusion.models.wrappers.cache import CachedModel
+from blendfusion.udfs.ask.dispatcher import Asker, NullObserver
+from blendfusion.udfs.declare.call import Call
+from blendfusion.udfs.declare.ingredient import Constant, Value, bind
+from blendfusion.udfs.functions.llm_join import LLM_JOIN
+from blendfusion.udfs.joins.matcher import Matcher, Tally, chooser, domains, listed
 
 TOWNS = ["Paris", "New York City", "São Paulo", "Los Angeles", "Paris, Texas", "York"]
 

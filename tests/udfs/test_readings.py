@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from blendfusion.udfs import readings
-from blendfusion.udfs.readings import order, same_text
+from blendfusion.udfs.text import quantities as readings
+from blendfusion.udfs.text.quantities import order, same_text
 
 EQUAL = [
     ("12", "12.0"),

@@ -8,7 +8,7 @@ from datafusion import functions as f
 from scripts import Counted, hashed, spoken, unordered
 
 import blendfusion as bf
-from blendfusion.models.canonical import Value
+from blendfusion.models.prompts.canonical import Value
 
 LISTS: list[object] = [["b", "a"], [], None, ["a", None, " "], ["b", "a"]]
 TEXTS: list[object] = ["ab", "", None, "cd", "ab"]

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import blendfusion as bf
 from blendfusion.types import Constraint, StructField
-from blendfusion.udfs.ingredient import Constant, Value, bind
-from blendfusion.udfs.llm_extract import LLM_EXTRACT
-from blendfusion.udfs.schema import MOST_FIELDS, fields_of, text_of, written
+from blendfusion.udfs.declare.ingredient import Constant, Value, bind
+from blendfusion.udfs.declare.struct_schema import MOST_FIELDS, fields_of, text_of, written
+from blendfusion.udfs.functions.llm_extract import LLM_EXTRACT
 
 
 def constraint_of(kind: str) -> Constraint:

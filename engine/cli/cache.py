@@ -1,0 +1,135 @@
+"""The command ``blendfusion cache``: what the file of stored answers holds, and copies of it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TextIO, TypeAlias
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from blendfusion.cache import CACHE_VARIABLE, cache_path
+from blendfusion.errors import OptionError
+from blendfusion.models.stores.jsonl import WrongLine, entries_of, lines_of
+from blendfusion.models.stores.sqlite import MEGABYTE, SqliteStore
+from blendfusion.options import Options
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def add_cache_command(commands: Commands) -> None:
+    """Add ``cache`` with its subcommands to a parser's commands."""
+    cache = commands.add_parser("cache", help="the file of stored answers: stats, clear, copies")
+    actions = cache.add_subparsers(required=True, metavar="ACTION")
+
+    def action(
+        name: str, what: str, run: Callable[[SqliteStore, argparse.Namespace], int]
+    ) -> argparse.ArgumentParser:
+        parser = actions.add_parser(name, help=what)
+        parser.set_defaults(run=lambda arguments: _with_store(run, arguments))
+        parser.add_argument(
+            "--path",
+            type=Path,
+            metavar="FILE",
+            help=f"default: what {CACHE_VARIABLE} names, else the one in your cache folder",
+        )
+        return parser
+
+    action("stats", "how many answers there are, and how much room they take", _stats)
+    action("clear", "forget every answer", _clear)
+    export = action("export", "write all answers as lines of JSON", _export)
+    export.add_argument("file", nargs="?", default="-", metavar="FILE", help="default: - (output)")
+    imported = action("import", "add answers that 'export' wrote", _import)
+    imported.add_argument("file", nargs="?", default="-", metavar="FILE", help="default: - (input)")
+
+
+def _with_store(
+    run: Callable[[SqliteStore, argparse.Namespace], int], arguments: argparse.Namespace
+) -> int:
+    path = arguments.path or cache_path()
+    if path is None:
+        raise OptionError(
+            f"there is no file of stored answers: {CACHE_VARIABLE} says so",
+            hint="Give --path FILE.",
+        )
+    if path.is_dir():
+        raise OptionError(f"'{path}' is a folder", hint="Give --path FILE.")
+    store = SqliteStore(path, limit_mb=Options().cache_size)
+    try:
+        return run(store, arguments)
+    finally:
+        store.close()
+
+
+def _stats(store: SqliteStore, arguments: argparse.Namespace) -> int:
+    stats = store.stats()
+    table = Table(box=SIMPLE_HEAD, show_header=False, show_edge=False, pad_edge=False)
+    table.add_row("file", str(store.path))
+    table.add_row("answers", f"{stats.entries:,}")
+    table.add_row("models", f"{stats.models:,}")
+    table.add_row("size", f"{stats.bytes / MEGABYTE:,.1f} MB")
+    table.add_row("least recent use", _moment(stats.oldest))
+    table.add_row("last use", _moment(stats.newest))
+    console = Console(file=sys.stdout, highlight=False, markup=False)
+    console.width = max(console.width, len(str(store.path)) + 40)  # a path is never cut
+    console.print(table)
+    return 0
+
+
+def _moment(seconds: int | None) -> str:
+    if seconds is None:
+        return "never"
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _clear(store: SqliteStore, arguments: argparse.Namespace) -> int:
+    entries = store.stats().entries
+    store.clear()
+    print(f"forgot {entries:,} answers")
+    return 0
+
+
+def _export(store: SqliteStore, arguments: argparse.Namespace) -> int:
+    to_output = arguments.file == "-"
+    try:
+        # Answers are private, as the file that they come from.
+        target = nullcontext(sys.stdout) if to_output else _private(Path(arguments.file))
+        with target as out:
+            out.writelines(lines_of(store.entries()))
+    except OSError as problem:
+        if isinstance(problem, BrokenPipeError):
+            raise
+        raise OptionError(f"'{arguments.file}' cannot be written: {problem}") from problem
+    return 0
+
+
+def _private(path: Path) -> TextIO:
+    path.touch(mode=0o600)
+    return path.open("w", encoding="utf-8")
+
+
+def _text(path: Path) -> TextIO:
+    return path.open(encoding="utf-8")
+
+
+def _import(store: SqliteStore, arguments: argparse.Namespace) -> int:
+    from_input = arguments.file == "-"
+    try:
+        with nullcontext(sys.stdin) if from_input else _text(Path(arguments.file)) as lines:
+            new = store.add(entries_of(lines))
+    except WrongLine as problem:
+        raise OptionError(
+            f"{arguments.file}: {problem}", hint="What stands above that line was added."
+        ) from problem
+    except (OSError, UnicodeDecodeError) as problem:
+        raise OptionError(
+            f"'{arguments.file}' cannot be read into the cache: {problem}"
+        ) from problem
+    print(f"added {new:,} answers")
+    return 0

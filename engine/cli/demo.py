@@ -1,0 +1,99 @@
+"""The command ``blendfusion demo``: a few queries over the example tables, with what each cost."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import blendfusion as bf
+from blendfusion.cli.files import register_file, write
+from blendfusion.errors import QueryError
+from blendfusion.observe.progress import spent
+
+TABLES = ("reviews", "products", "tickets")
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One query of the demonstration; ``explain`` shows its plan too."""
+
+    title: str
+    sql: str
+    explain: bool = False
+
+
+EXAMPLES: tuple[Example, ...] = (
+    Example(
+        "A filter: the model sees only the texts that category, country and join leave over, not the stars",
+        """
+SELECT p.name, r.stars, r.text
+FROM reviews r JOIN products p ON r.product_id = p.product_id
+WHERE p.category IN ('bags', 'kitchen')
+  AND r.country IN ('US', 'NO', 'FR', 'GB')
+  AND llm_filter('Is the customer satisfied?', r.text)
+ORDER BY r.written_on""",
+        explain=True,
+    ),
+    Example(
+        "A typed map: a number out of a sentence, ready for arithmetic",
+        """
+SELECT llm_int('How many days?', text) AS days, text
+FROM reviews
+WHERE text LIKE '% days%'
+ORDER BY days""",
+    ),
+    Example(
+        "A GROUP BY over a classification, with a worked example for each label",
+        """
+SELECT llm_classify(body, ['delivery', 'payment', 'account', 'product'],
+                    examples => [['My parcel has not arrived', 'delivery'],
+                                 ['I was charged twice', 'payment'],
+                                 ['I cannot log in', 'account'],
+                                 ['The lamp flickers', 'product']]) AS topic,
+       count(*) AS tickets
+FROM tickets
+WHERE channel = 'chat'
+GROUP BY topic
+ORDER BY tickets DESC, topic""",
+    ),
+    Example(
+        "A question about all rows of a group: one prompt a group",
+        """
+SELECT p.category, count(*) AS reviews, llm_qa('What do the customers like?', r.text) AS liked
+FROM reviews r JOIN products p ON r.product_id = p.product_id
+WHERE r.stars = 5 AND p.category IN ('bags', 'lighting')
+GROUP BY p.category
+ORDER BY p.category""",
+    ),
+)
+
+
+def run(model: list[str] | None, folder: Path) -> None:
+    """Print every example: its SQL, its rows, what it asked and spent.
+
+    Raises ``QueryError`` if ``folder`` does not hold the example tables.
+    """
+    missing = [name for name in TABLES if not (folder / f"{name}.csv").is_file()]
+    if missing:
+        raise QueryError(
+            f"there is no {missing[0]}.csv in '{folder}'",
+            hint="The example tables are in the folder examples/ of BlendFusion's repository: "
+            "run the demo there, or name the folder with --examples DIR.",
+        )
+    # Without the answers of earlier times: what each query asks is what it shows.
+    with bf.connect(model=model, cache=None) as session:
+        for name in TABLES:
+            register_file(session, f"{name}={folder / f'{name}.csv'}")
+        info = session.model.info
+        print(
+            f"The model is {info.name}. A small one answers roughly: the point is what it is asked.\n"
+        )
+        for number, example in enumerate(EXAMPLES, 1):
+            print(f"{number}. {example.title}\n{example.sql}\n")
+            frame = session.sql(example.sql)
+            if example.explain:
+                print(f"The plan:\n{frame.explain_text(analyze=False)}\n")
+            write(frame.to_arrow_table(), "table", None)
+            print(f"{spent(frame.trace.usage)}\n")
+            sys.stdout.flush()

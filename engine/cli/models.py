@@ -1,0 +1,83 @@
+"""The command ``blendfusion models``: what there is to connect to, and what is not installed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from blendfusion.models.http.client import KEY_VARIABLE, URL_VARIABLE
+from blendfusion.models.registry.inventory import Served, missing_extras, servers_here, weights_here
+from blendfusion.models.registry.load import VARIABLE
+from blendfusion.redaction import printable
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+Row: TypeAlias = tuple[str, str, str]
+
+_MOST_MODELS = 20
+"""So many of one server are listed: hosted ones have hundreds."""
+
+
+def add_models_command(commands: Commands) -> None:
+    """Add ``models`` to a parser's commands."""
+    models = commands.add_parser("models", help="list the models that --model can name here")
+    models.set_defaults(run=_models)
+
+
+def _models(arguments: argparse.Namespace) -> int:
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for heading in ("--model", "where", "size"):
+        table.add_column(heading, no_wrap=True)
+    for row in _rows():
+        table.add_row(*map(printable, row))
+    console = Console(file=sys.stdout, highlight=False, markup=False)
+    console.width = 10_000  # a name is there to be copied: it is never cut
+    if table.row_count:
+        console.print(table)
+    else:
+        print("no weights and no servers were found")
+    for line in _notes():
+        print(printable(line))
+    return 0
+
+
+def _rows() -> Iterator[Row]:
+    for weights in weights_here():
+        yield weights.spec, weights.place, _size(weights.bytes)
+    for server in servers_here():
+        yield from _of_server(server)
+
+
+def _of_server(server: Served) -> Iterator[Row]:
+    if server.problem:
+        yield f"openai:NAME@{server.url}", f"{URL_VARIABLE}: {server.problem}", ""
+    for name, window in server.models[:_MOST_MODELS]:
+        yield f"openai:{name}@{server.url}", server.software, f"{window:,} tokens" if window else ""
+    more = len(server.models) - _MOST_MODELS
+    if more > 0:
+        yield f"openai:…@{server.url}", f"{more:,} more", ""
+
+
+def _notes() -> Iterator[str]:
+    named = os.environ.get(VARIABLE, "").strip()
+    yield f"auto: {named or 'smollm2'}" + (f" ({VARIABLE})" if named else "")
+    if os.environ.get(KEY_VARIABLE) and not os.environ.get(URL_VARIABLE):
+        yield f"openai:NAME asks OpenAI, as {KEY_VARIABLE} is set (not asked for a list)"
+    missing = missing_extras()
+    if missing:
+        yield f"not installed: {', '.join(missing)}; pip install 'blendfusion[{','.join(missing)}]'"
+
+
+def _size(count: int) -> str:
+    """Bytes for people.
+
+    >>> _size(91_700_000), _size(4_680_000_000)
+    ('92 MB', '4.7 GB')
+    """
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"

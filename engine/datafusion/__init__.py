@@ -1,0 +1,1 @@
+"""All contact with DataFusion: contexts, streams, Substrait, threads and errors."""

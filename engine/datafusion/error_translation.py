@@ -1,0 +1,124 @@
+"""DataFusion's errors in the words of the person who wrote the query."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from blendfusion.errors import BlendFusionError, QueryError, close_matches
+from blendfusion.udfs.declare.call import CALLS, CONFIDENCE, ERROR, VALUE, readable
+from blendfusion.udfs.register.user_functions import known_ingredients
+
+if TYPE_CHECKING:
+    from datafusion import SessionContext
+
+_PREFIXES = re.compile(
+    r"^(DataFusion error: |Error during planning: |SQL error: |ParserError\(|Schema error: |External error: |Exception: |Execution error: )+"
+)
+
+
+_LISTS = re.compile(r'array_agg\(arrow_cast\((.*?), ?Utf8\("Utf8"\)\)\)')
+"""The list of a group's values that an aggregate call is given: see ``callsites.replaced``."""
+
+
+def understood(problem: Exception, context: SessionContext, query: str) -> BlendFusionError:
+    """What DataFusion says about ``query``, with call sites as the user wrote them, and a remedy."""
+    if isinstance(problem, BlendFusionError):
+        return problem
+    text = _LISTS.sub(r"\1", str(problem))
+    for look in (_function, _table, _column, _syntax, _kept):
+        found = look(text, context, query)
+        if found is not None:
+            return found
+    return QueryError(words(text))
+
+
+def _kept(text: str, _context: object, query: str) -> QueryError | None:
+    struct = re.search(
+        rf'Struct\("{VALUE}": .*, "(?:{ERROR}": Utf8|{CONFIDENCE}": Float64)\)', text
+    )
+    if struct is None and "not found in struct" not in text and "Dot access" not in text:
+        return None
+    if "not found in struct" in text and "llm_extract" in query.lower():
+        hint = "An extraction has the fields of its schema, named as they are there."
+        return QueryError(words(text), hint=hint)
+    return QueryError(
+        words(text),
+        hint="Where on_error => 'keep' gives a struct, write (…)['value'] for its value and "
+        "(…)['error'] for what went wrong; of confidence => 'keep', (…)['confidence'].",
+    )
+
+
+def words(text: str) -> str:
+    """DataFusion's words, less what it puts around them, with call sites as the user wrote them."""
+    return readable(_PREFIXES.sub("", text).split("\n\nbacktrace")[0].strip())
+
+
+def _function(text: str, context: SessionContext, query: str) -> QueryError | None:
+    found = re.search(r"Invalid function '([^']+)'", text)
+    if not found:
+        return None
+    name = found[1]
+    known = {n for n in (*context.udfs(), *context.udafs(), *context.udwfs()) if n not in CALLS}
+    known |= set(known_ingredients())
+    hint = _OTHERWISE.get(name.lower()) or close_matches(name, known)
+    return QueryError(f"unknown function '{name}'", hint=hint)
+
+
+_OTHERWISE = {"llm_rank": "For the best rows write ORDER BY llm_score('…', value) DESC LIMIT 10."}
+"""What to write in place of functions that one may expect."""
+
+
+_QUOTED_PATH = re.compile(
+    r"""['"]([^'"\n]*(?:/|\.(?:csv|tsv|json|parquet|arrow|avro))[^'"\n]*)['"]"""
+)
+"""A path or a URL in quotes, in the place of a table."""
+_REGISTERS = {".csv": "csv", ".tsv": "csv", ".json": "json", ".avro": "avro", ".arrow": "arrow"}
+
+
+def _table(text: str, context: SessionContext, query: str) -> QueryError | None:
+    found = re.search(r"table '([^']+)' not found|No table named '?([\w.]+)'?", text)
+    if not found:
+        return None
+    full = found[1] or found[2]
+    path = next((p for p in _QUOTED_PATH.findall(query) if full.endswith(p)), None)
+    if path is not None:
+        return QueryError(
+            f"{path!r} is no table: a query reads registered tables, not paths",
+            hint=f"session.register_{_REGISTERS.get(Path(path).suffix, 'parquet')}('name', {path!r}) "
+            "makes the file one.",
+        )
+    name = full.split(".")[-1]
+    tables = context.catalog().schema().names()
+    hint = (
+        close_matches(name, tables)
+        or "No table is registered: see session.register_csv, from_pandas, …"
+    )
+    return QueryError(f"unknown table '{name}'", hint=hint)
+
+
+def _column(text: str, context: SessionContext, query: str) -> QueryError | None:
+    found = re.search(r"No field named (.+?)\.(?:\s|$)", text)
+    if not found:
+        return None
+    name = found[1].strip("'\"")
+    listed = re.search(r"Valid fields are (.+?)\.(?:\s|$)", text)
+    valid = [f.strip().strip("'\"") for f in (listed[1] if listed else "").split(", ")]
+    columns = [v.split(".")[-1].strip('"') for v in valid if v and readable(v) == v]
+    hint = close_matches(name.split(".")[-1], columns) or "No column can be named here."
+    return QueryError(f"unknown column '{name}'", hint=hint)
+
+
+def _syntax(text: str, context: SessionContext, query: str) -> QueryError | None:
+    found = re.search(
+        r'SQL error: \w+\("(.+?)(?: at Line: (\d+), Column: \d+)?"\)', text, re.DOTALL
+    )
+    if not found:
+        return None
+    # The column is that of the text with calls replaced, so only the line is worth telling.
+    message, lines = readable(found[1]), query.splitlines()
+    number = int(found[2]) if found[2] else len(lines)
+    place = lines[number - 1].strip() if 0 < number <= len(lines) else ""
+    message = message[:1].lower() + message[1:].replace("found: EOF", "found the end of the query")
+    return QueryError(f"SQL syntax on line {number}: {message}", hint=f"See {place!r}.")

@@ -1,0 +1,273 @@
+"""Has DataFusion work on its own threads, while the caller's waits where Ctrl-C reaches it.
+
+DataFusion itself looks for a signal once a second, and only where its plan gives way. Here a
+signal ends the waiting at once, and cancels what DataFusion computes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future, wait
+from contextlib import contextmanager, suppress
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, TypeVar, cast
+
+import pyarrow as pa
+from datafusion.record_batch import RecordBatchStream
+
+from blendfusion.errors import BlendFusionError
+from blendfusion.models.llama.interruptible import PATIENCE_SECONDS
+
+T = TypeVar("T")
+Step = Callable[[], object]
+
+_PAUSE_SECONDS = 0.1
+"""How long a job waits for a reader who is not waiting himself."""
+_QUICK_SECONDS = 0.002
+"""A batch that comes sooner is followed by some that are fetched directly, ``_DIRECT`` at most."""
+_DIRECT = 16
+_LEFT_SECONDS = 0.05
+"""How long ago a thread must have been in our code for it to be back in DataFusion's."""
+
+
+class Pump:
+    """Fetches the batches of one stream, or makes one other call into DataFusion.
+
+    What DataFusion's functions ask meanwhile goes through ``serve`` to the thread that waits, so that
+    a model is called where a signal reaches it, and by one thread at a time.
+
+    Python handles signals on its main thread alone; on any other, everything is done directly.
+    """
+
+    def __init__(self) -> None:
+        self._owner = threading.current_thread()
+        self._steps: deque[Step] = deque()
+        self._news: SimpleQueue[None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._serving = False
+        self._waiting = False
+        self._interrupted = False
+        self._served = 0
+        """Threads of DataFusion's that are in ``serve``."""
+        self._served_at = 0.0
+        """When one last was: a reading of ``time.monotonic``."""
+
+    def batches(
+        self, begin: Callable[[], RecordBatchStream], *, asks: bool
+    ) -> Iterator[pa.RecordBatch]:
+        """The batches of the stream that ``begin`` begins, each fetched when it is taken.
+
+        ``asks``: the plan may ask something. One that does not and is quick hands most of its batches
+        over directly, at a fourth of the cost; should it be slow of a sudden, DataFusion itself looks for
+        a signal once a second.
+        """
+        if self._owner is not threading.main_thread():
+            yield from (batch.to_pyarrow() for batch in begin())
+            return
+        loop = _Loop(self._put)
+        with self._open():
+            stream = begin()
+            while True:
+                start = time.monotonic()
+                batch = loop.begin(stream.rbs.__anext__)
+                self._wait(batch.done, batch.cancel)
+                try:
+                    fetched = batch.result()
+                except StopAsyncIteration:
+                    return
+                is_quick = not asks and time.monotonic() - start < _QUICK_SECONDS
+                yield fetched.to_pyarrow()
+                if is_quick and (yield from _quick(stream)):
+                    return
+
+    def call(self, work: Callable[[], T]) -> T:
+        """The result of ``work``, or what it raised. After a signal it goes on, unheard, until it asks
+        something or ends."""
+        if self._owner is not threading.main_thread():
+            return work()
+        job = _Job(work)
+        job.result.add_done_callback(lambda _: self._news.put(None))
+        with self._open():
+            threading.Thread(target=job.settle, name="blendfusion-call", daemon=True).start()
+            self._wait(job.result.done, lambda: _ended(job.result))
+        return job.result.result()
+
+    def serve(self, work: Callable[[], T]) -> T:
+        """The result of ``work``, done by the thread that waits for DataFusion; here if none does.
+
+        Raises BlendFusionError once that thread was interrupted.
+        """
+        with self._lock:
+            self._served += 1
+        try:
+            return self._answered(work)
+        finally:
+            with self._lock:
+                self._served -= 1
+                self._served_at = time.monotonic()
+
+    def _answered(self, work: Callable[[], T]) -> T:
+        job = _Job(work)
+        with self._lock:
+            self._check()
+            served = self._serving and threading.current_thread() is not self._owner
+            if served:
+                self._put(job)
+        while served:
+            finished, _ = wait([job.result], _PAUSE_SECONDS)
+            if finished:
+                if not job.result.cancelled():
+                    return job.result.result()
+                served = False
+            elif not self._waiting:  # who reads the stream has paused: it may never come back
+                served = not job.result.cancel()
+        self._check()
+        return work()
+
+    def _check(self) -> None:
+        if self._interrupted:
+            raise BlendFusionError("the query was interrupted")
+
+    def _put(self, step: Step) -> None:
+        self._steps.append(step)
+        self._news.put(None)
+
+    @contextmanager
+    def _open(self) -> Iterator[None]:
+        """Meanwhile jobs are taken; those that are left at the end are for those who brought them."""
+        self._serving = True
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._serving = False
+            self._clear()
+
+    def _wait(self, done: Callable[[], bool], stop: Callable[[], object]) -> None:
+        """Do what comes in until ``done``. On a signal, ``stop``."""
+        self._waiting = True
+        try:
+            while not done():
+                if self._steps:
+                    self._steps[0]()  # still there if a signal comes in between
+                    self._steps.popleft()
+                else:
+                    # In slices: a wait without an end cannot be interrupted on every platform.
+                    with suppress(Empty):
+                        self._news.get(timeout=0.2)
+        except BaseException:
+            with self._lock:
+                self._interrupted = True
+            self._clear()
+            stop()
+            self._clear()
+            self._see_off()
+            raise
+        finally:
+            self._waiting = False
+
+    def _clear(self) -> None:
+        """Give jobs back, and do what is none."""
+        while self._steps:
+            step = self._steps.popleft()
+            if isinstance(step, _Job):
+                step.result.cancel()
+            else:
+                step()
+
+    def _see_off(self) -> None:
+        """Wait until DataFusion's threads have left Python: one that is there while the interpreter
+        shuts down would take the process down."""
+        end = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < end:
+            if not self._served and time.monotonic() - self._served_at > _LEFT_SECONDS:
+                return
+            time.sleep(0.005)
+
+
+def _quick(stream: RecordBatchStream) -> Generator[pa.RecordBatch, None, bool]:
+    """The next batches, fetched directly; few of them, and no more after one that took its time. True
+    at the end of the stream."""
+    for _ in range(_DIRECT):
+        start = time.monotonic()
+        batch = next(stream, None)
+        if batch is None:
+            return True
+        is_quick = time.monotonic() - start < _QUICK_SECONDS
+        yield batch.to_pyarrow()
+        if not is_quick:
+            break
+    return False
+
+
+class _Job(Generic[T]):
+    """Work to be done by one thread for another, and the future of what comes of it."""
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self.result: Future[T] = Future()
+        self._work = work
+
+    def settle(self) -> BaseException | None:
+        """Do it, unless it was cancelled; what it raised goes to who waits for the result, and comes
+        back."""
+        if not self.result.set_running_or_notify_cancel():
+            return None
+        try:
+            self.result.set_result(self._work())
+        except BaseException as error:
+            self.result.set_exception(error)
+            return error
+        return None
+
+    def __call__(self) -> None:
+        error = self.settle()
+        if error is not None and not isinstance(error, Exception):  # a signal of this thread
+            raise error
+
+
+class _Loop:
+    """As much of an event loop as DataFusion's awaitables need, without a thread and without files:
+    callbacks go to ``put``, and are run by whoever takes them from there."""
+
+    def __init__(self, put: Callable[[Step], None]) -> None:
+        self._put = put
+
+    def begin(self, work: Callable[[], asyncio.Future[T]]) -> asyncio.Future[T]:
+        """The future that ``work`` makes, as one of this loop's, whatever loop runs in this thread."""
+        outer = asyncio._get_running_loop()
+        asyncio._set_running_loop(cast("asyncio.AbstractEventLoop", self))
+        try:
+            return work()
+        finally:
+            asyncio._set_running_loop(outer)
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=cast("asyncio.AbstractEventLoop", self))
+
+    def call_soon(
+        self,
+        callback: Callable[..., object],
+        *args: Any,
+        context: contextvars.Context | None = None,
+    ) -> None:
+        run = (context or contextvars.copy_context()).run
+        self._put(partial(run, callback, *args))
+
+    call_soon_threadsafe = call_soon
+
+    def get_debug(self) -> bool:
+        return False
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Nobody wants to hear of what was cancelled."""
+
+
+def _ended(result: Future[T]) -> None:
+    """Wait for a result for a while."""
+    wait([result], PATIENCE_SECONDS)

@@ -1,0 +1,134 @@
+"""Queries in other dialects: each is text → our SQL, with the way back for errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from blendfusion.dialects.blendsql import translate as blendsql
+from blendfusion.dialects.shared.braces import is_call
+from blendfusion.dialects.shared.catalog import Known
+from blendfusion.dialects.suql import translate as suql
+from blendfusion.errors import BlendFusionError, OptionError, QueryError
+from blendfusion.sql.query_tree import identifier
+from blendfusion.sql.source_map import Translation, behind, place, placed, unchanged
+from blendfusion.sql.statements import Explain, statement
+from blendfusion.sql.token_reader import Reader
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Frame
+    from blendfusion.session import Session
+
+DIALECTS: Mapping[str, Callable[[str, Known], Translation]] = {
+    "blendsql": blendsql.translated,
+    "suql": suql.translated,
+}
+"""Each dialect by its name: text → our SQL. Raises QueryError with the span of what is wrong."""
+
+OURS = "sql"
+
+
+def _explained(text: str) -> str:
+    """``text`` without the words of EXPLAIN, which hide from a tokenizer what is behind them."""
+    said = statement(text)
+    return said.query if isinstance(said, Explain) else text
+
+
+def by_number(values: Sequence[Any]) -> dict[str, Any]:
+    """Values in order as those of ``$1``, ``$2``, …."""
+    return {str(i): value for i, value in enumerate(values, 1)}
+
+
+def spoken(text: str, dialect: str | None = None) -> str:
+    """The dialect of ``text``: the one that is named, else blendsql if ``{{`` stands outside of quotes,
+    else our own, ``sql``. Raises OptionError for a name that is none."""
+    if dialect is None:
+        if "{{" not in text:
+            return OURS
+        reader = Reader(_explained(text))
+        return "blendsql" if any(is_call(reader, i) for i in range(len(reader.tokens))) else OURS
+    if dialect not in (OURS, *DIALECTS):
+        names = ", ".join(map(repr, (OURS, *DIALECTS)))
+        raise OptionError(f"dialect={dialect!r} is not possible", hint=f"Choose one of {names}.")
+    return dialect
+
+
+def translation(
+    session: Session,
+    text: str,
+    dialect: str,
+    run: Callable[[str, str], Frame],
+    positional: Sequence[Any] | None,
+) -> Translation:
+    """``text``, a query in ``dialect``, in our SQL. Raises QueryError, with the place in ``text``.
+
+    ``run`` gives the frame of a query in a dialect; ``positional`` are the values of ``?``.
+    """
+    schemas: dict[str, pa.Schema | None] = {}
+
+    def schema(query: str) -> pa.Schema | None:
+        if query not in schemas:
+            try:
+                schemas[query] = run(query, dialect).schema()
+            except BlendFusionError:  # said again, with its place, when the whole is planned
+                schemas[query] = None
+        return schemas[query]
+
+    known = Known(session.ingredient_names(), schema, session.enums, positional)
+    query = _explained(text)
+    head = unchanged(text[: len(text) - len(query)])
+    try:
+        return behind(head, DIALECTS[dialect](query, known))
+    except QueryError as problem:
+        if problem.span is not None:
+            problem.span = problem.span[0] + len(head.sql), problem.span[1] + len(head.sql)
+        raise placed(problem, unchanged(text)) from None
+    except RecursionError:
+        raise QueryError(
+            "the query is nested too deeply", hint="Take parts of it into CTEs."
+        ) from None
+
+
+def planned(
+    session: Session,
+    text: str,
+    dialect: str,
+    run: Callable[[str, str], Frame],
+    positional: Sequence[Any] | None,
+) -> Frame:
+    """A frame of ``text``: see ``translation``. Errors say where in ``text`` they are."""
+    ours = translation(session, text, dialect, run, positional)
+    try:
+        return run(ours.sql, OURS)
+    except QueryError as problem:
+        raise _pointed(problem, ours) from problem
+
+
+def _pointed(error: QueryError, translation: Translation) -> QueryError:
+    """An error of our SQL as one of the text that the user wrote."""
+    if error.span is not None:
+        return placed(error, translation)
+    source = translation.source
+    unknown = re.search(r"unknown (?:column|table|function) '(.+)'", error.message)
+    found = _named(source, unknown[1]) if unknown else None
+    if found is not None:
+        new = type(error)(f"{place(source, found)}: {error.message}", hint=error.hint)
+        new.span = found, found + 1
+        return new
+    line = re.match(r"SQL syntax on line (\d+):", error.message)
+    lines = source.splitlines()
+    if line and 0 < int(line[1]) <= len(lines):
+        return type(error)(error.message, hint=f"See {lines[int(line[1]) - 1].strip()!r}.")
+    return error
+
+
+def _named(source: str, name: str) -> int | None:
+    """Where a name stands in a text first, also as in ``'table::column'``."""
+    last = name.split(".")[-1].strip("\"'")
+    for token in Reader(source).tokens:
+        if last in (token.text, identifier(token), *token.text.split("::")):
+            return int(token.start)
+    return None

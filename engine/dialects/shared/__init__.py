@@ -1,0 +1,1 @@
+"""What the translations of both dialects need."""

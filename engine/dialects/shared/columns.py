@@ -1,0 +1,121 @@
+"""Which relation a column of a text belongs to, and of what type it is."""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+from sqlglot.tokenizer_core import TokenType
+
+from blendfusion.dialects.shared.braces import Given
+from blendfusion.dialects.shared.catalog import Known
+from blendfusion.sql.lateral import quoted_name
+from blendfusion.sql.query_tree import Source, name_of
+from blendfusion.sql.rewriter import Weaver
+from blendfusion.sql.scopes import visible_tables
+
+_SIMPLE = re.compile(r"[a-z_][a-z0-9_]*")
+
+
+class Columns:
+    """The columns of one text."""
+
+    def __init__(self, weaver: Weaver, known: Known) -> None:
+        self.weaver = weaver
+        self.reader = weaver.reader
+        self.known = known
+
+    def schema(self, query: str, at: int) -> pa.Schema | None:
+        """The schema of a query that stands at ``at``, in our words or in those of the text."""
+        reader = self.reader
+        common = visible_tables(reader.text, reader.tokens, reader.tokens[at].start)
+        if common and query[:4].upper() == "WITH":
+            query = f"SELECT * FROM ({query})"
+        return self.known.schema(common + query)
+
+    def source(self, start: int, stop: int) -> Source | None:
+        """The relation of the column that the tokens are; None if it is none, or not one alone."""
+        reader = self.reader
+        if stop - start > 1:
+            return reader.relation(reader.name(stop - 3), start)
+        for select, _ in reader.around(start):
+            sources = list(reader.sources(select))
+            if len(sources) == 1 and sources[0].kind != "function":
+                return sources[0]
+            having = [s for s in sources if self._type_in(s, start, stop) is not None]
+            if having:
+                return having[0] if len(having) == 1 else None
+        return None
+
+    def type(self, start: int, stop: int) -> pa.DataType | None:
+        """The type of the column that the tokens are; None if it is not known."""
+        source = self.source(start, stop)
+        return None if source is None else self._type_in(source, start, stop)
+
+    def _type_in(self, source: Source, start: int, stop: int) -> pa.DataType | None:
+        named = source.kind == "query" or name_of(source, self.reader.tokens) is not None
+        if source.kind == "function" or not named:
+            return None
+        column = self.reader.written(stop - 1, stop)
+        schema = self.schema(f"SELECT {column} FROM {self.relation(source)}", start)
+        return schema.types[0] if schema is not None and len(schema.types) == 1 else None
+
+    def relation(self, source: Source) -> str:
+        """A relation of FROM by itself, without a filter, in our words."""
+        stop = source.end if source.kind == "table" else source.stop
+        return "".join(p.text for p in self.weaver.woven(source.start, stop))
+
+    # --- columns as arguments ---------------------------------------------------------------------
+
+    def is_column(self, given: Given) -> bool:
+        """The argument is a column: ``c``, ``t.c``, ``'t::c'``."""
+        reader = self.reader
+        one = given.stop == given.start + 1
+        if one and reader.kind(given.start) == TokenType.STRING:
+            return reader.pair(given.start) is not None
+        constant = reader.word(given.start) in ("NULL", "NONE", "TRUE", "FALSE")
+        parameter = reader.written(given.start, given.stop).startswith("$")
+        return not constant and not parameter and reader.column_end(given.start) == given.stop
+
+    def base(self, given: Given) -> tuple[str, str] | None:
+        """(name, relation) of a column; None if its relation is not known, or not one alone."""
+        reader, at = self.reader, given.start
+        pair = reader.pair(at) if given.stop == at + 1 else None
+        if pair is not None:
+            table, column = pair
+            source = reader.relation(table, at)
+            relation = plain_name(table) if source is None else self.relation(source)
+            return self.actual(table, column, at), relation
+        column = reader.name(given.stop - 1)
+        source = self.source(at, given.stop)
+        if source is not None:
+            return column, self.relation(source)
+        return None if given.stop == at + 1 else (column, reader.written(at, given.stop - 2))
+
+    def actual(self, table: str, column: str, at: int) -> str:
+        """The column as its table writes it: names had no case in SQLite."""
+        source = self.reader.relation(table, at)
+        relation = plain_name(table) if source is None else self.relation(source)
+        schema = self.schema(f"SELECT * FROM {relation}", at)
+        names = [] if schema is None else [str(n) for n in schema.names]
+        same = [n for n in names if n.casefold() == column.casefold()]
+        return column if column in names or len(same) != 1 else same[0]
+
+
+def plain_name(name: str) -> str:
+    """A name as an identifier, in quotes where it needs them."""
+    return name if _SIMPLE.fullmatch(name) else quoted_name(name)
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """A type of lists."""
+    return bool(
+        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_list_view(kind)
+    )
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """A type of texts."""
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )

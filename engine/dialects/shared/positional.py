@@ -1,0 +1,68 @@
+"""``?`` → the value that stands for it, and an expression alone → a query."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from sqlglot.tokenizer_core import TokenType
+
+from blendfusion.dialects.shared.braces import is_call
+from blendfusion.sql.parameters import literal
+from blendfusion.sql.source_map import Translation, edited, refused, unchanged
+from blendfusion.sql.token_reader import Reader
+
+_EXPRESSION = ("EXISTS", "NOT", "CASE")
+_GOES_ON = ("UNION", "INTERSECT", "EXCEPT", "ORDER", "LIMIT", "OFFSET", "FETCH")
+
+
+def filled(text: str, values: Sequence[object]) -> Translation:
+    """Each ``?`` as the literal of its value: a list as ``('a', 'b')``, a dictionary as JSON text.
+
+    Raises QueryError where values are missing, left over, or have no literal.
+    """
+    tokens = [t for t in Reader(text).tokens if t.token_type == TokenType.PLACEHOLDER]
+    edits = []
+    for i, token in enumerate(tokens):
+        span = token.start, token.end + 1
+        if i >= len(values):
+            raise refused(span, f"{len(tokens)} parameters, {len(values)} values")
+        spelled = _spelled(values[i])
+        if spelled is None:
+            raise refused(span, f"a value of type {type(values[i]).__name__} is no literal")
+        edits.append((*span, spelled))
+    if len(tokens) < len(values):
+        raise refused((0, 0), f"{len(tokens)} parameters, {len(values)} values")
+    return edited(text, edits)
+
+
+def _spelled(value: object) -> str | None:
+    if isinstance(value, dict):
+        return literal(json.dumps(value))
+    if isinstance(value, list | tuple):
+        items = [literal(item) for item in value]
+        return None if None in items else f"({', '.join(i for i in items if i is not None)})"
+    return literal(value)
+
+
+def as_query(text: str) -> Translation:
+    """``text`` with SELECT before it, if it is an expression: a call, EXISTS (…), (…) AND (…)."""
+    reader = Reader(text)
+    if not reader.tokens or not _is_expression(reader):
+        return unchanged(text)
+    at = reader.tokens[0].start
+    return edited(text, [(at, at, "SELECT ")])
+
+
+def _is_expression(reader: Reader) -> bool:
+    if is_call(reader, 0) or reader.word(0) in _EXPRESSION:
+        return True
+    if not reader.opens(0):
+        return False
+    behind = reader.close[0] + 1
+    query = reader.is_query(0, behind)
+    return not query or (
+        behind < len(reader.tokens)
+        and reader.kind(behind) != TokenType.SEMICOLON
+        and reader.word(behind) not in _GOES_ON
+    )

@@ -1,0 +1,1 @@
+"""Estimates of what a query would ask: a run with guessed answers."""

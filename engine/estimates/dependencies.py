@@ -1,0 +1,77 @@
+"""Which answers decide what a call will see: the calls whose number an estimate can give exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from blendfusion.planner.ir.nodes import Ask, Block, Expr, Node, asks, asks_model, needs_model
+
+Influences = dict[Ask, frozenset[Ask]]
+"""For each call of a block, the calls whose answers decide on which rows, and with which values,
+it is asked."""
+
+
+def influences(block: Block, *, adaptive: bool, stops: bool) -> Influences:
+    """The influences among the calls of ``block``. ``adaptive``: its predicates change places.
+    ``stops``: its limit may end the reading before all rows were seen."""
+    found: Influences = {}
+
+    def note(expr: Expr, before: frozenset[Ask], ending: frozenset[Ask]) -> None:
+        for ask, on in _within(expr, before):
+            # Where a call's own answers keep it from being asked again, it was asked before.
+            found[ask] = found.get(ask, frozenset()) | on - {ask} | ending
+
+    where = [frozenset(asks(term)) for term in block.where]
+    everywhere = frozenset[Ask]().union(*where)
+    ending = everywhere if stops else frozenset[Ask]()
+    for i, term in enumerate(block.where):
+        others = where[:i] + where[i + 1 :] if adaptive else where[:i]
+        note(term, frozenset[Ask]().union(*others), ending)
+    for expr in block.select:
+        note(expr, everywhere, ending)
+    return _with_indirect(found)
+
+
+def _with_indirect(direct: Influences) -> Influences:
+    """Influence passes on: what decides about a call that decides about another decides about it."""
+    found = dict(direct)
+    while True:
+        grown = {ask: on.union(*(found[b] for b in on)) for ask, on in found.items()}
+        if grown == found:
+            return found
+        found = grown
+
+
+def _within(expr: Expr, before: frozenset[Ask]) -> Iterator[tuple[Ask, frozenset[Ask]]]:
+    """Every call in ``expr`` with what decides about it, where ``before`` decides about ``expr``."""
+    if isinstance(expr, Ask):
+        for arg in expr.args:
+            yield from _within(arg, before)
+        yield expr, before.union(*(asks(arg) for arg in expr.args))
+    elif isinstance(expr, Node):
+        if expr.name == "if_then":
+            yield from _case(expr.children, before)
+            return
+        parts = [part for part in expr.children if needs_model(part)]
+        if (
+            expr.name != "coalesce"
+        ):  # whatever spares rows tries the part with the fewest calls first
+            parts.sort(key=lambda part: (any(map(asks_model, asks(part))), len(asks(part))))
+        own = [frozenset(asks(part)) for part in parts]
+        for i, part in enumerate(parts):
+            # A call that two parts share may be answered in one of them, which changes the order.
+            first = own[:i] if _disjoint(own) else own[:i] + own[i + 1 :]
+            yield from _within(part, before.union(*first))
+
+
+def _disjoint(sets: Sequence[frozenset[Ask]]) -> bool:
+    return sum(map(len, sets)) == len(frozenset[Ask]().union(*sets))
+
+
+def _case(parts: tuple[Expr, ...], before: frozenset[Ask]) -> Iterator[tuple[Ask, frozenset[Ask]]]:
+    for condition, result in zip(parts[0::2], parts[1::2], strict=False):
+        yield from _within(condition, before)
+        before = before.union(asks(condition))
+        yield from _within(result, before)
+    if len(parts) % 2:
+        yield from _within(parts[-1], before)

@@ -1,0 +1,338 @@
+"""What a query is expected to ask and to spend, before any call: how many values, and why so many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from blendfusion.budget import Price, money
+from blendfusion.estimates.dependencies import influences
+from blendfusion.estimates.loaded_models import Known, known
+from blendfusion.estimates.sampling import distinct_in_all
+from blendfusion.estimates.simulate import DryRows, DryRun, StageSeen, occurrences
+from blendfusion.estimates.simulated_model import Guesser, Tally
+from blendfusion.estimates.token_costs import Meter
+from blendfusion.models.wrappers.cascade import targets_in
+from blendfusion.observe.progress import counted
+from blendfusion.planner.explain.expression_text import shown
+from blendfusion.planner.explain.plan_text import names_of
+from blendfusion.planner.ir.nodes import Ask, asks_model
+from blendfusion.planner.stages.split import Staged
+from blendfusion.types import Task, Usage
+from blendfusion.udfs.declare.call import Call
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Frame
+    from blendfusion.session import Session
+
+ASSUMED = "assumed answers"
+EARLIER = "earlier answers"
+EXACT = "exact"
+AT_MOST = "at most, of both models"
+AT_MOST_LARGE = "at most"
+FOOTNOTE = (
+    "Assumed answers: as long as none is known, half of the yes/no answers are yes, half of the "
+    "comparisons with other answers hold, and labels are equally frequent."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorEstimate:
+    """What one call of one stage is expected to ask. Operators come in the order of EXPLAIN's stages.
+
+    Equal requests count at the first operator that makes them. ``rows`` is how many reach the
+    call; None, as ``usage``, where nothing can be said.
+    """
+
+    stage: int
+    """From 1, as EXPLAIN counts them; 0: a plain plan."""
+    call: str
+    """As SQL."""
+    task: Task
+    rows: int | None
+    usage: Usage | None
+    """Values, those that the session's cache answers, and tokens; a beginning that prompts share
+    counts once in ``evaluated_tokens``. Nothing is ``failed``, and ``calls`` are not estimated."""
+    seconds: float | None
+    """Inside the model; None as long as the session has not measured a rate."""
+    basis: str
+    """What ``rows`` and ``values`` rest on: ``exact``, or the sample, or the kind of answers that
+    were taken for granted. For ``usage`` None: why."""
+    tokens_basis: str
+    seconds_basis: str
+    notes: int = 0
+    """How many of the values are notes on parts of contexts that do not fit the model's window."""
+    ask: Ask | None = field(default=None, repr=False, compare=False)
+    """The call in the plan."""
+    models: tuple[str, ...] = ()
+    """The models that the call names; () where it leaves that to the session."""
+    price: Price | None = None
+    """What its model charges, if that is known; of several the first, of a cascade's two the large one."""
+    scored_by: str | None = None
+    """By which words a local model tells its replies apart; None where it writes them, or does not say so."""
+
+    @property
+    def values(self) -> int | None:
+        """Requests to the model; None where nothing can be said."""
+        return None if self.usage is None else self.usage.values
+
+    @property
+    def cost(self) -> float | None:
+        """Of ``usage``; None if the model has no price or nothing can be said."""
+        return None if self.usage is None or self.price is None else self.price.of(self.usage)
+
+    @property
+    def exact(self) -> bool:
+        return self.basis == EXACT
+
+    def __str__(self) -> str:
+        if self.usage is None:
+            return f"unknown: {self.basis}"
+        about = "" if self.exact else "about "
+        rows = "" if self.rows is None else f" of {counted(self.rows, 'row')}"
+        values = f"{about}{counted(self.usage.values, 'value')}{rows} ({self.basis})"
+        if self.notes:
+            values += f", {counted(self.notes, 'note')} on long contexts among them"
+        return values + _spent(self.usage, self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a frame is expected to ask and to spend: ``print`` shows it, fields are for programs.
+
+    ``operators``: one for each call of each stage.
+    """
+
+    operators: tuple[OperatorEstimate, ...] = ()
+    price: Price | None = None
+    """What the session's model charges, if that is known."""
+    weights: Mapping[str, str] = field(default_factory=dict)
+    """Which weights answer the calls, by the names of local models: those of the file, or a copy."""
+
+    @property
+    def total(self) -> Usage:
+        """The sum; operators of which nothing can be said count 0 (see ``complete``), and so do
+        seconds that are not known (see ``seconds``)."""
+        told = [op.usage for op in self.operators if op.usage is not None]
+        return Usage.total(told) if told else Usage()
+
+    @property
+    def complete(self) -> bool:
+        """False if the number of values of some operator is unknown."""
+        return all(op.usage is not None for op in self.operators)
+
+    @property
+    def exact(self) -> bool:
+        return all(op.exact for op in self.operators)
+
+    @property
+    def seconds(self) -> float | None:
+        """Inside the model; None if a part of it is unknown."""
+        told = [op.seconds for op in self.operators]
+        return None if any(s is None for s in told) else sum(s for s in told if s is not None)
+
+    @property
+    def cost(self) -> float | None:
+        """Of ``total``, by the session's prices; None if a model has none or a part is unknown."""
+        if not self.operators:
+            return None if self.price is None else 0.0
+        costs = [op.cost for op in self.operators]
+        return None if any(c is None for c in costs) else sum(c for c in costs if c is not None)
+
+    def values_of(self, task: Task, models: tuple[str, ...] = ()) -> int | None:
+        """Values that all operators together put to the session's model for ``task``, or to the
+        ``models`` that a call names, without notes; None if unknown."""
+        own = [op for op in self.operators if (op.task, op.models) == (task, models)]
+        if not own or any(op.usage is None for op in own):
+            return None
+        return sum((op.values or 0) - op.notes for op in own)
+
+    def lines(self) -> list[str]:
+        """The total, and what was assumed, if anything was."""
+        if not self.complete:
+            return ["Expected: unknown"]
+        total, seconds = self.total, self.seconds
+        about = "" if self.exact else "about "
+        text = f"Expected: {about}{counted(total.values, 'value')}{_spent(total, seconds)}"
+        if self.cost:
+            text += f", cost {money(self.cost)}"
+        if seconds is None:
+            text += "; no time yet: this session has not measured its model"
+        return [text, *([FOOTNOTE] if any(ASSUMED in op.basis for op in self.operators) else [])]
+
+    def weight_lines(self) -> list[str]:
+        """Which weights answer, a line for each local model."""
+        return [f"Weights of {name}: {said}" for name, said in self.weights.items()]
+
+    def __str__(self) -> str:
+        operators = [f"{op.call}: {op}" for op in self.operators]
+        return "\n".join([*operators, *self.lines(), *self.weight_lines()])
+
+    __repr__ = __str__
+
+
+def _spent(usage: Usage, seconds: float | None) -> str:
+    parts = [f"{usage.cached:,} cached"] if usage.cached else []
+    if usage.values:
+        tokens = counted(usage.prompt_tokens, "prompt token")
+        if usage.evaluated_tokens != usage.prompt_tokens:
+            tokens = f"{usage.evaluated_tokens:,} of {tokens} evaluated"
+        parts += [tokens, counted(usage.completion_tokens, "completion token")]
+        parts += [f"{seconds:.2f} s"] if seconds is not None else []
+    return "".join(f", {part}" for part in parts)
+
+
+def estimated(frame: Frame) -> Estimate:
+    """The estimate of ``frame``: see ``Frame.estimate``."""
+    prepared, session = frame.prepared, frame.session
+    guesser = Guesser(
+        lambda names: known(lambda: session.models.of(names, session.options)),
+        targets_in(session.options),
+    )
+    weights: dict[str, str] = {}
+    for call in prepared.calls:
+        if call.ingredient.compute is None:
+            weights |= guesser.known_of(call).weights
+    if prepared.staged is None:
+        plain = tuple(_plain(call, prepared.reason, guesser) for call in prepared.calls)
+        return Estimate(plain, weights=weights)
+    guesser.embedder = session.remembered_vectors
+    session.calls.settle(session, prepared.calls, guesser)
+    rows = DryRows(guesser, session.workbench_source())
+    run = DryRun(
+        session,
+        prepared.staged,
+        rows,
+        session.options,
+        rules_off=session.rules_off,
+        fed=prepared.fed,
+    )
+    problem: str | None = None
+    try:
+        run.carry_out()
+    except Exception as error:  # whatever DataFusion raises for a guess that no model would give
+        problem = str(error).splitlines()[0][:200]
+    report = _Report(prepared.staged, run, guesser, session)
+    price = _price(session, guesser.known_of(None))
+    return Estimate(tuple(report.operators(problem)), price, weights)
+
+
+def _price(session: Session, models: Known) -> Price | None:
+    """What models charge, of several the first, of a cascade's two the large one."""
+    prices = session.ledger.prices
+    return prices.of(models.cache.name) if prices and models.cache is not None else None
+
+
+class _Report:
+    """From what a dry run saw to estimates."""
+
+    def __init__(self, staged: Staged, run: DryRun, guesser: Guesser, session: Session) -> None:
+        self._staged = staged
+        self._run = run
+        self._guesser = guesser
+        self._session = session
+        self._names: dict[int, list[str]] = {}
+        self._below: dict[int, frozenset[Ask]] = {}
+        """The calls whose answers a stage's output rests on."""
+        self._partial: dict[int, str] = {}
+        """Stages that saw a sample of their rows, and which."""
+
+    def operators(self, problem: str | None) -> Iterator[OperatorEstimate]:
+        """One estimate a call of a stage; ``problem``: what ended the dry run before its time."""
+        for place, stage in enumerate(self._staged.stages, 1):
+            block = stage.block
+            seen = self._run.seen.get(stage.number)
+            stops = seen.stops if seen is not None else block.limited
+            learns = seen.learns if seen is not None else True
+            ending = seen.ending if seen is not None else frozenset[Ask]()
+            own = influences(block, adaptive=learns, stops=stops)
+            read = self._run.stages_below(block.source)
+            below = frozenset[Ask]().union(*(self._below[n] for n in read))
+            partial = [self._partial[n] for n in read if n in self._partial]
+            if seen is not None and seen.partial:
+                partial = [seen.partial]
+            names = names_of(block.source, self._names)
+            for ask, influencing in own.items():
+                if not asks_model(ask):
+                    continue
+                text = shown(ask, names)
+                if seen is None or (problem is not None and stage.number == max(self._run.seen)):
+                    yield replace(_unknown(text, ask.call.task, problem, place), ask=ask)
+                    continue
+                basis = [*partial[:1], *self._guessed(influencing | below | ending, ask)]
+                if self._guesser.targets_of(ask.call) is not None:
+                    both = self._guesser.times_asked(ask.call) > 1
+                    basis.append(AT_MOST if both else AT_MOST_LARGE)
+                yield self._operator(place, text, ask, seen, ", ".join(basis) or EXACT)
+            self._names[stage.number] = names_of(block, self._names)
+            self._below[stage.number] = below.union(own)
+            if partial:
+                self._partial[stage.number] = partial[0]
+
+    def _guessed(self, influencing: frozenset[Ask], ask: Ask) -> list[str]:
+        """The kinds of guesses on which the number of ``ask``'s values rests."""
+        guessed = [a.call.task for a in influencing if a.call.task in self._guesser.guesses]
+        if ask.call.ingredient.run is not None and ask.call.ingredient.serial:
+            return ["assumed: one question for each distinct row"]
+        if any(task in self._guesser.assumed for task in guessed):
+            return [ASSUMED]
+        return [EARLIER] if guessed else []
+
+    def _operator(
+        self, place: int, text: str, ask: Ask, seen: StageSeen, basis: str
+    ) -> OperatorEstimate:
+        tally = seen.tallies.get(ask, Tally())
+        grown = _growth(tally, seen.scale)
+        values, cached = round(tally.asked * grown), round(tally.cached * grown)
+        models, names = self._guesser.known_of(ask.call), ask.call.models
+        meter = Meter(self._session.measured, models, names, shots=self._session.options.shots)
+        cost = meter.cost(ask.call.task, tally, values)
+        usage = Usage(
+            values=values,
+            cached=cached,
+            prompt_tokens=cost.prompt_tokens,
+            evaluated_tokens=cost.evaluated_tokens,
+            completion_tokens=cost.completion_tokens,
+            seconds=cost.seconds or 0.0,
+        )
+        return OperatorEstimate(
+            stage=place,
+            call=text,
+            task=ask.call.task,
+            rows=round(tally.rows * seen.scale),
+            usage=usage,
+            seconds=cost.seconds,
+            basis=basis,
+            tokens_basis=cost.tokens_basis,
+            seconds_basis=cost.seconds_basis,
+            notes=round(tally.notes * grown),
+            ask=ask,
+            models=names,
+            price=_price(self._session, models),
+            scored_by=models.scored_by(ask.call.task),
+        )
+
+
+def _growth(tally: Tally, scale: float) -> float:
+    """Distinct values in all rows, for each one in the sample."""
+    tables = [t for t in tally.arguments if len(t)]
+    if scale <= 1.0 or not tables:
+        return 1.0
+    counts = occurrences(pa.concat_tables(tables))
+    if not counts:
+        return 1.0
+    rows = sum(counts)
+    return distinct_in_all(rows * scale, rows, len(counts), counts.count(1)) / len(counts)
+
+
+def _plain(call: Call, why: str | None, guesser: Guesser) -> OperatorEstimate:
+    scored_by = guesser.known_of(call).scored_by(call.task)
+    return replace(_unknown(call.text, call.task, why), scored_by=scored_by)
+
+
+def _unknown(text: str, task: Task, why: str | None, place: int = 0) -> OperatorEstimate:
+    basis = f"plain plan: {why}" if place == 0 else why or "not reached"
+    return OperatorEstimate(place, text, task, None, None, None, basis, "unknown", "unknown")

@@ -1,0 +1,340 @@
+"""A staged plan run on samples of its sources, with guesses in the place of answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from datafusion import DataFrame, SessionContext, lit
+from datafusion import functions as f
+
+from blendfusion.estimates.sampling import MOST_ROWS, Sample, any_rows, first_rows
+from blendfusion.estimates.simulated_model import Guesser, Share, Tally, digest
+from blendfusion.execution.executor import Execution, streamed
+from blendfusion.execution.expressions import Column, Rows, RowWise
+from blendfusion.execution.pipeline import Chunks
+from blendfusion.models.embedders.cache import UnknownVectorError
+from blendfusion.planner.ir.aggregates import aggregation
+from blendfusion.planner.ir.builders import boolean_literal, projected
+from blendfusion.planner.ir.builders import limited as fetched
+from blendfusion.planner.ir.nodes import (
+    Ask,
+    Expr,
+    Node,
+    Plan,
+    Rel,
+    Stored,
+    asks,
+    asks_model,
+    is_volatile,
+)
+from blendfusion.planner.ir.traversal import expressions, subplans, transform
+from blendfusion.planner.stages.split import Stage, Staged
+from blendfusion.udfs.evaluate.evaluate import evaluate
+from blendfusion.unsupported.nested_stages import Fed
+
+if TYPE_CHECKING:
+    from blendfusion.execution.scratch_context import Workbench
+    from blendfusion.options import Options
+
+ASSUMED_PASS_RATE = 0.5
+"""Of a comparison with answers of which none is known."""
+SORTED_ROWS = 10_000
+"""Rows that are sorted for a limit, where all of them are too many."""
+
+
+class DryRows(RowWise):
+    """Rows in which every call is answered by a guess and counted; the gates are the real ones."""
+
+    def __init__(self, guesser: Guesser, workbench: Callable[[], Workbench]) -> None:
+        super().__init__(guesser, workbench)
+        self.guesser = guesser
+        self.tallies: dict[Ask, Tally] = {}
+        """Where the calls of the current stage are counted."""
+        self.keep_arguments = False
+        self._shares: dict[Expr, Share] = {}
+
+    def column(self, expr: Expr, rows: Rows) -> Column:
+        if not isinstance(expr, Ask) or expr in rows.known:
+            return super().column(expr, rows)
+        if not asks_model(expr):
+            return self._placeholders(expr, rows)
+        arguments = [self.argument(a, rows) for a in expr.args]
+        tally = self.guesser.tally = self.tallies.setdefault(expr, Tally())
+        self.guesser.counted = expr.call.task
+        tally.rows += len(rows)
+        table = pa.table(arguments, names=[str(i) for i in range(len(arguments))])
+        if self.keep_arguments:
+            tally.arguments.append(table)
+        if expr.call.ingredient.run is not None and not expr.call.ingredient.serial:
+            self.guesser.counted = None  # it puts questions of its own
+            answered = super().column(expr, rows)
+            if tally.asked:
+                self.guesser.guesses.add(expr.call.task)
+                self.guesser.assumed.add(expr.call.task)
+            return answered
+        if expr.call.ingredient.run is not None:
+            # What a user's function asks is its own affair: one question a row of values, perhaps.
+            tally.asked += len(occurrences(table)) if len(rows) else 0
+            self.guesser.blind.add(expr.call.task)
+            self.guesser.guesses.add(expr.call.task)
+            self.guesser.assumed.add(expr.call.task)
+            value: Column = pa.nulls(len(rows), expr.call.type)
+            rows.known[expr] = value
+            return value
+        return super().column(expr, rows)
+
+    def _placeholders(self, expr: Ask, rows: Rows) -> Column:
+        """What vectors say that are remembered; else values in their place, the same for the same
+        texts."""
+        task, columns = expr.call.task, [self.argument(a, rows) for a in expr.args]
+        try:
+            known = evaluate(expr.call, columns, self.guesser)
+        except UnknownVectorError:
+            pass
+        else:
+            rows.known[expr] = known
+            return known
+        self.guesser.blind.add(task)
+        self.guesser.guesses.add(task)
+        self.guesser.assumed.add(task)
+        texts = zip(*(column.to_pylist() for column in columns), strict=True)
+        numbers = [digest(row) / 2**32 for row in texts]
+        listed = pa.types.is_list(expr.call.type)
+        values: Column = pa.array([[n] for n in numbers] if listed else numbers, expr.call.type)
+        rows.known[expr] = values
+        return values
+
+    def is_known(self, expr: Expr, rows: Rows) -> bool:
+        return False  # a look would be counted as a question
+
+    def _other(self, expr: Node, rows: Rows) -> Column:
+        """A predicate over answers that nobody knows is true at ``ASSUMED_PASS_RATE``."""
+        try:
+            value = super()._other(expr, rows)
+        except Exception:  # a function that does not take a placeholder, whatever it raises
+            typed = super()._other(expr, Rows(rows.table.schema.empty_table()))
+            value = pa.nulls(len(rows), typed.type)
+        unknown = [a for a in asks(expr) if a.call.task in self.guesser.blind and a in rows.known]
+        if not unknown or not pa.types.is_boolean(value.type) or expr.name in _NULL_TESTS:
+            return value
+        share = self._shares.setdefault(expr, Share(ASSUMED_PASS_RATE))
+        keys = zip(*(rows.known[a].to_pylist() for a in unknown), strict=True)
+        return pa.array(share.deal(map(tuple, map(_hashable, keys))), pa.bool_())
+
+
+_NULL_TESTS = ("is_null", "is_not_null")
+
+
+def _hashable(key: tuple[object, ...]) -> tuple[object, ...]:
+    return tuple(repr(v) if isinstance(v, list | dict) else v for v in key)
+
+
+def occurrences(table: pa.Table) -> list[int]:
+    """How often each distinct row of values occurs; rows of NULLs alone, and lists, are not looked
+    into: a context is taken for one of its own."""
+    if any(pa.types.is_list(f.type) or pa.types.is_large_list(f.type) for f in table.schema):
+        return [1] * len(table)
+    grouped = table.group_by(table.column_names).aggregate([([], "count_all")])
+    keys = zip(*(grouped.column(n).to_pylist() for n in table.column_names), strict=True)
+    counts = grouped.column("count_all").to_pylist()
+    return [n for key, n in zip(keys, counts, strict=True) if any(v is not None for v in key)]
+
+
+@dataclass(slots=True)
+class StageSeen:
+    """What a dry run saw of one stage."""
+
+    tallies: dict[Ask, Tally] = field(default_factory=dict)
+    partial: str = ""
+    """Which part of the rows was seen, where it was not all that counts."""
+    stops: bool = False
+    """Whether a limit may end the reading before all rows were seen."""
+    ending: frozenset[Ask] = frozenset()
+    """The calls whose answers let the limit of another stage end it early."""
+    keeps_arguments: bool = False
+    """Of its calls, to tell how many values all rows have."""
+    learns: bool = True
+    """Whether predicates may change places; not if all rows are in the first chunk."""
+    scale: float = 1.0
+    """Rows of the real source for each one here."""
+    scale_out: float = 1.0
+    """The same of the output."""
+
+    def begin(self) -> None:
+        """The stage runs, perhaps not for the first time: what it asked before it does not ask again."""
+        self.partial = ""
+        for tally in self.tallies.values():
+            tally.rows = 0
+            tally.arguments.clear()
+
+
+class DryRun(Execution):
+    """One dry run. ``seen`` tells what the calls of each stage, by number, would be asked.
+
+    It reads and computes what no model is needed for, and keeps of every source at most what
+    ``any_rows`` keeps. A limit ends it as early as a real run with these answers.
+    """
+
+    def __init__(
+        self,
+        context: SessionContext,
+        plan: Staged,
+        rowwise: DryRows,
+        options: Options,
+        *,
+        rules_off: Sequence[str],
+        fed: Fed,
+    ) -> None:
+        asker, workbench = rowwise.asker, rowwise.workbench
+        super().__init__(context, plan, asker, workbench, options, rules_off=rules_off, fed=fed)
+        self._dry = self._rowwise = rowwise
+        rowwise.stored = self._rows_of
+        self.seen: dict[int, StageSeen] = {}
+
+    def stages_below(self, plan: Plan) -> list[int]:
+        """The stages whose rows ``plan`` reads."""
+        stored = [p.stage for p in subplans(plan) if isinstance(p, Stored)]
+        return [*stored, *self._fed.stages_below(plan)]
+
+    def carry_out(self) -> None:
+        """Run every stage whose calls are to be counted. Raises what DataFusion raises."""
+        for _ in self.tables(eager=True):
+            pass
+
+    def _run(
+        self,
+        stage: Stage,
+        *,
+        eager: bool,
+        most: Callable[[], int] | None = None,
+        found: list[pa.RecordBatch] | None = None,
+    ) -> Generator[pa.Table, None, None]:
+        block = stage.block
+        seen = self.seen.setdefault(stage.number, StageSeen())
+        seen.begin()
+        if stage is self._plan.last and not any(map(asks, (*block.where, *block.select))):
+            return
+        source, cut = self._with_small_groups(block.source)
+        sample = self._sample(source, limited=block.limited or most is not None)
+        seen.scale = seen.scale_out = sample.scale * self._inherited(block.source)
+        above = self._limited.get(stage.number) if most is not None else None
+        bounds = block if above is None else above
+        wanted = bounds.offset + (bounds.count or 0)
+        few = sample.complete and sample.rows <= wanted
+        seen.stops = block.count is not None and not few
+        if above is not None and (above.multiplied or not few):
+            seen.ending = self._asked_in(above.stages)
+        if cut or not sample.complete:
+            seen.partial = f"groups of the first {MOST_ROWS:,} rows" if cut else str(sample)
+        elif any(is_volatile(e) for p in subplans(block) for e in expressions(p)):
+            seen.partial = "one draw of random values"
+        seen.keeps_arguments = seen.scale > 1.0
+        chunks = Chunks(sample.table.to_batches(), sample.table.schema)
+        counts = self.counts[stage.number]
+        ended = False
+        try:
+            yield from self._piped(stage, chunks, eager=above is None, most=most)
+            ended = True
+        finally:
+            seen.learns = self._adaptive and (counts.chunks > 1 or seen.stops)
+            if above is not None and not ended:  # the limit above has its rows
+                seen.scale = seen.scale_out = 1.0
+                seen.partial = seen.partial if cut else ""
+            elif block.count is not None:
+                # A real run, too, reads until there are enough rows.
+                seen.scale = min(seen.scale, max(1.0, wanted / max(1, counts.passed)))
+                seen.scale_out = min(
+                    seen.scale_out, max(1.0, block.count / max(1, counts.rows_out))
+                )
+                if counts.passed >= wanted and not sample.complete and not cut:
+                    seen.partial = ""
+
+    def _asking(self, stage: Stage) -> AbstractContextManager[None]:
+        seen = self.seen[stage.number]
+        self._dry.tallies, self._dry.keep_arguments = seen.tallies, seen.keeps_arguments
+        return nullcontext()
+
+    def _asked_in(self, stages: Sequence[int]) -> frozenset[Ask]:
+        """The calls of stages."""
+        blocks = [s.block for s in self._plan.stages if s.number in stages]
+        return frozenset(a for b in blocks for e in expressions(b) for a in asks(e))
+
+    def _sample(self, source: Plan, *, limited: bool) -> Sample:
+        unsorted = _unsorted(source)
+        if unsorted is source:
+            return self._first(source) if limited else self._any(source)
+        if not limited:
+            # The order of rows changes nothing but the order in which predicates are learned.
+            sample = self._any(unsorted)
+            return self._any(source) if sample.complete else sample
+        sample = self._first(fetched(source, 0, SORTED_ROWS + 1), SORTED_ROWS)
+        if not sample.complete and self._first(unsorted).complete:
+            return self._first(source)
+        return sample
+
+    def _first(self, source: Plan, most_rows: int = MOST_ROWS) -> Sample:
+        schema = self._frame(source).schema()
+        return first_rows(self._in_order(source), schema, most_rows)
+
+    def _any(self, source: Plan) -> Sample:
+        frame = self._frame(source)
+        sample = any_rows(streamed(frame), frame.schema())
+        if sample.counted:
+            return sample
+        rows = _known_count(frame)
+        return sample if rows is None else replace(sample, rows=rows, counted=True)
+
+    def _with_small_groups(self, source: Plan) -> tuple[Plan, bool]:
+        """``source`` where rows are collected into lists only if they are few, else the first ones
+        of them, and whether there are more."""
+        cut = False
+
+        def smaller(plan: Plan) -> Plan:
+            nonlocal cut
+            if not (isinstance(plan, Rel) and plan.kind == "aggregate"):
+                return plan
+            if not any(m.name == "array_agg" for m in aggregation(plan).measures):
+                return plan
+            below = plan.inputs[0]
+            frame = self._frame(
+                projected(fetched(below, 0, MOST_ROWS + 1), (boolean_literal(True),))
+            )
+            if sum(batch.num_rows for batch in streamed(frame)) <= MOST_ROWS:
+                return plan
+            cut = True
+            return plan.with_inputs(fetched(_unsorted(below), 0, MOST_ROWS))
+
+        return transform(source, smaller), cut
+
+    def _inherited(self, plan: Plan) -> float:
+        """Real rows for each one that ``plan`` has here, because of samples below it."""
+        if isinstance(plan, Stored):
+            return self.seen[plan.stage].scale_out
+        if isinstance(plan, Rel) and plan.kind == "read":
+            below = self._fed.stages_below(plan)
+            return max((self.seen[number].scale_out for number in below), default=1.0)
+        if isinstance(plan, Rel) and plan.kind in ("aggregate", "fetch"):
+            return 1.0  # groups do not grow with rows, not in general; nor does a limit
+        return max((self._inherited(below) for below in plan.inputs), default=1.0)
+
+
+def _known_count(frame: DataFrame) -> int | None:
+    """The rows of ``frame``, if DataFusion knows them without reading any."""
+    counting = frame.aggregate([], [f.count(lit(1))])
+    if "PlaceholderRowExec" not in counting.execution_plan().display_indent():
+        return None
+    return int(counting.collect()[0].column(0)[0].as_py())
+
+
+def _unsorted(plan: Plan) -> Plan:
+    """``plan`` without sorts that only put its rows in order."""
+    if isinstance(plan, Rel) and plan.kind == "sort":
+        return _unsorted(plan.inputs[0])
+    if isinstance(plan, Rel) and plan.kind in ("project", "filter"):
+        below = _unsorted(plan.inputs[0])
+        return plan if below is plan.inputs[0] else plan.with_inputs(below)
+    return plan

@@ -1,0 +1,213 @@
+"""Answers that nobody has given yet: cached ones, else like those given so far, else assumed."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from functools import cached_property
+
+import pyarrow as pa
+
+from blendfusion.estimates.loaded_models import Known
+from blendfusion.models.constraints.constraint import points
+from blendfusion.models.guarantees.accuracy import Targets
+from blendfusion.models.protocol.model import Values
+from blendfusion.models.registry.model_names import ModelNames
+from blendfusion.models.scripted import ScriptedModel
+from blendfusion.models.stores.memory import MemoryStore
+from blendfusion.models.wrappers.cache import CachedModel
+from blendfusion.types import Answer, Constraint, Task
+from blendfusion.udfs.ask.dispatcher import Asker, NullObserver
+from blendfusion.udfs.declare.call import Call
+
+MOST_EARLIER_ANSWERS = 1000
+"""Cached answers that are looked at to guess others of the same task."""
+CHARACTERS_PER_TOKEN = 4
+"""Of English text, as a rule of thumb."""
+_KEPT_EXAMPLES = 64
+
+
+class Share:
+    """Deals TRUE to a share of the distinct keys that it meets, and to each key the same always.
+
+    Keys that come together are dealt in an order of their own, so that their order does not matter.
+    """
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._dealt: dict[Hashable, bool] = {}
+
+    def deal(self, keys: Iterable[Hashable]) -> list[bool]:
+        keys = list(keys)
+        new = dict.fromkeys(key for key in keys if key not in self._dealt)
+        for key in sorted(new, key=digest):
+            n = len(self._dealt)
+            # As many as the rate says, rounded half up: one of one, one of two, two of three.
+            self._dealt[key] = int((n + 1) * self._rate + 0.5) > int(n * self._rate + 0.5)
+        return [self._dealt[key] for key in keys]
+
+
+def digest(key: Hashable) -> int:
+    """A number that looks random, the same in every process."""
+    return zlib.crc32(repr(key).encode())
+
+
+@dataclass(slots=True)
+class Tally:
+    """What one call of one stage would be asked."""
+
+    rows: int = 0
+    asked: int = 0
+    cached: int = 0
+    notes: int = 0
+    """How many of those asked are notes on parts of a context that does not fit the window."""
+    characters: int = 0
+    """Of the values asked."""
+    examples: list[Values] = field(default_factory=list)
+    """Some of the values asked, to be measured."""
+    arguments: list[pa.Table] = field(default_factory=list)
+    """Where the rows are a sample: the arguments of each chunk."""
+
+
+class Guesser(Asker):
+    """An asker that asks nobody: a cached answer where there is one, else a guess.
+
+    A yes/no answer is true at the rate of the cached answers to the same task, by Laplace's rule of
+    succession: half of them without any. Another is one of the cached answers; without any, a
+    label of a closed set, all alike, or a text of its own for every value (the task is then in
+    ``blind``). The same values get the same guess, whatever their order.
+
+    ``find``: what is known of the models that are named.
+    """
+
+    guesses_answers = True
+
+    def __init__(
+        self,
+        find: Callable[[ModelNames], Known],
+        targets: Targets | None = None,
+    ) -> None:
+        super().__init__(lambda: self.model, NullObserver(), targets=targets)
+        self._find = find
+        self._known: dict[ModelNames, Known] = {}
+        self._guessed: dict[tuple[Task, ModelNames], dict[Values, Answer]] = {}
+        self._earlier: dict[tuple[Task, ModelNames], list[str]] = {}
+        self._shares: dict[Task, Share] = {}
+        self.tally = Tally()
+        """Where the next values are counted."""
+        self.counted: Task | None = None
+        """The task of the call that is counted there; what else it asks are notes. None: no notes."""
+        self.guesses: set[Task] = set()
+        """Tasks of which some answer was guessed."""
+        self.assumed: set[Task] = set()
+        """Those of them of which no answer is known."""
+        self.blind: set[Task] = set()
+
+    def known_of(self, call: Call | None) -> Known:
+        """What is known of the models that answer ``call``."""
+        names = self._names(call)
+        if names not in self._known:
+            self._known[names] = self._find(names)
+        return self._known[names]
+
+    def model_of(self, call: Call | None) -> CachedModel:
+        """Only for its window and its tokens; a boundless one where the real one is not loaded."""
+        return self.known_of(call).model or self._boundless
+
+    @cached_property
+    def _boundless(self) -> CachedModel:
+        return CachedModel(ScriptedModel(lambda call: None, window=2**40), MemoryStore())
+
+    def times_asked(self, call: Call | None) -> int:
+        """How many models are asked about a value, at most: of a cascade's two each, as only its run can
+        tell what it saves."""
+        targets = self.targets_of(call)
+        cascaded = targets is not None and targets.proxy is None and self.known_of(call).asks_small
+        return 2 if cascaded else 1
+
+    def ask(
+        self,
+        task: Task,
+        values: Sequence[Values],
+        call: Call | None = None,
+        *,
+        put: Task | None = None,
+        stops: bool = True,
+    ) -> list[Answer]:
+        """One answer a tuple, in order; counts the tuples that no call before had."""
+        certain = self.certain(task)
+        if certain is not None:
+            return [certain] * len(values)
+        put = put or self._settled.get(task, task)
+        asked = put, self._names(call)
+        answers = self._guessed.setdefault(asked, {})
+        new = list(dict.fromkeys(v for v in values if v not in answers))
+        cache = self.known_of(call).cache
+        if new and cache is not None:
+            answers.update(cache.known(put, new))
+        missing = [v for v in new if v not in answers]
+        tally = self.tally
+        tally.cached += len(new) - len(missing)
+        if missing:
+            characters = sum(len(text) for v in missing for text in v if text)
+            tally.asked += len(missing) * self.times_asked(call)
+            tally.notes += len(missing) if self.counted not in (None, task) else 0
+            tally.characters += characters
+            tally.examples += missing[: _KEPT_EXAMPLES - len(tally.examples)]
+            self.tokens += -(-characters // CHARACTERS_PER_TOKEN) + len(missing)
+            self.guesses.add(task)
+            earlier = self._earlier_of(asked, cache)
+            if not earlier:
+                self.assumed.add(task)
+            guessed = self._guess(put, missing, earlier, len(answers))
+            made = {text: Answer(text, logprob=0.0) for text in set(guessed)}
+            answers.update((v, made[text]) for v, text in zip(missing, guessed, strict=True))
+        return [answers[v] for v in values]
+
+    def _earlier_of(self, asked: tuple[Task, ModelNames], cache: CachedModel | None) -> list[str]:
+        """Cached answers to what is asked, some where there are many."""
+        if asked not in self._earlier:
+            some = cache.earlier(asked[0], MOST_EARLIER_ANSWERS) if cache is not None else []
+            self._earlier[asked] = some
+        return self._earlier[asked]
+
+    def _guess(self, task: Task, values: list[Values], earlier: list[str], start: int) -> list[str]:
+        """Answers to ``values``, like the ``earlier`` ones; ``start``: how many there are already."""
+        constraint = task.constraint
+        if constraint.kind == "boolean":
+            if task not in self._shares:
+                self._shares[task] = Share((earlier.count("true") + 1) / (len(earlier) + 2))
+            return ["true" if yes else "false" for yes in self._shares[task].deal(values)]
+        choices = earlier or constraint.options or points(constraint)
+        if choices:
+            return [choices[digest(v) % len(choices)] for v in values]
+        self.blind.add(task)
+        return [_placeholder(constraint, start + i) for i in range(len(values))]
+
+
+def _placeholder(constraint: Constraint, number: int) -> str:
+    """A text that has the type of an answer, another one for each number."""
+    kind = constraint.kind
+    if kind == "date":
+        return (date(2000, 1, 1) + timedelta(days=number)).isoformat()
+    if kind == "timestamp":
+        return (datetime(2000, 1, 1) + timedelta(hours=number)).isoformat()
+    if kind == "choice" and constraint.options:
+        return constraint.options[number % len(constraint.options)]
+    if kind == "list":
+        return json.dumps([_placeholder(constraint.item or Constraint(), number)])
+    if kind == "struct":
+        return json.dumps({f.name: _part(f.constraint, number) for f in constraint.fields})
+    return str(number)
+
+
+def _part(constraint: Constraint, number: int) -> object:
+    """The same for a field of a struct, as JSON has it."""
+    if constraint.kind == "boolean":
+        return number % 2 == 0
+    text = _placeholder(constraint, number)
+    bare = constraint.kind in ("integer", "number", "list", "struct")
+    return json.loads(text) if bare else text

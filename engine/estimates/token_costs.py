@@ -1,0 +1,129 @@
+"""Tokens and seconds of values that were not asked yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from blendfusion.estimates.loaded_models import Known
+from blendfusion.estimates.simulated_model import CHARACTERS_PER_TOKEN, Tally
+from blendfusion.models.prompts.prompt import render, replies_of
+from blendfusion.models.protocol.images import IMAGE_TOKENS
+from blendfusion.models.protocol.model import Values
+from blendfusion.models.scripted import ScriptedModel
+from blendfusion.observe.progress import counted
+from blendfusion.observe.throughput import Measured
+from blendfusion.types import ConstraintKind, Task
+
+ANSWER_TOKENS: dict[ConstraintKind, int] = {
+    "boolean": 1,
+    "choice": 2,
+    "integer": 2,
+    "number": 3,
+    "date": 6,
+    "timestamp": 12,
+    "regex": 4,
+    "text": 12,
+    "list": 12,
+    "struct": 40,
+    "score": 1,
+}
+"""Of one answer, as long as none has been measured."""
+_TURN_TOKENS = 5
+"""What a chat template puts around one turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of a number of values; ``seconds`` None: unknown."""
+
+    prompt_tokens: int
+    evaluated_tokens: int
+    completion_tokens: int
+    seconds: float | None
+    tokens_basis: str
+    seconds_basis: str
+
+
+class Meter:
+    """Costs of requests to the models that a call names: as measured in this session, else by counting
+    tokens, else characters.
+
+    What a model does once for a task, as calibration, is not in it.
+    """
+
+    def __init__(
+        self, measured: Measured, models: Known, names: tuple[str, ...], *, shots: bool
+    ) -> None:
+        self._measured = measured
+        self._names = names
+        self._model = models.model
+        self._shares = models.says("shares_prefix")
+        """The common beginning of prompts is computed once."""
+        self._scores = models.says("scores_options")
+        """No answers of closed sets are written."""
+        self._put_as = models.put_as
+        self._shots = shots
+
+    def cost(self, task: Task, tally: Tally, values: int) -> Cost:
+        """What ``values`` values of ``task`` cost, if they are like those of ``tally``."""
+        if values == 0:
+            return Cost(0, 0, 0, 0.0, "nothing to ask", "nothing to ask")
+        seen = self._measured.of((task, self._names))
+        if seen is not None:
+            share = values / seen.values
+            basis = f"measured on {counted(seen.values, 'value')}"
+            return Cost(
+                round(seen.prompt_tokens * share),
+                round(seen.evaluated_tokens * share),
+                round(seen.completion_tokens * share),
+                seen.seconds * share,
+                basis,
+                basis,
+            )
+        head, each = self._head(task), self._each(task, tally)
+        ways = task.consistency
+        prompt = round(ways * values * (head + each))
+        evaluated = round(ways * (head + values * each)) if self._shares else prompt
+        scored = self._scores and bool(replies_of(task))
+        completion = 0 if scored else ways * values * ANSWER_TOKENS[task.constraint.kind]
+        tokens_basis = f"{CHARACTERS_PER_TOKEN} characters a token"
+        if self._model is not None:
+            tokens_basis = "the model's count"
+        rate = self._measured.seconds_per_token(self._names)
+        seconds = None if rate is None else rate * (evaluated + completion)
+        seconds_basis = "no rate yet" if rate is None else "this session's seconds a token"
+        return Cost(prompt, evaluated, completion, seconds, tokens_basis, seconds_basis)
+
+    def _tokens(self, text: str) -> int:
+        if self._model is not None:
+            return self._model.count_tokens(text)
+        return -(-len(text) // CHARACTERS_PER_TOKEN)
+
+    def _head(self, task: Task) -> int:
+        """Tokens of what the prompts of a task have in common."""
+        if self._scripted:
+            return self._tokens(task.question)
+        prompt = render(self._put_as(task), shots=self._shots, listed=not self._scores)
+        turns = [prompt.instruction, *(text for shot in prompt.shots for text in shot), prompt.head]
+        return sum(self._tokens(text) + _TURN_TOKENS for text in turns)
+
+    def _each(self, task: Task, tally: Tally) -> float:
+        """Tokens of the values of one request, on average."""
+        if not tally.examples:
+            return 0.0
+        if task.images:
+            shown = [sum(image is not None for image in images) for images in tally.examples]
+            return IMAGE_TOKENS * sum(shown) / len(shown)
+        if self._model is None:
+            return tally.characters / max(1, tally.asked) / CHARACTERS_PER_TOKEN
+        return sum(self._value(task, v) for v in tally.examples) / len(tally.examples)
+
+    def _value(self, task: Task, values: Values) -> int:
+        if self._scripted:
+            return sum(self._tokens(v) for v in values if v)
+        return self._tokens(render(task, shots=False).block(values))
+
+    @property
+    def _scripted(self) -> bool:
+        """A Python function reads no prompt: its tokens are those of the question and the values."""
+        return self._model is not None and isinstance(self._model.inner, ScriptedModel)

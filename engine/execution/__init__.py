@@ -1,0 +1,1 @@
+"""Runs staged plans: chunks, expressions, order of predicates, spilled tables."""

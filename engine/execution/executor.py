@@ -1,0 +1,306 @@
+"""Runs a staged plan: each stage's source in DataFusion, its row-wise work here, its output stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, closing
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, TypeVar
+
+import pyarrow as pa
+from datafusion import DataFrame, SessionContext
+from datafusion.record_batch import RecordBatchStream
+
+from blendfusion.datafusion.deep_plans import register_view, shallow
+from blendfusion.datafusion.interruptible import Pump
+from blendfusion.datafusion.substrait_io import batches_of, frame_of, relation_of
+from blendfusion.errors import BlendFusionError, PlanError
+from blendfusion.execution.expressions import RowWise
+from blendfusion.execution.interleaved_stages import Turn, enough
+from blendfusion.execution.pair_order import few_values_first
+from blendfusion.execution.pipeline import Chunks, Counts, run
+from blendfusion.execution.spill import Spill
+from blendfusion.planner.ir.builders import boolean_literal, projected
+from blendfusion.planner.ir.nodes import Plan, Stored
+from blendfusion.planner.ir.traversal import branches
+from blendfusion.planner.rules import FEW_VALUES_FIRST, LIMITED_STAGES, PREDICATE_ORDER
+from blendfusion.planner.stages.interleave import Limited, limited_stages
+from blendfusion.planner.stages.split import Stage, Staged
+from blendfusion.planner.substrait.write import write
+from blendfusion.unsupported.nested_stages import NOTHING, Fed
+
+if TYPE_CHECKING:
+    from blendfusion.execution.scratch_context import Workbench
+    from blendfusion.options import Options
+    from blendfusion.udfs.ask.dispatcher import Asker
+
+T = TypeVar("T")
+
+STAGE_CATALOG = "__blendfusion"
+STAGE_SCHEMA = "stages"
+_serials = count(1)
+
+
+class Execution:
+    """One run of a staged plan in a session. ``counts`` tells, a stage, what it saw."""
+
+    def __init__(
+        self,
+        context: SessionContext,
+        plan: Staged,
+        asker: Asker,
+        workbench: Callable[[], Workbench],
+        options: Options,
+        *,
+        rules_off: Sequence[str] = (),
+        fed: Fed = NOTHING,
+    ) -> None:
+        self._context = context
+        self._plan = plan
+        self._rowwise = RowWise(asker, workbench, self._rows_of)
+        self._options = options
+        self._spill = Spill(options)
+        self._adaptive = PREDICATE_ORDER not in rules_off
+        self._few_values = FEW_VALUES_FIRST not in rules_off
+        self._serial = next(_serials)
+        self._relations: dict[int, bytes] = {}
+        self._fed = fed
+        self._limited = {} if LIMITED_STAGES in rules_off else limited_stages(plan)
+        """By the stages that limits may end."""
+        self._views: list[str] = []
+        """Parts of plans that are too deep to be read at once."""
+        self._parts: dict[str, str] = {}
+        """The tables of parts that are stored, by the names of their leaves."""
+        self.counts: dict[int, Counts] = {stage.number: Counts() for stage in plan.stages}
+
+    def tables(self, *, eager: bool) -> Generator[pa.Table, None, None]:
+        """The result, chunk by chunk, columns by position; at least one chunk, which may be empty.
+
+        ``eager``: the caller wants all of it. Stages before the last run first, to their end or as far as a
+        limit needs. Closing the generator ends the run and drops what was stored.
+        """
+        limits = {limited.above: limited for limited in self._limited.values()}
+        try:
+            for stage in self._plan.stages:
+                if stage.number in self._limited:
+                    continue  # runs where the limit above it does
+                limited = limits.get(stage.number)
+                found = None if limited is None else self._in_turn(limited, stage)
+                if stage is self._plan.last:
+                    yield from self._run(stage, eager=eager, found=found)
+                else:
+                    self._store(stage, self._run(stage, eager=True, found=found))
+        finally:
+            for number in self._relations:
+                if number >= 0:
+                    self._context.deregister_table(self._name(number))
+            for name in self._views:
+                self._context.deregister_table(name)
+            self._relations, self._views = {}, []
+            for name in self._parts.values():
+                self._context.deregister_table(name)
+            self._parts = {}
+
+    def _in_turn(self, limited: Limited, above: Stage) -> list[pa.RecordBatch] | None:
+        """Run the stages of a limit as far as it needs; returns the rows of the source in which it stands, None for
+        a limit that the stage above has itself."""
+        found: list[pa.RecordBatch] = []
+
+        def look() -> int:
+            if limited.own:
+                return self._passed(above)
+            found[:] = streamed(self.source(above))
+            return sum(batch.num_rows for batch in found)
+
+        turns = [
+            Turn(
+                partial(self._run, stage, eager=False),
+                lambda table: self._spill.kept([table]),
+                partial(self._register, stage),
+                self.counts[stage.number],
+                late=stage.number in limited.late,
+                anew=stage.number in limited.anew,
+            )
+            for stage in self._plan.stages
+            if stage.number in limited.stages
+        ]
+        try:
+            enough(turns, look, limited)
+        finally:
+            for turn in turns:
+                turn.close()
+        return None if limited.own else found
+
+    def _passed(self, stage: Stage) -> int:
+        """How many rows a stage with a limit gives by now. What that asks is known when the stage runs."""
+        alone = replace(stage, block=replace(stage.block, select=()))
+        count = sum(len(table) for table in self._run(alone, eager=False))
+        self.counts[stage.number].restart()
+        return count
+
+    def _run(
+        self,
+        stage: Stage,
+        *,
+        eager: bool,
+        most: Callable[[], int] | None = None,
+        found: list[pa.RecordBatch] | None = None,
+    ) -> Generator[pa.Table, None, None]:
+        """The output of a stage, a chunk at a time. ``most``: so many rows at a time, always the same ones, for
+        a limit above it. ``found``: the rows of its source, if they are there."""
+        frame = self.source(stage)
+        if found is not None:
+            batches: Iterator[pa.RecordBatch] = iter(found)
+        elif stage.block.limited or most is not None:
+            batches = self._in_order(stage.block.source)
+        else:
+            batches = streamed(frame)
+        chunks = Chunks(batches, frame.schema())
+        with self._rowwise.asker.observer.stage(stage.number, self.counts[stage.number]):
+            yield from self._piped(stage, chunks, eager=eager, most=most)
+
+    def _piped(
+        self, stage: Stage, chunks: Chunks, *, eager: bool, most: Callable[[], int] | None
+    ) -> Generator[pa.Table, None, None]:
+        """The output of a stage for ``chunks`` of its source."""
+        if self._few_values:
+            chunks = few_values_first(stage.block, chunks, self._rowwise)
+        tables = run(
+            stage.block,
+            chunks,
+            self._rowwise,
+            self._options,
+            self.counts[stage.number],
+            eager=eager,
+            adaptive=self._adaptive,
+            most=most,
+        )
+        with closing(tables):
+            while True:
+                with self._asking(stage):
+                    table = next(tables, None)
+                if table is None:
+                    return
+                yield table
+
+    def _asking(self, stage: Stage) -> AbstractContextManager[None]:
+        """Meanwhile it is ``stage`` that asks."""
+        return self._rowwise.asker.observer.within(stage.number)
+
+    def _in_order(self, source: Plan) -> Iterator[pa.RecordBatch]:
+        """The rows of a source, branch after branch of a union: where a limit ends in one, the next is
+        not opened, and the rows come in the same order each time."""
+        for number, branch in enumerate(branches(source)):
+            try:
+                batches = in_turn(self._frame(branch))
+            except PlanError as problem:
+                if number == 0:
+                    raise
+                # Rows have left already: the query cannot start again on the plain path.
+                raise BlendFusionError(problem.message) from problem
+            yield from batches
+
+    def source(self, stage: Stage) -> DataFrame:
+        """The DataFusion plan of a stage's source. Raises PlanError if DataFusion refuses it."""
+        return self._frame(stage.block.source)
+
+    def _frame(self, source: Plan) -> DataFrame:
+        if source.width == 0:  # a batch without columns would forget how many rows it has
+            source = projected(source, (boolean_literal(True),))
+        try:
+            with self._fed.bound(self._parts):
+                return frame_of(self._context, write(shallow(source, self._view), self._relations))
+        except Exception as problem:
+            raise PlanError(f"DataFusion does not read back its own plan: {problem}") from problem
+
+    def _view(self, plan: Plan) -> Stored:
+        number = -1 - len(self._views)
+        name = f"{STAGE_CATALOG}.{STAGE_SCHEMA}.run{self._serial}_view{-number}"
+        self._relations[number] = register_view(self._context, name, plan, self._relations)
+        self._views.append(name)
+        return Stored(number, plan.width)
+
+    def _store(self, stage: Stage, tables: Iterator[pa.Table]) -> None:
+        table = self._spill.kept(tables)
+        self._register(stage, table)
+        part = self._fed.stored.get(stage.number)
+        if part is not None:
+            name = f"{self._name(stage.number)}_part"
+            rows = self._typed(table, part.schema)
+            self._context.register_record_batches(name, [batches_of(rows)])
+            self._parts[part.leaf.name] = name
+
+    def _register(self, stage: Stage, table: pa.Table) -> None:
+        """From here on ``table`` is what the stage gave."""
+        name = self._name(stage.number)
+        if stage.number in self._relations:
+            self._context.deregister_table(name)
+        self._context.register_record_batches(name, [batches_of(table)])
+        self._relations[stage.number] = relation_of(self._context, name)
+
+    def _typed(self, table: pa.Table, schema: pa.Schema) -> pa.Table:
+        """Stored rows with the types of ``schema``: they share memory, or are stored once more."""
+        if all(a.equals(b.type) for a, b in zip(table.schema.types, schema, strict=True)):
+            return as_schema(table, schema)
+        pieces = (pa.Table.from_batches([batch]) for batch in batches_of(table))
+        return self._spill.kept(as_schema(piece, schema) for piece in pieces)
+
+    def _rows_of(self, number: int) -> pa.Table:
+        """The rows of a stage that has run."""
+        return self._context.table(self._name(number)).to_arrow_table()
+
+    def _name(self, number: int) -> str:
+        return f"{STAGE_CATALOG}.{STAGE_SCHEMA}.run{self._serial}_{number}"
+
+
+def streamed(frame: DataFrame) -> Iterator[pa.RecordBatch]:
+    """The batches of a frame as they are computed. Raises PlanError, before the first of them, if
+    DataFusion cannot plan it: some of its rules fail on some plans that were read back."""
+    return _fetched(_begun(frame.execute_stream))
+
+
+def in_turn(frame: DataFrame) -> Iterator[pa.RecordBatch]:
+    """The batches of a frame, of each partition one after the other: in the same order each time, so that
+    a limit meets the same rows. Raises PlanError as ``streamed`` does."""
+    return _alternating([_fetched(s) for s in _begun(frame.execute_stream_partitioned)])
+
+
+def _begun(begin: Callable[[], T]) -> T:
+    try:
+        return begin()
+    except Exception as problem:
+        raise PlanError(f"DataFusion cannot plan what it read back: {problem}") from problem
+
+
+def _fetched(stream: RecordBatchStream) -> Iterator[pa.RecordBatch]:
+    return Pump().batches(lambda: stream, asks=False)
+
+
+def _alternating(parts: list[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+    while parts:
+        for part in list(parts):
+            batch = next(part, None)
+            if batch is None:
+                parts.remove(part)
+            else:
+                yield batch
+
+
+def joined(tables: Sequence[pa.Table]) -> pa.Table:
+    """The rows of tables of one schema as one table; Arrow forgets how many there are without columns."""
+    if tables[0].num_columns:
+        return pa.concat_tables(tables)
+    return pa.table({"rows": pa.nulls(sum(map(len, tables)))}).select([])
+
+
+def as_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """``table`` with the names and types of ``schema``, by position."""
+    if not schema.names:
+        return table.select([])  # less the constant that kept count of its rows
+    renamed = table.rename_columns(schema.names)
+    for i, field in enumerate(schema):
+        if pa.types.is_null(field.type) and not pa.types.is_null(renamed.column(i).type):
+            renamed = renamed.set_column(i, field, pa.nulls(len(table)))  # Arrow has no such cast
+    return renamed if renamed.schema.equals(schema) else renamed.cast(schema)

@@ -1,0 +1,339 @@
+"""Evaluates expressions with ingredient calls on chunks of rows, asking only where it matters.
+
+AND, OR, CASE and COALESCE are evaluated here, part by part: a call sees only the rows that the
+parts before it leave undecided (three-valued logic, as SQL has it). Everything else around calls
+is evaluated by DataFusion on the chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from blendfusion.errors import BlendFusionError, PlanError
+from blendfusion.execution.scratch_context import Workbench
+from blendfusion.planner.ir.builders import cast_to_text, function
+from blendfusion.planner.ir.nodes import (
+    GATES,
+    Ask,
+    Expr,
+    Field,
+    Node,
+    Stored,
+    asks,
+    asks_model,
+    fields,
+    literal_like,
+    needs_model,
+    walk,
+)
+from blendfusion.udfs.ask.dispatcher import Asker, UnknownAnswerError
+from blendfusion.udfs.evaluate.evaluate import evaluate
+from blendfusion.udfs.joins.matcher import Matches, matcher
+
+_COMPARISONS = ("equal", "not_equal", "lt", "lte", "gt", "gte", "like")
+_ARITHMETIC = ("add", "subtract", "multiply", "divide", "modulus", "power")
+_STRICT = frozenset((*_COMPARISONS, *_ARITHMETIC))
+"""Functions that are NULL where either of their two operands is."""
+
+_ARGUMENTS = (
+    pa.types.is_string_view,
+    pa.types.is_large_string,
+    pa.types.is_binary_view,
+    pa.types.is_large_binary,
+    pa.types.is_fixed_size_binary,
+)
+"""Types of columns that a call takes as they are, though its function has another."""
+
+Column: TypeAlias = "pa.Array | pa.ChunkedArray"
+
+
+@dataclass(slots=True)
+class Rows:
+    """Rows of a chunk, and what has been evaluated on all of them already."""
+
+    table: pa.Table
+    known: dict[Expr, Column] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def filter(self, mask: Column, later: Sequence[Expr]) -> Rows:
+        """The rows where ``mask`` is true (not NULL), for the sake of ``later`` expressions.
+
+        What those do not read becomes a column of NULLs, which costs nothing.
+        """
+        needed = set().union(*(fields(e) for e in later))
+        n = pc.sum(mask, min_count=0).as_py()
+        columns = [
+            column.filter(mask) if i in needed else pa.chunked_array([pa.nulls(n)])
+            for i, column in enumerate(self.table.columns)
+        ]
+        reused = {part for e in later for part in walk(e)}
+        known = {e: c.filter(mask) for e, c in self.known.items() if e in reused}
+        return Rows(pa.table(columns, names=[str(i) for i in range(len(columns))]), known)
+
+    def take(self, positions: np.ndarray) -> Rows:
+        return Rows(
+            self.table.take(positions), {e: c.take(positions) for e, c in self.known.items()}
+        )
+
+    def slice(self, offset: int, length: int) -> Rows:
+        known = {e: c.slice(offset, length) for e, c in self.known.items()}
+        return Rows(self.table.slice(offset, length), known)
+
+
+class RowWise:
+    """Evaluates expressions on rows; one for a run."""
+
+    def __init__(
+        self,
+        asker: Asker,
+        workbench: Callable[[], Workbench],
+        stored: Callable[[int], pa.Table] | None = None,
+    ) -> None:
+        self.asker = asker
+        self.workbench = workbench
+        self.stored = stored
+        """The rows of a stage that has run, by its number."""
+        self.matchers: dict[Ask, Matches] = {}
+        """What has chosen among the rows of stages so far."""
+
+    def column(self, expr: Expr, rows: Rows) -> Column:
+        """The value of ``expr`` on every row. Raises what an ingredient or DataFusion raises."""
+        if isinstance(expr, Field):
+            return rows.table.column(expr.index)
+        if expr in rows.known:
+            return rows.known[expr]
+        if isinstance(expr, Ask):
+            value = self._answers(expr, [self.argument(a, rows) for a in expr.args])
+        elif not needs_model(expr):
+            value = self.workbench().columns([expr], rows.table)[0]
+        elif expr.name in ("and", "or"):
+            value = self._connective(expr, rows)
+        elif expr.name == "if_then":
+            value = self._case(expr, rows)
+        elif expr.name == "coalesce":
+            value = self._coalesce(expr, rows)
+        elif expr.name == "singular_or_list":
+            value = self._connective(_as_equalities(expr), rows)
+        elif expr.name == "nullif":
+            value = self._strict(expr, rows, expr.children[:1])
+        elif expr.name in _STRICT:
+            # The first two: LIKE has a third, its escape, which is NULL for none.
+            value = self._strict(expr, rows, expr.children[:2])
+        elif expr.name == "array_has":
+            value = self._strict(expr, rows, expr.children[:1])
+        else:
+            value = self._other(expr, rows)
+        rows.known[expr] = value
+        return value
+
+    def _answers(self, ask: Ask, arguments: Sequence[Column]) -> Column:
+        if ask.domain is None:
+            return evaluate(ask.call, arguments, self.asker)
+        if ask not in self.matchers:
+            assert isinstance(ask.domain, Stored)
+            assert self.stored is not None
+            self.matchers[ask] = matcher(ask.call, self.stored(ask.domain.stage), self.asker)
+        return self.matchers[ask].column(arguments)
+
+    def cascades(self, exprs: Sequence[Expr]) -> bool:
+        """Whether a cascade answers some call in them."""
+        return any(self.asker.targets_of(ask.call) is not None for e in exprs for ask in asks(e))
+
+    def is_known(self, expr: Expr, rows: Rows) -> bool:
+        """Whether ``expr`` has its value on every row without asking anything; then it is kept."""
+        if any(ask.call.ingredient.run is not None for ask in asks(expr)):
+            return False  # what a user's function asks shows when it runs
+        try:
+            with self.asker.only_known():
+                self.column(expr, rows)
+        except UnknownAnswerError:
+            return False
+        return True
+
+    def columns(self, exprs: Sequence[Expr], rows: Rows) -> list[Column]:
+        """The values of several expressions; those that need no model in one plan."""
+        cheap = [
+            e
+            for e in dict.fromkeys(exprs)
+            if not isinstance(e, Field) and not needs_model(e) and e not in rows.known
+        ]
+        if cheap:
+            values = self.workbench().columns(cheap, rows.table)
+            rows.known.update(zip(cheap, values, strict=True))
+        return [self.column(e, rows) for e in exprs]
+
+    def rehearse(self, exprs: Sequence[Expr], empty: pa.Table) -> None:
+        """Evaluate every part of the expressions on no rows: what DataFusion cannot do with a chunk
+        shows before a model is asked. Raises PlanError."""
+        rows = Rows(empty)
+        try:
+            for expr in exprs:
+                self._rehearse(expr, rows)
+        except BlendFusionError:
+            raise
+        except Exception as problem:  # DataFusion raises plain Exceptions
+            raise PlanError(
+                f"DataFusion cannot evaluate an expression alone: {problem}"
+            ) from problem
+
+    def _rehearse(self, expr: Expr, rows: Rows) -> None:
+        if isinstance(expr, Ask):
+            for arg in expr.args:
+                self._rehearse(arg, rows)
+        elif isinstance(expr, Node) and needs_model(expr) and expr.name in GATES:
+            for child in expr.children:
+                self._rehearse(child, rows)
+        else:
+            self.column(expr, rows)
+
+    def argument(self, expr: Expr, rows: Rows) -> Column:
+        """The values of a call's argument."""
+        # DataFusion casts arguments to plain text, or to bytes; such a column of another layout needs
+        # no plan.
+        inner = cast_to_text(expr)
+        if isinstance(inner, Field):
+            column = rows.table.column(inner.index)
+            if any(known(column.type) for known in _ARGUMENTS):
+                return column
+        return self.column(expr, rows)
+
+    def _other(self, expr: Node, rows: Rows) -> Column:
+        """Any function: the parts that need a model become columns, DataFusion does the rest."""
+        table = rows.table
+        children: list[Expr] = []
+        for child in expr.children:
+            # A literal stays one: DataFusion wants some, as LIKE its escape, to be no columns.
+            if needs_model(child) or (child in rows.known and not literal_like(child)):
+                children.append(Field(table.num_columns))
+                table = table.append_column(str(table.num_columns), self.column(child, rows))
+            else:
+                children.append(child)
+        return self.workbench().columns([replace(expr, children=tuple(children))], table)[0]
+
+    def _strict(self, expr: Node, rows: Rows, must: Sequence[Expr]) -> Column:
+        """A function that is NULL where any of the parts ``must`` is: what is NULL already decides the
+        row, the rest of the parts see the others."""
+        left, open_rows = rows, np.arange(len(rows))
+        waiting = list(expr.children)
+        for part in sorted(must, key=lambda part: _dearness(part, rows)):
+            waiting.remove(part)
+            if literal_like(part):
+                continue
+            if not any(_asks(other, left) for other in waiting):
+                break  # nothing is left that could be spared
+            valid = _numpy(_whole(self.column(part, left)).is_valid())
+            if not valid.all():
+                open_rows, left = open_rows[valid], left.take(np.flatnonzero(valid))
+        value = self._other(expr, left)
+        if left is rows:
+            return value
+        return _spread(_whole(value), open_rows, len(rows))
+
+    def _connective(self, expr: Node, rows: Rows) -> Column:
+        """AND / OR: each part sees the rows that those before it do not decide, cheap ones first."""
+        decisive = expr.name == "or"  # a TRUE decides an OR, a FALSE an AND
+        combine = pc.or_kleene if decisive else pc.and_kleene
+        result: pa.Array = pa.array(np.full(len(rows), not decisive))
+        for part in sorted(expr.children, key=lambda part: _dearness(part, rows)):
+            open_rows = np.flatnonzero(_not_equal(result, decisive))
+            if len(open_rows) == 0:
+                break
+            everything = len(open_rows) == len(rows)
+            subset = rows if everything else rows.take(open_rows)
+            value = _whole(self.column(part, subset))
+            # A NULL spread into a decided row leaves it decided: x OR TRUE, x AND FALSE.
+            spread = value if everything else _spread(value, open_rows, len(rows))
+            result = combine(result, spread)
+        return result
+
+    def _case(self, expr: Node, rows: Rows) -> Column:
+        """CASE: a condition sees the rows without a branch yet, a result the rows of its branch."""
+        branches, otherwise = expr.children, None
+        if len(branches) % 2:
+            otherwise = branches[-1]
+        pieces: list[pa.Array] = []
+        place = np.full(len(rows), -1, dtype=np.int64)
+        open_rows = np.arange(len(rows))
+
+        def settle(chosen: np.ndarray, result: Expr) -> None:
+            value = _whole(self.column(result, rows.take(chosen)))
+            place[chosen] = sum(map(len, pieces)) + np.arange(len(chosen))
+            pieces.append(value)
+
+        for condition, result in zip(branches[0::2], branches[1::2], strict=False):
+            met = _true(self.column(condition, rows.take(open_rows)))
+            settle(open_rows[met], result)
+            open_rows = open_rows[~met]
+        if otherwise is not None:
+            settle(open_rows, otherwise)
+        return _assembled(pieces, place)
+
+    def _coalesce(self, expr: Node, rows: Rows) -> Column:
+        pieces: list[pa.Array] = []
+        place = np.full(len(rows), -1, dtype=np.int64)
+        open_rows = np.arange(len(rows))
+        for part in expr.children:
+            value = _whole(self.column(part, rows.take(open_rows)))
+            found = _numpy(value.is_valid())
+            place[open_rows[found]] = sum(map(len, pieces)) + np.flatnonzero(found)
+            pieces.append(value)
+            open_rows = open_rows[~found]
+        return _assembled(pieces, place)
+
+
+def _as_equalities(expr: Node) -> Node:
+    """``x IN (a, b)`` as ``x = a OR x = b``: what is equal already spares the calls in the list."""
+    value, *options = expr.children
+    return function("or", tuple(function("equal", (value, option)) for option in options))
+
+
+def _asks(expr: Expr, rows: Rows) -> bool:
+    """True if ``expr`` holds a call that has no answers yet on these rows."""
+    return expr not in rows.known and any(ask not in rows.known for ask in asks(expr))
+
+
+def _dearness(expr: Expr, rows: Rows) -> int:
+    """0 where nothing is to be asked any more on these rows, 1 where no language model is, else 2."""
+    if not _asks(expr, rows):
+        return 0
+    return 2 if any(asks_model(ask) and ask not in rows.known for ask in asks(expr)) else 1
+
+
+def _whole(column: Column) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _true(mask: Column) -> np.ndarray:
+    return _numpy(_whole(pc.fill_null(mask, False)))
+
+
+def _numpy(column: pa.Array) -> np.ndarray:
+    values: np.ndarray = column.to_numpy(zero_copy_only=False)
+    return values
+
+
+def _not_equal(values: pa.Array, decisive: bool) -> np.ndarray:
+    """True where a three-valued result is not decided yet."""
+    decided = pc.fill_null(values if decisive else pc.invert(values), False)
+    return ~_numpy(decided)
+
+
+def _spread(values: pa.Array, positions: np.ndarray, length: int) -> pa.Array:
+    """An array of ``length`` with ``values`` at ``positions`` and NULL elsewhere."""
+    index = np.full(length, -1, dtype=np.int64)
+    index[positions] = np.arange(len(positions))
+    return values.take(pa.array(index, mask=index < 0))
+
+
+def _assembled(pieces: Sequence[pa.Array], place: np.ndarray) -> pa.Array:
+    """Row i is value ``place[i]`` of the pieces in order; -1 is NULL."""
+    whole = pa.concat_arrays(pieces)
+    return whole.take(pa.array(place, mask=place < 0))

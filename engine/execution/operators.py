@@ -1,0 +1,153 @@
+"""The staged plan as data: stages, their operators, and what a run counted of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from blendfusion.execution.pair_order import asked_of_pairs
+from blendfusion.execution.pipeline import Counts
+from blendfusion.execution.predicate_order import Order, Seen
+from blendfusion.planner.explain.expression_text import shown
+from blendfusion.planner.explain.plan_text import limit_text, lines, names_of
+from blendfusion.planner.explain.truncate import cut, listed
+from blendfusion.planner.ir.nodes import Ask, asks
+from blendfusion.planner.rules import FEW_VALUES_FIRST, LIMITED_STAGES
+from blendfusion.planner.stages.interleave import Limited, limited_stages
+from blendfusion.planner.stages.split import Stage, Staged
+
+
+@dataclass(frozen=True, slots=True)
+class AskLine:
+    """One call of a stage. ``text``: as SQL, and what its answers look like."""
+
+    ask: Ask
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """One predicate of a stage with the calls that are new in it."""
+
+    place: int
+    """Where it was written among the predicates, from 1."""
+    text: str
+    calls: tuple[AskLine, ...]
+    seen: Seen | None
+    """None: not run."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageLines:
+    """One stage, from its output down to its source. Each call stands where it is asked first."""
+
+    place: int
+    """From 1, in the order in which stages run."""
+    last: bool
+    counts: Counts | None
+    """None: not run."""
+    compute: str
+    """The columns that ask; '' where none does."""
+    computing: tuple[AskLine, ...]
+    limit: str
+    """What ends the work early; '' where nothing does."""
+    predicates: tuple[Predicate, ...]
+    """In the order in which they are tried."""
+    order: Order | None
+    """Of several predicates, after a run."""
+    source: tuple[str, ...]
+    """DataFusion's plan, a relation a line, indented."""
+
+    @property
+    def calls(self) -> Iterator[AskLine]:
+        for predicate in self.predicates:
+            yield from predicate.calls
+        yield from self.computing
+
+
+def found_by(ask: Ask, counts: Counts | None) -> list[str]:
+    """How a call of a stage found what it gave besides asking: by vectors, and by which matches."""
+    if counts is None:
+        return []
+    vectors = counts.vectors.get(ask.call)
+    said = [] if vectors is None else [f"vectors: {vectors}"]
+    return [*said, *(counts.matched[ask].said if ask in counts.matched else [])]
+
+
+def stage_lines(
+    plan: Staged,
+    counts: Mapping[int, Counts],
+    *,
+    full: bool = False,
+    off: Sequence[str] = (),
+) -> Iterator[StageLines]:
+    """The stages of ``plan`` in the order in which they run, with what was counted of them, if it
+    was; texts are cut unless ``full``. ``off``: the rules that are left out."""
+    names: dict[int, list[str]] = {}
+    limited = {} if LIMITED_STAGES in off else limited_stages(plan)
+    for place, stage in enumerate(plan.stages, 1):
+        last, seen = stage is plan.last, counts.get(stage.number)
+        limit = _limit(stage, limited.get(stage.number), in_order=FEW_VALUES_FIRST not in off)
+        yield _stage(stage, place, last, names, seen, limit, full=full)
+        names[stage.number] = names_of(stage.block, names)
+
+
+def _stage(
+    stage: Stage,
+    place: int,
+    last: bool,
+    names: Mapping[int, Sequence[str]],
+    counts: Counts | None,
+    limit: str,
+    *,
+    full: bool,
+) -> StageLines:
+    block = stage.block
+    below = names_of(block.source, names)
+    known: set[Ask] = set()
+
+    def new(found: Iterable[Ask]) -> tuple[AskLine, ...]:
+        calls = [a for a in dict.fromkeys(found) if a not in known]
+        known.update(calls)
+        return tuple(AskLine(a, _asked(a, below, full)) for a in calls)
+
+    order = counts.order if counts is not None and counts.order.seen else None
+    predicates = []
+    for i in order.places if order is not None else range(len(block.where)):
+        term = block.where[i]
+        seen = None if order is None else order.seen[i]
+        text = cut(shown(term, below), full)
+        predicates.append(Predicate(i + 1, text, new(asks(term)), seen))
+    computed = [e for e in block.select if asks(e)]
+    return StageLines(
+        place=place,
+        last=last,
+        counts=counts,
+        compute=listed([shown(e, below) for e in computed], full) if computed else "",
+        computing=new(a for e in computed for a in asks(e)),
+        limit=limit,
+        predicates=tuple(predicates),
+        order=order if len(block.where) > 1 else None,
+        source=tuple(lines(block.source, names, full=full)),
+    )
+
+
+def _limit(stage: Stage, limited: Limited | None, *, in_order: bool) -> str:
+    """What ends a stage early; '' where nothing does."""
+    if limited is not None:
+        others = [number for number in limited.stages if number != stage.number]
+        turns = f"in turn with {_stages(others)} " if others else ""
+        return f"{turns}until the limit of {_stages([limited.above])} is reached (stops early)"
+    if not stage.block.limited:
+        return ""
+    pairs = "; pairs of few values first" if in_order and asked_of_pairs(stage.block) else ""
+    return f"{limit_text(stage.block)} (stops early{pairs})"
+
+
+def _stages(numbers: Sequence[int]) -> str:
+    """Stages as EXPLAIN counts them, from 1."""
+    return f"stage{'s' if len(numbers) > 1 else ''} {', '.join(str(n + 1) for n in numbers)}"
+
+
+def _asked(ask: Ask, names: Sequence[str], full: bool) -> str:
+    return f"{cut(shown(ask, names), full)} → {cut(str(ask.call.task.constraint), full)}"

@@ -1,0 +1,102 @@
+"""Under a limit, the pairs of a join come in an order in which few values are asked about.
+
+A join meets each value of one side with many of the other. In its own order ten pairs may hold eleven values,
+where five values make twenty pairs.
+"""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+
+import numpy as np
+import pyarrow as pa
+
+from blendfusion.execution.expressions import Rows, RowWise
+from blendfusion.execution.pipeline import Chunks
+from blendfusion.planner.ir.nodes import Ask, Block, asks, asks_model, needs_model
+from blendfusion.planner.ir.traversal import meets_pairs
+from blendfusion.udfs.declare.call import Call
+from blendfusion.udfs.evaluate.evaluate import distinct
+
+WINDOW = 8192
+"""Rows that are put in order at once: a batch of DataFusion's."""
+
+
+def few_values_first(block: Block, chunks: Chunks, rowwise: RowWise) -> Chunks:
+    """``chunks`` of the source of ``block``, in an order that asks about few values, if any will do."""
+    asked = asked_of_pairs(block)
+    return FewValuesFirst(chunks, asked, rowwise) if asked else chunks
+
+
+def asked_of_pairs(block: Block) -> list[Ask]:
+    """The calls that decide, under a limit, which pairs of a join come out; none where there is no such
+    block, or its rows have an order."""
+    if block.count is None or not meets_pairs(block.source):
+        return []
+    found = dict.fromkeys(ask for term in block.where for ask in asks(term))
+    return [ask for ask in found if asks_model(ask) and not _indirect(ask)]
+
+
+def _indirect(ask: Ask) -> bool:
+    """Asked about what is not known before, or about something else than its texts."""
+    values = any(map(needs_model, ask.args)) or ask.domain is not None
+    other = ask.call.ingredient.run is not None or ask.call.task.images
+    return values or other or ask.call.aggregate
+
+
+class FewValuesFirst(Chunks):
+    """Chunks of the rows of others, ordered within each ``WINDOW`` of them: those that the first
+    values of all calls decide come first."""
+
+    def __init__(self, chunks: Chunks, asked: list[Ask], rowwise: RowWise) -> None:
+        self._chunks = chunks
+        self._asked = asked
+        self._rowwise = rowwise
+        self._window: pa.Table | None = None
+
+    def take(self, n: int) -> pa.Table | None:
+        """The next ``n`` rows; fewer at the end of a window, None if there are none left."""
+        if self._window is None:
+            table = self._chunks.take(WINDOW)
+            if table is None:
+                return None
+            self._window = self._ordered(table)
+        out = self._window.slice(0, n)
+        self._window = self._window.slice(n) if n < len(self._window) else None
+        return out
+
+    def empty(self) -> pa.Table:
+        return self._chunks.empty()
+
+    def _ordered(self, table: pa.Table) -> pa.Table:
+        try:
+            return table.take(self._order(table))
+        except Exception:  # what DataFusion raises for a value that only gated rows have, as 1 / x
+            return table
+
+    def _order(self, table: pa.Table) -> np.ndarray:
+        """A row comes when the last of its values is known, if values are asked about in turn: the first of
+        each call, then the second of each."""
+        rows = Rows(table)
+        met = [self._values(ask, rows) for ask in self._asked]
+        turns = zip_longest(*([(call, v) for v in values] for call, values, _ in met))
+        ranks: dict[object, int] = {}
+        for turn in turns:
+            for value in turn:
+                ranks.setdefault(value, len(ranks))
+        last = np.zeros(len(table), dtype=np.int64)
+        for call, values, codes in met:
+            own = np.array([ranks[call, v] for v in values], dtype=np.int64)
+            last = np.maximum(last, own[codes])
+        return np.argsort(last, kind="stable")
+
+    def _values(self, ask: Ask, rows: Rows) -> tuple[Call, list[object], np.ndarray]:
+        """(the call, the values that it is asked about in the order of their first rows, the place among them
+        of each row's)"""
+        found, codes = distinct([self._rowwise.argument(arg, rows) for arg in ask.args])
+        places = codes.to_numpy(zero_copy_only=False)
+        _, first = np.unique(places, return_index=True)
+        order = np.argsort(first, kind="stable")
+        turned = np.empty_like(order)
+        turned[order] = np.arange(len(order))
+        return ask.call, [found[i] for i in order], turned[places]

@@ -1,0 +1,200 @@
+"""Chunks of rows through a block: predicates, limit, columns.
+
+A pipeline pulls batches of its source plan on the caller's thread. No thread is its own, so
+closing it, an error, or Ctrl-C leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping
+from dataclasses import dataclass, field
+from time import perf_counter
+
+import pyarrow as pa
+
+from blendfusion.datafusion.arrow_layouts import plain_batch, plain_schema
+from blendfusion.execution.expressions import Rows, RowWise
+from blendfusion.execution.predicate_order import Order
+from blendfusion.models.embedders.cache import VectorCounts
+from blendfusion.options import Options
+from blendfusion.planner.ir.nodes import Ask, Block
+from blendfusion.udfs.declare.call import Call
+from blendfusion.udfs.joins.matcher import Matches
+
+CHUNK_BYTES = 128 * 1024 * 1024
+"""A chunk is held in memory as a whole, and some of its columns once more."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a pipeline saw: rows in, rows out, and what became of its predicates."""
+
+    rows_in: int = 0
+    passed: int = 0
+    """Rows that passed every predicate; a limit may keep fewer."""
+    rows_out: int = 0
+    chunks: int = 0
+    seconds: float = 0.0
+    matched: Mapping[Ask, Matches] = field(default_factory=dict)
+    """How the calls that choose matches found them; of a whole run."""
+    vectors: Mapping[Call, VectorCounts] = field(default_factory=dict)
+    """Where the vectors that calls needed came from; of a whole run."""
+    order: Order = field(default_factory=lambda: Order(0, adaptive=False))
+
+    def restart(self) -> None:
+        """The pipeline begins anew: what it saw counts once, what it took adds up."""
+        self.rows_in = self.passed = self.rows_out = self.chunks = 0
+
+
+class Chunks:
+    """Batches of one schema, regrouped into tables of the number of rows that is asked for.
+
+    Text comes out in a layout that Arrow's kernels can filter: see ``layouts``.
+    """
+
+    def __init__(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
+        self._schema = plain_schema(schema)
+        self._batches = (plain_batch(batch, self._schema) for batch in batches)
+        self._rest: pa.RecordBatch | None = None
+
+    def take(self, n: int) -> pa.Table | None:
+        """The next ``n`` rows, without copying; None if there are none left.
+
+        Fewer at the end, and where they hold more than ``CHUNK_BYTES``.
+        """
+        parts: list[pa.RecordBatch] = []
+        missing, room = n, CHUNK_BYTES
+        while missing > 0 and room > 0:
+            batch = self._rest if self._rest is not None else next(self._batches, None)
+            self._rest = None
+            if batch is None:
+                break
+            if batch.num_rows > missing:
+                self._rest = batch.slice(missing)
+                batch = batch.slice(0, missing)
+            parts.append(batch)
+            missing -= batch.num_rows
+            room -= batch.nbytes
+        if missing == n:
+            return None
+        return pa.Table.from_batches(parts, self._schema)
+
+    def empty(self) -> pa.Table:
+        """A table of the schema without rows."""
+        return self._schema.empty_table()
+
+
+def run(
+    block: Block,
+    source: Chunks,
+    rowwise: RowWise,
+    options: Options,
+    counts: Counts,
+    *,
+    eager: bool,
+    adaptive: bool = True,
+    most: Callable[[], int] | None = None,
+) -> Generator[pa.Table, None, None]:
+    """The block's output, chunk by chunk, in the order of its source; at least one chunk.
+
+    Chunks grow from small where the caller or a limit may end the work early, and where there is an
+    order of predicates to be learned (``adaptive``); ``eager`` says that the caller wants everything.
+    ``most``: more rows than that may be too many at a time, for a limit that stands above.
+    """
+    rowwise.rehearse((*block.where, *block.select), source.empty())
+    counts.matched, counts.vectors = rowwise.matchers, rowwise.asker.vectors
+    order = counts.order = Order(len(block.where), adaptive=adaptive)
+    # What a cascade promises it finds by many values, the more the better: it gets all that there are.
+    whole = most is None and not block.limited and rowwise.cascades((*block.where, *block.select))
+    learning = adaptive and len(block.where) > 1 and not whole
+    skip, need = block.offset, block.count
+    size = _first_size(block, options, whole or (eager and not learning))
+    empty = True
+    while need is None or need > 0:
+        size = size if most is None else min(size, most())
+        table = source.take(size)
+        if table is None:
+            break
+        start = perf_counter()
+        rows = _survivors(block, Rows(table), rowwise, order)
+        order.revise()
+        survivors = len(rows)
+        rows = rows.slice(skip, len(rows) if need is None else need)
+        skip -= min(skip, survivors)
+        if need is not None:
+            need -= len(rows)
+        counts.rows_in += table.num_rows
+        counts.passed += survivors
+        counts.rows_out += len(rows)
+        counts.chunks += 1
+        if len(rows):
+            out = _selected(block, rows, rowwise)
+            counts.seconds += perf_counter() - start
+            empty = False
+            yield out
+        else:
+            counts.seconds += perf_counter() - start
+        at_once = rowwise.asker.at_once
+        size = _next_size(size, skip, need, counts, options, at_once)
+    if empty:
+        # An empty chunk carries the types of the columns; no model is asked for no rows.
+        yield _selected(block, Rows(source.empty()), rowwise)
+
+
+def _first_size(block: Block, options: Options, eager: bool) -> int:
+    first = min(options.first_chunk_rows, options.chunk_rows)
+    if block.count is not None and block.where:
+        # At best every row passes: more than that may be asked for nothing.
+        return min(first, block.offset + block.count)
+    return options.chunk_rows if eager else first
+
+
+def _next_size(
+    size: int, skip: int, need: int | None, counts: Counts, options: Options, at_once: int
+) -> int:
+    """Twice the last chunk; under a limit less, if the pass rate so far says that less will do.
+
+    No more rows than the limit still needs can never be too many. A few more are worth the rounds
+    that they save: what the model answers ``at_once``, or 1/64 of the rows so far.
+    """
+    doubled = min(2 * size, options.chunk_rows)
+    if need is None:
+        return doubled
+    safe = max(skip + need, at_once, counts.rows_in // 64)
+    expected = -(-(skip + need) * counts.rows_in // counts.passed) if counts.passed else doubled
+    return max(1, min(doubled, expected, safe))
+
+
+def _survivors(block: Block, rows: Rows, rowwise: RowWise, order: Order) -> Rows:
+    waiting = list(order.places)
+    while waiting and len(rows):
+        i = _next(block, waiting, rows, rowwise, order)
+        waiting.remove(i)
+        seen, before = order.seen[i], rowwise.asker.tokens
+        seen.rows_in += len(rows)
+        later = (*(block.where[j] for j in waiting), *block.select)
+        rows = rows.filter(rowwise.column(block.where[i], rows), later)
+        seen.rows_out += len(rows)
+        seen.tokens += rowwise.asker.tokens - before
+    return rows
+
+
+def _next(block: Block, waiting: list[int], rows: Rows, rowwise: RowWise, order: Order) -> int:
+    """The predicate to be tried: one that the cache decides on all of these rows, else by rank.
+
+    So a query that runs again asks nothing: what went first then is known for every row now, whatever
+    the order that was learned meanwhile.
+    """
+    if order.adaptive and len(waiting) > 1 and rowwise.asker.hits:
+        for i in waiting:
+            if rowwise.is_known(block.where[i], rows):
+                return i
+    return waiting[0]
+
+
+def _selected(block: Block, rows: Rows, rowwise: RowWise) -> pa.Table:
+    if not block.select:
+        # A table without columns would forget how many rows it has.
+        return pa.table({"0": pa.nulls(len(rows), pa.bool_())})
+    columns = rowwise.columns(block.select, rows)
+    return pa.table(columns, names=[str(i) for i in range(len(columns))])

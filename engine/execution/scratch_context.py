@@ -1,0 +1,63 @@
+"""Small DataFusion plans over one chunk of rows: what lies between two model calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+from datafusion import ScalarUDF, SessionConfig, SessionContext
+
+from blendfusion.datafusion.arrow_layouts import plain_batch, plain_schema
+from blendfusion.datafusion.substrait_io import batches_of, frame_of, relation_of
+from blendfusion.planner.ir.builders import projected
+from blendfusion.planner.ir.nodes import Expr, Field, Stored, fields, substitute
+from blendfusion.planner.substrait.write import write
+
+_TABLE = "rows"
+_SLOT = 0
+
+
+class Workbench:
+    """Evaluates expressions of DataFusion's on tables, in the order of their rows.
+
+    A context of its own with one partition: nothing of it shows in the session, and rows keep their
+    order. ``functions`` are the user's own that an expression may call. For one thread at a time.
+    """
+
+    def __init__(self, functions: Iterable[ScalarUDF] = ()) -> None:
+        self._context = SessionContext(SessionConfig().with_target_partitions(1))
+        for function in functions:
+            self._context.register_udf(function)
+        self._relations: dict[pa.Schema, bytes] = {}
+
+    def columns(self, exprs: Sequence[Expr], table: pa.Table) -> list[pa.ChunkedArray]:
+        """One array an expression, over the columns of ``table`` by position."""
+        table, exprs = _narrowed(table, exprs)
+        self._context.register_record_batches(_TABLE, [batches_of(table)])
+        try:
+            if table.schema not in self._relations:
+                self._relations[table.schema] = relation_of(self._context, _TABLE)
+            source = Stored(_SLOT, table.num_columns)
+            data = write(projected(source, tuple(exprs)), {_SLOT: self._relations[table.schema]})
+            frame = frame_of(self._context, data)
+            schema = plain_schema(frame.schema())
+            found = [plain_batch(batch, schema) for batch in frame.collect()]
+        finally:
+            self._context.deregister_table(_TABLE)
+        return [
+            pa.chunked_array([b.column(i) for b in found], type=schema.field(i).type)
+            for i in range(len(exprs))
+        ]
+
+
+def _narrowed(table: pa.Table, exprs: Sequence[Expr]) -> tuple[pa.Table, list[Expr]]:
+    """The table with only the columns that are read, called by their places, and the expressions
+    over it. A table always has a column, so that it has its number of rows."""
+    used = sorted(set().union(*(fields(e) for e in exprs)))
+    place = {old: Field(new) for new, old in enumerate(used)}
+    columns = [table.column(i) for i in used] or [pa.nulls(len(table), pa.bool_())]
+    moved = [
+        substitute(e, lambda part: place[part.index] if isinstance(part, Field) else None)
+        for e in exprs
+    ]
+    return pa.table(columns, names=[str(i) for i in range(len(columns))]), moved

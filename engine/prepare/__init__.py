@@ -1,0 +1,1 @@
+"""Prepares a query: from its text to a frame."""

@@ -1,0 +1,122 @@
+"""The calls of a session's queries: typed functions that DataFusion knows, with what subqueries give them."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from datafusion import SessionContext
+
+from blendfusion.errors import QueryError
+from blendfusion.models.wrappers.cascade import targets_in
+from blendfusion.planner.rules import COMPARISON_STOP
+from blendfusion.prepare.subquery_examples import labelled_frame, read_examples
+from blendfusion.prepare.subquery_options import option_frame, read_options
+from blendfusion.sql.nesting_limits import check_bounds
+from blendfusion.sql.type_calls import Typed, typed
+from blendfusion.types import Constraint, Task
+from blendfusion.udfs.ask.dispatcher import Asker, with_options
+from blendfusion.udfs.declare.call import Call
+from blendfusion.udfs.declare.ingredient import Ingredient
+from blendfusion.udfs.register.udf import AskerSource, scalar_function
+from blendfusion.udfs.register.user_functions import known_ingredients
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Frame
+    from blendfusion.session import Session
+
+
+def plain_asker(session: Session) -> AskerSource:
+    """Who answers where DataFusion evaluates a call of the session's. DataFusion holds this, where
+    Python's garbage collector does not look: it must not hold the session."""
+    held = weakref.ref(session)
+
+    def asker() -> Asker:
+        session = held()
+        if session is None:
+            raise QueryError(
+                "the session of this plan is gone",
+                hint="Keep a reference to it as long as its plans.",
+            )
+        return session.plain_asker()
+
+    return asker
+
+
+def ingredients(session: Session) -> dict[str, Ingredient]:
+    """The ingredients by name; a function that the user registered there goes before them."""
+    return {n: i for n, i in known_ingredients().items() if n not in session.own_names}
+
+
+class KnownCalls:
+    """The calls that a session has met. Every one is a function of DataFusion's, registered once.
+
+    It does not hold the session, which holds it: dropping a session frees its model at once.
+    """
+
+    def __init__(self) -> None:
+        self._registered: set[str] = set()
+        self._option_frames: dict[str, Frame] = {}
+        self._labelled_frames: dict[Task, Frame] = {}
+
+    def typed(
+        self,
+        session: Session,
+        query: str,
+        parameters: Mapping[str, str] | None = None,
+        *,
+        whole: bool = False,
+        types: Mapping[str, Constraint] | None = None,
+    ) -> Typed:
+        """The query with its calls as functions, which are known to DataFusion from here on.
+
+        ``whole``: it is no part of a larger one. ``types``: see ``prepass.typed``.
+        """
+        check_bounds(query)
+        whole = whole and COMPARISON_STOP not in session.rules_off
+        ready = typed(query, ingredients(session), parameters, whole=whole, types=types)
+        options = session.options
+        for call in ready.calls:
+            self._register(session, call)
+            if call.models:
+                session.models.of(call.asked_of(targets_in(options)), options)
+            if call.options_query is not None:
+                self._option_frames[call.options_query] = option_frame(session, call.options_query)
+            if call.task.examples_query is not None:
+                self._labelled_frames[call.task] = self.labelled_frame(session, call.task)
+        return ready
+
+    def settle(self, session: Session, calls: Iterable[Call], asker: Asker) -> None:
+        """Read the options and examples that subqueries give to ``calls``; what those ask, ``asker``
+        answers."""
+        for call in calls:
+            task, options, examples = call.task, call.options_query, call.task.examples_query
+            if (options is None and examples is None) or asker.is_settled(task):
+                continue
+            if options is not None:
+                found = read_options(self.option_frame(session, options), options, asker)
+                task = with_options(task, found)
+            if examples is not None:
+                rows = self.labelled_frame(session, call.task)
+                picked = read_examples(rows, examples, task, asker)
+                task = replace(task, examples=picked, examples_query=None)
+            asker.settle(call.task, task)
+
+    def labelled_frame(self, session: Session, task: Task) -> Frame:
+        """The rows of which some become the examples of ``task``: see ``labelled_rows.labelled_frame``."""
+        known = self._labelled_frames.get(task)
+        return known or labelled_frame(session, task.examples_query or "", task)
+
+    def option_frame(self, session: Session, query: str) -> Frame:
+        """The options that the subquery of a call gives: see ``option_values.option_frame``."""
+        return self._option_frames.get(query) or option_frame(session, query)
+
+    def _register(self, session: Session, call: Call) -> None:
+        """Make the function that stands for ``call`` known to DataFusion."""
+        if call.name in self._registered:
+            return
+        function = scalar_function(call, plain_asker(session))
+        SessionContext.register_udf(session, function)
+        self._registered.add(call.name)

@@ -1,0 +1,113 @@
+"""From a query in our words to a frame: its calls as functions, planned by DataFusion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from datafusion import DataFrame, SessionContext, SQLOptions
+
+from blendfusion.budget import Budget
+from blendfusion.datafusion.error_translation import understood
+from blendfusion.datafusion.interruptible import Pump
+from blendfusion.frame import Frame
+from blendfusion.prepare.result_names import named
+from blendfusion.reports.confirmation import demand
+from blendfusion.reports.trace import Trace
+from blendfusion.search.sources import searched
+from blendfusion.sql.column_coercions import types_beside_columns
+from blendfusion.sql.parameters import spelled_parameters
+from blendfusion.sql.read_only import READING, check_plan
+from blendfusion.sql.statements import after_explain, creates, creates_table
+from blendfusion.sql.type_calls import Typed
+from blendfusion.sql.unnest import unnested
+from blendfusion.udfs.ask.thread_handoff import Serve, directly
+from blendfusion.udfs.declare.call import Call
+from blendfusion.unsupported.provenance import Text
+
+if TYPE_CHECKING:
+    from blendfusion.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A text in our words, and what ``Session.sql`` was given with it."""
+
+    text: str
+    options: SQLOptions | None = None
+    param_values: dict[str, Any] | None = None
+    named_params: dict[str, Any] = field(default_factory=dict)
+    budget: Budget | None = None
+
+    def planned(self, session: Session) -> Frame:
+        """The frame of the query. Raises QueryError for one that cannot be planned."""
+        parameters = spelled_parameters(self.param_values, self.named_params)
+        ready = session.calls.typed(session, self.text, parameters, whole=True)
+        frame = self._frame(session, ready, parameters)
+        # What creates something has done so by now.
+        if ready.beside_columns and not creates(self.text):
+            types = types_beside_columns(frame, ready.beside_columns)
+            if types:
+                ready = session.calls.typed(session, self.text, parameters, whole=True, types=types)
+                frame = self._frame(session, ready, parameters)
+        return named(frame, ready.written)
+
+    def _frame(self, session: Session, ready: Typed, parameters: dict[str, str]) -> Frame:
+        columns = partial(_columns, session, self.options)
+        head, text = after_explain(ready.sql)
+        text = head + unnested(searched(text, session, parameters, columns), columns)
+
+        def carry_out() -> DataFrame:
+            return SessionContext.sql(
+                session, text, self.options, self.param_values, **self.named_params
+            )
+
+        try:
+            with self._creating(session, ready.calls) as carried_out:
+                planned = carried_out(carry_out)
+        except Exception as problem:
+            raise understood(problem, session, self.text) from problem
+        if self.options is READING:
+            check_plan(planned.logical_plan())
+        session.views.note(text)
+        origin = Text(text, self.options, self.param_values, self.named_params, self.text)
+        return Frame(planned.df, session, origin, self.budget)
+
+    @contextmanager
+    def _creating(self, session: Session, calls: Sequence[Call]) -> Iterator[Serve]:
+        """What carries out a statement: CREATE TABLE … AS runs while DataFusion plans it, and its
+        calls are answered as in any run."""
+        if not calls or not creates_table(self.text):
+            yield directly
+            return
+        options = session.options
+        trace = Trace(redaction=options.redaction)
+        if options.confirm_above:
+            known = "How many values CREATE TABLE … AS asks is not known before it runs."
+            demand(known, options.confirm_above)
+        asker, pump = session.asker(trace, self.budget), Pump()
+        try:
+            with trace.begin(session, self.text, len(calls)), session.answering(asker):
+                session.calls.settle(session, calls, asker)
+                with asker.served_by(pump.serve):
+                    yield pump.call
+        except Exception:
+            if asker.error is not None:
+                raise asker.error from None
+            raise
+        trace.warn(asker.outages)
+
+
+def _columns(
+    session: Session, options: SQLOptions | None, common: str, relation: str
+) -> list[str] | None:
+    """The columns of a relation of a query; None if DataFusion cannot tell by itself."""
+    try:
+        query = f"{common}SELECT * FROM {relation}"
+        schema = SessionContext.sql(session, query, options).schema()
+    except Exception:  # whatever is wrong with it shows when the query is planned
+        return None
+    return list(schema.names)

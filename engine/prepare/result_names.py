@@ -1,0 +1,39 @@
+"""The names of a result's columns, as the user wrote their calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from blendfusion.errors import QueryError
+from blendfusion.udfs.declare.call import readable
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Frame
+
+
+def named(frame: Frame, written: Mapping[str, tuple[str, ...]]) -> Frame:
+    """The frame with the columns of unnamed calls called as the user wrote them."""
+    try:
+        names = frame.schema().names
+    except pa.ArrowException as problem:
+        hint = "Give each column of the result a name without NUL: … AS name."
+        raise QueryError(f"a column has no valid name: {problem}", hint=hint) from problem
+    ways = {name: list(texts) for name, texts in written.items()}
+    new = []
+    for name in names:
+        said = readable(name, {call: texts[0] for call, texts in ways.items()})
+        new.append(said.replace("\0", "\\0"))  # Arrow has no names with NUL
+        for call, texts in ways.items():
+            if call in name and len(texts) > 1:
+                del texts[0]  # the same call with another FILTER or ORDER BY comes next
+    if new == names:
+        return frame
+    # A rename leaves the others as they are: two columns may share a name.
+    for old, n in zip(names, new, strict=True):
+        if old != n:
+            quoted = old.replace('"', '""')
+            frame = frame.with_column_renamed(f'"{quoted}"', n)
+    return frame

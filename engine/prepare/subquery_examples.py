@@ -1,0 +1,99 @@
+"""Worked examples from data: of a table of labelled rows, those that are picked for a prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from blendfusion.errors import QueryError
+from blendfusion.models.embedders.cache import UnknownVectorError
+from blendfusion.models.http.parse_reply import read_answer
+from blendfusion.prepare.subquery_arguments import standing_alone, text_columns
+from blendfusion.types import Constraint, Example, Task
+from blendfusion.udfs.ask.example_selection import pick
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Frame
+    from blendfusion.session import Session
+    from blendfusion.udfs.ask.dispatcher import Asker
+
+MAX_ROWS = 10_000
+"""Examples are picked among so many: a sample of more is as good."""
+MAX_CHARACTERS = 1_000
+"""Of one example, unless all are longer: every value that is asked about comes after them."""
+
+Row = tuple[str, ...]
+
+
+def labelled_frame(session: Session, query: str, task: Task) -> Frame:
+    """A frame of the rows that ``query`` gives: the values of ``task``, then the right answer, as texts.
+
+    Nothing runs. Raises QueryError for a query that does not stand alone or has other columns.
+    """
+    frame = standing_alone(session, query, _shown(query))
+    columns = len(frame.schema().names)
+    width = 1 if task.aggregate else len(task.columns)
+    if columns != width + 1:
+        raise QueryError(
+            f"{_shown(query)} gives {columns} columns where {width + 1} are needed",
+            hint="Select the values in the order of the call, then the right answer.",
+        )
+    return frame.select(*text_columns(frame, _shown(query))).distinct().limit(MAX_ROWS + 1)
+
+
+def read_examples(frame: Frame, query: str, task: Task, asker: Asker) -> tuple[Example, ...]:
+    """The examples that are picked from the rows of ``frame``; rows with a NULL or a blank text are left
+    out. The same rows give the same ones, in whatever order they come.
+
+    Calls in the query are answered by ``asker``, whose embedder tells which rows are typical. Raises
+    QueryError for no rows, too many, or an answer outside of the task's constraint.
+    """
+    with closing(frame.answered(asker, eager=True)) as tables:
+        table = pa.concat_tables(list(tables))
+    if table.num_rows > MAX_ROWS:
+        raise QueryError(
+            f"{_shown(query)} gives more than {MAX_ROWS:,} rows",
+            hint="A sample is as good: put a filter or a LIMIT into the subquery.",
+        )
+    parts = [column.to_pylist() for column in table.columns]
+    rows = sorted(row for row in zip(*parts, strict=True) if all(p and p.strip() for p in row))
+    if not rows:
+        raise QueryError(
+            f"{_shown(query)} gives no examples",
+            hint="Each row needs all values and the right answer, none of them NULL or blank.",
+        )
+    short = [row for row in rows if sum(map(len, row)) <= MAX_CHARACTERS]
+    found = [Example(row[:-1], _answer(row[-1], task.constraint, query)) for row in short or rows]
+    return tuple(found[place] for place in _picked(found, asker))
+
+
+def _picked(examples: Sequence[Example], asker: Asker) -> list[int]:
+    answers = [example.answer for example in examples]
+    without = pick(answers, None)
+    if len(without) == len(examples):
+        return without
+    try:
+        vectors = asker.embedder_for(None).embed(
+            ["\n".join(example.values) for example in examples]
+        )
+    except UnknownVectorError:  # an estimate embeds nothing, and needs only their number
+        return without
+    return pick(answers, vectors)
+
+
+def _answer(said: str, constraint: Constraint, query: str) -> str:
+    """The answer of an example in canonical form."""
+    text = read_answer(said, constraint)
+    if text is None:
+        raise QueryError(
+            f"{_shown(query)} gives the answer {said!r}, which is not {constraint}",
+            hint="The last column holds right answers: write them as the call gives them.",
+        )
+    return text
+
+
+def _shown(query: str) -> str:
+    return f"examples => ({' '.join(query.split())})"

@@ -1,0 +1,51 @@
+"""Options from data: the values of a subquery's one column as the closed set of a call's answers."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from blendfusion.errors import QueryError
+from blendfusion.prepare.subquery_arguments import standing_alone, text_columns
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Frame
+    from blendfusion.session import Session
+    from blendfusion.udfs.ask.dispatcher import Asker
+
+MAX_OPTIONS = 1_000
+"""A model chooses among options one by one: more than these are a task for a join."""
+
+
+def option_frame(session: Session, query: str) -> Frame:
+    """A frame of the options that ``query`` gives: one column of distinct texts, in no order.
+
+    Nothing runs. Raises QueryError for a query that does not stand alone or has not one column.
+    """
+    frame = standing_alone(session, query, _shown(query))
+    columns = len(frame.schema().names)
+    if columns != 1:
+        raise QueryError(f"{_shown(query)} gives {columns} columns", hint="Select one column.")
+    return frame.select(*text_columns(frame, _shown(query))).distinct().limit(MAX_OPTIONS + 2)
+
+
+def read_options(frame: Frame, query: str, asker: Asker) -> tuple[str, ...]:
+    """The options, sorted; NULL and blank ones are left out. Raises QueryError if they are too many.
+
+    Calls in the query are answered by ``asker``.
+    """
+    with closing(frame.answered(asker, eager=True)) as tables:
+        column = pa.concat_tables(list(tables)).column(0)
+    options = sorted(text for text in column.to_pylist() if text is not None and text.strip())
+    if len(options) > MAX_OPTIONS:
+        raise QueryError(
+            f"{_shown(query)} gives more than {MAX_OPTIONS:,} values",
+            hint="Options are for a small closed set: narrow the subquery down.",
+        )
+    return tuple(options)
+
+
+def _shown(query: str) -> str:
+    return f"options => ({' '.join(query.split())})"

@@ -1,0 +1,1 @@
+"""Reports on a run: EXPLAIN, traces, HTML pages, representations, telemetry."""

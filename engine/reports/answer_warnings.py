@@ -1,0 +1,49 @@
+"""Values without a valid answer, in the words of a warning: how many, why, and the first of them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+
+from blendfusion.models.protocol.model import Values
+from blendfusion.observe.progress import counted
+from blendfusion.redaction import Redaction
+from blendfusion.types import Task
+
+_OWN = re.compile(
+    r"""(?<![\w'"])(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|(?<!HTTP )(?<!\w)-?\d[\d.,]*\b"""
+)
+"""What a reason says of one value alone: quotations, and numbers but for the status of a reply."""
+_MOST_REASONS = 5
+_MOST_EXAMPLES = 3
+
+
+def summary(failed: Mapping[tuple[Task, Values], str], redaction: Redaction) -> str:
+    """How many of each reason, the most frequent first, and the first values, in the order given.
+
+    >>> reasons = {("q", ("a",)): "answered 'x', which is not date", ("q", ("b",)): "no answer"}
+    >>> print(summary(reasons, Redaction("on")))
+    2 values got no valid answer and are NULL (answered …, which is not date: 1; no answer: 1). First: 'a': answered 'x', which is not date; 'b': no answer
+    """
+    kinds = Counter(alike(redaction.reason(reason)) for reason in failed.values())
+    told = [f"{kind}: {n:,}" for kind, n in kinds.most_common(_MOST_REASONS)]
+    others = kinds.total() - sum(n for _, n in kinds.most_common(_MOST_REASONS))
+    told += [f"other reasons: {others:,}"] if others else []
+    first = [
+        f"{redaction.row(values)}: {redaction.reason(reason)}"
+        for (_, values), reason in list(failed.items())[:_MOST_EXAMPLES]
+    ]
+    verb = "is" if len(failed) == 1 else "are"
+    text = f"{counted(len(failed), 'value')} got no valid answer and {verb} NULL"
+    text += f" ({'; '.join(told)}). First: {'; '.join(first)}"
+    return f"{text}. {redaction.remedy}" if redaction.remedy else text
+
+
+def alike(reason: str) -> str:
+    """A reason without what it says of one value alone: those of one kind are equal.
+
+    >>> alike("HTTP 429: 'Ann' asked 12 times")
+    'HTTP 429: … asked … times'
+    """
+    return _OWN.sub("…", reason)

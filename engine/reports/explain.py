@@ -1,0 +1,247 @@
+"""The staged plan as text, with what was counted beside it after a run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from blendfusion.budget import money
+from blendfusion.estimates.estimate import Estimate, OperatorEstimate
+from blendfusion.execution.operators import AskLine, StageLines, found_by, stage_lines
+from blendfusion.execution.pipeline import Counts
+from blendfusion.execution.predicate_order import Seen
+from blendfusion.models.guarantees.accuracy import Targets
+from blendfusion.models.wrappers.cascade import targets_in
+from blendfusion.observe.progress import counted
+from blendfusion.planner.driver import Rewrite
+from blendfusion.planner.explain.plan_text import changed
+from blendfusion.planner.ir.nodes import Ask, asks_model
+from blendfusion.types import Usage
+from blendfusion.udfs.declare.call import Call
+from blendfusion.udfs.declare.pairing import Pairing
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Frame
+    from blendfusion.reports.trace import Trace
+
+
+def explained(
+    frame: Frame, *, analyze: bool, verbose: bool, estimate: Estimate | None = None
+) -> str:
+    """EXPLAIN's text: stages in the order in which they run, each from its output down to its scan.
+
+    Predicates stand in the order in which they are tried: as written, or after a run as learned, by
+    rank, the share of rows dropped per token, with what it follows from. Beside the calls stands what ``estimate`` expects;
+    with ``analyze`` the rows, values, tokens and seconds of the frame's latest run. ``verbose``
+    cuts no line, and adds what each rule did where it fired first.
+    """
+    prepared = frame.prepared
+    trace = frame.trace if analyze else None
+    targets = targets_in(frame.session.options)
+    usual = targets or Targets(delta=frame.session.options.delta)
+    beside = _Beside(estimate, trace, usual)
+    out: list[str] = []
+    if prepared.staged is None:
+        out.append(f"Plain plan: {prepared.reason}. Every call sees what DataFusion passes to it.")
+        for call in prepared.calls:
+            out.append(f"  ask {call.text} → {call.task.constraint}{beside.of(call, None)}")
+            out += beside.scored_by(call, None)
+            out += beside.cascade(call)
+    else:
+        counts, off = frame.last_counts if analyze else {}, frame.session.rules_off
+        for stage in stage_lines(prepared.staged, counts, full=verbose, off=off):
+            out.append(f"Stage {stage.place}{' → result' if stage.last else ''}")
+            out += ["  " + line for line in _stage(stage, beside.at(stage.place))]
+    out += beside.total()
+    if trace is None:
+        out += _models(frame.session.model_names, targets)
+    else:
+        out += _asked(frame.session.model_names, trace)
+    out += [] if estimate is None else estimate.weight_lines()
+    if verbose and prepared.rewrites:
+        out.append("Rules that fired, and what they did first (block: what runs row by row):")
+        for rewrite in prepared.rewrites:
+            out += ["  " + line for line in _rewrite(rewrite)]
+    return "\n".join(out)
+
+
+def _models(names: Sequence[str], targets: Targets | None) -> list[str]:
+    """The session's models in the order in which they are asked, where there are several."""
+    if len(names) < 2:
+        return []
+    if targets is not None:
+        large, small = names
+        return [f"Models: {small} decides what it may, {large} the rest ({targets})"]
+    return [f"Models: {', '.join(names)}; each is asked what those before it fail at"]
+
+
+def _asked(own: Sequence[str], trace: Trace) -> list[str]:
+    """What was asked of each of several models, a value for every model that was asked it."""
+    asked = trace.by_model
+    if len(own) < 2:
+        own = [name for name in own if name in asked]
+    names = [*own, *(name for name in asked if name not in own)]
+    if len(names) < 2:
+        return []
+    return [f"Asked of {name}: {_usage(asked.get(name, Usage()), None)}" for name in names]
+
+
+class _Beside:
+    """What stands beside a call: what was counted, or else expected. ``place``: of the stage."""
+
+    def __init__(
+        self, estimate: Estimate | None, trace: Trace | None, usual: Targets, place: int = 0
+    ) -> None:
+        self._estimate = estimate
+        self._trace = trace
+        self._usual = usual
+        """What cascades promise that say nothing."""
+        self._place = place
+
+    def at(self, place: int) -> _Beside:
+        return _Beside(self._estimate, self._trace, self._usual, place)
+
+    def of(self, call: Call, ask: Ask | None) -> str:
+        expected, task = self._estimate, call.task
+        if self._trace is not None:
+            values = expected.values_of(task, call.models) if expected is not None else None
+            usage = self._trace.asked_of(call)
+            if call.ingredient.run is not None:
+                own_tasks = (t for t in self._trace.by_task if t.ingredient == task.ingredient)
+                usage = Usage.total(self._trace.by_task[t] for t in own_tasks)
+            unsure = self._trace.withheld_of(call)
+            withheld = f", {unsure:,} withheld" if unsure else ""
+            return f"  [{_usage(usage, values)}{withheld}]"
+        if ask is None:
+            return ""
+        return "".join(f"  [expected: {op}]" for op in self._operators(ask))
+
+    def _operators(self, ask: Ask) -> list[OperatorEstimate]:
+        """What is expected of a call in this stage."""
+        expected = () if self._estimate is None else self._estimate.operators
+        return [op for op in expected if op.stage == self._place and op.ask == ask]
+
+    def scored_by(self, call: Call, ask: Ask | None) -> list[str]:
+        """By which words a local model tells the replies apart; ``ask`` is None in a plain plan."""
+        expected = () if self._estimate is None else self._estimate.operators
+        told = (
+            [op for op in expected if op.task == call.task][:1]
+            if ask is None
+            else self._operators(ask)
+        )
+        return [f"    scored by: {op.scored_by}" for op in told if op.scored_by]
+
+    def cascade(self, call: Call) -> list[str]:
+        """What became of a cascade of the call, if it had one; before a run, whether its answers will be
+        approximate."""
+        likely = call.targets is not None and call.targets.proxy is not None
+        word = "approximate" if likely else "cascade"
+        if self._trace is None:
+            promised = call.promised(self._usual)
+            if promised is None or not (likely or call.models):
+                return []
+            if likely:
+                return [f"    {word}: {promised}"]
+            small, large = call.models
+            return [f"    {word}: {small} decides what it may, {large} the rest ({promised})"]
+        found = self._trace.cascades.get(call)
+        return [] if found is None else [f"    {word}: {found}"]
+
+    def total(self) -> list[str]:
+        """The lines at the end; none where nothing is known."""
+        expected = self._estimate
+        if self._trace is not None:
+            known = expected is not None and expected.complete
+            values = expected.total.values if expected is not None and known else None
+            cost = f", cost {money(self._trace.cost)}" if self._trace.cost else ""
+            return [f"Total: {_usage(self._trace.usage, values)}{cost}"]
+        return expected.lines() if expected is not None and expected.complete else []
+
+
+def _rewrite(rewrite: Rewrite) -> list[str]:
+    before, after = changed(rewrite.before, rewrite.after)
+    head = f"{rewrite.rule} ×{rewrite.times} ({rewrite.seconds * 1e3:.1f} ms)"
+    pairs = [("before", line) for line in before], [("after", line) for line in after]
+    out = [head]
+    for side in pairs:
+        for i, (word, line) in enumerate(side):
+            out.append(f"  {word if i == 0 else '':<6} {line}")
+    return out
+
+
+def _ask(line: AskLine, counts: Counts | None, beside: _Beside) -> Iterator[str]:
+    """A call, and how it found its matches, if it chooses some."""
+    if not asks_model(line.ask):
+        yield f"  embed {line.text}{''.join(f'  [{said}]' for said in found_by(line.ask, counts))}"
+        return
+    yield f"  ask {line.text}{beside.of(line.ask.call, line.ask)}"
+    yield from beside.scored_by(line.ask.call, line.ask)
+    yield from beside.cascade(line.ask.call)
+    yield from (f"    {said}" for said in found_by(line.ask, counts))
+    pairing = line.ask.call.pairing
+    if counts is None and pairing is not None and line.ask.domain is not None:
+        yield f"    {_unknown(pairing)}"
+
+
+def _stage(stage: StageLines, beside: _Beside) -> list[str]:
+    def calls(lines: Sequence[AskLine]) -> list[str]:
+        return [text for line in lines for text in _ask(line, stage.counts, beside)]
+
+    counts, out = stage.counts, []
+    if counts is not None:
+        out.append(
+            f"rows in {counts.rows_in:,}, out {counts.rows_out:,}, "
+            f"chunks {counts.chunks:,}, {counts.seconds:.2f} s"
+        )
+    if stage.compute:
+        out += [f"compute {stage.compute}", *calls(stage.computing)]
+    if stage.limit:
+        out.append(stage.limit)
+    if stage.order is not None:
+        out.append(_ORDER_LEARNED if stage.order.adaptive else _ORDER_WRITTEN)
+    for predicate in stage.predicates:
+        rows = ""
+        if predicate.seen is not None:
+            rows = f"  {_seen(predicate.seen, ranked=stage.order is not None)}"
+        out += [f"filter {predicate.place}: {predicate.text}{rows}", *calls(predicate.calls)]
+    out.append("from DataFusion:")
+    out += ["  " + line for line in stage.source]
+    return out
+
+
+def _unknown(pairing: Pairing) -> str:
+    """What only a run can tell of a join by meaning."""
+    if pairing.labelling is not None:
+        return "which labels match: sampled pairs say it in a run"
+    sampled = f"a sample of {pairing.check:,} values" if pairing.check else "places of matches"
+    return f"recall of {pairing.k} candidates: not known yet; {sampled} will tell in a run"
+
+
+_ORDER_LEARNED = "tried from the highest rank on (rank: share of rows dropped, per token):"
+_ORDER_WRITTEN = "tried as written (rank: share of rows dropped, per token):"
+
+
+def _seen(seen: Seen, *, ranked: bool) -> str:
+    if not seen.rows_in:
+        return "[no row came here]"
+    text = f"rows {seen.rows_in:,} → {seen.rows_out:,}"
+    if not ranked:
+        return f"[{text}]"
+    why = f"{1 - seen.pass_rate:.0%} dropped, {seen.tokens_per_row:.1f} tokens a row"
+    rank = f"rank {seen.rank:.4f}" if math.isfinite(seen.rank) else "all from the cache"
+    return f"[{text}: {why}, {rank}]"
+
+
+def _usage(usage: Usage, expected: int | None) -> str:
+    parts = [f"{counted(usage.values, 'value')} asked"]
+    if expected is not None:
+        parts[0] += f" ({expected:,} expected)"
+    if usage.cached:
+        parts.append(f"{usage.cached:,} cached")
+    if usage.failed:
+        parts.append(f"{usage.failed:,} failed")
+    parts.append(f"{usage.evaluated_tokens:,} of {usage.prompt_tokens:,} prompt tokens evaluated")
+    parts.append(counted(usage.completion_tokens, "completion token"))
+    parts.append(f"{usage.seconds:.2f} s")
+    return ", ".join(parts)

@@ -1,0 +1,137 @@
+"""What a frame shows of itself in a terminal, a notebook or a debugger: its rows if that asks nothing.
+
+A frame is displayed without anybody's wish to run it: as the last line of a cell, or by a debugger
+that looks at a variable. So its rows are shown where every answer that they need is stored already,
+and else its plan, with what running it is expected to ask.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from datafusion import DataFrame
+
+from blendfusion.errors import BlendFusionError
+from blendfusion.models.registry.model_names import ModelNames
+from blendfusion.models.wrappers.cache import CachedModel
+from blendfusion.models.wrappers.cascade import targets_in
+from blendfusion.observe.progress import counted
+from blendfusion.reports.html import Html, joined, tag
+from blendfusion.reports.html_report import cut, style, table
+from blendfusion.types import ModelInfo
+from blendfusion.udfs.ask.dispatcher import Asker, NullObserver, UnknownAnswerError
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Frame
+    from blendfusion.udfs.declare.call import Call
+
+_ROWS = 20
+_CELL = 500
+_CHARACTERS = 20_000
+_HOW = "Its rows: show(), to_pandas(), to_arrow_table() and the like run it."
+_WRITES = ("Dml", "CopyTo")
+"""How plans begin that change something."""
+
+
+def as_text(frame: Frame) -> str:
+    """The rows of ``frame`` as DataFusion writes them, else its plan."""
+    rows = _rows(frame)
+    if rows is not None:
+        return DataFrame.__repr__(frame.session.plain_frame(rows))
+    return f"Frame [{_columns(frame)}], not run: it asks a model. {_HOW}\n{_plan(frame)}"
+
+
+def as_html(frame: Frame) -> str:
+    """The same for a notebook. Values are text there, whatever markup is in them; in DataFusion 55 it
+    is markup, and scripts in it run."""
+    if _writes(frame) and not frame.prepared.calls:
+        return str(DataFrame._repr_html_(frame))
+    rows = _rows(frame)
+    if rows is not None:
+        return str(tag("div", style(), _table(rows), class_="bf"))
+    head = tag("p", tag("b", "Not run"), ": it asks a model, and a display asks nothing. ", _HOW)
+    columns = tag("p", _columns(frame), class_="mute")
+    plan = tag("pre", _plan(frame), class_="plan", tabindex="0")
+    return str(tag("div", style(), head, columns, plan, class_="bf"))
+
+
+def _table(rows: pa.Table) -> Html:
+    caption = counted(len(rows), "row")
+    if len(rows) > _ROWS:
+        rows, caption = rows.slice(0, _ROWS), f"The first {_ROWS} rows"
+    heads = [
+        joined([field.name, tag("span", str(field.type), class_="note")]) for field in rows.schema
+    ]
+    kinds = ["n" if _is_number(field.type) else "wide" for field in rows.schema]
+    cells = [[_cell(value) for value in column.to_pylist()] for column in rows.columns]
+    return table(caption, heads, list(zip(*cells, strict=True)), kinds=kinds)
+
+
+def _cell(value: object) -> Html:
+    if value is None:
+        return tag("span", "NULL", class_="mute")
+    return tag("bdi", cut(str(value), _CELL))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    )
+
+
+def _rows(frame: Frame) -> pa.Table | None:
+    """The first rows; None if a model would have to be asked for them, or something be written."""
+    if _writes(frame):
+        return None
+    limited = frame.limit(_ROWS + 1)  # one more than is shown, so that it can be said
+    if not frame.prepared.calls:
+        return limited.to_arrow_table()
+    asker = _Stored(frame)
+    try:
+        with limited.running(), closing(limited.answered(asker, eager=True)) as tables:
+            return pa.concat_tables(list(tables))
+    except (UnknownAnswerError, BlendFusionError):
+        return None
+
+
+def _writes(frame: Frame) -> bool:
+    return frame.logical_plan().display().startswith(_WRITES)
+
+
+def _plan(frame: Frame) -> str:
+    try:
+        return cut(frame.explain_text(), _CHARACTERS)
+    except BlendFusionError:  # of data that cannot be read, the plan is told all the same
+        return cut(frame.explain_text(estimates=False), _CHARACTERS)
+
+
+def _columns(frame: Frame) -> str:
+    schema = frame.schema()
+    return cut(", ".join(f"{field.name}: {field.type}" for field in schema), 1_000)
+
+
+class _Stored(Asker):
+    """Gives the answers that are stored. Anything else, also what would load a model or call a
+    server, raises UnknownAnswerError."""
+
+    def __init__(self, frame: Frame) -> None:
+        session = frame.session
+        super().__init__(
+            lambda: session.model,
+            NullObserver(),
+            session.options.on_error,
+            targets=targets_in(session.options),  # who decides shows when a cascade runs
+            named=lambda names: session.models.of(names, session.options),
+        )
+        self._only_known = True
+
+    def _opened(self, model: CachedModel, names: ModelNames) -> CachedModel:
+        return model
+
+    def info_of(self, call: Call | None) -> ModelInfo:
+        model = self.model_of(call)
+        if not getattr(model.inner, "loaded", True):
+            raise UnknownAnswerError
+        return model.info

@@ -1,0 +1,336 @@
+"""What a run asked, what was answered, and what it spent."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from blendfusion.errors import ModelWarning
+from blendfusion.models.embedders.cache import VectorCounts
+from blendfusion.models.protocol.model import Values
+from blendfusion.observe.progress import Reporter
+from blendfusion.observe.throughput import Measured, Question
+from blendfusion.options import Options
+from blendfusion.redaction import Redaction
+from blendfusion.reports.answer_warnings import summary
+from blendfusion.reports.html_report import fragment_of, page_of
+from blendfusion.reports.run_record import Run, run_of
+from blendfusion.types import Answer, Task, Usage
+from blendfusion.udfs.ask.cascade import CascadeOutcome
+from blendfusion.udfs.ask.dispatcher import StageCounts
+from blendfusion.udfs.ask.ledger import Ledger
+from blendfusion.udfs.ask.question import Asked
+from blendfusion.udfs.declare.call import Call
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Prepared
+    from blendfusion.session import Session
+
+CALLS_SCHEMA = pa.schema(
+    [
+        ("ingredient", pa.string()),
+        ("question", pa.string()),
+        ("constraint", pa.string()),
+        ("values", pa.list_(pa.string())),
+        ("model", pa.string()),
+        ("answer", pa.string()),
+        ("logprob", pa.float64()),
+        ("error", pa.string()),
+        ("cached", pa.bool_()),
+        ("prompt_tokens", pa.int64()),
+        ("evaluated_tokens", pa.int64()),
+        ("completion_tokens", pa.int64()),
+        ("seconds", pa.float64()),
+    ]
+)
+
+
+class AnswerWarning(UserWarning):
+    """Some values got no valid answer and became NULL."""
+
+
+class Trace:
+    """The record of one run (and the observer that its askers report to).
+
+    ``usage`` is the total; ``by_task`` the same a task; ``calls`` every request as an Arrow
+    table: ingredient, question, constraint, values, the model, its answer, the logarithm of its
+    probability among the options of a closed set, error, whether it came from the cache, tokens and seconds.
+    """
+
+    def __init__(
+        self,
+        reporter: Reporter | None = None,
+        measured: Measured | None = None,
+        redaction: Redaction | None = None,
+    ) -> None:
+        self.by_task: dict[Task, Usage] = {}
+        self._by_question: dict[Question, Usage] = {}
+        self._batches: list[tuple[Task, list[Values], list[Answer]]] = []
+        self._seconds: list[float] = []
+        """Of each of them, inside models."""
+        self._most = Options().trace_calls
+        self._kept = 0
+        self._failed: list[tuple[Task, list[Values], list[Answer]]] = []
+        """The requests without an answer among those that were left out."""
+        self._left_by_model: dict[str, Usage] = {}
+        self.left_out = 0
+        """Requests beyond the option ``trace_calls``: in all totals, and in ``calls`` if they failed."""
+        self._lost: dict[tuple[Task, Values], str] = {}
+        """Why values are NULL in the result."""
+        self.cascades: dict[Call, CascadeOutcome] = {}
+        """What became of the values of calls that two models answered: see ``accuracy``, ``recall``."""
+        self._withheld: dict[Call, set[Values]] = {}
+        self._known = 0
+        self._done = 0
+        self._reporter = reporter
+        self._measured = measured
+        self._redaction = redaction or Redaction()
+        self._lock = threading.Lock()
+        self.ledger: Ledger | None = None
+        """Where the run counts what it spends."""
+        self.first_model: Callable[[], str] = str
+        """The name of the session's model; of several, the first."""
+        self.vectors_by_call: Mapping[Call, VectorCounts] = {}
+        self.run: Run | None = None
+        """What is known of the run besides its calls."""
+
+    @property
+    def usage(self) -> Usage:
+        return Usage.total(self.by_task.values())
+
+    def asked_of(self, call: Call) -> Usage:
+        """What was spent on the question of ``call``, by the models that answer it."""
+        return self._by_question.get((call.task, call.models), Usage())
+
+    @property
+    def cost(self) -> float | None:
+        """What the run spent by the session's prices; None if the model has none."""
+        return 0.0 if self.ledger is None else self.ledger.cost
+
+    @property
+    def vectors(self) -> VectorCounts:
+        """Where the vectors of texts came from: how many were embedded, how many an index had or the
+        session remembered."""
+        return sum(self.vectors_by_call.values(), VectorCounts())
+
+    def begin(
+        self, session: Session, query: str = "", calls: int = 1, plan: Prepared | None = None
+    ) -> Run:
+        """The run that this trace records, of ``query`` with so many calls; to be entered. Not entered,
+        it tells of batches alone."""
+        self._most = session.options.trace_calls
+        self.run = run_of(session, query, calls, plan)
+        return self.run
+
+    def stage(self, number: int, counts: StageCounts) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext() if self.run is None else self.run.stage(number, counts)
+
+    def within(self, number: int) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext() if self.run is None else self.run.within(number)
+
+    def expect(self, n: int) -> None:
+        self._known += n
+
+    def asking(self, asked: Asked, n: int) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext() if self.run is None else self.run.watch.asking(asked, n)
+
+    def batch(
+        self, asked: Asked, values: Sequence[Values], answers: Sequence[Answer], seconds: float
+    ) -> None:
+        spent = replace(Usage.total(a.usage for a in answers), seconds=seconds)
+        task, question = asked.task, (asked.task, asked.names)
+        with self._lock:
+            self.by_task[task] = self.by_task.get(task, Usage()) + spent
+            self._by_question[question] = self._by_question.get(question, Usage()) + spent
+            self._keep(task, values, answers, seconds)
+            self._done += spent.values
+        if self._measured is not None:
+            self._measured.add(question, spent)
+        if self.run is not None:
+            self.run.batch(asked, len(values), spent)
+        if self._reporter is not None:
+            total = self.usage
+            tokens = total.evaluated_tokens + total.completion_tokens
+            self._reporter.update(self._done, max(self._known, self._done), tokens, total.cached)
+
+    def _keep(
+        self, task: Task, values: Sequence[Values], answers: Sequence[Answer], seconds: float
+    ) -> None:
+        """Note a batch, or of one that comes too late what failed and what models spent."""
+        if self._kept < self._most:
+            self._batches.append((task, list(values), list(answers)))
+            self._seconds.append(seconds)
+            self._kept += len(values)
+            return
+        self.left_out += len(values)
+        for name, spent in _by_model(answers, seconds).items():
+            self._left_by_model[name] = self._left_by_model.get(name, Usage()) + spent
+        failed = [p for p in zip(values, answers, strict=True) if p[1].error is not None]
+        if failed:
+            self._failed.append((task, [v for v, _ in failed], [a for _, a in failed]))
+
+    @property
+    def calls(self) -> pa.Table:
+        """The requests of the run, in the order in which they were answered: all of them, unless
+        ``left_out`` says that there were more."""
+        rows = [
+            {
+                "ingredient": task.ingredient,
+                "question": task.question,
+                "constraint": str(task.constraint),
+                "values": list(asked),
+                "model": answer.model or self.first_model(),
+                "answer": answer.text,
+                "logprob": answer.logprob,
+                "error": answer.error,
+                "cached": answer.usage.cached > 0,
+                "prompt_tokens": answer.usage.prompt_tokens,
+                "evaluated_tokens": answer.usage.evaluated_tokens,
+                "completion_tokens": answer.usage.completion_tokens,
+                "seconds": answer.usage.seconds,
+            }
+            for task, values, answers in self.batches
+            for asked, answer in zip(values, answers, strict=True)
+        ]
+        return pa.Table.from_pylist(rows, CALLS_SCHEMA)
+
+    @property
+    def by_model(self) -> dict[str, Usage]:
+        """What was asked of each model, and spent: a value counts for every model that was asked it.
+        Of the seconds of a batch, models have the share of their tokens."""
+        shares = [
+            _by_model(answers, seconds)
+            for (_, _, answers), seconds in zip(self._batches, self._seconds, strict=True)
+        ]
+        found: dict[str, Usage] = {}
+        for share in (*shares, self._left_by_model):
+            for name, spent in share.items():
+                name = name or self.first_model()
+                found[name] = found.get(name, Usage()) + spent
+        return found
+
+    @property
+    def errors(self) -> pa.Table:
+        """The requests that got no valid answer, from no model."""
+        calls = self.calls
+        return calls.filter(calls["error"].is_valid())
+
+    @property
+    def batches(self) -> Sequence[tuple[Task, list[Values], list[Answer]]]:
+        """What was answered together, in order: the task, the values, and as many answers. Of what is
+        ``left_out``, the failed requests."""
+        return [*self._batches, *self._failed]
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The run as one page of HTML: its plan with what was counted, samples of what was asked and
+        answered, errors, settings. Written to ``path``, if that is given.
+
+        It needs neither scripts nor a network. Its size is bounded: of many values it shows a few. It
+        holds values, as the session's options ``show_values`` and ``redact`` allow. Raises OSError
+        where ``path`` cannot be written.
+        """
+        page = page_of(self, self._redaction)
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return page
+
+    def _repr_html_(self) -> str:
+        return fragment_of(self)
+
+    def lost(self, task: Task, failed: Mapping[Values, Answer]) -> None:
+        with self._lock:
+            for values, answer in failed.items():
+                self._lost[task, values] = answer.error or "no answer"
+
+    def cascaded(self, call: Call, outcome: CascadeOutcome) -> None:
+        with self._lock:
+            before = self.cascades.get(call)
+            self.cascades[call] = outcome if before is None else before + outcome
+            if self.run is not None:
+                self.run.decided += outcome.decided
+
+    def became_of(self, call: Call) -> list[str]:
+        """What is to be said of the answers to ``call``, besides what they cost: who decided them, and how
+        many are withheld."""
+        said = []
+        if call in self.cascades:
+            likely = call.targets is not None and call.targets.proxy is not None
+            said.append(f"{'approximate' if likely else 'cascade'}: {self.cascades[call]}")
+        if withheld := self.withheld_of(call):
+            said.append(f"{withheld:,} withheld: less probable than wanted")
+        return said
+
+    @property
+    def approximate(self) -> bool:
+        """Whether something else than the model that was asked, a small model or similarity, has decided
+        values: ``cascades`` says how many, and what is certain of them."""
+        return any(outcome.decided for outcome in self.cascades.values())
+
+    def withheld(self, call: Call, values: Sequence[Values]) -> None:
+        with self._lock:
+            self._withheld.setdefault(call, set()).update(values)
+            if self.run is not None:
+                self.run.withheld = self.unsure
+
+    def withheld_of(self, call: Call) -> int:
+        """Answers to ``call`` that are NULL, as they are less probable than it wants."""
+        return len(self._withheld.get(call, ()))
+
+    @property
+    def unsure(self) -> int:
+        """Answers that are NULL as they are less probable than their calls want (``confidence``)."""
+        return sum(map(len, self._withheld.values()))
+
+    def warn(self, outages: Sequence[str] = ()) -> None:
+        """One warning that says how many values became NULL for want of an answer, and why; and one of
+        models that were left out, where ``outages`` says why."""
+        if outages:
+            warnings.warn(
+                f"Left out, as they failed as a whole: {'; '.join(outages)}",
+                ModelWarning,
+                stacklevel=_level_of_caller(),
+            )
+        if self._lost:
+            warnings.warn(
+                summary(self._lost, self._redaction), AnswerWarning, stacklevel=_level_of_caller()
+            )
+
+    def __repr__(self) -> str:
+        u = self.usage
+        return (
+            f"Trace(values={u.values}, cached={u.cached}, failed={u.failed}, "
+            f"prompt_tokens={u.prompt_tokens}, evaluated_tokens={u.evaluated_tokens}, "
+            f"completion_tokens={u.completion_tokens}, seconds={u.seconds:.2f})"
+        )
+
+
+def _by_model(answers: Sequence[Answer], seconds: float) -> dict[str, Usage]:
+    """What each model spent on one batch; '' is the session's first one."""
+    spent_by: dict[str, list[Usage]] = {}
+    for answer in answers:
+        for name, usage in answer.spent or (("", answer.usage),):
+            spent_by.setdefault(name, []).append(usage)
+    batch = {name: Usage.total(usages) for name, usages in spent_by.items()}
+    tokens = {n: u.evaluated_tokens + u.completion_tokens for n, u in batch.items()}
+    whole = sum(tokens.values())
+    shares = {n: tokens[n] / whole if whole else 1 / len(batch) for n in batch}
+    return {n: replace(u, seconds=seconds * shares[n]) for n, u in batch.items()}
+
+
+def _level_of_caller() -> int:
+    """How far up the stack, from the function that calls this one, code is not BlendFusion's."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
+        "blendfusion"
+    ):
+        level, frame = level + 1, frame.f_back
+    return level

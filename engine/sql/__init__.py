@@ -1,0 +1,1 @@
+"""Reads and rewrites the text of a query."""

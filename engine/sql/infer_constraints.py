@@ -1,0 +1,272 @@
+"""What the place of a call in a query says about its answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from sqlglot import exp
+
+from blendfusion.sql.comparisons import Compared, compared
+from blendfusion.sql.sqlglot_tree import tree_of
+from blendfusion.types import Constraint
+from blendfusion.udfs.declare.call import VALUE
+
+_NUMERIC_AGGREGATES = (exp.Sum, exp.Avg, exp.Stddev, exp.StddevSamp, exp.Variance, exp.Median)
+_NUMERIC_FUNCTIONS = (exp.Abs, exp.Round, exp.Ceil, exp.Floor, exp.Sqrt, exp.Exp, exp.Ln)
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv)
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+
+_INTEGERS = {"TINYINT", "SMALLINT", "INT", "BIGINT", "UTINYINT", "USMALLINT", "UINT", "UBIGINT"}
+_NUMBERS = {"FLOAT", "DOUBLE", "DECIMAL"}
+_TIMESTAMPS = {"TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ", "DATETIME"}
+
+
+SITE = "bf_site_"
+"""How the names of the functions begin that stand for calls in a skeleton."""
+
+
+class Context(NamedTuple):
+    """What the query says about a call."""
+
+    constraint: Constraint | None = None
+    """What its answers look like; None: nothing."""
+    compared: tuple[Compared, ...] | None = None
+    """The comparisons that are all it does with them; None: it does more."""
+    beside_columns: bool = False
+    """It compares them with something whose type only DataFusion knows, and says nothing more."""
+    misplaced: Constraint | None = None
+    """A result that keeps errors stands itself where such an answer is needed."""
+
+
+def contexts(skeleton: str, names: Iterable[str], kept: Collection[str] = ()) -> dict[str, Context]:
+    """What the query says about each function in ``names``.
+
+    ``skeleton`` is the query with its calls written as those functions. A query that sqlglot cannot
+    parse says nothing about any. Where a call has an alias, what is said of the alias counts. Results
+    of the functions in ``kept`` are structs; their answers are the field ``value``.
+    """
+    found = dict.fromkeys(names, Context())
+    tree = tree_of(skeleton)
+    if tree is not None:
+        columns: dict[str, list[exp.Expr]] = {}
+        for column in tree.find_all(exp.Column):
+            columns.setdefault(column.name.lower(), []).append(column)
+        for node in tree.find_all(exp.Anonymous):
+            if node.name in found:
+                places = (node, *_references(node, columns))
+                if node.name in kept:
+                    found[node.name] = _context_of_kept(node, [*places, *_fields(node, columns)])
+                else:
+                    found[node.name] = _context(places)
+    return found
+
+
+def _context(places: Sequence[exp.Expr]) -> Context:
+    """What is said of answers at these places, the call's own first."""
+    said = [_said(place) for place in places]
+    constraint = combined([s for s in said if s is not None])
+    beside_columns = constraint is None and _is_compared(places[0])
+    return Context(constraint, compared(places[0]), beside_columns)
+
+
+def _context_of_kept(node: exp.Expr, places: Sequence[exp.Expr]) -> Context:
+    """The same of a result that keeps errors: what is said of its value."""
+    values = [value for value in map(_value_of, places) if value is not None]
+    if not values:
+        needed = _said(node) or (Constraint() if _is_asked_about(node) else None)
+        return Context(misplaced=needed)
+    context = _context(values)
+    # Only what the call's own place reads is known to be all that is read.
+    return context if _value_of(node) is not None else context._replace(compared=None)
+
+
+def _is_asked_about(node: exp.Expr) -> bool:
+    """The result is a value of another call."""
+    parent = node.parent
+    while isinstance(parent, exp.Paren):
+        parent = parent.parent
+    return isinstance(parent, exp.Anonymous) and parent.name.startswith(SITE)
+
+
+def _value_of(place: exp.Expr) -> exp.Expr | None:
+    """The expression that takes the value out of the result at ``place``."""
+    if isinstance(place, exp.Column) and place.name.lower() == VALUE and place.table:
+        return place  # k.value
+    child, parent = place, place.parent
+    while isinstance(parent, exp.Paren):
+        child, parent = parent, parent.parent
+    if isinstance(parent, exp.Bracket) and child.arg_key == "this":
+        key = parent.expressions[0] if len(parent.expressions) == 1 else None
+        if isinstance(key, exp.Literal) and key.is_string and key.this == VALUE:
+            return parent
+    return None
+
+
+def _fields(node: exp.Expr, columns: Mapping[str, list[exp.Expr]]) -> list[exp.Expr]:
+    """Columns elsewhere that read the value by the alias of this call: ``k.value``."""
+    alias = node.parent
+    if not isinstance(alias, exp.Alias):
+        return []
+    name = alias.alias.lower()
+    return [
+        c for c in columns.get(VALUE, []) if isinstance(c, exp.Column) and c.table.lower() == name
+    ]
+
+
+def _is_compared(node: exp.Expr) -> bool:
+    parent = (_subquery_of(node) or node).parent
+    while isinstance(parent, exp.Paren):
+        parent = parent.parent
+    return isinstance(parent, (*_COMPARISONS, exp.Between, exp.In))
+
+
+def _subquery_of(node: exp.Expr) -> exp.Subquery | None:
+    """The subquery in which a call is all that is selected: it stands for the call."""
+    item = node.parent if isinstance(node.parent, exp.Alias) else node
+    select = item.parent
+    alone = isinstance(select, exp.Select) and select.expressions == [item]
+    whole = select.parent if select is not None and alone else None
+    return whole if isinstance(whole, exp.Subquery) else None
+
+
+def combined(said: Iterable[Constraint]) -> Constraint | None:
+    """What several places say together: whole numbers are numbers, texts add up their literals.
+
+    None if they contradict each other, or say nothing.
+    """
+    kinds: dict[str, list[Constraint]] = {}
+    for constraint in said:
+        kinds.setdefault(constraint.kind, []).append(constraint)
+    if set(kinds) == {"integer", "number"}:
+        return Constraint("number")
+    if set(kinds) <= {"text", "regex"} and kinds:
+        literals = [lit for group in kinds.values() for c in group for lit in c.literals]
+        return _text_like(tuple(dict.fromkeys(literals)))
+    return next(iter(kinds.values()))[0] if len(kinds) == 1 else None
+
+
+def _references(node: exp.Expr, columns: Mapping[str, list[exp.Expr]]) -> list[exp.Expr]:
+    """Columns elsewhere in the query that carry the alias of this call; ``columns`` are by name."""
+    alias = node.parent
+    if not isinstance(alias, exp.Alias) or not isinstance(alias.parent, exp.Select):
+        return []
+    return columns.get(alias.alias.lower(), [])
+
+
+def _said(node: exp.Expr) -> Constraint | None:
+    subquery = _subquery_of(node)
+    if subquery is not None:
+        return _said(subquery)
+    child, parent = node, node.parent
+    while isinstance(parent, exp.Paren):
+        child, parent = parent, parent.parent
+    if isinstance(parent, exp.Filter) and child.arg_key == "this":
+        child, parent = parent, parent.parent
+    if parent is None:
+        return None
+    if _is_predicate_place(child, parent):
+        return Constraint("boolean")
+    if isinstance(parent, exp.Is):
+        return Constraint("boolean") if isinstance(parent.expression, exp.Boolean) else None
+    if isinstance(parent, exp.Cast):
+        return _of_type(parent.to)
+    if isinstance(parent, _COMPARISONS):
+        other = parent.expression if child is parent.this else parent.this
+        return _like([other])
+    if isinstance(parent, exp.Between):
+        sides = (parent.this, parent.args["low"], parent.args["high"])
+        return _like([s for s in sides if s is not child])
+    if isinstance(parent, exp.In) and child is parent.this:
+        return _like(parent.expressions) if parent.expressions else None
+    if isinstance(parent, exp.Case) and child is parent.this:
+        return _like([branch.this for branch in parent.args["ifs"]])
+    if isinstance(parent, exp.Coalesce):
+        return _like([e for e in (parent.this, *parent.expressions) if e is not child]) or _said(
+            parent
+        )
+    if isinstance(parent, _ARITHMETIC):
+        other = parent.expression if child is parent.this else parent.this
+        return Constraint("date") if isinstance(other, exp.Interval) else Constraint("number")
+    if isinstance(parent, (*_NUMERIC_AGGREGATES, *_NUMERIC_FUNCTIONS, exp.Neg)):
+        return Constraint("number")
+    if isinstance(parent, exp.Extract | exp.TimestampTrunc | exp.DateTrunc):
+        return Constraint("date")
+    return None
+
+
+def _is_predicate_place(child: exp.Expr, parent: exp.Expr) -> bool:
+    if isinstance(parent, exp.Where | exp.Having | exp.And | exp.Or | exp.Not | exp.Qualify):
+        return True
+    if isinstance(parent, exp.If):
+        case = parent.parent
+        simple = isinstance(case, exp.Case) and case.this is not None
+        return child.arg_key == "this" and not simple
+    return isinstance(parent, exp.Join) and child.arg_key == "on"
+
+
+def _of_type(kind: exp.DataType) -> Constraint | None:
+    name = kind.this.name
+    if name in _INTEGERS:
+        return Constraint("integer")
+    if name in _NUMBERS:
+        return Constraint("number")
+    if name == "BOOLEAN":
+        return Constraint("boolean")
+    if name == "DATE":
+        return Constraint("date")
+    if name in _TIMESTAMPS:
+        return Constraint("timestamp")
+    return None
+
+
+def _like(others: list[exp.Expr]) -> Constraint | None:
+    """The constraint of answers that are compared with these expressions."""
+    said = [_of_value(other) for other in others]
+    if not said or any(s is None for s in said):
+        return None
+    return combined([s for s in said if s is not None])
+
+
+def _of_value(value: exp.Expr) -> Constraint | None:
+    if isinstance(value, exp.Paren | exp.Neg):
+        return _of_value(value.this)
+    if isinstance(value, exp.Is) or (isinstance(value, exp.Not) and isinstance(value.this, exp.Is)):
+        # ``f > 2 IS TRUE`` is ``(f > 2) IS TRUE``; sqlglot reads ``f > (2 IS TRUE)``.
+        test = value.this if isinstance(value, exp.Not) else value
+        return _of_value(test.this)
+    if isinstance(value, exp.Boolean):
+        return Constraint("boolean")
+    if isinstance(value, exp.Literal):
+        if value.is_string:
+            return _text_like((value.this,))
+        return Constraint("integer" if value.this.isdigit() else "number")
+    if isinstance(value, exp.Cast):
+        return _of_type(value.to)
+    if isinstance(value, exp.CurrentDate | exp.Date):
+        return Constraint("date")
+    if isinstance(value, exp.CurrentTimestamp):
+        return Constraint("timestamp")
+    if isinstance(value, _ARITHMETIC):
+        return combined([s for s in map(_of_value, (value.this, value.expression)) if s])
+    return None
+
+
+_SHAPES = (
+    ("[A-Z]", re.compile(r"[A-Z]+")),
+    ("[0-9]", re.compile(r"[0-9]+")),
+)
+_DATE_SHAPE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def _text_like(literals: tuple[str, ...]) -> Constraint:
+    """Text of the shape of ``literals``: codes (``CA``, ``42``) and dates give a pattern."""
+    if literals and all(_DATE_SHAPE.fullmatch(text) for text in literals):
+        return Constraint("regex", pattern="[0-9]{4}-[0-9]{2}-[0-9]{2}", literals=literals)
+    for characters, shape in _SHAPES:
+        if literals and all(shape.fullmatch(text) for text in literals):
+            lengths = sorted({len(text) for text in literals})
+            bounds = str(lengths[0]) if len(lengths) == 1 else f"{lengths[0]},{lengths[-1]}"
+            return Constraint("regex", pattern=f"{characters}{{{bounds}}}", literals=literals)
+    return Constraint("text", literals=literals)

@@ -1,0 +1,72 @@
+"""Parameters (``$1``, ``$name``) inside calls: their literals are needed before DataFusion plans.
+
+Elsewhere in a query DataFusion puts them in.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+
+import pyarrow as pa
+from datafusion import DataFrame
+
+from blendfusion.sql.call_sites import tokenize
+from blendfusion.udfs.declare.call import quoted
+
+
+def spelled_parameters(
+    values: Mapping[str, object] | None, texts: Mapping[str, object]
+) -> dict[str, str]:
+    """SQL for each parameter, by its name: literals of ``values``, ``texts`` as they are.
+
+    A value without a literal (bytes, a frame) is left out.
+    """
+    spelled = {name: literal(value) for name, value in (values or {}).items()}
+    known = {name: text for name, text in spelled.items() if text is not None}
+    return known | {n: str(t) for n, t in texts.items() if not isinstance(t, DataFrame)}
+
+
+def literal(value: object) -> str | None:
+    """A value as a SQL literal; None for a value that has none.
+
+    >>> literal(["it's", 2.5, True, None])
+    "['it''s', 2.5, TRUE, NULL]"
+    """
+    if isinstance(value, pa.Scalar):
+        value = value.as_py()
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, int | float | Decimal):
+        return str(value) if math.isfinite(value) else None
+    if isinstance(value, datetime.datetime):
+        return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+    if isinstance(value, datetime.date):
+        return f"DATE '{value.isoformat()}'"
+    if isinstance(value, list | tuple):
+        items = [literal(item) for item in value]
+        return None if None in items else f"[{', '.join(i for i in items if i is not None)}]"
+    return None
+
+
+def filled(
+    sql: str, parameters: Mapping[str, str], spans: Iterable[tuple[int, int]] | None = None
+) -> str:
+    """``sql`` with its parameters written out: all of them, or those between the offsets ``spans``."""
+    within = None if spans is None else list(spans)
+    out, at = [], 0
+    for token in tokenize(sql):
+        spelled = parameters.get(token.text[1:]) if token.text[:1] == "$" else None
+        if spelled is None or sql[token.start] != "$":
+            continue
+        if within is not None and not any(a <= token.start < b for a, b in within):
+            continue
+        out += [sql[at : token.start], spelled]
+        at = token.end + 1
+    return "".join([*out, sql[at:]])

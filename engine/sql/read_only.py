@@ -1,0 +1,100 @@
+"""Queries that may read the session's tables and do nothing else, whoever wrote them.
+
+Three checks, each by itself enough for all that is known: on the text, before anything looks at it (to plan
+CREATE TABLE … AS is to carry it out, and a table function runs while DataFusion plans it); DataFusion's own,
+by ``READING``; and on the plan that came of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from datafusion import SQLOptions
+from datafusion.plan import LogicalPlan
+from sqlglot.tokenizer_core import Token, TokenType
+
+from blendfusion.errors import QueryError
+from blendfusion.planner.ir.opaque_names import CATALOG
+from blendfusion.sql.call_sites import tokenize
+from blendfusion.sql.nesting_limits import EXPLAINS
+
+READING = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
+"""What DataFusion is told to plan: no DDL, no DML (COPY is one), no SET, PREPARE or transactions."""
+
+_FIRST_WORDS = {"SELECT", "WITH", "VALUES", "FROM", "EXPLAIN", "DESCRIBE", "DESC", "SHOW", "("}
+_SECOND_WORDS = {"TABLE", "EXTERNAL", "VIEW", "INTO", "SCHEMA", "DATABASE", "FUNCTION", "CATALOG"}
+_NODES = re.compile(
+    r"Projection|Filter|WindowAggr|Aggregate|Sort|[\w ]*Join|Repartition|Union|TableScan|EmptyRelation|"
+    r"Subquery|SubqueryAlias|Limit|Values|Explain|Analyze|Distinct|DistinctOn|Unnest|RecursiveQuery|"
+    r"DescribeTable"
+)
+_HINT = "A read-only query reads registered tables: SELECT, WITH, VALUES, SHOW, DESCRIBE, and EXPLAIN of those."
+
+
+def check_text(query: str, table_functions: Collection[str], inserted: Iterable[str] = ()) -> None:
+    """Raise QueryError if ``query`` is more than one statement, another one than a query, or names one
+    of ``table_functions`` (which can read anything) or what this package stores between stages.
+    ``inserted``: texts that are put into it for parameters."""
+    for text in (query, *inserted):
+        _check_names(text, table_functions)
+    _check_statement(query)
+
+
+def _check_names(text: str, table_functions: Iterable[str]) -> None:
+    for name in (*table_functions, CATALOG):
+        # Not on tokens: wherever DataFusion reads a name, the text holds it.
+        found = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE)
+        if found:
+            what = (
+                f"{found[0]}, which is no table of yours," if name == CATALOG else f"{found[0]}(…)"
+            )
+            raise _refused(what, text.count("\n", 0, found.start()) + 1)
+
+
+def _check_statement(query: str) -> None:
+    """The same of a statement by its words."""
+    explains = EXPLAINS.match(query)  # the tokenizer takes all behind EXPLAIN for one text
+    start = explains.end() if explains else 0
+    tokens = tokenize(query[start:])
+    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+        tokens.pop()
+    if not tokens:
+        return  # DataFusion will say why
+    line = query.count("\n", 0, start)
+    if tokens[0].text.upper() not in _FIRST_WORDS:
+        raise _refused(_head(tokens), line + tokens[0].line)
+    before = tokens[0]
+    for token in tokens[1:]:
+        if before.token_type == TokenType.SEMICOLON:
+            raise _refused("a second statement", line + token.line)
+        if token.token_type == TokenType.INTO and before.token_type != TokenType.DOT:
+            raise _refused("INTO", line + token.line)
+        before = token
+
+
+def check_plan(plan: LogicalPlan) -> None:
+    """Raise QueryError if ``plan`` does anything but read tables."""
+    for node in _nodes(plan):
+        text = node.display()
+        if not _NODES.match(text):
+            raise _refused(text.split(":")[0])
+
+
+def _nodes(plan: LogicalPlan) -> Iterator[LogicalPlan]:
+    waiting = [plan]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += node.inputs()
+
+
+def _head(tokens: Sequence[Token]) -> str:
+    """The first words of a statement: enough to recognise it, and no data."""
+    words = [token.text.upper()[:20] for token in tokens[:2]]
+    return " ".join(words if words[-1] in _SECOND_WORDS else words[:1])
+
+
+def _refused(what: str, line: int | None = None) -> QueryError:
+    place = "" if line is None else f" on line {line}"
+    return QueryError(f"read-only: {what}{place} is refused", hint=_HINT)

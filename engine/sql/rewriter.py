@@ -1,0 +1,98 @@
+"""Writes a text anew, form by form: what no form claims is copied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from blendfusion.sql.source_map import Piece, Translation
+from blendfusion.sql.token_reader import Reader
+
+Pieces: TypeAlias = "list[Piece]"
+Written: TypeAlias = "list[Piece | str]"
+"""What a form becomes; a text stands for all of the form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What the tokens from ``start`` up to ``stop`` become."""
+
+    start: int
+    stop: int
+    write: Callable[[], Iterable[Piece | str]]
+
+
+@dataclass
+class Weaver:
+    """The forms of one text. Forms may lie inside others, whose writers weave what is inside them."""
+
+    reader: Reader
+    forms: dict[int, list[Form]] = field(default_factory=dict)
+    behind: dict[int, str] = field(default_factory=dict)
+    """Text to add behind the token at a position."""
+
+    def add(self, form: Form) -> None:
+        """Claim tokens; of two forms that start together, the longer holds the shorter."""
+        here = self.forms.setdefault(form.start, [])
+        here.append(form)
+        here.sort(key=lambda f: -f.stop)
+
+    def whole(self) -> Translation:
+        """The translation of the whole text."""
+        reader = self.reader
+        if not reader.tokens or not (self.forms or self.behind):
+            return Translation(reader.text, self._copy(0, len(reader.text)))
+        first, last = reader.span(0, len(reader.tokens))
+        woven = self.woven(0, len(reader.tokens))
+        end = len(reader.text)
+        pieces = (*self._copy(0, first), *woven, *self._copy(last, end))
+        return Translation(reader.text, pieces)
+
+    def woven(self, start: int, stop: int) -> Pieces:
+        """The tokens from ``start`` up to ``stop``, with the forms inside them written."""
+        if start >= stop:
+            return []
+        reader, at = self.reader, start
+        pieces: Pieces = []
+        offset = reader.tokens[start].start
+        while at < stop:
+            form = next((f for f in self.forms.get(at, ()) if f.stop <= stop), None)
+            if form is None:
+                form_stop = at + 1
+            else:
+                pieces += self._copy(offset, reader.tokens[at].start)
+                pieces += self._written(form)
+                form_stop = form.stop
+                offset = reader.tokens[form_stop - 1].end + 1
+            added = self.behind.get(form_stop - 1)
+            if added is not None:
+                end = reader.tokens[form_stop - 1].end + 1
+                pieces += [*self._copy(offset, end), Piece(added, end, end)]
+                offset = end
+            at = form_stop
+        return [*pieces, *self._copy(offset, reader.tokens[stop - 1].end + 1)]
+
+    def _written(self, form: Form) -> Pieces:
+        start, end = self.reader.span(form.start, form.stop)
+        pieces = [p if isinstance(p, Piece) else Piece(p, start, end) for p in form.write()]
+        # Lines keep their numbers, which DataFusion's messages name.
+        lost = self.reader.text.count("\n", start, end) - sum(p.text.count("\n") for p in pieces)
+        if lost > 0:
+            pieces.append(Piece("\n" * lost, start, end))
+        return [p for p in pieces if p.text]
+
+    def _copy(self, start: int, end: int) -> tuple[Piece, ...]:
+        if start >= end:
+            return ()
+        return (Piece(self.reader.text[start:end], start, end, copied=True),)
+
+
+def joined(parts: Sequence[Iterable[Piece | str]], separator: str = ", ") -> Written:
+    """The parts with ``separator`` between them."""
+    out: Written = []
+    for i, part in enumerate(parts):
+        if i:
+            out.append(separator)
+        out += part
+    return out

@@ -1,0 +1,98 @@
+"""Statements that are BlendFusion's to carry out: EXPLAIN of a query with calls, and SET blendfusion.…"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from blendfusion.errors import QueryError
+from blendfusion.sql.call_sites import tokenize
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    query: str
+    analyze: bool
+    verbose: bool
+
+
+LIST_TABLES = (
+    "SELECT table_catalog, table_schema, table_name, table_type FROM information_schema.tables "
+    "WHERE table_catalog <> '__blendfusion'"
+)
+"""What SHOW TABLES says, without what lies between the stages of queries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """``SET blendfusion.name = value``; the value as text."""
+
+    name: str
+    value: str
+
+
+def statement(sql: str) -> Explain | Setting | None:
+    """What ``sql`` says to BlendFusion itself; None for a query like any other."""
+    head = sql.lstrip()[:8].lower()
+    if not head.startswith(("explain", "set ", "set\n", "set\t")):
+        return None
+    if head.startswith("explain"):
+        return _explain(sql)
+    return _setting(sql, tokenize(sql))
+
+
+_EXPLAIN = re.compile(r"\s*explain\b(\s+(analyze|verbose)\b)*", re.IGNORECASE)
+
+
+def after_explain(sql: str) -> tuple[str, str]:
+    """``sql`` as EXPLAIN, '' if it does not begin so, and the query: the tokenizer takes what follows
+    EXPLAIN for one token."""
+    found = _EXPLAIN.match(sql)
+    at = 0 if found is None else found.end()
+    return sql[:at], sql[at:]
+
+
+def shows_tables(sql: str) -> bool:
+    """``sql`` is SHOW TABLES."""
+    return re.fullmatch(r"\s*show\s+tables\s*;?\s*", sql, re.IGNORECASE) is not None
+
+
+_CREATES_TABLE = re.compile(
+    r"\s*create\s+(or\s+replace\s+)?(temp(orary)?\s+)?table\b", re.IGNORECASE
+)
+
+
+def creates(sql: str) -> bool:
+    """``sql`` is CREATE …: to plan it is to carry it out, or to plan it a second time an error."""
+    return sql.lstrip()[:6].lower() == "create"
+
+
+def creates_table(sql: str) -> bool:
+    """``sql`` is CREATE TABLE, which DataFusion carries out as soon as it sees it."""
+    return _CREATES_TABLE.match(sql) is not None
+
+
+def _explain(sql: str) -> Explain | None:
+    rest = sql.lstrip()[len("explain") :]
+    flags = {"analyze": False, "verbose": False}
+    while True:
+        word = rest.split(maxsplit=1)[0].lower() if rest.split() else ""
+        if word == "format":
+            return None  # one of DataFusion's own ways to write its plan
+        if word not in flags:
+            return Explain(rest, flags["analyze"], flags["verbose"])
+        flags[word] = True
+        rest = rest.lstrip()[len(word) :]
+
+
+def _setting(sql: str, tokens: list[Token]) -> Setting | None:
+    words = [t for t in tokens if t.token_type != TokenType.SEMICOLON]
+    own = len(words) >= 4 and words[1].text.lower() == "blendfusion"
+    if not own or words[2].token_type != TokenType.DOT:
+        return None
+    if len(words) < 6 or words[4].text.lower() not in ("=", "to"):
+        raise QueryError(f"{sql.strip()!r} is incomplete", hint="SET blendfusion.option = value")
+    value = sql[words[5].start : words[-1].end + 1].strip()
+    return Setting(words[3].text.lower(), value.strip("'"))

@@ -1,0 +1,161 @@
+"""SQL text with ingredient calls → SQL text with one typed function per call.
+
+DataFusion's Python functions have one exact signature each, and its SQL planner must know types;
+so every call site becomes a function of its own before DataFusion sees the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from blendfusion.errors import ArgumentError
+from blendfusion.sql.call_sites import (
+    Site,
+    call_spans,
+    find_sites,
+    naming_place,
+    replaced,
+    tokenize,
+)
+from blendfusion.sql.comparisons import until_decided
+from blendfusion.sql.infer_constraints import SITE, combined, contexts
+from blendfusion.sql.nulls_last import nulls_last
+from blendfusion.sql.parameters import filled
+from blendfusion.sql.scopes import visible_tables
+from blendfusion.types import Constraint
+from blendfusion.udfs.declare.call import CONFIDENCE, ERROR, VALUE, Call, remember
+from blendfusion.udfs.declare.ingredient import Ingredient, Option, Query, bind
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A query whose calls are functions; ``calls`` are what the functions stand for, and
+    ``written`` tells, by their names, the ways in which the user wrote them."""
+
+    sql: str
+    calls: tuple[Call, ...] = ()
+    written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    beside_columns: tuple[str, ...] = ()
+    """The names of calls that the query compares with columns, of types not known here."""
+
+
+def typed(
+    sql: str,
+    ingredients: Mapping[str, Ingredient],
+    parameters: Mapping[str, str] | None = None,
+    *,
+    whole: bool = False,
+    types: Mapping[str, Constraint] | None = None,
+) -> Typed:
+    """Settle arity and type of every call in ``sql``; text outside of calls is not touched.
+
+    ``parameters`` is SQL for ``$name``, by name: see ``parameters.spelled_parameters``. ``whole``:
+    nothing else asks what these calls ask, so that an answer which is no more than compared may end
+    where the comparison is decided. ``types`` is what is known of calls that this gave without it, by
+    name. Raises ArgumentError or QueryError for a call that is wrong in
+    itself.
+    """
+    lowered = sql.lower()
+    if not any(name in lowered for name in ingredients):  # most queries: not worth a tokenizer
+        return Typed(sql)
+    tokens = tokenize(sql)
+    if not any(t.text.lower() in ingredients for t in tokens):
+        return Typed(sql)
+    if parameters:
+        sql = filled(sql, parameters, call_spans(sql, tokens, ingredients))
+        tokens = tokenize(sql)
+    sites = find_sites(sql, tokens, ingredients)
+    spans = [(site.start, site.stop) for site in sites]
+    ordered = nulls_last(sql, tokens, sites)
+    if ordered != sql:
+        sql, tokens = ordered, tokenize(ordered)
+        sites = find_sites(sql, tokens, ingredients)
+    names = [f"{SITE}{i}_" for i in range(len(sites))]
+    skeleton = filled(replaced(sql, sites, names.__getitem__), parameters or {})
+    said = contexts(skeleton, names, {n for n, site in zip(names, sites, strict=True) if site.kept})
+    for name, site in zip(names, sites, strict=True):
+        _check_place(site, said[name].misplaced)
+    words = [_words(tokens, site) for site in sites]
+    places = _shared(words, [said[n].constraint for n in names])
+
+    def bound() -> list[Call]:
+        calls = []
+        for site, place, span in zip(sites, places, spans, strict=True):
+            with naming_place(*span):
+                named = _standing_alone(sql, tokens, site)
+                in_order = site.order is not None
+                calls.append(
+                    bind(site.ingredient, site.arguments, named, context=place, ordered=in_order)
+                )
+        return until_decided(calls, [said[n].compared for n in names]) if whole else calls
+
+    calls = bound()
+    if types:
+        places = [types.get(call.name, p) for call, p in zip(calls, places, strict=True)]
+        calls = bound()
+    calls = [remember(call) for call in calls]
+    written: dict[str, tuple[str, ...]] = {}
+    for call, site in zip(calls, sites, strict=True):
+        ways = written.get(call.name, ())
+        if site.text not in ways and not site.aliased:
+            written[call.name] = (*ways, site.text)
+    for call, site in zip(calls, sites, strict=True):
+        written.setdefault(call.name, (site.text,))
+    text = replaced(sql, sites, lambda i: calls[i].name)
+    beside_columns = [c.name for c, n in zip(calls, names, strict=True) if said[n].beside_columns]
+    return Typed(text, tuple(dict.fromkeys(calls)), written, tuple(dict.fromkeys(beside_columns)))
+
+
+_KEEP = {"confidence": CONFIDENCE, "on_error": ERROR}
+"""Options that keep something beside the value, and the names of the fields."""
+
+
+def _check_place(site: Site, needed: Constraint | None) -> None:
+    """A struct of value and what is kept beside it cannot stand where an answer is needed."""
+    if needed is not None:
+        kept = " and ".join(
+            f"{option} => 'keep'" for option in _KEEP if site.named.get(option) == "keep"
+        )
+        fields = " and ".join([VALUE, *(f for o, f in _KEEP.items() if f"{o} =>" in kept)])
+        raise ArgumentError(
+            f"{site.ingredient.name}: {kept} gives a struct of {fields}, where "
+            f"the value alone is needed ({needed.kind})",
+            hint=f"Take the value out of it: {site.ingredient.name}(…)['{VALUE}'].",
+        )
+
+
+def _standing_alone(sql: str, tokens: Sequence[Token], site: Site) -> dict[str, Option]:
+    """The named arguments; a subquery among them brings the tables that it can see along."""
+    named = dict(site.named)
+    for name, (start, _) in site.queries.items():
+        query = named[name]
+        assert isinstance(query, Query)
+        tables = visible_tables(sql, tokens, start)
+        named[name] = Query(f"{tables}SELECT * FROM ({query.text}\n)") if tables else query
+    return named
+
+
+def _words(tokens: Sequence[Token], site: Site) -> tuple[str, ...]:
+    """A call word by word, so that two ways of spacing are the same call."""
+    inside = [t for t in tokens if site.start <= t.start < site.call_stop]
+    return tuple(t.text if t.token_type == TokenType.STRING else t.text.lower() for t in inside)
+
+
+def _shared(
+    calls: Sequence[tuple[str, ...]], said: Sequence[Constraint | None]
+) -> list[Constraint | None]:
+    """What is said of each call, or else of an equal one elsewhere in the query, so that a call
+    that is used in several places is one call, of one type, asked once."""
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for i, words in enumerate(calls):
+        groups.setdefault(words, []).append(i)
+    result = list(said)
+    for members in groups.values():
+        together = combined([c for c in (said[i] for i in members) if c is not None])
+        if together is not None:
+            for i in members:
+                result[i] = together
+    return result

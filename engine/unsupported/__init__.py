@@ -1,0 +1,1 @@
+"""Plans that Substrait cannot carry, cut into tables and nested stages."""

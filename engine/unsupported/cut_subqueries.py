@@ -1,0 +1,233 @@
+"""The parts of a query's text that are cut out of it, and the names that take their place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from blendfusion.errors import PlanError
+from blendfusion.planner.ir.opaque_names import QUERIES, TABLES
+from blendfusion.sql.lateral import edited, quoted_name
+from blendfusion.sql.query_tree import (
+    Query,
+    Scope,
+    Select,
+    Source,
+    identifier,
+    name_of,
+    reads_bare,
+    word,
+)
+from blendfusion.udfs.declare.call import readable
+from blendfusion.unsupported.provenance import Text
+
+if TYPE_CHECKING:
+    from sqlglot.tokenizer_core import Token
+
+    from blendfusion.unsupported.rewrite import Cutting
+
+_SAID = re.compile(r"/\*= (.*?) =\*/", re.DOTALL)
+_LONGEST = 100
+"""Characters of a leaf's text."""
+
+
+class State(Enum):
+    FINE = "Substrait carries it"
+    CUT = "it does not, and nothing in it asks"
+    INSIDE = "it does not, and something in it asks, or it does not stand alone"
+
+
+class Cuts:
+    """Cuts out of one text. ``edits`` put the names of leaves in the place of what they stand for."""
+
+    def __init__(self, cutting: Cutting, made: Text, tokens: Sequence[Token]) -> None:
+        self._cutting = cutting
+        self._made = made
+        self._tokens = tokens
+        self.edits: list[tuple[int, int, str]] = []
+
+    def query(self, query: Query, scope: Scope) -> None:
+        for common in query.common:
+            outer = scope
+            scope = scope.and_then(common, recursive=query.recursive)
+            body = common.query
+            name = self._span(common.name, common.name + 1)
+            whole = f"{self._with(scope)}SELECT * FROM {name}"
+            text = squeezed(
+                f"WITH {'RECURSIVE ' * query.recursive}{self._span(common.name, common.end)}"
+            )
+            span = body.start, body.end
+            if not self._cut(whole, text, span, "SELECT * FROM {}"):
+                self.query(body, outer)
+                now = f"{self._with_edited(scope)}SELECT * FROM {name}"
+                self._settle(whole, now, span, "SELECT * FROM {}")
+        for branch in query.branches:
+            alone = len(query.branches) == 1 and isinstance(branch, Select)
+            if alone or not self._cut_span(branch, scope, "SELECT * FROM {}"):
+                if isinstance(branch, Query):
+                    self.query(branch, scope)
+                else:
+                    self._using(branch, query if alone else branch, scope)
+                    self._select(branch, scope)
+                if not alone:
+                    self._settle_span(branch, scope)
+        for inner in query.inner:
+            self._subquery(inner, scope)
+
+    def _select(self, select: Select, scope: Scope) -> None:
+        for source in select.sources:
+            self._source(source, scope)
+        for inner in select.inner:
+            self._subquery(inner, scope)
+
+    def _using(self, select: Select, whole: Query | Select, scope: Scope) -> None:
+        """Write outer joins with USING, which Substrait does not carry, with ON: where no column of
+        theirs is read by its name alone, nor by a star."""
+        for at, source in enumerate(select.sources):
+            if source.on is None or not {"LEFT", "RIGHT", "FULL"} & set(source.words):
+                continue
+            tokens = self._tokens
+            names = [identifier(t) for t in tokens[source.on[0] + 2 : source.on[1] - 1 : 2]]
+            right = name_of(source, tokens)
+            if word(tokens[source.on[0]]) != "USING" or right is None:
+                continue
+            pairs = [self._having(n, select.sources[:at], scope) for n in names]
+            if None in pairs or reads_bare(tokens, whole, select, {*names, "*"}):
+                continue
+            terms = (
+                f"{quoted_name(left or '')}.{quoted_name(n)} = {quoted_name(right)}.{quoted_name(n)}"
+                for left, n in zip(pairs, names, strict=True)
+            )
+            self.edits.append((*source.on, f"ON {' AND '.join(terms)}"))
+
+    def _having(self, column: str, sources: Sequence[Source], scope: Scope) -> str | None:
+        """The name of the one relation among ``sources`` with this column; None if there is none."""
+        found = []
+        for source in sources:
+            sql = f"{self._with(scope)}SELECT * FROM {self._span(source.start, source.stop)}"
+            frame = self._cutting.examine(self._made, sql)[1]
+            if frame is None:
+                return None
+            if column in frame.schema().names:
+                found.append(name_of(source, self._tokens))
+        return found[0] if len(found) == 1 else None
+
+    def _subquery(self, query: Query, scope: Scope) -> None:
+        if not self._cut_span(query, scope, "SELECT * FROM {}"):
+            self.query(query, scope)
+            self._settle_span(query, scope)
+
+    def _source(self, source: Source, scope: Scope) -> None:
+        span = source.start, source.end
+        text = self._span(*span)
+        if source.query is not None:
+            if source.lateral:
+                self.query(source.query, scope)
+            elif not self._cut_span(source.query, scope, "{}", span):
+                self.query(source.query, scope)
+                self._settle_span(source.query, scope, "{}", span)
+            return
+        if source.group is not None:
+            self._select(source.group, scope)
+        if source.kind == "other":
+            return
+        if source.kind == "function":
+            self._cut(f"{self._with(scope)}SELECT * FROM {text}", squeezed(text), span, "{}")
+            return
+        if source.end == source.start + 1 and self._is_common(source.start, scope):
+            return
+        name = identifier(self._tokens[source.end - 1])
+        alias = "" if source.alias is not None else f" AS {quoted_name(name)}"
+        if not self._cut(f"SELECT * FROM {text}", name, span, "{}" + alias, schema=TABLES):
+            view = self._cutting.view(text, name)
+            if view is not None:
+                self.edits.append((*span, f"({view}){alias}"))
+
+    def _is_common(self, at: int, scope: Scope) -> bool:
+        name = identifier(self._tokens[at])
+        return any(identifier(self._tokens[c.name]) == name for c in scope.common)
+
+    def _cut_span(
+        self,
+        part: Query | Select,
+        scope: Scope,
+        written: str,
+        span: tuple[int, int] | None = None,
+    ) -> bool:
+        text = self._span(part.start, part.end)
+        whole = span or (part.start, part.end)
+        return self._cut(self._with(scope) + text, squeezed(text), whole, written)
+
+    def _cut(
+        self, sql: str, text: str, span: tuple[int, int], written: str, schema: str = QUERIES
+    ) -> bool:
+        """Settle the part that is ``sql`` by itself; False if there is still something in it to do.
+
+        ``written`` is what stands in its place, around the name of the leaf.
+        """
+        state, frame = self._cutting.examine(self._made, sql)
+        if state is not State.CUT or frame is None:
+            return state is State.FINE
+        try:
+            leaf = self._cutting.leaf_of(sql, frame, schema, text)
+        except PlanError:
+            return False
+        self.edits.append((*span, written.replace("{}", leaf.sql, 1)))
+        return True
+
+    def _settle_span(
+        self,
+        part: Query | Select,
+        scope: Scope,
+        written: str = "SELECT * FROM {}",
+        span: tuple[int, int] | None = None,
+    ) -> None:
+        inside = part.start, part.end
+        whole = self._with(scope) + self._span(*inside)
+        now = self._with_edited(scope) + self._edited(*inside)
+        self._settle(whole, now, span or inside, written)
+
+    def _settle(self, sql: str, now: str, span: tuple[int, int], written: str) -> None:
+        """Where a part of the text, ``now`` with what is cut out, still is nothing that Substrait
+        carries: make a leaf of it above parts that have its calls, if it has that form."""
+        state, frame = self._cutting.examine(self._made, now)
+        if state is not State.INSIDE or frame is None:
+            return
+        try:
+            leaf = self._cutting.above_parts(self._made, sql)
+        except PlanError:
+            return
+        self.edits = [e for e in self.edits if not (span[0] <= e[0] and e[1] <= span[1])]
+        self.edits.append((*span, written.replace("{}", leaf.sql, 1)))
+
+    def _with(self, scope: Scope) -> str:
+        return scope.text(self._made.sql, self._tokens)
+
+    def _with_edited(self, scope: Scope) -> str:
+        if not scope.common:
+            return ""
+        listed = ", ".join(self._edited(common.name, common.end) for common in scope.common)
+        return f"WITH {'RECURSIVE ' * scope.recursive}{listed} "
+
+    def _edited(self, start: int, end: int) -> str:
+        """A part of the text with what is cut out of it so far."""
+        inside = [(a - start, b - start, t) for a, b, t in self.edits if start <= a and b <= end]
+        first = self._tokens[start].start
+        tokens = self._tokens[start:end]
+        return edited(self._span(start, end), tokens, inside, offset=first)
+
+    def _span(self, start: int, end: int) -> str:
+        tokens = self._tokens
+        return self._made.sql[tokens[start].start : tokens[end - 1].end + 1]
+
+
+def squeezed(text: str) -> str:
+    """The text of a leaf on one line; a comment of ours in it says it shorter."""
+    said = _SAID.search(text)
+    if said is not None:
+        text = said[1]
+    # A dollar would be read as a parameter of the query.
+    line = " ".join(readable(text).replace("$", "").split())
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"

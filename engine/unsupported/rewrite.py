@@ -1,0 +1,349 @@
+"""A frame once more, with what Substrait cannot carry as opaque leaves.
+
+Of a frame's plan the parts that Substrait refuses and that ask no model are cut out: from SQL text
+its common table expressions, derived tables, tables and subqueries; from frames the verb that
+brings them in. What is left is an ordinary plan with calls, and rules work on it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from datafusion import DataFrame, SessionContext
+from datafusion.plan import LogicalPlan
+from datafusion.substrait import Producer
+
+from blendfusion.errors import PlanError
+from blendfusion.planner.ir.messages import has_lost_types
+from blendfusion.planner.ir.opaque_names import QUERIES, TABLES
+from blendfusion.planner.substrait.unsupported import lost
+from blendfusion.sql.call_sites import tokenize
+from blendfusion.sql.lateral import edited, quoted_name
+from blendfusion.sql.query_tree import Scope, queries
+from blendfusion.udfs.declare.call import calls_in
+from blendfusion.unsupported.cut_subqueries import Cuts, State, squeezed
+from blendfusion.unsupported.nested_stages import Above, Part
+from blendfusion.unsupported.opaque_tables import Leaf, surviving_type
+from blendfusion.unsupported.provenance import Text, Verb
+from blendfusion.unsupported.split_query import split
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Frame
+    from blendfusion.session import Session
+
+_FUNCTION = re.compile(r"TableScan: [^ ]*\(\)")
+"""A table function: Substrait would name it as a table, which nobody knows."""
+_SLOT = "__blendfusion_part_{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """A frame with the same result, by position, whose plan Substrait can carry."""
+
+    frame: DataFrame
+    leaves: tuple[Leaf, ...]
+    above: tuple[Above, ...] = ()
+    """The leaves that stand above parts with calls."""
+
+    def open(self) -> None:
+        """To be called when it is planned: from then on the leaves are read as what they are."""
+        for leaf in self.leaves:
+            leaf.open()
+
+
+def encoded(context: SessionContext, plan: LogicalPlan) -> bytes:
+    """The plan as Substrait. Raises PlanError where that cannot carry it."""
+    text = plan.display_indent()
+    if _FUNCTION.search(text):
+        raise PlanError("a table function cannot be expressed in Substrait")
+    left_out = lost(text)
+    if left_out is not None:
+        raise PlanError(f"{left_out} cannot be expressed in Substrait")
+    try:
+        data = Producer.to_substrait_plan(plan, context).encode()
+    except Exception as problem:  # DataFusion raises plain Exceptions here
+        raise PlanError(str(problem)) from problem
+    if has_lost_types(data):
+        raise PlanError("a column of a type that cannot be expressed in Substrait")
+    return data
+
+
+def twin(frame: Frame, *, parts: bool) -> Twin:
+    """The frame over opaque leaves, also such over ``parts``. Raises PlanError if there is none that
+    does the same."""
+    cutting = Cutting(frame.session, type(frame), parts=parts)
+    try:
+        made = cutting.frame(frame)
+    except PlanError:
+        raise
+    except Exception as problem:  # a verb or a text that does not go with the leaves
+        raise PlanError(str(problem)) from problem
+    _check(frame, made, cutting.leaves)
+    plan = DataFrame.logical_plan(made).display_indent()
+    if not all(above.leaf.name in plan for above in cutting.above):
+        raise PlanError("calls below what Substrait cannot express, inside one another")
+    return Twin(made, tuple(cutting.leaves), tuple(cutting.above))
+
+
+def _check(frame: Frame, made: DataFrame, leaves: Sequence[Leaf]) -> None:
+    wanted, got = frame.schema(), made.schema()
+    same = len(wanted) == len(got) and all(
+        a.type == b.type or surviving_type(a.type) == b.type
+        for a, b in zip(wanted, got, strict=True)
+    )
+    if not same:
+        raise PlanError("a result that depends on a type that Substrait cannot express")
+    if any(leaf.retyped for leaf in leaves):
+        text = DataFrame.logical_plan(made).display_indent()
+        if "arrow_typeof(" in text:
+            raise PlanError("arrow_typeof over a type that Substrait cannot express")
+
+
+class Cutting:
+    """The cutting of one frame. ``leaves`` are those that were made."""
+
+    def __init__(self, session: Session, frames: type[Frame], *, parts: bool) -> None:
+        self._session = session
+        self._parts = parts
+        self._frames = frames
+        self.leaves: list[Leaf] = []
+        self.above: list[Above] = []
+        self._known: dict[str, tuple[State, DataFrame | None]] = {}
+        self._leaves: dict[tuple[str, str], Leaf] = {}
+        self._twins: dict[int, DataFrame] = {}
+
+    # --- frames ----------------------------------------------------------------------------------
+
+    def frame(self, frame: Frame) -> DataFrame:
+        if id(frame) not in self._twins:
+            self._twins[id(frame)] = self._frame(frame)
+        return self._twins[id(frame)]
+
+    def _frame(self, frame: Frame) -> DataFrame:
+        if self._state(frame) is State.FINE:
+            return DataFrame(frame.df)
+        origin = frame.origin
+        if isinstance(origin, Verb):
+            made = self._verb(origin)
+            if self._state(made) is State.FINE:
+                return made
+            return self._framed(frame, QUERIES, _said(origin))
+        if isinstance(origin, Text):
+            made = self._text(origin)
+            if self._state(made) is State.FINE:
+                return made
+            return self._framed(frame, QUERIES, squeezed(origin.sql))
+        return self._framed(frame, TABLES, _qualifier(frame) or "frame")
+
+    def _verb(self, verb: Verb) -> DataFrame:
+        args = [self._argument(a) for a in verb.args]
+        kwargs = {name: self._argument(a) for name, a in verb.kwargs.items()}
+        return verb.method(self.frame(verb.below), *args, **kwargs)
+
+    def _argument(self, value: Any) -> Any:
+        return self.frame(value) if isinstance(value, self._frames) else value
+
+    def _framed(self, frame: Frame, schema: str, text: str) -> DataFrame:
+        origin = frame.origin
+        if not _calls(frame):
+            leaf = self._leaf(DataFrame(frame.df), schema, text)
+        elif isinstance(origin, Verb):
+            leaf = self._above_frame(origin)
+        elif isinstance(origin, Text):
+            leaf = self.above_parts(origin, origin.sql)
+        else:
+            raise PlanError("calls below what Substrait cannot express")
+        table = SessionContext.table(self._session, leaf.sql)
+        qualifier = _qualifier(frame)
+        return table.alias(qualifier) if qualifier else table
+
+    def _leaf(self, frame: DataFrame, schema: str, text: str) -> Leaf:
+        leaf = self._session.leaf_maker.make(frame, schema, text)
+        self.leaves.append(leaf)
+        return leaf
+
+    def _state(self, frame: DataFrame) -> State:
+        plan = DataFrame.optimized_logical_plan(frame)
+        try:
+            encoded(self._session, plan)
+        except PlanError:
+            return State.INSIDE if calls_in(plan.display_indent()) else State.CUT
+        return State.FINE
+
+    # --- parts -----------------------------------------------------------------------------------
+
+    def _above_frame(self, verb: Verb) -> Leaf:
+        """A leaf of what a verb makes of a frame with calls, which is a part."""
+        if not self._parts:
+            raise PlanError("calls below what Substrait cannot express")
+        qualifier = _qualifier(verb.below)
+
+        def plan(tables: Sequence[str]) -> DataFrame:
+            table = SessionContext.table(self._session, tables[0])
+            below = table.alias(qualifier) if qualifier else table
+            return verb.method(below, *verb.args, **verb.kwargs)
+
+        return self._above([verb.below], plan, lambda tables: f"{_said(verb)} of {tables[0]}")
+
+    def above_parts(self, made: Text, sql: str) -> Leaf:
+        """A leaf of a query over parts that have its calls. Raises PlanError if it has no such form."""
+        if not self._parts:
+            raise PlanError("calls below what Substrait cannot express")
+        frames: list[Frame] = []
+
+        def take(inner: str) -> str | None:
+            try:
+                frame = self.plan(made, inner)
+                if not calls_in(DataFrame.optimized_logical_plan(frame).display_indent()):
+                    return None
+                part = self._frames(frame.df, self._session, replace(made, sql=inner))
+                if part.prepare(parts=False).staged is None:
+                    return None
+            except Exception:  # not a query of its own, or none that can be staged
+                return None
+            frames.append(part)
+            return _SLOT.format(len(frames) - 1)
+
+        rest = split(sql, take)
+
+        def filled(tables: Sequence[str]) -> str:
+            query = rest
+            for i, table in enumerate(tables):
+                query = query.replace(_SLOT.format(i), table)
+            return query
+
+        return self._above(
+            frames, lambda tables: self.plan(made, filled(tables)), lambda tables: filled(tables)
+        )
+
+    def _above(
+        self,
+        frames: Sequence[Frame],
+        plan: Callable[[Sequence[str]], DataFrame],
+        said: Callable[[Sequence[str]], str],
+    ) -> Leaf:
+        """A leaf of ``plan`` over the tables of parts; ``said`` tells what it is, over theirs."""
+        if not frames:
+            raise PlanError("calls below what Substrait cannot express")
+        whole = [self._part(frame) for frame in frames]
+        scanned = DataFrame.optimized_logical_plan(plan([part.leaf.sql for part in whole]))
+        parts = tuple(
+            self._part(_narrowed(frame, part, scanned))
+            for frame, part in zip(frames, whole, strict=True)
+        )
+        frame = plan([part.leaf.sql for part in parts])
+        if _calls(frame):
+            raise PlanError("calls below what Substrait cannot express")
+        numbers, ran = [], sum(len(p.staged.stages) for a in self.above for p in a.parts)
+        for part in parts:
+            ran += len(part.staged.stages)
+            numbers.append(f"stage {ran}")
+        leaf = self._leaf(frame, QUERIES, squeezed(said(numbers)))
+        self.leaves += [part.leaf for part in parts]
+        self.leaves += [known for part in parts for known in part.leaves]
+        self.above.append(Above(leaf, parts, plan))
+        return leaf
+
+    def _part(self, frame: Frame) -> Part:
+        schema = frame.schema()
+        if len(set(schema.names)) < len(schema.names):
+            raise PlanError("columns of one name below what Substrait cannot express")
+        prepared = frame.prepare(parts=False)
+        if prepared.staged is None:
+            raise PlanError("calls below what Substrait cannot express")
+        leaf = self._session.leaf_maker.placeholder(schema, "part")
+        return Part(prepared.staged, schema, leaf, prepared.leaves)
+
+    # --- SQL -------------------------------------------------------------------------------------
+
+    def _text(self, made: Text) -> DataFrame:
+        return self.plan(made, self.cut_out(made))
+
+    def cut_out(self, made: Text) -> str:
+        """The text with the names of leaves in the place of what they stand for."""
+        tokens = tokenize(made.sql)
+        found = queries(tokens)
+        if len(found) != 1 or found[0].start != 0:
+            raise PlanError("a statement that is no query, or one that is not understood")
+        cuts = Cuts(self, made, tokens)
+        cuts.query(found[0], Scope())
+        return edited(made.sql, tokens, cuts.edits)
+
+    def view(self, written: str, name: str) -> str | None:
+        """The query of the view that is ``written`` in SQL, with leaves in it; None if it has no
+        calls, or is not known as it is now."""
+        query = self._session.views.query(written)
+        if query is None:
+            return None
+        made = Text(query, None, None, {})
+        again = f"SELECT * FROM ({query}) AS {quoted_name(name)}"
+        plans = (self.plan(made, sql) for sql in (again, f"SELECT * FROM {written}"))
+        known, now = (DataFrame.optimized_logical_plan(p).display_indent() for p in plans)
+        return self.cut_out(made) if known == now else None
+
+    def plan(self, made: Text, sql: str) -> DataFrame:
+        """A frame of a part of a query, with the query's parameters."""
+        parameters = None if made.parameters is None else dict(made.parameters)
+        return SessionContext.sql(self._session, sql, made.options, parameters, **made.named)
+
+    def examine(self, made: Text, sql: str) -> tuple[State, DataFrame | None]:
+        """What ``sql`` is, standing alone."""
+        if sql not in self._known:
+            try:
+                frame = self.plan(made, sql)
+                self._known[sql] = self._state(frame), frame
+            except Exception:  # not a query of its own: it reads what is around it
+                self._known[sql] = State.INSIDE, None
+        return self._known[sql]
+
+    def leaf_of(self, sql: str, frame: DataFrame, schema: str, text: str) -> Leaf:
+        """The leaf of a part; one for equal parts, so that equal plans stay equal."""
+        key = (schema, sql)
+        if key not in self._leaves:
+            self._leaves[key] = self._leaf(frame, schema, text)
+        return self._leaves[key]
+
+
+def _calls(frame: DataFrame) -> bool:
+    return bool(calls_in(DataFrame.logical_plan(frame).display_indent()))
+
+
+def _narrowed(frame: Frame, part: Part, plan: LogicalPlan) -> Frame:
+    """The frame with only those columns that ``plan`` reads of the table of its part."""
+    read: set[str] = set()
+    scans, waiting = 0, [plan]
+    while waiting:
+        below = waiting.pop()
+        waiting += below.inputs()
+        variant = below.to_variant()
+        if type(variant).__name__ == "TableScan" and variant.fqn()[-1] == part.leaf.name:
+            read.update(name for _, name in variant.projection())
+            scans += 1
+    names = [name for name in part.schema.names if name in read] or part.schema.names[:1]
+    if scans != plan.display_indent().count(part.leaf.name + " projection="):
+        return frame  # one stands in a subquery
+    return frame.select(*map(quoted_name, names))
+
+
+def _qualifier(frame: DataFrame) -> str | None:
+    """The name by which all columns of a frame may be qualified; None if there is no such name."""
+    plan: LogicalPlan = DataFrame.logical_plan(frame)
+    while True:
+        variant = plan.to_variant()
+        kind = type(variant).__name__
+        if kind == "TableScan":
+            return str(variant.table_name())
+        if kind == "SubqueryAlias":
+            return str(variant.alias())
+        below = plan.inputs()
+        if kind in ("Join", "Union", "Aggregate", "Values") or len(below) != 1:
+            return None
+        plan = below[0]
+
+
+def _said(verb: Verb) -> str:
+    given = [repr(a) for a in verb.args if isinstance(a, str)]
+    return squeezed(f"{verb.method.__name__}({', '.join(given)})")

@@ -1,0 +1,39 @@
+"""The queries of views with calls, as they were written: DataFusion keeps only their plans."""
+
+from __future__ import annotations
+
+import re
+
+from blendfusion.sql.call_sites import tokenize
+from blendfusion.udfs.declare.call import calls_in
+
+_HEAD = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?(TEMP(ORARY)?\s+)?VIEW\s", re.IGNORECASE)
+_BEFORE_NAME = {"CREATE", "OR", "REPLACE", "TEMP", "TEMPORARY", "VIEW", "IF", "NOT", "EXISTS"}
+
+
+class Views:
+    """The views that a session's SQL created, by their names as they were written.
+
+    A view may be gone, or be another by now: whoever uses a query from here has to compare.
+    """
+
+    def __init__(self) -> None:
+        self._queries: dict[str, str] = {}
+
+    def note(self, sql: str) -> None:
+        """Remember ``sql`` if it creates a view with calls."""
+        if _HEAD.match(sql) is None or not calls_in(sql):
+            return
+        tokens = tokenize(sql)
+        at = 0
+        while at < len(tokens) and tokens[at].text.upper() in _BEFORE_NAME:
+            at += 1
+        behind = next((i for i in range(at, len(tokens)) if tokens[i].text.upper() == "AS"), None)
+        if behind is None or behind + 1 >= len(tokens):
+            return
+        name = sql[tokens[at].start : tokens[behind - 1].end + 1]
+        self._queries[name.lower()] = sql[tokens[behind + 1].start :].rstrip().rstrip(";")
+
+    def query(self, name: str) -> str | None:
+        """The query of the view ``name``, which is as in SQL."""
+        return self._queries.get(name.lower())

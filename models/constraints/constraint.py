@@ -1,0 +1,248 @@
+"""A constraint as a regular expression, a closed set, a JSON schema and a check: total functions.
+
+The four views agree: whatever the regular expression or the schema admits, ``holds`` accepts,
+calendar included: the regular expression of a date knows the lengths of months and leap years.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from blendfusion.models.constraints.regex import matches
+from blendfusion.types import Constraint, ConstraintKind, StructField
+
+Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
+
+BOOLEAN = ("true", "false")
+MOST_DIGITS: Mapping[ConstraintKind, int] = {"integer": 18, "number": 15}
+"""The most digits before the point that an answer has."""
+
+_DATE = (
+    r"((19|20)[0-9]{2}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])"
+    r"|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"
+    r"|((19|20)(0[48]|[2468][048]|[13579][26])|2000)-02-29)"
+)
+_TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+_PATTERNS = {
+    "integer": rf"-?(0|[1-9][0-9]{{0,{MOST_DIGITS['integer'] - 1}}})",
+    "number": rf"-?(0|[1-9][0-9]{{0,{MOST_DIGITS['number'] - 1}}})(\.[0-9]{{1,6}})?",
+    "date": _DATE,
+    "timestamp": f"{_DATE}T{_TIME}",
+}
+MAX_LIST_ITEMS = 16
+TEXT_PATTERN = r"[^\n]{1,400}"
+_JSON_STRING = r'"[^"\\\n\x00-\x1f]{1,100}"'
+_JSON_TEXT = r'"[^"\\\n\x00-\x1f]{1,400}"'
+
+
+def closed_set(constraint: Constraint) -> tuple[str, ...] | None:
+    """The canonical answers if there are finitely many given by the constraint itself, else None."""
+    if constraint.kind == "boolean":
+        return BOOLEAN
+    if constraint.kind == "choice":
+        return constraint.options
+    return None
+
+
+def regex_of(constraint: Constraint) -> str:
+    """A regular expression that admits the canonical answers, for a whole match.
+
+    Only syntax that the regex engines of Rust, Python and llguidance share.
+
+    >>> regex_of(Constraint("boolean"))
+    'true|false'
+    """
+    options = closed_set(constraint)
+    if options is not None:
+        return "|".join(re.escape(option) for option in options)
+    if constraint.kind == "regex":
+        assert constraint.pattern is not None
+        return constraint.pattern
+    if constraint.kind == "list":
+        return _list_regex(constraint)
+    if constraint.kind == "struct":
+        return _struct_regex(constraint)
+    if constraint.kind == "score":
+        return _score_regex(constraint)
+    return _PATTERNS.get(constraint.kind, TEXT_PATTERN)
+
+
+def points(constraint: Constraint) -> tuple[str, ...]:
+    """The whole numbers of a score's scale, the lowest first; none for any other kind.
+
+    >>> points(Constraint("score", scale=(-1, 1)))
+    ('-1', '0', '1')
+    """
+    if constraint.scale is None:
+        return ()
+    low, high = constraint.scale
+    return tuple(map(str, range(low, high + 1)))
+
+
+def most_items(constraint: Constraint) -> int:
+    """How many elements a list has at most."""
+    if constraint.max_items is not None:
+        return constraint.max_items
+    return max(MAX_LIST_ITEMS, constraint.min_items)
+
+
+def _list_regex(constraint: Constraint) -> str:
+    item = f"({_item_regex(constraint.item or Constraint())})"
+    least, most = constraint.min_items, most_items(constraint)
+    if not most:
+        return r"\[\]"
+    filled = rf"{item}(, {item}){{{max(0, least - 1)},{most - 1}}}"
+    return rf"\[{filled}\]" if least else rf"\[({filled})?\]"
+
+
+def _struct_regex(constraint: Constraint) -> str:
+    members = [
+        f"{re.escape(json.dumps(f.name, ensure_ascii=False))}: (({_member_regex(f.constraint)})|null)"
+        for f in constraint.fields
+    ]
+    return rf"\{{{', '.join(members)}\}}"
+
+
+def _member_regex(member: Constraint) -> str:
+    if member.kind == "boolean":
+        return "|".join(BOOLEAN)
+    if member.kind == "text":
+        return _JSON_TEXT
+    return _list_regex(member) if member.kind == "list" else _item_regex(member)
+
+
+def _score_regex(constraint: Constraint) -> str:
+    """Every point, and what lies between two of them, with up to six decimals."""
+    assert constraint.scale is not None
+    low, high = constraint.scale
+    between = [f"-{-n}" for n in range(low + 1, min(high, 0) + 1)]
+    between += [str(n) for n in range(max(low, 0), high)]
+    return f"{'|'.join(points(constraint))}|({'|'.join(between)})\\.[0-9]{{1,6}}"
+
+
+def _item_regex(item: Constraint) -> str:
+    if item.kind == "struct":
+        return _struct_regex(item)
+    if item.kind in ("integer", "number"):
+        return _PATTERNS[item.kind]
+    if item.kind == "text":
+        return _JSON_STRING
+    options = closed_set(item)
+    if options is not None:
+        return "|".join(re.escape(json.dumps(option, ensure_ascii=False)) for option in options)
+    return f'"({regex_of(item)})"'
+
+
+def schema_of(constraint: Constraint) -> dict[str, Json]:
+    """A JSON schema for the canonical answer's value, for servers that take schemas."""
+    kind = constraint.kind
+    if kind == "boolean":
+        return {"type": "boolean"}
+    if kind == "integer":
+        return {"type": "integer"}
+    if kind == "number":
+        return {"type": "number"}
+    if kind == "choice":
+        return {"type": "string", "enum": list(constraint.options)}
+    if kind == "list":
+        return {
+            "type": "array",
+            "items": schema_of(constraint.item or Constraint()),
+            **({"minItems": constraint.min_items} if constraint.min_items else {}),
+            "maxItems": most_items(constraint),
+        }
+    if kind == "struct":
+        return {
+            "type": "object",
+            "properties": {f.name: _member_schema(f) for f in constraint.fields},
+            "required": [f.name for f in constraint.fields],
+            "additionalProperties": False,
+        }
+    if constraint.scale is not None:
+        low, high = constraint.scale
+        return {"type": "number", "minimum": low, "maximum": high}
+    if kind == "text":
+        return {"type": "string"}
+    return {"type": "string", "pattern": f"^({regex_of(constraint)})$"}
+
+
+def _member_schema(member: StructField) -> dict[str, Json]:
+    said: dict[str, Json] = {"description": member.description} if member.description else {}
+    return {**said, "anyOf": [schema_of(member.constraint), {"type": "null"}]}
+
+
+def holds(constraint: Constraint, text: str) -> bool:
+    """True if ``text`` is a canonical answer under ``constraint``, calendar included.
+
+    >>> holds(Constraint("date"), "2024-02-31")
+    False
+    """
+    options = closed_set(constraint)
+    if options is not None:
+        return text in options
+    if constraint.kind == "text":
+        return _is_encodable(text)
+    if constraint.kind in ("list", "struct"):
+        try:
+            return _fits(constraint, json.loads(text, object_pairs_hook=_object))
+        except (ValueError, RecursionError):
+            return False
+    if constraint.kind == "regex":
+        return matches(regex_of(constraint), text)
+    if re.fullmatch(regex_of(constraint), text) is None:
+        return False
+    return constraint.kind not in ("date", "timestamp") or _in_calendar(text)
+
+
+def _is_encodable(text: str) -> bool:
+    """False for half of a surrogate pair, which Python's text may hold, and no other."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _fits(constraint: Constraint, value: Json) -> bool:
+    """Whether a part of a list or a struct, or one of those itself, is as it should be."""
+    if constraint.kind == "struct":
+        members = [(f.name, f.constraint) for f in constraint.fields]
+        return (
+            isinstance(value, dict)
+            and list(value) == [name for name, _ in members]
+            and all(value[name] is None or _fits(said, value[name]) for name, said in members)
+        )
+    if constraint.kind == "list":
+        item = constraint.item or Constraint()
+        return (
+            isinstance(value, list)
+            and len(value) >= constraint.min_items
+            and (constraint.max_items is None or len(value) <= constraint.max_items)
+            and all(_fits(item, element) for element in value)
+        )
+    return isinstance(value, str | int | float) and holds(constraint, _canonical(value))
+
+
+def _object(members: list[tuple[str, Json]]) -> dict[str, Json]:
+    found = dict(members)
+    if len(found) < len(members):
+        raise ValueError("a field is given twice")
+    return found
+
+
+def _canonical(value: str | int | float) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _in_calendar(text: str) -> bool:
+    try:
+        datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

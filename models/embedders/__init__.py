@@ -1,0 +1,1 @@
+"""Models that turn texts into vectors."""

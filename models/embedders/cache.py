@@ -1,0 +1,284 @@
+"""An embedder that remembers its latest vectors, finds stored ones, and is asked for the rest in batches."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import TypeAlias, cast
+
+import numpy as np
+
+from blendfusion.models.embedders.embedder import (
+    Embedder,
+    MeteredEmbedder,
+    Purse,
+    Vectors,
+    load_embedder,
+)
+from blendfusion.options import Options
+from blendfusion.types import Usage
+
+MOST_BYTES = 128 * 1024 * 1024
+"""Of vectors that are remembered: 128,000 of wordllama's."""
+
+Stored: TypeAlias = "Callable[[str, Sequence[bytes]], dict[bytes, Vectors]]"
+"""The vectors that are stored somewhere: of the embedder with this fingerprint, of texts by their keys."""
+
+
+def nothing_stored(fingerprint: str, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
+    return {}
+
+
+@dataclass(slots=True)
+class VectorCounts:
+    """Where the vectors of distinct texts came from."""
+
+    embedded: int = 0
+    stored: int = 0
+    """In an index."""
+    remembered: int = 0
+    """In memory."""
+    usage: Usage = field(default=Usage(), repr=False)
+    """What those that were embedded took of a server."""
+
+    def __add__(self, other: VectorCounts) -> VectorCounts:
+        return VectorCounts(
+            self.embedded + other.embedded,
+            self.stored + other.stored,
+            self.remembered + other.remembered,
+            self.usage + other.usage,
+        )
+
+    def __str__(self) -> str:
+        """
+        >>> print(VectorCounts(embedded=1, stored=2_000))
+        1 embedded, 2,000 from an index
+        """
+        said = [f"{self.embedded:,} embedded"]
+        if self.usage.calls:
+            said[0] += f" ({self.usage.calls:,} requests, {self.usage.prompt_tokens:,} tokens)"
+        other = ((self.stored, "from an index"), (self.remembered, "remembered"))
+        return ", ".join([*said, *(f"{n:,} {how}" for n, how in other if n)])
+
+
+class LazyEmbedder:
+    """Gives, when called, the embedder that ``spec`` names, always the same one. Calling raises
+    ModelNotFound."""
+
+    def __init__(self, spec: str | Embedder | None, options: Options) -> None:
+        self.stored: Stored = nothing_stored
+        """Where the embedder looks before it embeds; to be set before it is made."""
+        self.purse: Purse | None = None
+        """Who pays where nobody else does; to be set before it is made."""
+        self._spec = spec
+        self._options = options
+        self._made: CachedEmbedder | None = None
+        self._lock = threading.Lock()
+
+    def __call__(self) -> CachedEmbedder:
+        with self._lock:
+            if self._made is None:
+                embedder = load_embedder(self._spec, self._options)
+                self._made = CachedEmbedder(embedder, stored=self.stored, purse=self.purse)
+            return self._made
+
+    def remembered(self) -> Remembered:
+        """Only what is remembered or stored; loads nothing."""
+        return Remembered(self._made)
+
+    def close(self) -> None:
+        """Free what was loaded; the next call loads it again."""
+        with self._lock:
+            if self._made is not None:
+                self._made.close()
+
+
+class UnknownVectorError(Exception):
+    """A text would have to be embedded."""
+
+
+class Remembered:
+    """The vectors that an embedder remembers or finds stored; ``embed`` raises UnknownVectorError for
+    another text."""
+
+    name = "remembered"
+    fingerprint = ""
+    batch_size = 1
+
+    def __init__(self, embedder: CachedEmbedder | None) -> None:
+        self._embedder = embedder
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        if not texts:
+            return np.zeros((0, 0), dtype=np.float32)
+        found = {} if self._embedder is None else self._embedder.known(list(map(_key, texts)))
+        try:
+            return np.stack([found[_key(text)] for text in texts])
+        except KeyError:
+            raise UnknownVectorError from None
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+class CachedEmbedder:
+    """Asks ``embedder`` for each distinct text once, as long as its vector is remembered, and not for
+    those whose vectors are ``stored``: these are read again each time.
+
+    Vectors are kept in memory only: an index holds those of its rows, and for the rest a local
+    embedder is about as fast as a file. ``embedded`` counts the texts that were embedded. Safe to
+    use from threads.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        most_bytes: int = MOST_BYTES,
+        stored: Stored = nothing_stored,
+        purse: Purse | None = None,
+    ) -> None:
+        self.embedder = embedder
+        self._metered = cast("MeteredEmbedder", embedder) if hasattr(embedder, "metered") else None
+        self._purse = purse
+        self._stored = stored
+        self.embedded = 0
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._known: OrderedDict[bytes, Vectors] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        return self.embedder.name
+
+    @property
+    def fingerprint(self) -> str:
+        return self.embedder.fingerprint
+
+    @property
+    def batch_size(self) -> int:
+        return self.embedder.batch_size
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """As ``Embedder.embed``; of no texts an array without rows and columns."""
+        return self.counted(texts, VectorCounts())
+
+    def counted(
+        self, texts: Sequence[str], counts: VectorCounts, purse: Purse | None = None
+    ) -> Vectors:
+        """``embed``, and ``counts`` grow. ``purse`` pays. Raises BudgetExceeded where it is empty: what was
+        embedded before is remembered."""
+        if not texts:
+            return np.zeros((0, 0), dtype=np.float32)
+        keys = list(map(_key, texts))
+        found = self.known(keys, counts)
+        waiting = list(
+            {k: text for k, text in zip(keys, texts, strict=True) if k not in found}.items()
+        )
+        purse = purse or self._purse
+        while waiting:
+            size = self._admitted(len(waiting), purse)
+            batch, waiting = waiting[:size], waiting[size:]
+            vectors = self._vectors([text for _, text in batch], counts, purse)
+            counts.embedded += size
+            new = dict(zip((key for key, _ in batch), vectors, strict=True))
+            found.update(new)
+            self._remember(new)
+        return np.stack([found[key] for key in keys])
+
+    def _admitted(self, pending: int, purse: Purse | None) -> int:
+        if purse is None or self._metered is None:
+            return min(pending, self.batch_size)
+        return purse.admit_texts(self._metered, pending)
+
+    def _vectors(self, texts: list[str], counts: VectorCounts, purse: Purse | None) -> Vectors:
+        if self._metered is None:
+            return self.embedder.embed(texts)
+        spent: list[Usage] = []
+        start = perf_counter()
+        try:
+            return self._metered.metered(texts, spent.append)
+        finally:  # a request that fails was sent all the same
+            usage = replace(Usage.total(spent), seconds=perf_counter() - start)
+            counts.usage += usage
+            if purse is not None:
+                purse.settle_texts(self._metered, len(texts), usage)
+
+    def counting(self, counts: VectorCounts, purse: Purse) -> Counting:
+        """The same embedder, for one run: ``counts`` grow with what it is asked for, and ``purse`` pays."""
+        return Counting(self, counts, purse)
+
+    def close(self) -> None:
+        with self._lock:
+            self._known.clear()
+            self._bytes = 0
+        self.embedder.close()
+
+    def known(
+        self, keys: Sequence[bytes], counts: VectorCounts | None = None
+    ) -> dict[bytes, Vectors]:
+        """The vectors that are remembered or stored among those of these keys."""
+        found = self.look_up(keys)
+        remembered = len(found)
+        missing = [key for key in dict.fromkeys(keys) if key not in found]
+        if missing:
+            found |= self._stored(self.fingerprint, missing)
+        if counts is not None:
+            counts.remembered += remembered
+            counts.stored += len(found) - remembered
+        return found
+
+    def look_up(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
+        """The vectors that are remembered among those of these keys."""
+        with self._lock:
+            found = {key: self._known[key] for key in keys if key in self._known}
+            for key in found:
+                self._known.move_to_end(key)
+            return found
+
+    def _remember(self, new: dict[bytes, Vectors]) -> None:
+        with self._lock:
+            self.embedded += len(new)
+            for key, vector in new.items():
+                if key not in self._known:
+                    # A copy: a row of a batch would keep the whole batch.
+                    self._known[key] = vector.copy()
+                    self._bytes += vector.nbytes
+            while self._bytes > self._most_bytes:
+                self._bytes -= self._known.popitem(last=False)[1].nbytes
+
+
+class Counting:
+    """An embedder whose vectors are counted by where they come from, and paid for by one run."""
+
+    def __init__(self, embedder: CachedEmbedder, counts: VectorCounts, purse: Purse) -> None:
+        self._embedder = embedder
+        self._counts = counts
+        self._purse = purse
+
+    @property
+    def name(self) -> str:
+        return self._embedder.name
+
+    @property
+    def fingerprint(self) -> str:
+        return self._embedder.fingerprint
+
+    @property
+    def batch_size(self) -> int:
+        return self._embedder.batch_size
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        return self._embedder.counted(texts, self._counts, self._purse)
+
+    def close(self) -> None:
+        self._embedder.close()
+
+
+def _key(text: str) -> bytes:
+    """The hash by which an index knows a text, too (engine/search/hashes.py)."""
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()

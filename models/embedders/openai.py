@@ -1,0 +1,165 @@
+"""Vectors of any server with OpenAI's embeddings API: vLLM, llama-server, Ollama, hosted ones."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import httpx
+import numpy as np
+
+from blendfusion.errors import ModelFailed, ModelNotFound
+from blendfusion.models.constraints.constraint import Json
+from blendfusion.models.embedders.embedder import Spend, Vectors, normalised
+from blendfusion.models.http.adaptive_concurrency import InFlight
+from blendfusion.models.http.client import Endpoint, Errand, Missing, Refused, Unanswered
+from blendfusion.models.http.rate_limit import Rate
+from blendfusion.models.http.retry import Passing, Retry
+from blendfusion.models.http.run_coroutine import run_confined
+from blendfusion.models.http.task_group import for_each
+from blendfusion.models.protocol.events import model_call
+from blendfusion.models.scores.completion import usage_of
+from blendfusion.options import Options
+from blendfusion.types import Usage
+
+_PATH = "/embeddings"
+_TEXTS_A_REQUEST = 64
+_SHORTEST = 32
+"""Characters: a text that is refused at this length is not refused for its length."""
+
+
+class OpenAIEmbedder:
+    """Asks a server for the vectors of 64 texts a request, ``options.concurrency`` at a time.
+
+    A text that the server refuses for its length is embedded by its beginning: half of it, and
+    half of that, until it fits. Requests are tried again as a model's are.
+    """
+
+    def __init__(
+        self, model: str, base_url: str, api_key: str | None, options: Options | None = None
+    ) -> None:
+        self._options = options or Options()
+        self._model = model
+        self._endpoint = Endpoint(
+            base_url,
+            api_key,
+            self._options.timeout_seconds,
+            Retry(attempts=1 + self._options.retries),
+            rate=Rate(self._options.requests_per_minute, self._options.tokens_per_minute),
+            in_flight=InFlight(self._options.concurrency),
+        )
+
+    def __repr__(self) -> str:
+        return f"OpenAIEmbedder({self._model!r}, {self._endpoint.shown!r})"
+
+    @property
+    def name(self) -> str:
+        return f"openai:{self._model}@{self._endpoint.shown}"
+
+    @property
+    def fingerprint(self) -> str:
+        key = f"{self._endpoint.shown}\n{self._model}"
+        return f"openai:{hashlib.blake2b(key.encode(), digest_size=16).hexdigest()}"
+
+    @property
+    def batch_size(self) -> int:
+        return _TEXTS_A_REQUEST * self._options.concurrency
+
+    @property
+    def texts_a_request(self) -> int:
+        return _TEXTS_A_REQUEST
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        return self.metered(texts, lambda spent: None)
+
+    def metered(self, texts: Sequence[str], spend: Spend) -> Vectors:
+        vectors = run_confined(lambda: self._embed_all(texts, spend))
+        widths = {len(vector) for vector in vectors}
+        if len(widths) != 1:
+            raise ModelFailed(f"{self.name} gives vectors of different lengths: {sorted(widths)}")
+        return normalised(np.array(vectors, dtype=np.float64))
+
+    def close(self) -> None:
+        """Nothing to free: connections end with each batch."""
+
+    async def _embed_all(self, texts: Sequence[str], spend: Spend) -> list[list[float]]:
+        vectors: dict[int, list[float]] = {}
+        starts = range(0, len(texts), _TEXTS_A_REQUEST)
+
+        async def settle(start: int) -> None:
+            places = range(start, min(start + _TEXTS_A_REQUEST, len(texts)))
+            found = await self._embed(client, [texts[place] for place in places], spend)
+            vectors.update(zip(places, found, strict=True))
+
+        async with self._endpoint.client() as client:
+            await for_each(starts, self._options.concurrency, settle)
+        return [vectors[place] for place in range(len(texts))]
+
+    async def _embed(
+        self, client: httpx.AsyncClient, texts: Sequence[str], spend: Spend
+    ) -> list[list[float]]:
+        try:
+            return await self._ask(client, texts, spend)
+        except Refused as refused:
+            if len(texts) > 1:  # one of them, perhaps: alone each shows
+                return [v for text in texts for v in await self._embed(client, [text], spend)]
+            text = texts[0]
+            if len(text) <= _SHORTEST:
+                raise ModelFailed(f"{self.name} refuses to embed a text: {refused}") from None
+            return await self._embed(client, [text[: len(text) // 2]], spend)
+        except Unanswered as trouble:
+            raise ModelFailed(f"{self.name} gives no vectors: {trouble}", retryable=True) from None
+        except Missing as missing:
+            raise ModelNotFound(
+                f"{self._endpoint.shown} has no embedding model '{self._model}' ({missing})",
+                hint="A server that only chats has no vectors: name one that embeds, "
+                "bf.connect(embedder='openai:MODEL@http://HOST:PORT/v1').",
+            ) from None
+
+    async def _ask(
+        self, client: httpx.AsyncClient, texts: Sequence[str], spend: Spend
+    ) -> list[list[float]]:
+        body: dict[str, Json] = {
+            "model": self._model,
+            "input": list(texts),
+            "encoding_format": "float",
+        }
+
+        def read(reply: dict[str, Json]) -> list[list[float]]:
+            found = _vectors(reply, len(texts))
+            if found is None:
+                raise Passing("the reply holds no vectors")
+            spend(usage_of(reply))
+            return found
+
+        at = self._endpoint
+        with model_call("openai", self._model, "embeddings", server=at.host, port=at.port):
+            errand = Errand(prompt=texts)
+            try:
+                return await at.post(client, _PATH, body, errand, read=read, final=_is_final)
+            finally:
+                spend(Usage(calls=errand.calls))
+
+
+def _vectors(reply: dict[str, Json], n: int) -> list[list[float]] | None:
+    """The vectors in a reply, in the order of its texts; None if they are not as many."""
+    data = reply.get("data")
+    if not isinstance(data, list):
+        return None
+    found: dict[int, list[float]] = {}
+    for place, item in enumerate(data):
+        if not isinstance(item, dict):
+            return None
+        at, vector = item.get("index", place), item.get("embedding")
+        if not isinstance(at, int) or not isinstance(vector, list) or not vector:
+            return None
+        numbers = [float(x) for x in vector if isinstance(x, int | float)]
+        if len(numbers) != len(vector):
+            return None
+        found[at] = numbers
+    return [found[i] for i in range(n)] if sorted(found) == list(range(n)) else None
+
+
+def _is_final(words: str) -> bool:
+    """Words of an error that says that a text is too long."""
+    return any(word in words.lower() for word in ("too long", "too large", "maximum", "exceed"))

@@ -1,0 +1,1 @@
+"""Statistics that certify the accuracy, recall and precision of cascades."""

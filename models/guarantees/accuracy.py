@@ -1,0 +1,381 @@
+"""How many values a cheap proxy may decide, certified on a random sample of an oracle's answers.
+
+Nothing here is an approximation that wants large samples: every bound is exact for sampling without
+replacement from finitely many values (the hypergeometric tail, turned round as Clopper and Pearson do).
+Sets that grow with a threshold are tested in a fixed order, each at the whole failure probability, until
+the first fails: the first set that is too bad would have to pass its own test for the result to be wrong,
+so trying many thresholds costs nothing (Bauer 1991; Angelopoulos et al. 2021). Looking at a growing
+sample several times does: the failure probability is split over the looks.
+
+What is guaranteed is that of SUPG (Kang et al. 2020) for recall and precision, and of BARGAIN (2025) for
+accuracy. As SUPG's, the sample for recall and precision has more of the values that the proxy takes for
+positive; in two strata, so that exact bounds hold in each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import exp, lgamma
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from blendfusion.types import ConstraintKind
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+DELTA = 0.05
+"""The probability that a promise is not kept, where nothing is said."""
+LEAST_VALUES = 64
+"""Of fewer, a proxy decides none: their sample would be most of them."""
+_FIRST_LOOK = 100
+"""Labels at the first look; each further one has twice as many, of half the values at most."""
+_MOST_LOOKS = 8
+_CANDIDATES = 40
+"""Thresholds that are tried: as many quantiles of the scores."""
+_SAFETY = 1e-9
+"""For rounding: a tail counts as larger by this share of it."""
+
+Proxy = Literal["similarity", "embedding"]
+
+YES, NO, UNKNOWN = 1, 0, -1
+"""Labels: what the oracle says; UNKNOWN where it gave no answer, which counts against the proxy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """What a cascade promises with probability 1 - ``delta``, compared with asking the oracle alone.
+
+    ``accuracy``: the share of values with the oracle's answer. ``recall``: of the values that the oracle
+    affirms, the share that is affirmed; ``precision``: of those affirmed, the share that the oracle affirms.
+    None: it is not promised; at least one is. ``delta`` None: that of the session. ``proxy``: what decides in the
+    oracle's place; None: the small model of two. "similarity" is that of a value to the question, by the
+    session's embedder: it says no to the values that are least like it, so it goes with ``recall`` alone.
+    "embedding" is a classifier of vectors that is fitted to some of the oracle's answers.
+    """
+
+    accuracy: float | None = None
+    recall: float | None = None
+    precision: float | None = None
+    delta: float | None = None
+    proxy: Proxy | None = None
+
+    def __str__(self) -> str:
+        named = [
+            f"{name} ≥ {target:g}"
+            for name in ("accuracy", "recall", "precision")
+            if (target := getattr(self, name)) is not None
+        ]
+        return (
+            ", ".join(named)
+            + ("" if self.delta is None else f" with probability {1 - self.delta:g}")
+            + ("" if self.proxy is None else f" by {self.proxy}")
+        )
+
+    def of(self, kind: ConstraintKind) -> Targets | None:
+        """What is promised of answers of a kind: of yes and no recall and precision, if they are said, else
+        accuracy, which is all that can be said of other closed sets; None: nothing."""
+        binary = self.recall is not None or self.precision is not None
+        if kind == "boolean" and binary:
+            return replace(self, accuracy=None)
+        if kind in ("boolean", "choice") and self.accuracy is not None:
+            return replace(self, recall=None, precision=None)
+        return None
+
+    @property
+    def ranks(self) -> bool:
+        """Recall is all that is promised: a ranking of the values will do (models/guarantees/recall.py)."""
+        return self.recall is not None and self.precision is None and self.accuracy is None
+
+    @property
+    def binary(self) -> bool:
+        """They are about yes and no."""
+        return self.accuracy is None
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What the proxy decides: the values with a score of at most ``below``, and of at least ``above``.
+
+    None: no value on that side. ``saved``: values that it decides and the oracle was not asked about.
+    """
+
+    below: float | None = None
+    above: float | None = None
+    saved: int = 0
+
+    def of(self, scores: Floats) -> Mask:
+        """Which of the values it decides."""
+        mask = np.zeros(len(scores), dtype=np.bool_)
+        if self.below is not None:
+            mask |= scores <= self.below
+        if self.above is not None:
+            mask |= scores >= self.above
+        return mask
+
+
+class Certificate:
+    """Finds what a proxy may decide among values with ``scores``, by labels of a growing sample.
+
+    For ``accuracy`` a score is how sure the proxy is of its answer, and a label whether it is the oracle's;
+    for ``precision`` alone it is how probable the proxy holds a yes, and a label the oracle's answer. Of recall:
+    models/guarantees/recall.py, and with precision models/guarantees/precision_recall.py.
+    ``order`` is a random permutation of the values: the sample is drawn by it. Ask for ``wanted``, ``tell``
+    the labels, until nothing is wanted; then ``decided`` holds. ``settled`` counts other values, of which
+    the oracle's answers are known, and ``affirmed`` those of them to which it says yes.
+    """
+
+    def __init__(
+        self,
+        scores: Floats,
+        targets: Targets,
+        order: Ints,
+        *,
+        settled: int = 0,
+        affirmed: int = 0,
+    ) -> None:
+        self.scores, self.targets = scores, targets
+        self._settled, self._affirmed = settled, affirmed
+        self._delta = DELTA if targets.delta is None else targets.delta
+        size = len(scores)
+        self.labels = np.full(size, UNKNOWN, dtype=np.int64)
+        self.labelled = np.zeros(size, dtype=np.bool_)
+        self.decided = Decided()
+        looks = range(_MOST_LOOKS)
+        self._looks = [n for n in (_FIRST_LOOK << i for i in looks) if n <= size // 2]
+        if size >= LEAST_VALUES and not self._looks:
+            self._looks = [size // 2]
+        self._look = 0
+        self._strata = _strata(scores, order, halves=targets.binary)
+        self._down = _Nested(scores, self._strata)
+
+    @property
+    def wanted(self) -> Ints:
+        """Positions of the values of which the oracle's answers are wanted next; none at the end."""
+        if self._look >= len(self._looks):
+            return np.empty(0, dtype=np.int64)
+        drawn = self._drawn(self._looks[self._look])
+        chosen = [s[:n] for s, n in zip(self._strata, drawn, strict=True)]
+        positions = np.sort(np.concatenate(chosen))
+        fresh: Ints = positions[~self.labelled[positions]]
+        return fresh
+
+    def tell(self, positions: Ints, labels: Ints) -> None:
+        """The oracle's answers to what was ``wanted``."""
+        self.labels[positions], self.labelled[positions] = labels, True
+        drawn = self._drawn(self._looks[self._look])
+        before = self._with_saved(self.decided, _Counts(self._strata, drawn, drawn))
+        found = self._found(drawn, drawn)
+        self.decided = found if found.saved > before.saved else before
+        later = [self._found(drawn, self._drawn(n)) for n in self._looks[self._look + 1 :]]
+        promising = any(guess.saved > self.decided.saved for guess in later)
+        self._look = self._look + 1 if promising else len(self._looks)
+
+    def _drawn(self, total: int) -> list[int]:
+        """How many of each stratum a sample of so many has."""
+        first, *rest = self._strata
+        if not rest:
+            return [min(total, len(first))]
+        own = min(total // 2, len(first))
+        other = min(total - own, len(rest[0]))
+        return [min(total - other, len(first)), other]
+
+    def _found(self, drawn: list[int], supposed: list[int]) -> Decided:
+        """What may be decided by the labels so far; or if as many as ``supposed`` were like them."""
+        delta = self._delta / len(self._looks)
+        counts = _Counts(self._strata, drawn, supposed)
+        if not self.targets.binary:
+            return self._accurate(counts, delta)
+        return self._precise(counts, delta)
+
+    def _accurate(self, counts: _Counts, delta: float) -> Decided:
+        assert self.targets.accuracy is not None
+        wrong = self.labelled & (self.labels != YES)
+        size = len(self.scores) + self._settled
+        budget = _share(1 - self.targets.accuracy, size)
+        safe = counts.safe(self._down, wrong, lambda _: budget, delta)
+        return self._with_saved(Decided(above=self._down.bound(safe)), counts)
+
+    def _precise(self, counts: _Counts, delta: float) -> Decided:
+        precision = self.targets.precision
+        assert precision is not None
+        positives = self._affirmed + counts.least(self.labelled & (self.labels == YES), delta / 2)
+        # All positives are affirmed; beside them so many others may be.
+        extra = _share((1 - precision) / precision, positives)
+
+        def budget(size: int) -> int:
+            return max(extra, _share(1 - precision, size))
+
+        wrong = self.labelled & (self.labels != YES)
+        safe = counts.safe(self._down, wrong, budget, delta / 2)
+        return self._with_saved(Decided(above=self._down.bound(safe)), counts)
+
+    def _with_saved(self, decided: Decided, counts: _Counts) -> Decided:
+        mask = decided.of(self.scores)
+        return replace(decided, saved=round(counts.unlabelled(mask)))
+
+
+class _Nested:
+    """The values from the highest score down, and the sets that are tried: the first so many of them, never
+    some of equal scores without the others."""
+
+    def __init__(self, scores: Floats, strata: list[Ints]) -> None:
+        places = np.argsort(-scores, kind="stable")
+        ordered = scores[places]
+        ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True)) + 1
+        aims = np.arange(1, _CANDIDATES + 1) * len(scores) / _CANDIDATES
+        chosen = np.minimum(np.searchsorted(ends, aims), len(ends) - 1)
+        self.sizes: list[int] = sorted(set(ends[chosen].tolist())) if len(scores) else []
+        self._ordered = ordered
+        self._rank = np.empty(len(scores), dtype=np.int64)
+        self._rank[places] = np.arange(len(scores))
+        self.members = [self.counts(stratum) for stratum in strata]
+        """How many of each stratum the sets hold."""
+
+    def counts(self, positions: Ints) -> Ints:
+        """How many of the values at ``positions`` are in each of the sets."""
+        inside: Ints = np.searchsorted(np.sort(self._rank[positions]), self.sizes)
+        return inside
+
+    def bound(self, size: int) -> float | None:
+        """The score of the last of the first ``size`` values."""
+        return float(self._ordered[size - 1]) if size else None
+
+
+class _Counts:
+    """What a sample tells of sets of values, stratum by stratum."""
+
+    def __init__(self, strata: list[Ints], drawn: list[int], supposed: list[int]) -> None:
+        self._strata, self._drawn = strata, drawn
+        self._growth = [s / d if d else 1.0 for d, s in zip(drawn, supposed, strict=True)]
+        self._supposed = supposed
+
+    def safe(
+        self, nested: _Nested, marked: Mask, budget: Callable[[int], int], delta: float
+    ) -> int:
+        """The size of the largest set tried before the first that may hold more marked values than
+        ``budget`` gives to its size; 0 if already the smallest may."""
+        strata = []
+        each = zip(self._strata, nested.members, self._drawn, self._growth, strict=True)
+        for stratum, inside, drawn, growth in each:
+            sampled = stratum[:drawn]
+            seen, bad = nested.counts(sampled), nested.counts(sampled[marked[sampled]])
+            strata.append((inside, _grown(seen, growth, inside), _grown(bad, growth, inside)))
+        largest = 0
+        for place, size in enumerate(nested.sizes):
+            parts = [(int(m[place]), int(n[place]), int(k[place])) for m, n, k in strata]
+            open_parts = sum(n < m for m, n, _ in parts)
+            most = sum(upper(m, n, min(k, n), delta / max(1, open_parts)) for m, n, k in parts)
+            if most > budget(size):
+                break
+            largest = size
+        return largest
+
+    def least(self, marked: Mask, delta: float) -> int:
+        """A lower bound of how many of all values are marked."""
+        total = 0
+        for members, drawn, supposed in zip(self._strata, self._drawn, self._supposed, strict=True):
+            found = int(marked[members[:drawn]].sum())
+            found = min(round(found * (supposed / drawn if drawn else 1.0)), supposed)
+            total += lower(len(members), supposed, found, delta / len(self._strata))
+        return total
+
+    def unlabelled(self, mask: Mask) -> float:
+        """How many of the values in ``mask`` the sample does not hold, or would not."""
+        left = 0.0
+        for members, drawn, supposed in zip(self._strata, self._drawn, self._supposed, strict=True):
+            rest = int(mask[members[drawn:]].sum())
+            others = len(members) - drawn
+            left += rest * (1 - (supposed - drawn) / others) if others else 0.0
+        return left
+
+
+def _grown(counts: Ints, growth: float, most: Ints) -> Ints:
+    grown: Ints = np.minimum(np.round(counts * growth).astype(np.int64), most)
+    return grown
+
+
+def _share(share: float, size: float) -> int:
+    """The largest whole number that is no more than ``share`` of ``size``."""
+    return int(share * size * (1 + _SAFETY))
+
+
+def _strata(scores: Floats, order: Ints, *, halves: bool) -> list[Ints]:
+    """The values in random order; ``halves``: those with the highest scores, which by them hold half of all
+    positives, apart from the others."""
+    if not halves or len(scores) < 2:
+        return [order]
+    falling = np.argsort(-scores, kind="stable")
+    mass = np.cumsum(np.maximum(scores[falling], 0.0))
+    first = int(np.searchsorted(mass, mass[-1] / 2)) + 1
+    top = np.zeros(len(scores), dtype=np.bool_)
+    top[falling[: min(first, len(scores) - 1)]] = True
+    return [order[top[order]], order[~top[order]]]
+
+
+@lru_cache(maxsize=1 << 16)
+def upper(size: int, drawn: int, found: int, delta: float) -> int:
+    """An upper bound of how many of ``size`` values are marked, where ``found`` of ``drawn`` are that were
+    drawn at random without replacement: it is too low with probability ``delta`` at most.
+
+    >>> upper(1000, 100, 0, 0.05), upper(100, 100, 7, 0.05)
+    (28, 7)
+    """
+    low, high = found, size - (drawn - found)
+    while low < high:  # the tail falls as more are marked
+        middle = (low + high + 1) // 2
+        if _tail(size, middle, drawn, found) * (1 + _SAFETY) > delta:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def lower(size: int, drawn: int, found: int, delta: float) -> int:
+    """The same from below.
+
+    >>> lower(1000, 100, 50, 0.05)
+    418
+    """
+    return size - upper(size, drawn, drawn - found, delta)
+
+
+def _tail(size: int, marked: int, drawn: int, found: int) -> float:
+    """The probability that at most ``found`` of ``drawn`` are marked, where ``marked`` of ``size`` are."""
+    least, most = max(0, drawn - (size - marked)), min(marked, drawn)
+    if found < least:
+        return 0.0
+    if found >= most:
+        return 1.0
+    # Summed away from the middle, where terms fall: on the other side the first may be too small for a float.
+    if found < drawn * marked / size:
+        return _sum(size, marked, drawn, range(found, least - 1, -1))
+    return 1.0 - _sum(size, marked, drawn, range(found + 1, most + 1))
+
+
+def _sum(size: int, marked: int, drawn: int, counts: range) -> float:
+    """The probability that so many are marked, summed until it grows no more."""
+    at = counts[0]
+    term = exp(
+        _log_choose(marked, at) + _log_choose(size - marked, drawn - at) - _log_choose(size, drawn)
+    )
+    total = 0.0
+    for at in counts:
+        total += term
+        # The next term: neighbours of the hypergeometric distribution have a simple ratio.
+        if counts.step < 0:
+            term *= at * (size - marked - drawn + at) / ((marked - at + 1) * (drawn - at + 1))
+        else:
+            term *= (marked - at) * (drawn - at) / ((at + 1) * (size - marked - drawn + at + 1))
+        if term <= total * 1e-17:
+            break
+    return min(1.0, total)
+
+
+def _log_choose(n: int, k: int) -> float:
+    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)

@@ -1,0 +1,121 @@
+"""Which values a ranking may decide either way, certified by the ranks of a sample's positives and negatives.
+
+As models/guarantees/recall.py, on both sides: of the sampled positives one of the lowest is the threshold below which all
+get a no, of the sampled negatives one of the highest that above which all get a yes. Given how many of the sample
+are positives, which ones of all they are is left to chance, and so it is with the negatives. How long to sample,
+and which places the thresholds have, is decided by these numbers, never by scores.
+
+How many negatives may get a yes depends on how many positives there are: a lower bound of that number is certain
+at every look (Clopper and Pearson, models/guarantees/accuracy.py), which has a part of the failure probability.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from blendfusion.models.guarantees.accuracy import DELTA, YES, Decided, Floats, Ints, Targets, lower
+from blendfusion.models.guarantees.recall import highest_place
+
+_COUNT_SHARE = 0.1
+"""Of the failure probability, for the number of positives; each side has half of the rest."""
+_FIRST_LOOK, _GROWTH = 64, 1.5
+_MOST_SHARE = 0.5
+"""Of the values, for the sample."""
+_WANTED_PLACE = 12
+"""The sample is large enough when so far from the end the thresholds may lie; the more places there are, the
+nearer they come to what was asked for."""
+_SMALL_SHARE = 0.2
+"""Of the values: from so many labels on, one place will do."""
+
+
+class RankedPair:
+    """Finds the values that need no label, by labels of a growing sample: those with the highest ``scores``
+    get a yes, those with the lowest a no.
+
+    ``order`` is a random permutation of the values: the sample is drawn by it. Ask for ``wanted``, ``tell`` the
+    labels, until nothing is wanted; then ``decided`` holds. Recall and precision of all values are as
+    ``targets`` say with a probability of at least 1 - ``delta``; a label that is not YES counts as no.
+    ``affirmed`` counts other values, of which a yes is known.
+    """
+
+    def __init__(self, scores: Floats, targets: Targets, order: Ints, *, affirmed: int = 0) -> None:
+        assert targets.recall is not None
+        assert targets.precision is not None
+        self.scores, self._order, self._affirmed = scores, order, affirmed
+        self._recall, self._precision = targets.recall, targets.precision
+        self._delta = DELTA if targets.delta is None else targets.delta
+        self._looks = _looks(len(scores))
+        self._look = 0
+        self.labelled = np.zeros(len(scores), dtype=np.bool_)
+        self._yes = np.zeros(len(scores), dtype=np.bool_)
+        self.decided = Decided()
+
+    @property
+    def positives(self) -> int:
+        """The positives of the sample."""
+        return int(self._yes.sum())
+
+    @property
+    def wanted(self) -> Ints:
+        """Positions of the values of which labels are wanted next; none at the end."""
+        if self._look >= len(self._looks) or self._enough:
+            return self._order[:0]
+        return self._order[self._sampled : self._looks[self._look]]
+
+    def tell(self, positions: Ints, labels: Ints) -> None:
+        """The labels of what was ``wanted``."""
+        self.labelled[positions] = True
+        self._yes[positions[labels == YES]] = True
+        self._look += 1
+        if not len(self.wanted):
+            self.decided = self._found()
+
+    @property
+    def _sampled(self) -> int:
+        return self._looks[self._look - 1] if self._look else 0
+
+    @property
+    def _enough(self) -> bool:
+        nearest = min(self._places)
+        small = self._sampled < _SMALL_SHARE * len(self.scores)
+        return nearest >= (_WANTED_PLACE if small else 1)
+
+    @property
+    def _places(self) -> tuple[int, int]:
+        """Which of the sampled positives from the bottom, and of the negatives from the top, are thresholds."""
+        if not self._look:
+            return 0, 0
+        size, found, drawn = len(self.scores), self.positives, self._sampled
+        side = self._delta * (1 - _COUNT_SHARE) / 2
+        counted = self._delta * _COUNT_SHARE / len(self._looks)
+        positives = lower(size, drawn, found, counted)
+        # All that gets a yes rightly, and the share of the negatives that may get one beside it.
+        right = self._affirmed + self._recall * positives
+        wrong = (1 - self._precision) / self._precision * right / max(1, size - positives)
+        negative = highest_place(drawn - found, max(0.0, 1 - wrong), side)
+        return highest_place(found, self._recall, side), negative
+
+    def _found(self) -> Decided:
+        positive, negative = self._places
+        scores, above, below = self.scores, None, None
+        if negative:
+            highest = np.sort(scores[self.labelled & ~self._yes])[::-1]
+            upper = scores[scores > highest[negative - 1]]
+            above = float(upper.min()) if len(upper) else None
+        if positive:
+            lower_ones = scores < np.sort(scores[self._yes])[positive - 1]
+            if above is not None:
+                lower_ones &= scores < above
+            below = float(scores[lower_ones].max()) if lower_ones.any() else None
+        decided = Decided(below, above)
+        saved = int((decided.of(scores) & ~self.labelled).sum())
+        return Decided(below, above, saved) if saved else Decided()
+
+
+def _looks(size: int) -> list[int]:
+    """How large the sample is each time that it is looked at."""
+    looks, drawn = [], float(_FIRST_LOOK)
+    while drawn <= _MOST_SHARE * size:
+        looks.append(int(drawn))
+        drawn *= _GROWTH
+    return looks or ([size // 2] if size > 1 else [])

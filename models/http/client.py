@@ -1,0 +1,354 @@
+"""One HTTP server: requests that are tried again, and errors drawn into our tree."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import ipaddress
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import httpx
+
+from blendfusion.errors import ModelFailed, ModelNotFound
+from blendfusion.models.constraints.constraint import Json
+from blendfusion.models.http.adaptive_concurrency import InFlight
+from blendfusion.models.http.circuit_breaker import Line
+from blendfusion.models.http.rate_limit import Load, Rate
+from blendfusion.models.http.retry import Passing, Retry, seconds_asked
+from blendfusion.models.http.server_errors import says_too_long, shown, words_of
+
+KEY_VARIABLE = "OPENAI_API_KEY"
+URL_VARIABLE = "OPENAI_BASE_URL"
+
+_CONNECT_SECONDS = 10.0
+_TRANSIENT = (408, 409, 425, 429)
+_TOO_MUCH = (429, 503, 529)
+"""Said of too many requests at once, the last by Anthropic."""
+_ANY_NUMBER = 1_000_000
+_KEPT = "What was answered is kept: a later run asks for the rest."
+
+T = TypeVar("T")
+
+
+class RequestError(Exception):
+    """One request came to nothing; never leaves ``blendfusion.models``."""
+
+
+class Refused(RequestError):
+    """The server will not take this request (400, 413, 422, …); trying again changes nothing.
+
+    ``words`` are the server's in full, to find out why; the message is what may be shown.
+    ``too_long``: a shorter prompt might be taken.
+    """
+
+    def __init__(self, message: str, words: str = "", *, too_long: bool = False) -> None:
+        super().__init__(message)
+        self.words = words
+        self.too_long = too_long
+
+
+class Unanswered(RequestError):
+    """No answer to this request after every try; others may fare better."""
+
+
+class Missing(RequestError):
+    """404: no such path or no such model."""
+
+
+class _Silent(Passing):
+    """No reply in time."""
+
+
+@dataclass(slots=True)
+class Errand:
+    """What is sent on behalf of one value."""
+
+    prompt: Sequence[str] = ()
+    """Texts of ours that a server may repeat in an error, and that errors of ours leave out."""
+    images: int = 0
+    """So many images are in the request: most of its bytes are not text."""
+    calls: int = 0
+    """HTTP requests that went out."""
+    load: Load | None = None
+    """What the latest of them takes of the limits."""
+
+
+@dataclass(slots=True)
+class Endpoint:
+    """Where to ask and how patiently.
+
+    ``most_in_vain``: as many values in a row without an answer, each after every try, mean that the
+    server answers nobody.
+    """
+
+    url: str
+    key: str | None = field(repr=False)
+    timeout_seconds: float
+    retry: Retry
+    most_in_vain: int = 32
+    rate: Rate = field(default_factory=Rate, repr=False)
+    in_flight: InFlight = field(default_factory=lambda: InFlight(_ANY_NUMBER), repr=False)
+    line: Line = field(init=False, repr=False)
+    _trusted: ssl.SSLContext | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.url = self.url.rstrip("/")
+        try:
+            parsed = httpx.URL(self.url)
+        except httpx.InvalidURL as error:
+            raise ModelNotFound(f"{self.url!r} is not a URL: {error}") from None
+        if parsed.scheme not in ("http", "https") or not parsed.host:
+            raise ModelNotFound(
+                f"{self.url!r} is not the URL of a server",
+                hint="It begins with http:// or https:// and mostly ends in /v1.",
+            )
+        self.key = (self.key or "").strip() or None
+        if self.key and not (self.key.isascii() and self.key.isprintable()):
+            raise ModelNotFound(
+                f"the key in {KEY_VARIABLE} has characters that no HTTP header can carry",
+                hint="Only the key belongs there: one line, as the server's owner gave it out.",
+            )
+        self.line = Line(self.retry, self.rate)
+
+    @property
+    def shown(self) -> str:
+        """The URL without what may be secret in it."""
+        return str(httpx.URL(self.url).copy_with(userinfo=b"", query=None))
+
+    @property
+    def host(self) -> str:
+        return httpx.URL(self.url).host
+
+    @property
+    def port(self) -> int:
+        url = httpx.URL(self.url)
+        return url.port or (443 if url.scheme == "https" else 80)
+
+    def client(self) -> httpx.AsyncClient:
+        """A new client; it belongs to the event loop that uses it, and must be closed there."""
+        headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
+        # A proxy cannot reach this machine's own loopback.
+        trust_env = not _is_loopback(httpx.URL(self.url).host)
+        if self._trusted is None:  # tens of milliseconds: to read all the certificates
+            self._trusted = httpx.create_ssl_context(trust_env=trust_env)
+        return httpx.AsyncClient(
+            headers=headers,
+            verify=self._trusted,
+            timeout=httpx.Timeout(
+                self.timeout_seconds, connect=min(self.timeout_seconds, _CONNECT_SECONDS)
+            ),
+            limits=httpx.Limits(max_connections=None),  # callers bound what is in flight
+            trust_env=trust_env,
+            # What the server says in the TLS handshake decides; without TLS it is HTTP/1.1.
+            http2=importlib.util.find_spec("h2") is not None,
+        )
+
+    async def post(
+        self,
+        client: httpx.AsyncClient,
+        path: str,
+        body: dict[str, Json],
+        errand: Errand,
+        *,
+        read: Callable[[dict[str, Json]], T],
+        final: Callable[[str], bool],
+    ) -> T:
+        """What ``read`` finds in the reply's JSON object; it raises ``Passing`` for another shape.
+
+        ``final``: words of an error that trying again will not mend; some servers answer 500 to a
+        field that they do not know.
+
+        Raises ``Refused``, ``Missing`` or ``Unanswered`` for this request alone, and
+        ``ModelFailed`` where every other request would meet the same.
+        """
+        request = client.build_request("POST", f"{self.url}{path}", json=body)
+
+        async def once() -> T:
+            reply = self._object(await self._send(client, request, errand), errand, final)
+            if errand.load is not None:
+                self.rate.settle(errand.load, reply)
+            return read(reply)
+
+        try:
+            reply: T = await self.retry.tries(self.host)(once)
+        except Passing as trouble:
+            self._in_vain(trouble)
+            tries = "1 try" if self.retry.attempts == 1 else f"{self.retry.attempts} tries"
+            raise Unanswered(f"{trouble} ({tries})") from None
+        self.line.answered()
+        return reply
+
+    async def get(self, client: httpx.AsyncClient, path: str) -> httpx.Response:
+        """The reply, whatever its status, if that is not passing trouble.
+
+        Raises ``ModelFailed`` if there is no server, no access, or trouble at every try.
+        """
+        request = client.build_request("GET", f"{self.url}{path}")
+
+        async def once() -> httpx.Response:
+            try:
+                response = await self._send(client, request, Errand())
+            except _Silent as trouble:  # whoever waited that long wants to know
+                raise self._not_ready(trouble) from None
+            self._check_access(response)
+            if _is_passing(response.status_code):
+                raise self._passing(response, shown(words_of(response), self.key))
+            return response
+
+        try:
+            response: httpx.Response = await self.retry.tries(self.host)(once)
+            return response
+        except Passing as trouble:
+            raise self._not_ready(trouble) from None
+
+    def _not_ready(self, trouble: Passing) -> ModelFailed:
+        return ModelFailed(
+            f"{self.shown} is not ready: {trouble}",
+            hint="If it is starting, wait for it. The URL of an OpenAI-compatible server mostly "
+            "ends in /v1.",
+            retryable=True,
+        )
+
+    async def _send(
+        self, client: httpx.AsyncClient, request: httpx.Request, errand: Errand
+    ) -> httpx.Response:
+        """The reply of any kind. Waits for a server that was there before and is away."""
+        while True:
+            async with self.in_flight.place():
+                response = await self._sent(client, request, errand)
+            if response is not None:
+                return response
+
+    async def _sent(
+        self, client: httpx.AsyncClient, request: httpx.Request, errand: Errand
+    ) -> httpx.Response | None:
+        """The reply to one try; None where it found no connection, and is worth another."""
+        content = request.content
+        errand.load = self.rate.load(content, errand.images) if content else None
+        await self.line.free(errand.load)
+        sent_at = time.monotonic()
+        try:
+            async with asyncio.timeout(self.timeout_seconds):
+                response = await client.send(request)
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            self._unreachable(error, sent_at)
+            return None
+        except (TimeoutError, httpx.TimeoutException):
+            errand.calls += 1
+            raise _Silent(f"no reply within {self.timeout_seconds:g} s", "timeout") from None
+        except httpx.HTTPError as error:
+            errand.calls += 1
+            said = f"connection lost ({type(error).__name__})"
+            raise Passing(said, "connection") from None
+        errand.calls += 1
+        self.line.replied()
+        if response.status_code in _TOO_MUCH:
+            self.in_flight.refused(sent_at)
+        elif response.status_code == 200:
+            self.in_flight.answered(sent_at)
+        return response
+
+    def _unreachable(self, error: httpx.HTTPError, sent_at: float) -> None:
+        """Return if it is worth waiting for the server."""
+        said = shown(str(error), self.key) or type(error).__name__
+        if not self.line.reached:
+            raise ModelFailed(
+                f"no server answers at {self.shown} ({said})",
+                hint=f"Start it, or correct the URL in the model's name or in {URL_VARIABLE}.",
+            )
+        if self.line.lost(sent_at):
+            raise ModelFailed(
+                f"the server at {self.shown} is gone: it answered before, and takes no connection "
+                f"any more ({said})",
+                hint=_KEPT,
+                retryable=True,
+            )
+        if not self.retry.patient:
+            raise Passing(f"no connection ({said})", "connection")
+
+    def _in_vain(self, trouble: Passing | Refused) -> None:
+        """Count a value without an answer; raise ``ModelFailed`` when there are too many in a row."""
+        if self.line.unanswered(self.most_in_vain):
+            slow = "If it is only slow, raise timeout_seconds. " * isinstance(trouble, _Silent)
+            raise ModelFailed(
+                f"{self.shown} answered none of {self.most_in_vain} values in a row; the last: "
+                f"{trouble}",
+                hint=slow + _KEPT,
+                retryable=True,
+            )
+
+    def _object(
+        self, response: httpx.Response, errand: Errand, final: Callable[[str], bool]
+    ) -> dict[str, Json]:
+        """The JSON object of a good reply."""
+        status = response.status_code
+        if status == 200:
+            try:
+                reply = response.json()
+            except (ValueError, RecursionError):
+                raise Passing("the server's reply is not JSON") from None
+            if not isinstance(reply, dict):
+                raise Passing("the server's reply is not a JSON object")
+            return reply
+        words = words_of(response)
+        # OpenAI says 403 where a model tells no odds of tokens.
+        if not (status == 403 and final(words)):
+            self._check_access(response)
+        said = shown(words, self.key, errand.prompt)
+        too_long = status == 413 or says_too_long(words)
+        if _is_passing(status) and not (too_long or final(words)):
+            raise self._passing(response, said)
+        if status == 404:
+            raise Missing(said)
+        refusal = Refused(f"HTTP {status}: {said}", words, too_long=too_long)
+        if status == 403:
+            self._in_vain(refusal)
+        raise refusal
+
+    def _passing(self, response: httpx.Response, said: str) -> Passing:
+        """The error for a reply that may be better next time; a pause that it asks for is all's."""
+        asked = seconds_asked(response.headers.get("retry-after"), response.headers.get("date"))
+        if asked is not None and asked > self.retry.longest_pause_seconds:
+            raise ModelFailed(
+                f"{self.shown} asks for a pause of {asked:.0f} s (HTTP {response.status_code}): {said}",
+                hint=_KEPT,
+                retryable=True,
+            )
+        if asked is not None:
+            self.line.pause(asked)
+        status = str(response.status_code)
+        return Passing(f"HTTP {status}: {said}", status)
+
+    def _check_access(self, response: httpx.Response) -> None:
+        """Raise ``ModelFailed`` where the server wants a key or money: no value will fare better.
+
+        A 403 from a server that served others is about one value: moderation, a firewall.
+        """
+        status = response.status_code
+        if status == 401 or (status == 403 and not self.line.served):
+            state = "was refused" if self.key else "is not set"
+            raise ModelFailed(
+                f"{self.shown} refused access (HTTP {status}); the key in {KEY_VARIABLE} {state}",
+                hint=f"Set {KEY_VARIABLE} to a key of that server.",
+            )
+        if status == 402 or (status == 429 and "insufficient_quota" in response.text):
+            said = shown(words_of(response), self.key)
+            raise ModelFailed(
+                f"{self.shown} asks for payment (HTTP {status}): {said}",
+                hint=f"The account behind the key has no credit left. {_KEPT}",
+            )
+
+
+def _is_passing(status: int) -> bool:
+    return status in _TRANSIENT or status >= 500
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,253 @@
+"""The requests that are made on behalf of one value, and the answer that comes of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import httpx
+
+from blendfusion.errors import ModelFailed
+from blendfusion.models.constraints.constraint import Json, closed_set
+from blendfusion.models.http.client import Endpoint, Errand, Refused, Unanswered
+from blendfusion.models.http.parse_reply import read_reply
+from blendfusion.models.http.server_features import FormsTaken, Sampling, blames_odds
+from blendfusion.models.http.structured_output import (
+    INSTRUCTION,
+    PROOF,
+    PROOF_QUESTION,
+    Form,
+    blames_form,
+    wrap,
+)
+from blendfusion.models.prompts.prompt import render, replies_of
+from blendfusion.models.protocol.events import model_call
+from blendfusion.models.protocol.images import content, plain_image, url_of
+from blendfusion.models.protocol.model import Values
+from blendfusion.models.scores.completion import Completion, read_completion
+from blendfusion.models.scores.expected_score import of_tokens
+from blendfusion.models.scores.logprobs import written_odds
+from blendfusion.types import Answer, Constraint, Task, Usage
+
+Message: TypeAlias = dict[str, Json]
+
+
+@dataclass(slots=True)
+class Sight:
+    """Whether a model takes images."""
+
+    proven: bool = False
+    """It took one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A model of a server, and what was found out about it so far."""
+
+    model: str
+    endpoint: Endpoint
+    forms: FormsTaken
+    sampling: Sampling
+    max_tokens: int
+    shots: bool
+    sight: Sight = field(default_factory=Sight)
+
+
+class Exchange:
+    """Asks for one value until there is an answer inside the constraint, or none is to be had."""
+
+    def __init__(self, chat: Chat, client: httpx.AsyncClient, task: Task, row: Values) -> None:
+        self._chat, self._client = chat, client
+        self._constraint, self._sent = task.constraint, sent_constraint(task)
+        prompt = render(task, shots=chat.shots)
+        turns: list[Message] = [{**turn} for turn in prompt.messages(row)]
+        self._shots, self._messages = turns[:-1], turns[-1:]
+        sent = [*(value for value in row if value), *(str(turn["content"]) for turn in turns)]
+        self._images = task.images
+        urls = [(name, url_of(value)) for name, value in prompt.named(row)] if task.images else []
+        if urls:
+            self._messages = [{"role": "user", "content": content(prompt.head, urls)}]
+            sent += [url for _, url in urls]
+        self._errand = Errand(sent, images=len(urls))
+        self._spent = Usage(values=1)
+
+    async def answer(self) -> Answer:
+        """The answer, or why there is none.
+
+        A reply outside the constraint is asked for once more, where anything is tried again at all.
+        Raises ``Missing`` and ``ModelFailed``.
+        """
+        try:
+            reply = await self._next_reply()
+            answer = self._read(reply)
+            if answer.error is not None and reply.whole and self._patient:
+                self._messages = [*self._messages, *_correction(reply.text, self._constraint)]
+                answer = self._read(await self._next_reply())
+            self._chat.sight.proven |= self._images
+        except Refused as error:
+            if self._images and not self._chat.sight.proven and not error.too_long:
+                await self._prove_sight(error)
+            answer = Answer.failed(str(error), too_long=error.too_long)
+        except Unanswered as error:
+            answer = Answer.failed(str(error))
+        failed = 0 if answer.error is None else 1
+        return answer.with_usage(self._spent + Usage(failed=failed, calls=self._errand.calls))
+
+    async def _prove_sight(self, refusal: Refused) -> None:
+        """Find out whether one image was refused, or all would be: a plain one tells.
+
+        Raises ``Missing``, and ``ModelFailed`` if the model sees none.
+        """
+        plain: Message = {"role": "user", "content": plain_image()}
+        try:
+            await self._post({"messages": [plain]}, Constraint())
+        except Unanswered:
+            return  # then the next refusal asks again
+        except Refused:
+            raise ModelFailed(
+                f"{self._chat.model} at {self._chat.endpoint.shown} takes no images ({refusal})",
+                hint="Connect a model that sees images: of llama-server one started with --mmproj, of "
+                "vLLM a multimodal one.",
+            ) from None
+        self._chat.sight.proven = True
+
+    @property
+    def _patient(self) -> bool:
+        return self._chat.endpoint.retry.patient
+
+    async def _next_reply(self) -> Completion:
+        """The reply under the first form that the server takes."""
+        forms = self._chat.forms
+        known = forms.known(self._sent)
+        refused = Refused("no form was tried")
+        for form in forms.candidates(self._sent):
+            if forms.doubtful(form):
+                forms.proven[form] = await self._proves(form)
+            if not forms.proven.get(form, True):
+                forms.drop(self._sent, form)
+                continue
+            try:
+                reply = await self._reply(form)
+            except Refused as refusal:
+                refused = refusal
+                blamed = blames_form(refusal.words)
+                if refusal.too_long or (known and not blamed):
+                    raise
+                # A known form may be fine, and only this constraint too much for it.
+                if not known and blamed:
+                    forms.drop(self._sent, form)
+                continue
+            if form is INSTRUCTION or not reply.whole or form.obeyed(reply.text, self._sent):
+                forms.obeyed(self._sent, form)
+                return reply
+            forms.ignored(self._sent, form)
+            slip = form in forms.candidates(self._sent)
+            if known and (slip or not self._patient):
+                return reply
+        raise refused
+
+    async def _proves(self, form: Form) -> bool:
+        """Whether the server heeds ``form``: held to a word that no model would say, it says it."""
+        asked: Message = {"role": "user", "content": PROOF_QUESTION}
+        try:
+            reply = await self._post({"messages": [asked], **(form.fields(PROOF) or {})}, PROOF)
+        except Refused:
+            return False
+        return reply.text.strip() in PROOF.options
+
+    async def _reply(self, form: Form) -> Completion:
+        shots = self._shots
+        if form.wrapped:
+            shots = [_wrapped(turn, self._sent) for turn in shots]
+        messages: list[Json] = [*shots, *self._messages]
+        fields = form.fields(self._sent) or {}
+        return await self._post({"messages": messages, **fields}, self._constraint)
+
+    async def _post(self, body: dict[str, Json], constraint: Constraint) -> Completion:
+        """The reply to a request, in whatever fields the server takes what is said of sampling."""
+        chat = self._chat
+        endpoint = chat.endpoint
+        while True:
+            sampling = chat.sampling.of(constraint)
+            try:
+                with model_call(
+                    "openai", chat.model, server=endpoint.host, port=endpoint.port
+                ) as call:
+                    reply = await endpoint.post(
+                        self._client,
+                        "/chat/completions",
+                        {"model": chat.model} | body | sampling,
+                        self._errand,
+                        read=read_completion,
+                        final=_is_final,
+                    )
+                    call.spent = reply.usage
+            except Refused as refusal:
+                if chat.sampling.adapt(refusal.words, sampling):
+                    continue
+                raise
+            self._spent += reply.usage
+            return reply
+
+    def _read(self, reply: Completion) -> Answer:
+        if reply.refusal:
+            return Answer.failed(f"the model refused: {reply.refusal!r}")
+        if reply.finish == "content_filter":
+            return Answer.failed("the server's content filter stopped the answer")
+        text = self._expected(reply) or read_reply(reply.text, self._constraint)
+        if reply.finish == "length":
+            if self._constraint.kind == "text" and text:
+                return Answer(text, finish="length")
+            return Answer.failed(f"cut off at {self._chat.max_tokens} tokens")
+        if text is None:
+            shown = f"{reply.text.strip()[:80]!r}" if reply.text.strip() else "nothing"
+            return Answer.failed(f"answered {shown}, which is not {self._constraint}")
+        return Answer(text, logprob=self._logprob(reply, text))
+
+    def _logprob(self, reply: Completion, text: str) -> float | None:
+        """That of the answer among the options of its closed set, as far as the server tells."""
+        options = closed_set(self._constraint)
+        if not options or not reply.tokens or not reply.whole:
+            return None
+        replies = closed_set(self._sent) or options
+        return written_odds(reply.tokens, replies, replies[options.index(text)])
+
+    def _expected(self, reply: Completion) -> str | None:
+        """The score that the odds of the reply let expect; None if the server tells none."""
+        if self._constraint.kind != "score" or not reply.whole:
+            return None
+        return of_tokens(reply.tokens, self._constraint)
+
+
+def _is_final(refusal: str) -> bool:
+    """True if a server's words of refusal are about the fields of a request, not its text, or about
+    images that it never takes."""
+    return blames_form(refusal) or blames_odds(refusal) or _sees_nothing(refusal)
+
+
+def _sees_nothing(refusal: str) -> bool:
+    """True for what llama-server says, with status 500, without a projector for images."""
+    return "mmproj" in refusal or "image input is not supported" in refusal
+
+
+def sent_constraint(task: Task) -> Constraint:
+    """What the server is asked to keep to: the words of the prompt's shots (Yes and No for true and
+    false), so that the prompt and the constraint never pull a model apart."""
+    replies = replies_of(task)
+    return Constraint("choice", options=replies) if replies else task.constraint
+
+
+def _wrapped(turn: Message, constraint: Constraint) -> Message:
+    """A shot's reply in the form that the server will be held to."""
+    if turn["role"] != "assistant":
+        return turn
+    return {**turn, "content": wrap(str(turn["content"]), constraint)}
+
+
+def _correction(reply: str, constraint: Constraint) -> list[Message]:
+    """What is said after a reply outside the constraint.
+
+    Asking the same again would give the same: decoding is greedy.
+    """
+    wanted = f"That is not a valid answer. Answer with {constraint} and nothing else."
+    return [{"role": "assistant", "content": reply}, {"role": "user", "content": wanted}]

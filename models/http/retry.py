@@ -1,0 +1,100 @@
+"""When and how often the same HTTP request is tried again."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import email.utils
+from dataclasses import dataclass
+
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_exception_type,
+    stop_after_attempt,
+    wait_random_exponential,
+)
+
+from blendfusion.models.protocol.events import request_retried
+
+
+class Passing(Exception):
+    """A try came to nothing for a reason that may pass. Never leaves ``blendfusion.models``.
+
+    ``kind`` is the status of the reply, or ``timeout``, ``connection``, ``reply`` (it was none).
+    """
+
+    def __init__(self, message: str, kind: str = "reply") -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Exponential backoff with full jitter (M. Brooker, 2015): many waiting requests spread out.
+
+    ``attempts`` counts the first try. ``most_seconds`` bounds one backoff, and how long a server
+    that answered before may be away. ``longest_pause_seconds``: a server that asks for a longer one
+    (Retry-After) is given up, as coming back earlier than it says is of no use.
+    """
+
+    attempts: int = 5
+    base_seconds: float = 0.5
+    most_seconds: float = 60.0
+    longest_pause_seconds: float = 600.0
+
+    @property
+    def patient(self) -> bool:
+        """Anything is tried again at all."""
+        return self.attempts > 1
+
+    def tries(self, server: str) -> AsyncRetrying:
+        """Calls a function until it raises no ``Passing``; the last one is raised. For one use.
+
+        ``server``: the host that is asked, for logs.
+        """
+
+        def tell(state: RetryCallState) -> None:
+            trouble = state.outcome.exception() if state.outcome is not None else None
+            kind = trouble.kind if isinstance(trouble, Passing) else ""
+            request_retried(server, state.attempt_number, state.upcoming_sleep, kind)
+
+        return AsyncRetrying(
+            stop=stop_after_attempt(self.attempts),
+            wait=wait_random_exponential(multiplier=self.base_seconds, max=self.most_seconds),
+            retry=retry_if_exception_type(Passing),
+            sleep=asyncio.sleep,
+            before_sleep=tell,
+            reraise=True,
+        )
+
+
+def seconds_asked(retry_after: str | None, sent: str | None = None) -> float | None:
+    """A Retry-After header (RFC 9110: seconds or an HTTP date) in seconds; None if it says nothing.
+
+    A date counts from ``sent``, the reply's own Date: the clocks of two machines differ.
+
+    >>> seconds_asked("1.5"), seconds_asked("soon")
+    (1.5, None)
+    >>> seconds_asked("Wed, 21 Oct 2026 07:28:30 GMT", "Wed, 21 Oct 2026 07:28:00 GMT")
+    30.0
+    """
+    if retry_after is None:
+        return None
+    try:
+        seconds = float(retry_after)
+    except ValueError:
+        then = _moment(retry_after)
+        if then is None:
+            return None
+        now = _moment(sent or "") or datetime.datetime.now(datetime.UTC)
+        seconds = (then - now).total_seconds()
+    return max(0.0, seconds) if seconds == seconds else None  # "nan" says nothing
+
+
+def _moment(text: str) -> datetime.datetime | None:
+    try:
+        moment = email.utils.parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return moment.replace(tzinfo=moment.tzinfo or datetime.UTC)

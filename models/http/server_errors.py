@@ -1,0 +1,101 @@
+"""What a server says about an error, fit to be shown: short, without our key and without prompts."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+
+import httpx
+
+from blendfusion.models.constraints.constraint import Json
+
+_SHOWN = 300
+"""Characters of a server's own words that an error repeats."""
+_ECHO = 16
+"""So many characters in a row that also stand in a prompt come from it."""
+_TOO_LONG = re.compile(
+    r"context.(length|window|size)|(prompt|input|string) is too long|string too long"
+    r"|request too large|reduce the length|maximum model length|max_new_tokens|tokens allowed",
+    re.IGNORECASE,
+)
+"""From messages of OpenAI, vLLM, SGLang, TGI, llama-server, llama-cpp-python, Groq, Mistral, Anthropic
+and Gemini, as of 2026."""
+_WORD = 4
+"""A whole value that is shorter than this is no secret, and may be a word of the message."""
+
+
+def words_of(response: httpx.Response) -> str:
+    """The message of an error, as the servers in use state it; on one line, in full."""
+    said = response.text
+    try:
+        said = _message(json.loads(said))
+    except (ValueError, RecursionError):
+        if said.lstrip().startswith("<"):  # a page of a proxy, whose title is the reason
+            said = ""
+    return " ".join(encodable(said).split()) or response.reason_phrase or "no words"
+
+
+def encodable(text: str) -> str:
+    """``text`` with a sign for each half of a surrogate pair, which JSON may hold and nothing can encode.
+
+    >>> encodable("cut in an emoji: \\ud83d")
+    'cut in an emoji: �'
+    """
+    return (
+        text
+        if text.isascii()
+        else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    )
+
+
+def _message(body: Json) -> str:
+    if isinstance(body, dict):
+        for name in ("error", "message", "detail", "msg"):
+            if body.get(name):
+                return _message(body[name])
+    if isinstance(body, list) and body:  # FastAPI: one entry a field, with what was sent in it
+        return "; ".join(_message(entry) for entry in body[:3])
+    return body if isinstance(body, str) else json.dumps(body)
+
+
+def says_too_long(words: str) -> bool:
+    """True if a server's words of refusal say that the prompt does not fit the model's window.
+
+    >>> says_too_long("This model's maximum context length is 2048 tokens. However, you requested 9000")
+    True
+    >>> says_too_long("The upstream server took too long to answer")
+    False
+    """
+    return _TOO_LONG.search(words) is not None
+
+
+def shown(words: str, key: str | None, prompt: Iterable[str] = ()) -> str:
+    """``words`` without the key and what they repeat of the prompt's texts, cut to 300 characters.
+
+    >>> shown("Bad input: 'My name is Ada Lovelace.' for sk-1", "sk-1", ["My name is Ada Lovelace."])
+    "Bad input: '…' for …"
+    """
+    if key:
+        words = words.replace(key, "…")
+    words = words[: 2 * _SHOWN]
+    for text in prompt:
+        words = _without(words, " ".join(text.split()))
+    return words[:_SHOWN]
+
+
+def _without(words: str, text: str) -> str:
+    if len(text) < _ECHO:
+        return words.replace(text, "…") if len(text) >= _WORD else words
+    kept, place = [], 0
+    while place < len(words):
+        end = place + _ECHO
+        if end > len(words) or words[place:end] not in text:
+            kept.append(words[place])
+            place += 1
+            continue
+        while end < len(words) and words[place : end + 1] in text:
+            end += 1
+        kept.append("…")
+        place = end
+    return "".join(kept)

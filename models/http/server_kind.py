@@ -1,0 +1,63 @@
+"""What a server says of itself in its list of models: its software, its models, their windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import httpx
+
+from blendfusion.models.constraints.constraint import Json
+
+Entry: TypeAlias = "Mapping[str, Json]"
+"""What a server says of one model."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerKind:
+    """A server's software. ``owner`` is what it calls the owner of its models."""
+
+    name: str
+    owner: str
+    port: int
+    """Where it listens if nothing else is said."""
+    short_forms: tuple[str, ...] = ()
+    """Forms of structured output that put no JSON around an answer, best first: the JSON is some seven
+    tokens, which a server computes one after the other."""
+
+
+KINDS = (
+    ServerKind("vLLM", "vllm", 8000, ("structured_outputs", "guided")),
+    ServerKind("SGLang", "sglang", 30000, ("regex",)),
+    ServerKind("llama-server", "llamacpp", 8080, ("grammar",)),
+    ServerKind("llama-cpp-python", "me", 8000, ("grammar",)),
+    ServerKind("Ollama", "library", 11434),  # it has no other form than a schema
+    ServerKind("LM Studio", "organization_owner", 1234),
+)
+
+
+def kind_of(entries: Iterable[Entry]) -> ServerKind | None:
+    """The software behind a list of models; None if they do not tell, or differ."""
+    owners = {entry.get("owned_by") for entry in entries}
+    return next((kind for kind in KINDS if owners == {kind.owner}), None)
+
+
+def offered_by(response: httpx.Response) -> dict[str, dict[str, Json]]:
+    """The entries of a /models reply by name; empty if it is no such reply."""
+    try:
+        entries = response.json()["data"]
+        return {str(entry["id"]): dict(entry) for entry in entries}
+    except (ValueError, LookupError, TypeError):
+        return {}
+
+
+def window_of(entry: Entry) -> int | None:
+    """The longest prompt and answer in tokens, where it is told."""
+    meta = entry.get("meta")
+    for place in (entry, meta if isinstance(meta, dict) else {}):
+        for name in ("max_model_len", "context_length", "n_ctx"):  # vLLM, OpenRouter, llama-server
+            stated = place.get(name)
+            if isinstance(stated, int) and stated > 0:
+                return stated
+    return None

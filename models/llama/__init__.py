@@ -1,0 +1,1 @@
+"""Models in process, by llama.cpp."""

@@ -1,0 +1,177 @@
+"""One task put to many tuples of values: their tokens, what fits the window, and who pays for what.
+
+Values are tokenised alone and as plain text: data can never become control tokens. What decides the
+answers of rows is in ``choosing``, ``scoring`` and ``writing``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from blendfusion.models.llama.chat_template import Layout, Piece, chat, plain
+from blendfusion.models.llama.context import LlamaContext
+from blendfusion.models.llama.model_cache import Opened
+from blendfusion.models.llama.scheduler import Run, Spent, Step
+from blendfusion.models.prompts.prompt import render
+from blendfusion.models.protocol.model import Told, Values, unheard
+from blendfusion.options import Options
+from blendfusion.types import Answer, Task, Usage
+
+Row = tuple[int, ...]
+"""The tokens of one tuple of values: what follows the prefix that all rows share."""
+
+Runs = Callable[[Sequence[Row], Step, int], None]
+"""``Asking.run`` or ``Asking.run_again``."""
+
+
+class Asking:
+    """The rows of a task, and the answers to them as they are settled."""
+
+    def __init__(self, opened: Opened, task: Task, options: Options, told: Told = unheard) -> None:
+        self.opened = opened
+        self.context = opened.context
+        self.task = task
+        self.options = options
+        self.layout = _layout(task, opened.context, shots=options.shots)
+        self.prefix = self._tokens(self.layout.head, start=True)
+        self._told = told
+        self.tail = self._tokens(self.layout.tail)
+        self._answers: dict[int, Answer] = {}
+        self._places: dict[Row, list[int]] = {}
+        self.spent = Spent()
+        self._called = False
+        self._charged_tokens = 0
+        """What is on the account of answers already."""
+        self._charged_until = time.perf_counter()
+
+    def row(self, values: Values) -> Row:
+        block = self.context.tokenize(self.layout.block(values), special=False)
+        return (*block, *self.tail)
+
+    def fitting(self, values: Sequence[Values], reserve: int) -> list[Row]:
+        """The distinct rows of values, in order, that leave room for answers of ``reserve`` tokens;
+        the values of all others are told to be too long."""
+        window = self.context.n_ctx - self.held - reserve - 1
+        for place, value in enumerate(values):
+            row = self.row(value)
+            if len(row) <= window:
+                self._places.setdefault(row, []).append(place)
+            else:
+                self.tell(place, self._too_long(len(row), reserve, room=window))
+        return sorted(self._places)
+
+    @property
+    def held(self) -> int:
+        """Tokens that stand before every row."""
+        return len(self.prefix)
+
+    @property
+    def start(self) -> int:
+        """The position at which rows begin."""
+        return len(self.prefix)
+
+    def begin(self) -> None:
+        """Have every sequence begin with the prefix."""
+        self.spent.tokens += self.opened.begin(self.prefix)
+
+    def end(self) -> None:
+        """Nothing more is asked."""
+
+    def run(
+        self, rows: Sequence[Row], step: Step, reserve: int | Sequence[int], *, exact: bool = False
+    ) -> None:
+        """Drive rows to their end behind the prefix (``slots.Run``); ``exact``: so that no row changes
+        another's logits."""
+        each = [reserve] * len(rows) if isinstance(reserve, int) else reserve
+        slots = 1 if exact and not self.opened.exact else self.opened.slots
+        Run(
+            self.context, self.start, rows, step, reserve=each, spent=self.spent, slots=slots
+        ).to_the_end()
+
+    @property
+    def noise(self) -> float:
+        """What other rows of a run may change a score by."""
+        return self.opened.noise if self.opened.slots > 1 and not self.opened.exact else 0.0
+
+    def run_again(
+        self, rows: Sequence[Row], step: Step, reserve: int | Sequence[int], *, exact: bool = True
+    ) -> None:
+        """Drive rows once more, as they were nearer to a tie than what others change."""
+        before, given = self.spent.tokens, self.spent.given
+        self.run(rows, step, reserve, exact=exact)
+        self.spent.again += len(rows)
+        self.spent.extra += self.spent.tokens - before
+        self.spent.given = given
+
+    def settle(self, row: Row, answer: Answer) -> None:
+        """The final answer to all values of these tokens; the first of them pays."""
+        for place in self._places[row]:
+            usage = Usage(
+                values=1,
+                failed=int(answer.error is not None),
+                prompt_tokens=self.held + len(row),
+                completion_tokens=answer.usage.completion_tokens,
+            )
+            self.tell(place, answer.with_usage(usage))
+
+    def tell(self, place: int, answer: Answer) -> None:
+        """Tell an answer, with what was computed and how long it took since the last one."""
+        now, spent, asked = time.perf_counter(), self.spent, answer.usage
+        usage = Usage(
+            asked.values,
+            asked.cached,
+            asked.failed,
+            calls=int(spent.calls > 0 and not self._called),
+            prompt_tokens=asked.prompt_tokens,
+            evaluated_tokens=spent.tokens - self._charged_tokens,
+            completion_tokens=asked.completion_tokens,
+            seconds=now - self._charged_until,
+        )
+        self._called = spent.calls > 0
+        self._charged_tokens, self._charged_until = spent.tokens, now
+        self._answers[place] = answer.with_usage(usage)
+        self._told(place, self._answers[place])
+
+    def answers(self) -> list[Answer]:
+        """All answers, in the order of the values."""
+        return [self._answers[place] for place in range(len(self._answers))]
+
+    def _too_long(self, tokens: int, reserve: int, *, room: int) -> Answer:
+        """The answer to a value of so many tokens, for which there is ``room``."""
+        what = "the value" if room > 0 else "the question"
+        taken = self.held + reserve + (tokens if room > 0 else 0)
+        more = "" if room <= 0 else " with its question and the answer"
+        return Answer.failed(
+            f"{what} takes {taken} tokens{more}, the window is {self.context.n_ctx}",
+            Usage(failed=1),
+            too_long=room > 0,
+        )
+
+    def _tokens(self, pieces: Iterable[Piece], *, start: bool = False) -> Row:
+        tokens: list[int] = []
+        for piece in pieces:
+            begins = start and not tokens
+            if begins and piece.special:
+                # A template may already name the token that begins a text.
+                bos = self.context.bos_text()
+                begins = not (bos and piece.text.startswith(bos))
+            tokens += self.context.tokenize(piece.text, special=piece.special, start=begins)
+        return tuple(tokens)
+
+
+def _layout(task: Task, context: LlamaContext, *, shots: bool) -> Layout:
+    """Running text without a list of options for closed sets and scores, where small models were
+    measured to be better in it (docs/answers.md); else, and for images, which models have seen in
+    chats only, the chat template, where the model has one."""
+    prompt = render(task, shots=shots, listed=False)
+    if prompt.replies and not task.images:
+        return plain(prompt)
+    prompt = render(task, shots=shots)
+    template = context.chat_template()
+    layout = None
+    if template:
+        layout = chat(
+            prompt, template, bos=context.bos_text(), eos=context.control_text(context.eos)
+        )
+    return layout or plain(prompt)

@@ -1,0 +1,44 @@
+"""Scores of what is asked as a yes or no (``how_much``): how probable the yes is, on the scale.
+
+Rows go exactly, as in ``scoring``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import exp
+from typing import Any
+
+from blendfusion.models.llama.batch import Asking, Row
+from blendfusion.models.llama.closed_set import Choosing
+from blendfusion.models.prompts.canonical import canonical
+from blendfusion.types import Answer, Constraint
+
+_YES = 0
+"""The place of yes among the answers."""
+
+
+class Grading:
+    """Tells how probable a yes is. ``constraint``: the score's."""
+
+    def __init__(self, asking: Asking, constraint: Constraint) -> None:
+        assert constraint.scale is not None
+        self._asking = asking
+        self._constraint = constraint
+        self._low, self._high = constraint.scale
+        self._choosing = Choosing(asking)
+        self.reserve = self._choosing.reserve
+
+    def decide(self, rows: Sequence[Row]) -> None:
+        """Settle all rows."""
+        prior, *_ = self._choosing.priors(rows)
+        root = self._choosing.root
+        yes = root.next.index(_YES)
+
+        def step(place: int, logits: Any) -> Sequence[int]:
+            share = exp(root.scores(logits, prior)[yes])
+            odds = {self._low: 1 - share, self._high: share}
+            self._asking.settle(rows[place], Answer(canonical(odds, self._constraint)))
+            return ()
+
+        self._asking.run(rows, step, 0, exact=True)

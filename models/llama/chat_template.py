@@ -1,0 +1,103 @@
+"""A prompt in the form that a model reads: its chat template filled in, or plain running text.
+
+A template is rendered with sentinels in the place of every text of ours or of the user's, so
+that only the template itself may name control tokens, never a question, an option or a value.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from blendfusion.models.prompts.prompt import Prompt
+from blendfusion.models.protocol.model import Values
+
+_SENTINEL = "\x02{}\x03"
+_ANY_SENTINEL = re.compile("\x02([0-9]+)\x03")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a prompt; ``special``: control tokens named in it are meant as such."""
+
+    text: str
+    special: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the values stand: ``head`` + values + ``tail``, then the model replies.
+
+    ``lead`` begins every reply (token boundaries: running text continues with a blank).
+    ``stop`` may end it; one of the model's end tokens always may.
+    """
+
+    prompt: Prompt
+    head: tuple[Piece, ...]
+    tail: tuple[Piece, ...]
+    lead: str
+    stop: str
+
+    def block(self, values: Values) -> str:
+        """The values as one text. Where a line break ends a turn, values are folded to one line,
+        so that data cannot forge a turn."""
+        return self.prompt.block(values, one_line=bool(self.stop))
+
+
+def plain(prompt: Prompt) -> Layout:
+    """Instruction, shots and question as running text, as a base model continues it."""
+    parts = [prompt.instruction]
+    parts += [f"{asked}\nAnswer: {reply}" for asked, reply in prompt.shots]
+    parts.append(prompt.head)
+    head = Piece("\n\n".join(parts), special=False)
+    return Layout(prompt, (head,), (Piece("\nAnswer:", special=False),), lead=" ", stop="\n")
+
+
+def chat(prompt: Prompt, template: str, *, bos: str, eos: str) -> Layout | None:
+    """The chat template filled in; None if it cannot be (the caller then takes ``plain``)."""
+    turns = [{"role": "system", "content": prompt.instruction}]
+    for asked, reply in prompt.shots:
+        turns += [{"role": "user", "content": asked}, {"role": "assistant", "content": reply}]
+    turns.append({"role": "user", "content": prompt.head})
+    for candidate in (turns, _merged(turns)):
+        pieces = _fill(template, candidate, bos, eos)
+        if pieces is not None:
+            last = max(place for place, piece in enumerate(pieces) if not piece.special)
+            return Layout(prompt, pieces[: last + 1], pieces[last + 1 :], lead="", stop="")
+    return None
+
+
+def _merged(turns: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Without a system turn, which some templates refuse: the first question carries it."""
+    system, first, *rest = turns
+    return [{**first, "content": f"{system['content']}\n\n{first['content']}"}, *rest]
+
+
+def _fill(
+    template: str, turns: list[dict[str, str]], bos: str, eos: str
+) -> tuple[Piece, ...] | None:
+    """The rendered template in pieces; None if it fails or drops one of the texts."""
+    from jinja2.exceptions import TemplateError
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    def refuse(message: str) -> Any:
+        raise TemplateError(message)
+
+    marked = [{**turn, "content": _SENTINEL.format(place)} for place, turn in enumerate(turns)]
+    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+    environment.globals["raise_exception"] = refuse
+    try:
+        rendered = environment.from_string(template).render(
+            messages=marked, add_generation_prompt=True, bos_token=bos, eos_token=eos
+        )
+    except (TemplateError, TypeError, ValueError):
+        return None
+    parts = _ANY_SENTINEL.split(rendered)
+    if [int(place) for place in parts[1::2]] != list(range(len(turns))):
+        return None
+    pieces: list[Piece] = []
+    for place, part in enumerate(parts):
+        special = place % 2 == 0
+        pieces.append(Piece(part if special else turns[int(part)]["content"], special))
+    return tuple(piece for piece in pieces if piece.text)

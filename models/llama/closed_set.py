@@ -1,0 +1,158 @@
+"""Answers from a closed set: the option whose scores are best where options part, less a prior.
+
+Nothing is generated. A row goes down the tree of the options (``options_tree``), fork by fork; the
+prior of every fork (``calibrate``) is computed once a task. Where all options part, they may be scored
+by several words each (``wordings``), yes and no also by those of the idea that the question asks for
+(``asked_idea``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from blendfusion.models.constraints.constraint import closed_set
+from blendfusion.models.llama.batch import Asking, Row, Runs
+from blendfusion.models.llama.model_cache import Known
+from blendfusion.models.scores.option_trie import Fork, Scores, Words, build, forks
+from blendfusion.models.verbalizer import calibration as calibrate
+from blendfusion.models.verbalizer.label_words import related_words_of, words_of
+from blendfusion.models.verbalizer.lexicon import Idea
+from blendfusion.models.verbalizer.parse_question import asked_idea
+from blendfusion.types import Answer
+
+RELATED_EXPONENT = 0.25
+"""Between the likeliest of related words and all of them alike (``Words``): docs/answers.md."""
+
+
+class Choosing:
+    """Chooses among two or more replies."""
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+        self._options = closed_set(asking.task.constraint) or ()
+        key = (asking.task, asking.options.shots, asking.options.wordings)
+        self._known = asking.opened.known(key, lambda: _known(asking))
+        self.root = self._known.root
+        self.reserve = max(len(fork.path) for fork in forks(self.root))
+
+    def decide(self, rows: Sequence[Row]) -> None:
+        """Settle all rows."""
+        found = self.priors(rows)
+        priors = dict(zip(forks(self.root), found, strict=True))
+        asking = self._asking
+        if near := self._descend(rows, priors, asking.run, asking.noise):
+            self._descend(near, priors, asking.run_again, noise=0.0)
+
+    def _descend(
+        self, rows: Sequence[Row], priors: dict[Fork, Scores], run: Runs, noise: float
+    ) -> list[Row]:
+        """Settle the rows; those at which some fork was nearer to a tie than ``noise`` are returned."""
+        at = [self.root] * len(rows)
+        logprobs = [0.0] * len(rows)
+        ties: set[int] = set()
+
+        def step(row: int, logits: Any) -> Sequence[int]:
+            fork = at[row]
+            scores = fork.scores(logits, priors[fork])
+            order = np.argsort(-scores, kind="stable")
+            if scores[order[0]] - scores[order[1]] < noise * sum(fork.weights):
+                ties.add(row)
+                return ()
+            logprobs[row] += float(scores[order[0]])
+            below = fork.next[int(order[0])]
+            if isinstance(below, Fork):
+                at[row] = below
+                return below.path[len(fork.path) :]
+            self._asking.settle(rows[row], Answer(self._options[below], logprob=logprobs[row]))
+            return ()
+
+        run(rows, step, self.reserve)
+        return [rows[row] for row in sorted(ties)]
+
+    def priors(self, rows: Sequence[Row]) -> list[Scores]:
+        """The prior of every fork, in the order of ``forks``; ``root`` weighs its readings from here on."""
+        calibration, known = self._asking.options.calibration, self._known
+        if calibration == "none" or self._asking.task.images:
+            self.root = known.root.weighing((1.0,))
+            return [np.zeros(len(fork.tokens)) for fork in forks(self.root)]
+        if known.priors is None:
+            known.root, known.priors = self._task_priors()
+        self.root = known.root
+        if calibration == "column":
+            scores = self.scores([(row, self.root) for row in rows])
+            return [calibrate.of_column(scores, known.priors[0]), *known.priors[1:]]
+        return known.priors
+
+    def _task_priors(self) -> tuple[Fork, list[Scores]]:
+        """The root as its readings weigh, and the priors: the full one where all options part; of
+        content-free inputs alone further down."""
+        root, *below = forks(self.root)
+        idea = self._known.idea
+        probes = [self._asking.row(values) for values in calibrate.probes(self._asking.task)]
+        few = probes[: len(calibrate.CONTENT_FREE)]
+        asked = [(row, fork) for fork in below for row in few]
+        parts = self._parts([(row, root) for row in probes] + asked)
+        at_root, further = parts[: len(probes)], parts[len(probes) :]
+        if idea is not None:
+            root = root.weighing(calibrate.weights(at_root, idea))
+        scores = [root.weighed(part) for part in at_root]
+        found = [calibrate.of_idea(scores, idea) if idea else calibrate.prior(scores)]
+        scores = [fork.weighed(part) for (_, fork), part in zip(asked, further, strict=True)]
+        for start in range(0, len(scores), len(few)):
+            found.append(calibrate.mean(scores[start : start + len(few)]))
+        return root, found
+
+    def scores(self, asked: Sequence[tuple[Row, Fork]]) -> list[Scores]:
+        """The scores of rows at forks, without a prior."""
+        parts = self._parts(asked)
+        return [fork.weighed(part) for (_, fork), part in zip(asked, parts, strict=True)]
+
+    def _parts(self, asked: Sequence[tuple[Row, Fork]]) -> list[Scores]:
+        """The scores of rows by each reading of forks. What is batched here is always the same."""
+        order = sorted(range(len(asked)), key=lambda place: asked[place][0] + asked[place][1].path)
+        parts: list[Scores] = [np.empty((0, 0))] * len(asked)
+
+        def step(row: int, logits: Any) -> Sequence[int]:
+            parts[order[row]] = asked[order[row]][1].parts(logits)
+            return ()
+
+        rows = [(*asked[place][0], *asked[place][1].path) for place in order]
+        self._asking.run(rows, step, 0)
+        return parts
+
+
+def _known(asking: Asking) -> Known:
+    """The forks of the replies that the prompt asks for, and the idea by which yes and no are told."""
+    idea = asked_idea(asking.task) if asking.options.wordings else None
+    root = _tree(asking, idea)
+    return Known(root, idea if len(root.readings) > 1 else None)
+
+
+def _tree(asking: Asking, idea: Idea | None) -> Fork:
+    context, layout = asking.context, asking.layout
+
+    def tokens(word: str) -> list[int]:
+        return context.tokenize(layout.lead + word, special=False)
+
+    replies = [tokens(reply) for reply in layout.prompt.replies]
+    end = context.tokenize(layout.stop, special=False)
+    words: list[Words] = []
+    if asking.options.wordings:
+        own = [[first for first, *_ in map(tokens, said) if said] for said in words_of(asking.task)]
+        related = related_words_of(asking.task) or [()] * len(own)
+        both = [
+            [*some, *_whole(map(tokens, more))] for some, more in zip(own, related, strict=True)
+        ]
+        words.append(Words(both, RELATED_EXPONENT if any(related) else 0.0))
+    if idea is not None:
+        sides = [[*_whole(map(tokens, side))] for side in (idea.words, idea.against)]
+        words.append(Words(sides, RELATED_EXPONENT))
+    return build(replies, end[0] if end else context.eos, *words)
+
+
+def _whole(words: Iterable[Sequence[int]]) -> Iterator[int]:
+    """The words that are one token: the first one of others may begin anything."""
+    return (word[0] for word in words if len(word) == 1)

@@ -1,0 +1,115 @@
+"""Questions about images to a local model: one tuple of images after the other, each behind the question.
+
+The question is computed once. An image stands where a value would: between the end of the
+question and the beginning of the answer, in tokens and vectors of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from blendfusion.errors import QueryError
+from blendfusion.models.llama.batch import Asking, Row
+from blendfusion.models.llama.image_encoder import ImageRefused, Prepared, Projector
+from blendfusion.models.llama.model_cache import Opened
+from blendfusion.models.protocol.images import image_bytes
+from blendfusion.models.protocol.model import Told, Values
+from blendfusion.options import Options
+from blendfusion.types import Answer, Task, Usage
+
+Answered = Callable[[Asking, Sequence[Values]], list[Answer]]
+"""Answers values, as those of texts are."""
+
+
+def about_images(
+    opened: Opened,
+    task: Task,
+    options: Options,
+    values: Sequence[Values],
+    told: Told,
+    projector: Path,
+    answered: Answered,
+) -> list[Answer]:
+    """The answers of an open model, whose lock the caller holds; an image that cannot be shown has
+    failed alone."""
+    eyes = opened.projector(projector, options)
+    answers = []
+    for place, images in enumerate(values):
+        with ExitStack() as held:
+
+            def tell(_: int, answer: Answer, place: int = place) -> None:
+                told(place, answer)
+
+            try:
+                shown = [
+                    held.enter_context(eyes.prepared(_bytes(i))) for i in images if i is not None
+                ]
+                asking = Seeing(opened, task, options, tell, eyes, images, shown)
+                answers += answered(asking, [images])
+            except ImageRefused as problem:
+                answers.append(Answer.failed(str(problem), Usage(values=1, failed=1)))
+                told(place, answers[-1])
+    return answers
+
+
+def _bytes(image: str) -> bytes:
+    try:
+        return image_bytes(image)
+    except QueryError:
+        raise ImageRefused(
+            "an image at a URL: a local model fetches nothing. Read the images into a BINARY column, or "
+            "ask a model on a server"
+        ) from None
+
+
+class Seeing(Asking):
+    """One tuple of images as the row of a task: what stands behind the images is its text."""
+
+    def __init__(
+        self,
+        opened: Opened,
+        task: Task,
+        options: Options,
+        told: Told,
+        eyes: Projector,
+        values: Values,
+        images: Sequence[Prepared],
+    ) -> None:
+        super().__init__(opened, task, options, told)
+        self._eyes = eyes
+        self._images = images
+        names = [name for name, _ in self.layout.prompt.named(values)]
+        labels = [f"\n{name}: " for name in names] if len(images) > 1 else [""]
+        self._labels = [self.context.tokenize(label, special=False) for label in labels]
+        self._start = len(self.prefix)
+
+    def row(self, values: Values) -> Row:
+        return self.tail
+
+    @property
+    def held(self) -> int:
+        images = sum(image.cells for image in self._images)
+        return len(self.prefix) + images + sum(map(len, self._labels))
+
+    @property
+    def start(self) -> int:
+        return self._start
+
+    def begin(self) -> None:
+        """Have every sequence begin with the prefix and the images."""
+        super().begin()
+        context, position = self.context, len(self.prefix)
+        context.trim(position)
+        for label, image in zip(self._labels, self._images, strict=True):
+            context.decode_prefix(label, position)
+            position = self._eyes.show(image, context, position + len(label))
+        self.spent.calls += 1
+        self.spent.tokens += self.held - len(self.prefix)
+        self._start = position
+        context.fan_out()
+
+    def end(self) -> None:
+        """Leave nothing but the prefix."""
+        self.context.trim(len(self.prefix))

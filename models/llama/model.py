@@ -1,0 +1,295 @@
+"""Local models through llama.cpp, in process: one shared prefix, many rows, closed sets by score.
+
+- A closed set (boolean, choice) is decided by comparing the scores of its replies (``choosing``); a
+  score is what these odds of the points of its scale let expect (``scoring``), or how probable a yes is
+  (``how_much``, ``grading``).
+- An open pattern is written token by token under an automaton (``writing``).
+- Answers do not depend on their neighbours. On a CPU attention is our own (``attention``), and no row changes another
+  by a bit. Elsewhere rows share batches that change scores a little; where that could change an answer (a
+  near-tie), it is asked again alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from blendfusion.errors import ModelFailed
+from blendfusion.models.constraints.constraint import closed_set
+from blendfusion.models.llama.attention import ATTENTION_VERSION, attends
+from blendfusion.models.llama.batch import Asking
+from blendfusion.models.llama.binary_scale import Grading
+from blendfusion.models.llama.closed_set import Choosing
+from blendfusion.models.llama.context import Switch, check_gguf
+from blendfusion.models.llama.generate import Writing
+from blendfusion.models.llama.images import about_images
+from blendfusion.models.llama.interruptible import run_aside
+from blendfusion.models.llama.model_cache import NOISE, NOISE_QUANTISED, Opened, borrow
+from blendfusion.models.llama.projectors import projector_of
+from blendfusion.models.llama.ref_counts import Loan
+from blendfusion.models.llama.scale import Scoring
+from blendfusion.models.llama.weights import Chosen, ConversionFailed, choose, identity
+from blendfusion.models.prompts.prompt import PROMPT_VERSION
+from blendfusion.models.protocol.events import model_call, model_loaded, rows_computed
+from blendfusion.models.protocol.model import Told, Values, unheard
+from blendfusion.models.verbalizer.calibration import CALIBRATION_VERSION
+from blendfusion.models.verbalizer.describe import scored_by
+from blendfusion.models.verbalizer.score_as_yes_no import put_as
+from blendfusion.options import Options
+from blendfusion.types import Answer, Constraint, ModelInfo, Task, Usage
+
+BATCH_ROWS = 256
+CPU_ROWS = 4
+
+
+class LlamaModel:
+    """A GGUF file as a model. Weights load at the first use, once for all models of one file and
+    equal settings, and are freed when the last of these is closed or dropped. Safe for threads:
+    they are served one after the other. On a CPU quantised weights are copied to F16 first, once
+    (``weights``).
+
+    Ctrl-C (any exception of a signal handler) ends what is being computed within milliseconds on
+    a CPU, within a micro-batch on a GPU.
+
+    Raises ModelNotFound at once if the file is missing or no GGUF, and at the first use if
+    llama.cpp cannot load it or llama-cpp-python is not installed. A forked child loads a copy of
+    its own; if the parent's was on a GPU, which a child cannot use, it raises ModelFailed.
+    """
+
+    stops_early = True
+
+    def __init__(self, path: Path | str, options: Options) -> None:
+        self.path = Path(path).expanduser()
+        self._options = options
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._loan: Loan[Opened] | None = None
+        check_gguf(self.path)
+        self.projector = projector_of(self.path, options.projector)
+        """What makes vectors of images; None: the model reads text only."""
+        self.put_as: Callable[[Task], Task] = partial(put_as, options=options)
+        """What is asked for a task: of some scores, whether what they ask for holds."""
+        self._choose(choose(self.path, options))
+
+    shares_prefix = True
+    """What the prompts of a batch begin with in common is computed once."""
+    scores_options = True
+    """An answer from a closed set is chosen by scores: nothing is written."""
+
+    def scored_by(self, task: Task) -> str | None:
+        """By which words the replies of a task are told apart, for EXPLAIN; None where by their own."""
+        return scored_by(self.put_as(task), wordings=self._options.wordings)
+
+    @property
+    def sees_images(self) -> bool:
+        """Whether there is a projector; it loads at the first image."""
+        return self.projector is not None
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the weights are in memory: ``info`` and ``count_tokens`` load them otherwise."""
+        return self._loan is not None
+
+    @property
+    def name(self) -> str:
+        """The name in ``info``, at hand without the weights."""
+        return f"llama:{self.path.name}"
+
+    @property
+    def weights(self) -> str:
+        """Which weights answer, at hand without them: those of the file, or a copy of another type."""
+        return self._chosen.says
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint in ``info``, at hand without the weights."""
+        return self._fingerprint
+
+    @property
+    def fingerprint_lasts(self) -> bool:
+        """Where answers are corrected by the values beside them, those of other runs are others."""
+        return self._options.calibration != "column"
+
+    @property
+    def info(self) -> ModelInfo:
+        context = self._ready().context
+        return ModelInfo(
+            name=self.name,
+            fingerprint=self._fingerprint,
+            window=context.n_ctx,
+            settings={
+                "shots": str(self._options.shots).lower(),
+                "wordings": str(self._options.wordings).lower(),
+                "calibration": self._options.calibration,
+                "max_tokens": str(self._options.max_tokens),
+                "weights": self.weights,
+                "attention": "own" if context.attends else "llama.cpp",
+                **({} if self.projector is None else {"projector": self.projector.name}),
+            },
+        )
+
+    @property
+    def batch_size(self) -> int:
+        return BATCH_ROWS
+
+    @property
+    def at_once(self) -> int:
+        """Rows that take little longer than one: on a CPU, which one row nearly fills, a few; one
+        where rows go one after the other, or as long as none was asked."""
+        loan = self._loan
+        if loan is None or loan.thing.slots == 1:
+            return 1
+        return loan.thing.context.slots if loan.thing.weights.thing.on_gpu else CPU_ROWS
+
+    def count_tokens(self, text: str) -> int:
+        with self._borrowed() as opened:
+            return len(opened.context.tokenize(text, special=False))
+
+    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
+        return self.answer_each(task, values, unheard)
+
+    def answer_each(self, task: Task, values: Sequence[Values], told: Told) -> list[Answer]:
+        """As ``answer``; a value's answer is told when its last token is chosen."""
+        switch = Switch()
+
+        def tell(place: int, answer: Answer) -> None:
+            switch.check()  # after an interruption nobody listens any more
+            told(place, answer)
+
+        def work() -> list[Answer]:
+            with opened.lock:
+                opened.context.watch(switch)
+                try:
+                    return self._answered(opened, task, values, tell)
+                except BaseException:
+                    opened.forget()
+                    raise
+
+        with self._borrowed() as opened, model_call("llama.cpp", self.name) as call:
+            answers = run_aside(work, switch.stop)
+            call.spent = Usage.total(answer.usage for answer in answers)
+        return answers
+
+    def _answered(
+        self, opened: Opened, task: Task, values: Sequence[Values], told: Told
+    ) -> list[Answer]:
+        """The answers of an open model, whose lock the caller holds."""
+        if task.images and self.projector is not None:
+            return about_images(opened, task, self._options, values, told, self.projector, answered)
+        put = self.put_as(task)
+        asking = Asking(opened, put, self._options, told)
+        answers = answered(asking, values, None if put is task else task.constraint)
+        spent = asking.spent
+        rows_computed(self.name, spent.given, spent.tokens, spent.again, spent.extra)
+        return answers
+
+    def close(self) -> None:
+        with self._lock:
+            if self._loan is not None:
+                self._loan.release()
+                self._loan = None
+
+    def _ready(self) -> Opened:
+        """The model, in memory until this object is closed or dropped."""
+        with self._borrowed() as opened:
+            return opened
+
+    @contextmanager
+    def _borrowed(self) -> Iterator[Opened]:
+        """The model for one use, in which nobody frees it."""
+        if self._process != os.getpid():
+            self._forked()
+        with self._lock:
+            if self._loan is None:
+                self._loan = self._load()
+            loan = self._loan.again()
+        try:
+            yield loan.thing
+        finally:
+            loan.release()
+
+    def _load(self) -> Loan[Opened]:
+        switch, started = Switch(), time.perf_counter()
+        try:
+            loan = run_aside(lambda: borrow(self._chosen, self._options, switch), switch.stop)
+        except ConversionFailed as error:
+            if self._options.weights != "auto":
+                raise
+            self._choose(self._chosen.kept(str(error)))
+            return self._load()
+        model_loaded(self.name, time.perf_counter() - started)
+        return loan
+
+    def _choose(self, chosen: Chosen) -> None:
+        self._chosen = chosen
+        self._fingerprint = fingerprint(chosen, self._options, self.projector)
+
+    def _forked(self) -> None:
+        """In a child: the parent's model is of no use here, where its threads are not."""
+        if self._loan is not None and self._options.n_gpu_layers != 0:
+            raise ModelFailed(
+                f"the model {self.path.name} was loaded on the GPU before this process was forked",
+                hint="Load it in the child only, or start processes by 'spawn' or 'forkserver'.",
+            )
+        self._lock, self._loan, self._process = threading.Lock(), None, os.getpid()
+
+
+def fingerprint(chosen: Chosen, options: Options, projector: Path | None = None) -> str:
+    """A digest of all that can change an answer: the weights, whether they are a copy of another
+    type, llama.cpp, the wording, shots, calibration, how long an answer and a prompt may be, and what
+    makes vectors of images."""
+    said = [
+        identity(chosen.source),
+        chosen.type,
+        PROMPT_VERSION,
+        (NOISE, NOISE_QUANTISED, ATTENTION_VERSION if attends() else 0),
+        options.shots,
+        options.calibration,
+        CALIBRATION_VERSION,
+        options.wordings,
+        options.max_tokens,
+        options.n_ctx,
+        options.n_gpu_layers,
+        *([] if projector is None else [identity(projector)]),
+    ]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:32]
+
+
+def answered(
+    asking: Asking, values: Sequence[Values], scored: Constraint | None = None
+) -> list[Answer]:
+    """The answers to values, the way that their constraint is answered; ``scored``: the scores that are wanted
+    of what is asked as a yes or no."""
+    closed = closed_set(asking.task.constraint)
+    if closed is not None and len(closed) < 2:
+        for place in range(len(values)):
+            asking.tell(place, _only(closed))
+        return asking.answers()
+    way: Choosing | Grading | Scoring | Writing
+    if scored is not None:
+        way = Grading(asking, scored)
+    elif not asking.layout.prompt.replies:
+        way = Writing(asking)
+    else:
+        way = (Scoring if asking.task.constraint.kind == "score" else Choosing)(asking)
+    rows = asking.fitting(values, way.reserve)
+    if rows:
+        try:
+            asking.begin()
+            way.decide(rows)
+        finally:
+            asking.end()
+    return asking.answers()
+
+
+def _only(options: Sequence[str]) -> Answer:
+    if not options:
+        return Answer.failed("there are no options to choose from", Usage(values=1, failed=1))
+    return Answer(options[0], logprob=0.0, usage=Usage(values=1))

@@ -1,0 +1,169 @@
+"""Loaded models: weights once for all, a context for all who want the same window and threads."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from blendfusion.errors import ModelNotFound
+from blendfusion.models.llama import determinism as exactness
+from blendfusion.models.llama.constrained_decoding import Guide
+from blendfusion.models.llama.context import LlamaContext, Switch, Weights, check_gguf
+from blendfusion.models.llama.image_encoder import Projector
+from blendfusion.models.llama.ref_counts import Loan, Pool
+from blendfusion.models.llama.weights import Chosen, ready
+from blendfusion.models.scores.option_trie import Fork, Scores
+from blendfusion.models.verbalizer.lexicon import Idea
+from blendfusion.options import Options
+from blendfusion.types import Task
+
+NOISE = 0.04
+"""Scores closer than this (natural logarithm) may swap when rows are batched: docs/answers.md."""
+NOISE_QUANTISED = 0.3
+"""The same for quantised weights, whose activations are rounded to eight bits."""
+REMEMBERED_TASKS = 64
+
+TaskKey = tuple[Task, bool, bool]
+"""A task, whether its prompt has shots, and whether replies have other words."""
+
+
+@dataclass(slots=True)
+class Known:
+    """What is worth keeping of a task whose answers are chosen. ``root``: where all its options part; ``idea``:
+    what a yes or no asks for. ``priors``: what is subtracted at every fork, None until it is measured; from
+    then on ``root`` weighs its readings."""
+
+    root: Fork
+    idea: Idea | None
+    priors: list[Scores] | None = None
+
+
+_WEIGHTS: Pool[Weights] = Pool()
+
+
+@dataclass(slots=True)
+class Opened:
+    """An open context and what is worth keeping between calls. Who computes holds ``lock``."""
+
+    weights: Loan[Weights]
+    context: LlamaContext
+    batched: bool
+    """Rows that change one another's scores may go together all the same, and near-ties be asked again alone."""
+    noise: float
+    """What they may change a score by."""
+    proven: bool | None = None
+    """No row changes another's scores (``exactness``). None: that was not tried yet."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    prefix: tuple[int, ...] = ()
+    """What the context holds now as the beginning of every sequence; () if that is unsure."""
+    tasks: dict[TaskKey, Known] = field(default_factory=dict)
+    vocabulary: Any = None
+    guides: dict[tuple[str, str, str], Guide] = field(default_factory=dict)
+    """By pattern, lead and stop."""
+    projectors: dict[Path, Projector] = field(default_factory=dict)
+
+    def begin(self, prefix: tuple[int, ...]) -> int:
+        """Make ``prefix`` the beginning of every sequence; returns the tokens computed for it."""
+        if self.prefix == prefix:
+            return 0
+        self.forget()
+        if self.proven is None:
+            self.proven = exactness.proven(self.context, quantised=self.weights.thing.quantised)
+        self.context.decode_prefix(prefix)
+        self.context.fan_out()
+        self.prefix = prefix
+        return len(prefix)
+
+    def forget(self) -> None:
+        self.prefix = ()
+        self.context.clear()
+
+    @property
+    def exact(self) -> bool:
+        """Rows that go together come out as each alone."""
+        return bool(self.proven) and self.context.attends
+
+    @property
+    def slots(self) -> int:
+        """How many rows may go at a time."""
+        return self.context.slots if self.exact or self.batched else 1
+
+    def known(self, key: TaskKey, make: Callable[[], Known]) -> Known:
+        """What is kept of a task, made at its first use."""
+        if key not in self.tasks:
+            if len(self.tasks) >= REMEMBERED_TASKS:
+                self.tasks.pop(next(iter(self.tasks)))
+            self.tasks[key] = make()
+        return self.tasks[key]
+
+    def guide(self, pattern: str, lead: str, stop: str) -> Guide:
+        key = (pattern, lead, stop)
+        if key not in self.guides:
+            if self.vocabulary is None:
+                self.vocabulary = self.context.guide()
+            if len(self.guides) >= REMEMBERED_TASKS:
+                self.guides.clear()
+            self.guides[key] = Guide(self.context, self.vocabulary, *key)
+        return self.guides[key]
+
+    def projector(self, path: Path, options: Options) -> Projector:
+        """What makes vectors of images, loaded at its first use. Raises ModelNotFound."""
+        if path not in self.projectors:
+            self.projectors[path] = Projector(
+                path,
+                self.weights.thing,
+                gpu=options.n_gpu_layers != 0,
+                threads=options.threads,
+            )
+        return self.projectors[path]
+
+    def close(self) -> None:
+        """Free the context, and the weights if no other computes with them."""
+        with self.lock:
+            for projector in self.projectors.values():
+                projector.close()
+            self.projectors.clear()
+            self.context.close()
+        self.weights.release()
+
+
+_OPENED: Pool[Opened] = Pool()
+
+
+def borrow(chosen: Chosen, options: Options, switch: Switch) -> Loan[Opened]:
+    """A model with a context, loaded unless somebody has it: same weights, layers on the GPU, window
+    and threads. Raises ModelNotFound, ModelFailed, or Stopped by ``switch``."""
+    check_gguf(chosen.source)
+    state = chosen.source.stat()
+    layers, window, threads = options.n_gpu_layers, options.n_ctx, options.threads
+    file = (chosen.source.resolve(), state.st_size, state.st_mtime_ns, chosen.type, layers)
+
+    def open_() -> Opened:
+        weights = _WEIGHTS.borrow(file, lambda: _load(chosen, layers, switch))
+        try:
+            context = LlamaContext(weights.thing, n_ctx=window, threads=threads)
+        except BaseException:
+            weights.release()
+            raise
+        quantised = weights.thing.quantised
+        batched = not quantised or weights.thing.on_gpu
+        noise = NOISE_QUANTISED if quantised else NOISE
+        return Opened(weights, context, batched=batched, noise=noise)
+
+    return _OPENED.borrow((file, window, threads), open_)
+
+
+def _load(chosen: Chosen, layers: int, switch: Switch) -> Weights:
+    path = ready(chosen)
+    switch.check()
+    try:
+        return Weights(path, n_gpu_layers=layers, switch=switch)
+    except ModelNotFound:
+        if chosen.copy is None:
+            raise
+        # The copy was damaged on the disk: another one.
+        path.unlink(missing_ok=True)
+        return Weights(ready(chosen), n_gpu_layers=layers, switch=switch)

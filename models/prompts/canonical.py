@@ -1,0 +1,118 @@
+"""The canonical text of a Python value: the form in which answers are exchanged and checked."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+from blendfusion.models.constraints.constraint import holds, points
+from blendfusion.types import Constraint
+
+Value: TypeAlias = (
+    "bool | int | float | str | Decimal | datetime.date | datetime.datetime | Sequence[Value]"
+    " | Mapping[str, Any] | Mapping[int, float] | Mapping[bool, float]"
+)
+"""What a person's code may answer with; see ``Constraint`` for the text it becomes. A mapping is the
+fields of a struct, or the odds of the points of a score or of the options of a closed set."""
+
+_BARE_ITEMS = ("integer", "number")
+_DECIMALS = 6
+"""Digits after the point that a canonical number may have."""
+
+
+def canonical(value: Value, constraint: Constraint) -> str:
+    """The text of ``value`` in the form that ``constraint`` asks for, where there is one.
+
+    Total, and checks nothing: a value that does not fit keeps its plain text, and ``holds`` then
+    refuses it. A number loses what lies behind its sixth decimal.
+
+    >>> canonical(True, Constraint("boolean")), canonical(3.0, Constraint("integer"))
+    ('true', '3')
+    >>> canonical(["a", "b"], Constraint("list", item=Constraint()))
+    '["a", "b"]'
+    >>> canonical({7: 0.5, 8: 0.5}, Constraint("score", scale=(0, 10)))
+    '7.5'
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float | Decimal):
+        return _number(value)
+    if isinstance(value, datetime.date):
+        return _moment(value, constraint)
+    if isinstance(value, Mapping):
+        return (
+            _score(value, constraint) if constraint.kind == "score" else _struct(value, constraint)
+        )
+    if isinstance(value, Sequence):
+        return _list(value, constraint.item or Constraint())
+    return str(value)
+
+
+def _number(value: float | Decimal) -> str:
+    text = format(value, f".{_DECIMALS}f")
+    if "." not in text:  # inf and nan, which no constraint admits
+        return text
+    text = text.rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
+def _moment(value: datetime.date, constraint: Constraint) -> str:
+    if isinstance(value, datetime.datetime):
+        midnight = value.time() == datetime.time()
+        return (value.date() if constraint.kind == "date" and midnight else value).isoformat()
+    if constraint.kind == "timestamp":
+        return f"{value.isoformat()}T00:00:00"
+    return value.isoformat()
+
+
+def _list(elements: Sequence[Value], item: Constraint) -> str:
+    """A JSON array: bare numbers for numeric items, strings for every other kind."""
+    shown = []
+    for element in elements:
+        text = canonical(element, item)
+        bare = item.kind in _BARE_ITEMS and not isinstance(element, bool)
+        shown.append(text if bare else json.dumps(text, ensure_ascii=False))
+    return f"[{', '.join(shown)}]"
+
+
+def _struct(members: Mapping[Any, Any], constraint: Constraint) -> str:
+    """A JSON object: the fields of the constraint in their order, null where nothing is said, and
+    behind them what it does not have."""
+    known = {f.name: f.constraint for f in constraint.fields}
+    names = [*known, *(name for name in members if name not in known)]
+    shown = [
+        f"{json.dumps(str(name), ensure_ascii=False)}: "
+        f"{_member(members.get(name), known.get(name, Constraint()))}"
+        for name in names
+    ]
+    return f"{{{', '.join(shown)}}}"
+
+
+def _member(value: Value | None, constraint: Constraint) -> str:
+    if value is None:
+        return "null"
+    text = canonical(value, constraint)
+    nested = isinstance(value, Mapping | Sequence) and not isinstance(value, str)
+    bare = constraint.kind in (*_BARE_ITEMS, "boolean") and holds(constraint, text)
+    return text if nested or bare else json.dumps(text, ensure_ascii=False)
+
+
+def _score(odds: Mapping[Any, Any], constraint: Constraint) -> str:
+    """The expected value under odds of the scale's points, which need not add up to one."""
+    scale = points(constraint)
+    if not all(str(point) in scale and _is_share(share) for point, share in odds.items()):
+        return str(odds)
+    total = sum(odds.values())
+    return _number(sum(int(point) * p for point, p in odds.items()) / total) if total else str(odds)
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, int | float) and 0 <= value < math.inf

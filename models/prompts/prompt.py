@@ -1,0 +1,312 @@
+"""From a task and its values to the words that a model reads, the same for every back end.
+
+All that the requests of a task share comes first and the values come last, so that a back end
+can compute the shared part once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from blendfusion.models.constraints.constraint import closed_set, points
+from blendfusion.models.prompts.examples import BUILT_IN, SCORED, Shot
+from blendfusion.models.protocol.model import Values
+from blendfusion.types import Constraint, Example, StructField, Task
+
+T = TypeVar("T")
+
+PROMPT_VERSION = "3"
+"""Goes into fingerprints: change it with any wording here or in ``shots``."""
+
+_LINE_BREAK = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """The words of one task.
+
+    ``shots`` pairs what is asked with the right reply. ``replies`` are what a model writes for
+    each canonical answer of a closed set, in its order (Yes/No for true/false); () if it is open.
+    """
+
+    task: Task
+    instruction: str
+    shots: tuple[tuple[str, str], ...]
+    question: str
+    label: str
+    replies: tuple[str, ...] = ()
+
+    @property
+    def head(self) -> str:
+        """What every question of this task begins with; the block of values follows."""
+        return f"{self.question}\n{self.label}"
+
+    def block(self, values: Values, *, one_line: bool = False) -> str:
+        """The values alone, with a leading blank or line break. Among several, the further lines of
+        one are indented: only we begin a line with a name or a dash. With ``one_line`` a value cannot
+        open a line of its own (for plain templates, where a line break ends a turn)."""
+        alone = len(values) == 1 and not self.task.aggregate
+        inner: Callable[[str], str] = _folded if one_line else str if alone else _indented
+        present = [(name, inner(value)) for name, value in self.named(values)]
+        if self.task.aggregate:
+            return "".join(f"\n- {value}" for _, value in present)
+        if alone:
+            return "".join(f" {value}" for _, value in present)
+        return "".join(f"\n{name}: {value}" for name, value in present)
+
+    def ask(self, values: Values) -> str:
+        """The whole question about one tuple of values."""
+        return self.head + self.block(values)
+
+    def messages(self, values: Values) -> list[dict[str, str]]:
+        """The prompt as turns of a chat: system, the shots, the question."""
+        turns = [{"role": "system", "content": self.instruction}]
+        for asked, reply in self.shots:
+            turns.append({"role": "user", "content": asked})
+            turns.append({"role": "assistant", "content": reply})
+        return [*turns, {"role": "user", "content": self.ask(values)}]
+
+    def named(self, values: Values) -> list[tuple[str, str]]:
+        """The values that are there, each with its name."""
+        names = self._names(len(values))
+        return [(n, v) for n, v in zip(names, values, strict=True) if v is not None]
+
+    def _names(self, count: int) -> list[str]:
+        if self.task.aggregate:
+            return [""] * count
+        names = [*self.task.columns, *[""] * count][:count]
+        noun = "image" if self.task.images else "value"
+        return [_folded(name) or f"{noun} {place}" for place, name in enumerate(names, 1)]
+
+
+def render(task: Task, *, shots: bool = True, listed: bool = True) -> Prompt:
+    """The prompt of ``task``: its own examples if it has any, else (with ``shots``) ours.
+
+    ``listed``: name the options of a choice. A model that writes its answer must know them; one
+    whose scores are compared was measured to do better without (docs/answers.md), unless it is said
+    what they mean, and options that stem from data then stay out of the shared part. There they are
+    named in an order of their own, so that the user's does not matter.
+
+    >>> task = Task("llm_filter", "Is {} a fruit?", columns=("name",))
+    >>> render(task, shots=False).ask(("apple",))
+    'Question: Is the text a fruit?\\nText: apple'
+    """
+    label = "Texts:" if task.aggregate else "Text:" if len(task.columns) <= 1 else "Values:"
+    if task.images:
+        label = "Image:" if len(task.columns) <= 1 else "Images:"
+    options = ""
+    if listed:
+        options = _named(task.constraint, task.variant)
+    elif task.constraint.meanings:
+        options = _named(_in_order(task.constraint), task.variant)
+    fields = [(f.name, _meant(f)) for f in task.constraint.fields]
+    asked = _asked(_question(task), options, fields, task.constraint.scale)
+    examples = _shots(task, asked, label, built_in=shots, listed=listed)
+    return Prompt(
+        task=task,
+        instruction=f"{_instruction(task, listed=listed)}{_MANNERS[task.variant % len(_MANNERS)]}",
+        shots=_varied(examples, task.variant),
+        question=asked,
+        label=label,
+        replies=replies_of(task),
+    )
+
+
+def replies_of(task: Task) -> tuple[str, ...]:
+    """What a model writes for each canonical answer of the task's closed set, in its order; for a
+    score, the points of its scale."""
+    if task.constraint.kind == "boolean":
+        return ("Yes", "No")
+    return closed_set(task.constraint) or points(task.constraint)
+
+
+def reference(question: str, columns: Sequence[str], noun: str = "text") -> str:
+    """The question with ``{}`` and ``{column}`` replaced by words that point at the value.
+
+    >>> reference("Does {title} fit {}?", ["title", "body_text"])
+    'Does the title fit the body text?'
+    """
+    places = iter(range(len(columns)))
+
+    def pointed(found: re.Match[str]) -> str:
+        name = found[1].strip()
+        if name and name not in columns:
+            return found[0]
+        if len(columns) <= 1:
+            return f"the {noun}"
+        place = columns.index(name) if name else next(places, None)
+        if not name:
+            while place is not None and columns[place] in named:
+                place = next(places, None)
+        if place is None:
+            return f"the {noun}"
+        return f"the {(columns[place] or f'{unnamed} {place + 1}').replace('_', ' ')}"
+
+    unnamed = "value" if noun == "text" else noun
+    named = {found.strip() for found in _PLACEHOLDER.findall(question) if found.strip()}
+    return _PLACEHOLDER.sub(pointed, question)
+
+
+def _question(task: Task) -> str:
+    asked = task.question.strip() or _question_unsaid(task)
+    if task.form == "statement":
+        asked = f"Is this statement true? {asked}"
+    noun = "image" if task.images else "text"
+    return " ".join(reference(asked, task.columns, noun).split())
+
+
+def _question_unsaid(task: Task) -> str:
+    if task.form == "summary":
+        return "What is a short summary?"
+    if task.constraint.kind == "struct":
+        return "What does the text say about these fields?"
+    return "Which label fits best?" if task.constraint.kind == "choice" else ""
+
+
+def _asked(
+    question: str,
+    options: str = "",
+    fields: Sequence[tuple[str, str]] = (),
+    scale: tuple[int, int] | None = None,
+) -> str:
+    lines = [f"Question: {question}"] if question else []
+    if options:
+        lines.append(f"Options: {options}")
+    if fields:
+        lines.append(f"Fields: {_listed(fields)}")
+    if scale is not None:
+        lines.append(f"Scale: {scale[0]} to {scale[1]}")
+    return "\n".join(lines)
+
+
+def _named(constraint: Constraint, variant: int) -> str:
+    """The options of a choice, each with what it means where that is said."""
+    options = list(map(_one_line, constraint.options))
+    if not constraint.meanings:
+        return ", ".join(_varied(options, variant))
+    pairs = list(zip(options, map(_one_line, constraint.meanings), strict=True))
+    return "; ".join(f"{option} ({meaning})" for option, meaning in _varied(pairs, variant))
+
+
+def _in_order(constraint: Constraint) -> Constraint:
+    pairs = sorted(zip(constraint.options, constraint.meanings, strict=True))
+    options, meanings = zip(*pairs, strict=True)
+    return replace(constraint, options=options, meanings=meanings)
+
+
+_MANNERS = ("", " Read the text first.", " Go by what the text says.")
+"""What the ways to put a question say besides."""
+
+
+def _varied(listed: Sequence[T], variant: int) -> tuple[T, ...]:
+    """The same in another order, another one for each variant; 0 leaves it as it is."""
+    turn = variant % len(listed) if listed else 0
+    turned = (*listed[turn:], *listed[:turn])
+    return turned[::-1] if variant % 2 else turned
+
+
+def _listed(fields: Sequence[tuple[str, str]]) -> str:
+    return "; ".join(f"{_one_line(name)} ({meant})" for name, meant in fields)
+
+
+def _meant(member: StructField) -> str:
+    """What a field holds: its form, then what the user says of it."""
+    form, said = _form(member.constraint), _folded(member.description)
+    return f"{form}: {said}" if said else form
+
+
+def _form(constraint: Constraint) -> str:
+    if constraint.kind == "choice":
+        *others, last = map(_one_line, constraint.options)
+        return f"{', '.join(others)} or {last}" if others else last
+    if constraint.kind == "list":
+        return f"list of {_form(constraint.item or Constraint())}"
+    if constraint.kind == "struct":
+        return f"object of {_listed([(f.name, _meant(f)) for f in constraint.fields])}"
+    return _FORMS.get(constraint.kind, "text")
+
+
+_FORMS = {
+    "boolean": "true or false",
+    "integer": "whole number",
+    "number": "number",
+    "date": "date YYYY-MM-DD",
+    "timestamp": "time YYYY-MM-DDTHH:MM:SS",
+}
+
+
+_INSTRUCTIONS = {
+    "boolean": "Answer each question about a text with yes or no.",
+    "choice": "Answer each question about a text with one of the options.",
+    "integer": "Answer each question about a text with a whole number.",
+    "number": "Answer each question about a text with a number.",
+    "date": "Answer each question about a text with a date (YYYY-MM-DD).",
+    "timestamp": "Answer each question about a text with a time (YYYY-MM-DDTHH:MM:SS).",
+    "list": "Answer each question about a text with a JSON list.",
+    "score": "Answer each question about a text with a whole number on the scale.",
+    "struct": "Answer each question about a text with a JSON object of the fields, null for what "
+    "the text does not say.",
+}
+
+
+def _instruction(task: Task, *, listed: bool) -> str:
+    if task.form == "summary":
+        return "Summarize the text in one or two sentences."
+    kind = task.constraint.kind
+    if kind == "choice" and not listed:
+        return "Answer each question about a text."
+    said = _INSTRUCTIONS.get(kind, "Answer each question about a text in a few words.")
+    if task.images:
+        said = said.replace("a text", "an image").replace("the text", "the image")
+    if kind == "list" and task.constraint.lengths:
+        said += f" It has {task.constraint.lengths}items."
+    if task.constraint.literals and kind != "choice":
+        said += f" Possible answers look like: {', '.join(task.constraint.literals)}."
+    return said
+
+
+def _shots(
+    task: Task, asked: str, label: str, *, built_in: bool, listed: bool
+) -> tuple[tuple[str, str], ...]:
+    if task.examples:
+        bare = Prompt(task, "", (), asked, label)
+        # They may stem from data, which must not open a line of its own.
+        return tuple(
+            (
+                bare.head + bare.block(example.values, one_line=True),
+                _one_line(_reply(task, example)),
+            )
+            for example in task.examples
+        )
+    if not built_in or task.form == "summary" or task.aggregate or task.images:
+        return ()
+    shots = (BUILT_IN if listed else SCORED).get(task.constraint.kind, ())
+    return tuple((_shown(shot, listed=listed), shot.reply) for shot in shots)
+
+
+def _shown(shot: Shot, *, listed: bool) -> str:
+    asked = _asked(shot.question, ", ".join(shot.options) if listed else "", shot.fields)
+    return f"{asked}\nText: {shot.text}"
+
+
+def _reply(task: Task, example: Example) -> str:
+    canonical = closed_set(task.constraint)
+    if canonical and example.answer in canonical:
+        return replies_of(task)[canonical.index(example.answer)]
+    return example.answer
+
+
+def _indented(value: str) -> str:
+    return _LINE_BREAK.sub(r"\g<0>  ", value)
+
+
+def _one_line(option: str) -> str:
+    return _LINE_BREAK.sub(" ", option)
+
+
+def _folded(value: str) -> str:
+    return " ".join(value.split())

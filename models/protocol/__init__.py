@@ -1,0 +1,1 @@
+"""What every model and its callers share: the interface, images, events."""

@@ -1,0 +1,228 @@
+"""Tells logs and OpenTelemetry what happens, by the names in ``fields``.
+
+Nothing is set up here. Where no handler takes a level no record is made, and without OpenTelemetry's
+SDK spans and metrics do nothing. Neither gets values, answers, prompts or keys: of an exception only
+its class is told, as its words may hold any of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Literal, TypeAlias
+
+from opentelemetry import metrics, trace
+from opentelemetry.context import Context
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode
+
+from blendfusion.models.protocol import event_fields as f
+from blendfusion.types import Task, Usage
+
+Field: TypeAlias = "str | bool | int | float"
+Fields: TypeAlias = "dict[str, Field]"
+
+logging.getLogger("blendfusion").addHandler(logging.NullHandler())
+
+_TRACER = trace.get_tracer("blendfusion")
+_METER = metrics.get_meter("blendfusion")
+_QUERIES = _METER.create_counter("blendfusion.queries", "{query}")
+_VALUES = _METER.create_counter("blendfusion.values", "{value}")
+_CACHED = _METER.create_counter("blendfusion.cached", "{value}")
+_FAILED = _METER.create_counter("blendfusion.failed", "{value}")
+_TOKENS = _METER.create_counter("blendfusion.tokens", "{token}")
+_RETRIES = _METER.create_counter("blendfusion.retries", "{request}")
+_BATCH_SECONDS = _METER.create_histogram("blendfusion.batch.duration", "s")
+_CALL_SECONDS = _METER.create_histogram("gen_ai.client.operation.duration", "s")
+
+
+def logs(logger: str, level: int) -> bool:
+    """Whether anybody takes records of ``blendfusion.{logger}``."""
+    return logging.getLogger(f"blendfusion.{logger}").isEnabledFor(level)
+
+
+def log(logger: str, level: int, message: str, fields: Fields) -> None:
+    """A record of ``blendfusion.{logger}``: ``fields`` are attributes of it, and stand in its text."""
+    to = logging.getLogger(f"blendfusion.{logger}")
+    if to.isEnabledFor(level):
+        said = [f"{k.removeprefix('blendfusion.')}={_short(v)}" for k, v in fields.items()]
+        to.log(level, "%s %s", message, " ".join(said), extra=fields)
+
+
+def _short(value: Field) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def fields_of(usage: Usage) -> Fields:
+    """What was asked and spent, with the seconds inside the model."""
+    return {
+        f.VALUES: usage.values,
+        f.CACHED: usage.cached,
+        f.FAILED: usage.failed,
+        f.CALLS: usage.calls,
+        f.INPUT_TOKENS: usage.prompt_tokens,
+        f.EVALUATED_TOKENS: usage.evaluated_tokens,
+        f.OUTPUT_TOKENS: usage.completion_tokens,
+        f.MODEL_SECONDS: usage.seconds,
+    }
+
+
+def digest_of(task: Task) -> str:
+    """12 hexadecimal digits that stand for a task where its words must not."""
+    said = repr((task.question, task.constraint, task.columns, task.examples, task.form))
+    return hashlib.blake2s(said.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+
+
+# --- spans ---------------------------------------------------------------------------------------
+
+
+def start_span(
+    name: str, fields: Fields | None, parent: Context | None, kind: SpanKind = SpanKind.INTERNAL
+) -> Span:
+    """A span that the caller ends; it is nobody's current one. ``parent`` None: the current one."""
+    return _TRACER.start_span(name, context=parent, kind=kind, attributes=fields)
+
+
+def end_span(span: Span, problem: BaseException | None, fields: Fields) -> None:
+    """End a span, as failed if there is a problem."""
+    if span.is_recording():
+        span.set_attributes(fields)
+        if problem is not None:
+            span.set_attribute(f.ERROR, type(problem).__name__)
+            span.set_status(Status(StatusCode.ERROR))
+    span.end()
+
+
+class ModelCall:
+    """One call of a model: what it ``spent`` is told by who makes it, if that is known."""
+
+    def __init__(self) -> None:
+        self.spent: Usage | None = None
+
+
+@contextmanager
+def model_call(
+    provider: str,
+    model: str,
+    operation: Literal["chat", "embeddings"] = "chat",
+    *,
+    server: str = "",
+    port: int | None = None,
+) -> Iterator[ModelCall]:
+    """Around one call of a model (one HTTP request with its retries, one batch of a local model): a
+    span below the current one and a measurement, named by OpenTelemetry's conventions."""
+    fields: Fields = {f.OPERATION: operation, f.PROVIDER: provider, f.REQUEST_MODEL: model}
+    if server:
+        fields[f.SERVER] = server
+    if port is not None:
+        fields[f.PORT] = port
+    kind = SpanKind.CLIENT if server else SpanKind.INTERNAL
+    span = start_span(f"{operation} {model}", fields, None, kind)
+    call, problem, start = ModelCall(), None, perf_counter()
+    try:
+        with trace.use_span(span, record_exception=False, set_status_on_exception=False):
+            yield call
+    except BaseException as error:
+        problem = error
+        raise
+    finally:
+        told: Fields = {} if problem is None else {f.ERROR: type(problem).__name__}
+        _CALL_SECONDS.record(perf_counter() - start, fields | told)
+        tokens: Fields = {}
+        if call.spent is not None:
+            tokens[f.INPUT_TOKENS] = call.spent.prompt_tokens
+            tokens[f.OUTPUT_TOKENS] = call.spent.completion_tokens
+        end_span(span, problem, tokens)
+
+
+# --- events --------------------------------------------------------------------------------------
+
+
+def count_batch(spent: Usage, ingredient: str, model: str, *, asked: bool) -> None:
+    """Metrics of a batch that ``model`` was ``asked``, or that the cache answered."""
+    own: Fields = {f.INGREDIENT: ingredient}
+    if asked:
+        own[f.REQUEST_MODEL] = model
+        _VALUES.add(spent.values, own)
+        _TOKENS.add(spent.prompt_tokens, own | {f.TOKEN_TYPE: "input"})
+        _TOKENS.add(spent.completion_tokens, own | {f.TOKEN_TYPE: "output"})
+        _BATCH_SECONDS.record(spent.seconds, own)
+    if spent.cached:
+        _CACHED.add(spent.cached, own)
+    if spent.failed:
+        _FAILED.add(spent.failed, own)
+
+
+def batch_answered(spent: Usage, fields: Fields, *, asked: bool) -> None:
+    """``fields`` tell what batch."""
+    message = "batch answered" if asked else "answered from the cache"
+    log("batch", logging.DEBUG, message, fields | fields_of(spent))
+
+
+def query_started(fields: Fields) -> None:
+    log("query", logging.INFO, "query started", fields)
+
+
+def query_ended(spent: Usage, fields: Fields) -> None:
+    """``fields`` hold the outcome."""
+    _QUERIES.add(1, {f.OUTCOME: fields[f.OUTCOME]})
+    log("query", logging.INFO, "query ended", fields | fields_of(spent))
+    if spent.failed:
+        failed: Fields = {f.QUERY_ID: fields[f.QUERY_ID], f.FAILED: spent.failed}
+        log("query", logging.WARNING, "values got no valid answer", failed)
+
+
+def stage_ended(fields: Fields) -> None:
+    log("stage", logging.DEBUG, "stage ended", fields)
+
+
+def model_loaded(model: str, seconds: float) -> None:
+    """Weights came into memory."""
+    log("model", logging.INFO, "model loaded", {f.REQUEST_MODEL: model, f.SECONDS: seconds})
+
+
+def rows_computed(model: str, given: int, computed: int, again: int, extra: int) -> None:
+    """The rows of one call of a local model: the tokens that they consist of, and those that were
+    computed; how often one was asked again exactly, at a near-tie, and the tokens of that."""
+    fields: Fields = {
+        f.REQUEST_MODEL: model,
+        f.GIVEN_TOKENS: given,
+        f.EVALUATED_TOKENS: computed,
+        f.AGAIN: again,
+        f.AGAIN_TOKENS: extra,
+    }
+    log("model", logging.DEBUG, "rows computed", fields)
+
+
+def weights_converted(file: str, weights: str, size_bytes: int, seconds: float) -> None:
+    """A copy of weights was made; ``weights`` says in what type."""
+    fields: Fields = {f.FILE: file, f.WEIGHTS: weights, f.BYTES: size_bytes, f.SECONDS: seconds}
+    log("model", logging.INFO, "weights converted", fields)
+
+
+def weights_kept(file: str, reason: str) -> None:
+    """No faster copy of weights can be had, for a ``reason``."""
+    fields: Fields = {f.FILE: file, f.REASON: reason}
+    log("model", logging.WARNING, "weights stay as they are in the file, which is slower", fields)
+
+
+def request_retried(server: str, attempt: int, wait_seconds: float, problem: str) -> None:
+    """Try number ``attempt`` (from 1) of an HTTP request failed and will be made once more.
+
+    ``problem``: the status of the reply, or a word for what happened.
+    """
+    fields: Fields = {
+        f.SERVER: server,
+        f.ATTEMPT: attempt,
+        f.WAIT_SECONDS: wait_seconds,
+        f.ERROR: problem,
+    }
+    _RETRIES.add(1, {f.SERVER: server, f.ERROR: problem})
+    log("retry", logging.INFO, "request will be tried again", fields)
+
+
+def cache_trouble(text: str) -> None:
+    """The file of stored answers is of no use; ``text`` is that of the CacheWarning."""
+    logging.getLogger("blendfusion.cache").warning("%s", text)

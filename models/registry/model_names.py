@@ -1,0 +1,132 @@
+"""The models of a session: its own, and those that calls name.
+
+A query opens no file of weights and calls no server that the program has not made known: what it may name
+are the session's own models, those that were registered, and packaged ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+from blendfusion.errors import ModelNotFound, OptionError, close_matches
+from blendfusion.models.guarantees.accuracy import Targets
+from blendfusion.models.protocol.model import Model
+from blendfusion.models.registry.load import PACKAGED, load
+from blendfusion.models.stores.memory import AnswerStore
+from blendfusion.models.wrappers.cache import CachedModel
+from blendfusion.models.wrappers.cascade import targets_in
+from blendfusion.models.wrappers.failover import Models, check_pair, each_of, together
+from blendfusion.options import Options
+
+
+class ModelNames(NamedTuple):
+    """The models that a call names, in the order in which they are asked."""
+
+    names: tuple[str, ...] = ()
+    """(): those of the session."""
+    targets: Targets | None = None
+    """What is promised of two of them; None: each is asked what those before it fail at."""
+
+
+class NamedModels:
+    """The models of one session, each loaded once, with its stored answers."""
+
+    def __init__(self, spec: Models, store: AnswerStore) -> None:
+        self._spec = spec
+        self._store = store
+        self._registered: dict[str, str | Model] = {}
+        self._own: CachedModel | None = None
+        self._parts: list[CachedModel] = []
+        """The session's own models, one by one."""
+        self._named: dict[str, CachedModel] = {}
+        self._together: dict[ModelNames, CachedModel] = {}
+
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        """The session's own models, in the order in which they are asked; () as long as they were not
+        looked up."""
+        return () if self._own is None else self._own.names
+
+    def own(self, options: Options) -> CachedModel:
+        """The session's own models as one. Raises as ``model_for``."""
+        if self._own is None:
+            specs, targets = each_of(self._spec), targets_in(options)
+            check_pair(len(specs), targets)
+            self._parts = [CachedModel(load(spec, options), self._store) for spec in specs]
+            self._own = together(self._parts, targets)
+        return self._own
+
+    def register(self, name: str, model: str | Model, options: Options) -> None:
+        """Let ``name`` stand for ``model``, in the place of what it stood for. Raises ModelNotFound for
+        a model that cannot be had, OptionError for a name that is blank."""
+        if not isinstance(name, str) or not name.strip():
+            raise OptionError(f"{name!r} is no name of a model", hint="Write 'large', say.")
+        made = CachedModel(load(model, options), self._store)
+        if name in self._named:
+            self._named[name].close()
+        self._named[name], self._registered[name] = made, model
+        self._together = {of: made for of, made in self._together.items() if name not in of.names}
+
+    def of(self, wanted: ModelNames, options: Options) -> CachedModel:
+        """The models that are ``wanted``, as one. Raises ModelNotFound for a name that is not known,
+        OptionError for a promise of more than two."""
+        if not wanted.names:
+            return self.own(options)
+        made = self._together.get(wanted)
+        if made is None:
+            check_pair(len(wanted.names), wanted.targets)
+            parts = [self._one(name, options) for name in wanted.names]
+            made = self._together[wanted] = together(parts, wanted.targets)
+        return made
+
+    def _one(self, name: str, options: Options) -> CachedModel:
+        known = self._named.get(name)
+        if known is not None:
+            return known
+        spec = self._registered.get(name)
+        if spec is None:
+            own = self._own_one(name, options)
+            if own is not None:
+                return own
+            if name not in PACKAGED:
+                raise self._unknown(name)
+            spec = name
+        self._named[name] = CachedModel(load(spec, options), self._store)
+        return self._named[name]
+
+    def _own_one(self, name: str, options: Options) -> CachedModel | None:
+        """The one of the session's own models that was named so, or is called so."""
+        with suppress(ModelNotFound):  # a session may do without a model of its own
+            self.own(options)
+        named = zip(each_of(self._spec), self._parts, strict=False)
+        given = next((part for spec, part in named if spec == name), None)
+        return given or next((part for part in self._parts if part.name == name), None)
+
+    def _unknown(self, name: str) -> ModelNotFound:
+        known = {*self._registered, *(part.name for part in self._parts), *PACKAGED}
+        return ModelNotFound(
+            f"the session knows no model '{name}'",
+            hint=f"{close_matches(name, known)} Make it known: session.register_model('{name}', 'openai:…').",
+        )
+
+    def _all(self) -> Iterator[CachedModel]:
+        if self._own is not None:
+            yield self._own
+        yield from self._named.values()
+
+    def forget(self) -> None:
+        """Forget the stored answers of all of them."""
+        for model in self._all():
+            model.forget()
+
+    def close(self) -> None:
+        """Free them all; they load again when they are asked. May be called twice."""
+        for model in self._all():
+            model.close()
+
+    def reload(self) -> None:
+        """Free them, and load them anew when they are asked, by the options of then."""
+        self.close()
+        self._own, self._parts, self._named, self._together = None, [], {}, {}

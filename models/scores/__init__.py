@@ -1,0 +1,1 @@
+"""Probabilities of replies, whatever gives them."""

@@ -1,0 +1,89 @@
+"""The answer from a closed set by the odds of its options, and how probable it is among them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import exp, inf, log
+from typing import Any
+
+from blendfusion.models.constraints.constraint import closed_set
+from blendfusion.models.scores.completion import Token
+from blendfusion.types import Constraint
+
+_AROUND = ' "\n\t}'
+"""What may stand around an answer in a reply, quotes and brackets of JSON among it."""
+
+_BEFORE = ("</think>", '":')
+
+
+def likeliest(odds: Mapping[Any, Any], constraint: Constraint) -> tuple[str, float] | None:
+    """The option with the highest odds, and the logarithm of its probability; None if these are no odds
+    of the options. They need not add up to one; options that are left out have none, and of equal ones the
+    first of the constraint is taken.
+
+    >>> likeliest({True: 3, False: 1}, Constraint("boolean"))
+    ('true', -0.2876820724517809)
+    """
+    options = closed_set(constraint) or ()
+    given: dict[str, float] = {}
+    for option, share in odds.items():
+        name = str(option).lower() if isinstance(option, bool) else str(option)
+        number = isinstance(share, int | float) and not isinstance(share, bool)
+        if name not in options or not number or not 0 <= share < inf:
+            return None
+        given[name] = float(share)
+    total = sum(given.values())
+    if not total:
+        return None
+    best = max(options, key=lambda option: given.get(option, 0.0))
+    return best, log(given[best] / total)
+
+
+def written_odds(tokens: Sequence[Token], replies: Sequence[str], chosen: str) -> float | None:
+    """The logarithm of the probability of ``chosen`` among ``replies``, by the tokens of a written reply
+    and those that could have stood in their places; None if they do not tell it.
+
+    What begins no reply does not count, nor what may still become the chosen one or another.
+    """
+    known = {reply: reply.casefold() for reply in replies}
+    own = known[chosen]
+    yes = no = 0.0
+    begun, reached = "", 1.0
+    for token in tokens[_first(tokens, own) :]:
+        for text, logprob in token.logprobs.items():
+            if text == token.text or not text.strip(_AROUND):
+                continue
+            said = (begun + text).strip(_AROUND).casefold()
+            fits = [reply for reply in known.values() if reply.startswith(said)]
+            if fits == [own]:
+                yes += reached * exp(logprob)
+            elif fits and own not in fits:
+                no += reached * exp(logprob)
+        if token.text not in token.logprobs:
+            return None
+        begun += token.text
+        reached *= exp(token.logprobs[token.text])
+        said = begun.strip(_AROUND).casefold()
+        if [reply for reply in known.values() if reply.startswith(said)] == [own]:
+            break
+    else:
+        if begun.strip(_AROUND).casefold() != own:
+            return None
+    yes += reached
+    return log(yes / (yes + no)) if yes > 0 else None
+
+
+def _first(tokens: Sequence[Token], answer: str) -> int:
+    """The position of the token in which the answer begins: behind thoughts, and the name of the
+    field in a JSON object."""
+    text = "".join(token.text for token in tokens)
+    behind = max(text.rfind(mark) + len(mark) if mark in text else 0 for mark in _BEFORE)
+    start = text.casefold().find(answer, behind)
+    if start < 0:
+        return len(tokens)
+    length = 0
+    for place, token in enumerate(tokens):
+        length += len(token.text)
+        if length > start:
+            return place
+    return len(tokens)

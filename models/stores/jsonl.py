@@ -1,0 +1,79 @@
+"""Stored answers as lines of JSON, to be carried to another machine or looked at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import cast, get_args
+
+from blendfusion.models.stores.key import KEY_BYTES, KEY_VERSION
+from blendfusion.models.stores.sqlite import Entry
+from blendfusion.types import Answer, FinishReason
+
+_STORED = tuple(f for f in get_args(FinishReason) if f != "error")
+
+
+class WrongLine(ValueError):
+    """A line that is no stored answer; says which and why."""
+
+
+def lines_of(entries: Iterable[Entry]) -> Iterator[str]:
+    """A line that says what follows, and one for each entry, each with its end of line."""
+    yield json.dumps({"blendfusion": "answers", "keys": KEY_VERSION}) + "\n"
+    for entry in entries:
+        answer = entry.answer
+        line = {
+            "key": entry.key.hex(),
+            "text": answer.text,
+            "finish": answer.finish,
+            "logprob": answer.logprob,
+            "used": entry.used,
+        }
+        yield json.dumps(line, ensure_ascii=False) + "\n"
+
+
+def entries_of(lines: Iterable[str]) -> Iterator[Entry]:
+    """The entries of such lines, one at a time. Raises WrongLine."""
+    numbered = enumerate(lines, 1)
+    header = _parsed(*next(numbered, (1, "")))
+    if header.get("blendfusion") != "answers":
+        raise WrongLine("line 1: not answers that 'blendfusion cache export' wrote")
+    if header.get("keys") != KEY_VERSION:
+        raise WrongLine(f"line 1: keys of version {header.get('keys')}, not {KEY_VERSION}")
+    for number, line in numbered:
+        if line.strip():
+            yield _entry(number, _parsed(number, line))
+
+
+def _parsed(number: int, line: str) -> dict[str, object]:
+    try:
+        found = json.loads(line)
+    except ValueError as problem:
+        raise WrongLine(f"line {number}: no JSON ({problem})") from None
+    if not isinstance(found, dict):
+        raise WrongLine(f"line {number}: no JSON object")
+    return found
+
+
+def _entry(number: int, line: dict[str, object]) -> Entry:
+    text, finish, logprob = line.get("text"), line.get("finish"), line.get("logprob")
+    used, key = line.get("used"), _key(line.get("key"))
+    if key is None:
+        raise WrongLine(f"line {number}: 'key' is not {KEY_BYTES} bytes in hexadecimal")
+    if not (text is None or isinstance(text, str)):
+        raise WrongLine(f"line {number}: 'text' is no text")
+    if finish not in _STORED:
+        raise WrongLine(f"line {number}: 'finish' is none of {', '.join(_STORED)}")
+    if logprob is not None and (isinstance(logprob, bool) or not isinstance(logprob, int | float)):
+        raise WrongLine(f"line {number}: 'logprob' is no number")
+    if isinstance(used, bool) or not isinstance(used, int) or not 0 <= used < 2**62:
+        raise WrongLine(f"line {number}: 'used' is no time in seconds")
+    return Entry(key, Answer(text, cast("FinishReason", finish), logprob), used)
+
+
+def _key(text: object) -> bytes | None:
+    try:
+        key = bytes.fromhex(text) if isinstance(text, str) else b""
+    except ValueError:
+        return None
+    return key if len(key) == KEY_BYTES else None

@@ -1,0 +1,500 @@
+"""Answers in one file, shared by threads and processes; the least recently used ones go first."""
+
+from __future__ import annotations
+
+import math
+import os
+import sqlite3
+import struct
+import threading
+import time
+import warnings
+import weakref
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TypeVar
+
+from blendfusion.errors import CacheWarning
+from blendfusion.models.protocol.events import cache_trouble
+from blendfusion.models.protocol.model import Values
+from blendfusion.models.stores.key import MODEL_BYTES, Keys, model_prefix
+from blendfusion.models.stores.memory import FROM_CACHE, MemoryStore, StoreStats
+from blendfusion.models.stores.sqlite_file import (
+    Damaged,
+    NotOurs,
+    identity,
+    is_damage,
+    opened,
+    set_aside,
+)
+from blendfusion.types import Answer, FinishReason, Task
+
+T = TypeVar("T")
+
+MEGABYTE = 1_000_000
+REFRESHED_AFTER_SECONDS = 86_400
+"""How old the time of an entry's last use must be for a look-up to write a new one."""
+_AT_ONCE = 500
+"""Keys of one look-up statement: SQLite of any age takes so many."""
+_SCANNED = 1.2
+"""Rows that may be read for one that is wanted."""
+_ROWS_OF_A_TRANSACTION = 5_000
+_HOUR = 3_600
+_KEPT, _FULL = 0.8, 0.9
+_pack = struct.Struct("<d").pack
+_crc32 = zlib.crc32
+_COLUMNS = "key, text, finish, logprob, used, mark"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A stored answer under its key, which tells nothing of the question or the values."""
+
+    key: bytes
+    answer: Answer
+    used: int
+    """When it was last used, about: seconds since 1970, UTC."""
+
+
+class SqliteStore:
+    """Answers in the SQLite file ``path``, which is made when the first answer comes.
+
+    Holds digests of questions and values, never themselves, and the answers; only the file's owner
+    may read it. Every ``put_many`` is one transaction. Beyond ``limit_mb`` megabytes the least
+    recently used fifth is dropped (more, if that frees too little). The time of a use is written
+    once a day, so that look-ups seldom write.
+
+    A damaged file is renamed to ``<name>.corrupt-<time>`` and a new one begun. What cannot be read
+    or written (no rights, a full disk, a lock that is not given back within ``wait_seconds``, a file
+    of something else) is left alone, and answers stay in memory. Each is said by one CacheWarning.
+    """
+
+    outlives_process = True
+
+    def __init__(
+        self,
+        path: Path | str,
+        *,
+        limit_mb: int = 1024,
+        wait_seconds: float = 30.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.path = Path(path).expanduser()
+        self.limit_mb = limit_mb
+        self._wait_seconds = wait_seconds
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._open: list[sqlite3.Connection] = []
+        self._identity: tuple[int, int] | None = None
+        self._beside = MemoryStore()
+        """What could not be written."""
+        self._readable = self._writable = True
+        weakref.finalize(self, _close_all, self._open)
+        _STORES.add(self)
+
+    @property
+    def _limit(self) -> int:
+        return self.limit_mb * MEGABYTE
+
+    def __repr__(self) -> str:
+        return f"SqliteStore({str(self.path)!r})"
+
+    # --- the protocol ----------------------------------------------------------------------------
+
+    def get_many(
+        self, fingerprint: str, task: Task, values: Sequence[Values]
+    ) -> dict[Values, Answer]:
+        found = self._beside.get_many(fingerprint, task, values)
+        if not values or not self._exists():
+            return found
+        wanted = Keys(fingerprint, task).of_each(values)
+
+        nothing: dict[Values, Answer] = {}
+        return self._on_file(partial(self._looked_up, wanted=wanted), nothing) | found
+
+    def put_many(self, fingerprint: str, task: Task, answers: Mapping[Values, Answer]) -> None:
+        keys, now = Keys(fingerprint, task), int(self._clock())
+        rows = (_row(Entry(keys.of(v), a, now)) for v, a in answers.items())
+        if not self._insert([row for row in rows if row is not None]):
+            self._beside.put_many(fingerprint, task, answers)
+
+    def earlier(self, fingerprint: str, task: Task, most: int) -> list[str]:
+        prefix = Keys(fingerprint, task).prefix
+
+        def some(connection: sqlite3.Connection) -> list[str]:
+            rows = connection.execute(
+                "SELECT text FROM answers WHERE key >= ? AND key < ? AND text IS NOT NULL LIMIT ?",
+                (prefix, _after(prefix), most),
+            )
+            return [text for (text,) in rows]
+
+        nothing: list[str] = []
+        stored = self._on_file(some, nothing) if self._exists() else nothing
+        return (stored + self._beside.earlier(fingerprint, task, most))[:most]
+
+    def clear(self, fingerprint: str | None = None) -> None:
+        self._beside.clear(fingerprint)
+        if not self._exists():
+            return
+
+        def forget(connection: sqlite3.Connection) -> None:
+            with _transaction(connection):
+                if fingerprint is None:
+                    connection.execute("DELETE FROM answers")
+                else:
+                    first = model_prefix(fingerprint)
+                    last = _after(first)
+                    connection.execute(
+                        "DELETE FROM answers WHERE key >= ? AND key < ?", (first, last)
+                    )
+            # So that nothing of them is left in the file; somebody who reads it now may forbid it.
+            with _or_not():
+                connection.execute("VACUUM")
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+        self._on_file(forget, None, writes=True)
+
+    def stats(self) -> StoreStats:
+        def counted(connection: sqlite3.Connection) -> StoreStats:
+            entries, models, oldest, newest = connection.execute(
+                f"SELECT count(*), count(DISTINCT substr(key, 1, {MODEL_BYTES})), "
+                "min(used), max(used) FROM answers"
+            ).fetchone()
+            size = _used_bytes(connection)
+            return StoreStats(entries, models, size, self._limit, oldest, newest)
+
+        nothing = StoreStats(0, 0, 0, self._limit)
+        return self._on_file(counted, nothing) if self._exists() else nothing
+
+    def close(self) -> None:
+        with self._lock:
+            _close_all(self._open)
+
+    # --- copies ----------------------------------------------------------------------------------
+
+    def entries(self) -> Iterator[Entry]:
+        """Every stored answer, ordered by its key. Entries that come meanwhile may be among them."""
+        last, nothing = b"", list[Entry]()
+        while self._exists():
+            page = self._on_file(partial(self._page, last=last), nothing)
+            if not page:
+                return
+            yield from page
+            last = page[-1].key
+
+    def add(self, entries: Iterable[Entry]) -> int:
+        """Keep ``entries`` under their keys, and tell how many are new; stored ones stay as they are.
+
+        Raises OSError where the file cannot be written.
+        """
+        new = 0
+        waiting = iter(entries)
+        while some := list(islice(waiting, _ROWS_OF_A_TRANSACTION)):
+            inserted = self._insert([row for row in map(_row, some) if row is not None])
+            if inserted is None:
+                raise OSError(f"{self.path} cannot be written")
+            new += inserted.new
+        return new
+
+    # --- in the file -----------------------------------------------------------------------------
+
+    def _looked_up(
+        self, connection: sqlite3.Connection, wanted: Mapping[bytes, Values]
+    ) -> dict[Values, Answer]:
+        found: dict[Values, Answer] = {}
+        stale: list[bytes] = []
+        equal: dict[tuple[str | None, str], tuple[int, Answer]] = {}
+        crc32, pack = _crc32, _pack
+        fresh = int(self._clock()) - REFRESHED_AFTER_SECONDS
+        for key, text, finish, logprob, used, mark in _among(connection, wanted):
+            said = equal.get((text, finish))  # this runs for every value
+            if said is None:
+                answer = _answer(text, finish, None)
+                said = equal[text, finish] = (_sum(text, finish), answer)
+            known, answer = said
+            if logprob is None:
+                right = crc32(key, known)
+            else:
+                right = crc32(key + pack(logprob), known)
+                answer = Answer(text, finish, logprob, FROM_CACHE)
+            if right != mark:
+                raise Damaged("an answer is not as it was written")
+            found[wanted[key]] = answer
+            if used < fresh:
+                stale.append(key)
+        if stale and self._writable:
+            self._refresh(connection, stale)
+        return found
+
+    def _refresh(self, connection: sqlite3.Connection, keys: Sequence[bytes]) -> None:
+        """Note that the entries were used now, unless somebody else is writing."""
+        now = int(self._clock())
+        connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            with _or_not():
+                for rows in _pieces(keys, _ROWS_OF_A_TRANSACTION):
+                    with _transaction(connection):
+                        connection.executemany(
+                            "UPDATE answers SET used = ? WHERE key = ?", [(now, k) for k in rows]
+                        )
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {int(self._wait_seconds * 1000)}")
+
+    def _insert(self, rows: Sequence[_Row]) -> _Inserted | None:
+        """None if the file does not take them."""
+
+        def insert(connection: sqlite3.Connection) -> _Inserted:
+            with _transaction(connection):
+                before = connection.total_changes
+                # Of two answers to one key the first stays: later runs get what the first one saw.
+                connection.executemany("INSERT OR IGNORE INTO answers VALUES (?,?,?,?,?,?)", rows)
+                new = connection.total_changes - before
+            if _used_bytes(connection) > self._limit:
+                self._make_room(connection)
+            return _Inserted(new)
+
+        return self._on_file(insert, None, writes=True)
+
+    def _make_room(self, connection: sqlite3.Connection) -> None:
+        """Drop the entries that were not used for longest."""
+        while (size := _used_bytes(connection)) > _FULL * self._limit:
+            hours = connection.execute(
+                f"SELECT used / {_HOUR}, count(*) FROM answers GROUP BY 1 ORDER BY 1"
+            ).fetchall()
+            entries = sum(count for _, count in hours)
+            drop = math.ceil(entries * max(0.05, 1 - _KEPT * self._limit / size))
+            if not entries:
+                return
+            until, reached = 0, 0
+            for hour, count in hours:
+                until, reached = (hour + 1) * _HOUR, reached + count
+                if reached >= drop:
+                    break
+            self._drop(connection, until, drop)
+
+    def _drop(self, connection: sqlite3.Connection, until: int, most: int) -> None:
+        """Drop so many entries that were last used before ``until``, in transactions that are short
+        enough for others to write between them."""
+        last = b""
+        while most > 0:
+            keys = connection.execute(
+                "SELECT key FROM answers WHERE key > ? AND used < ? ORDER BY key LIMIT ?",
+                (last, until, min(most, _ROWS_OF_A_TRANSACTION)),
+            ).fetchall()
+            if not keys:
+                return
+            with _transaction(connection):
+                connection.executemany("DELETE FROM answers WHERE key = ?", keys)
+            last = keys[-1][0]
+            most -= len(keys)
+
+    def _page(self, connection: sqlite3.Connection, last: bytes) -> list[Entry]:
+        rows = connection.execute(
+            f"SELECT {_COLUMNS} FROM answers WHERE key > ? ORDER BY key LIMIT ?",
+            (last, _ROWS_OF_A_TRANSACTION),
+        )
+        page = []
+        for key, text, finish, logprob, used, mark in rows:
+            if _mark(key, text, finish, logprob) != mark:
+                raise Damaged("an answer is not as it was written")
+            page.append(Entry(key, _answer(text, finish, logprob), used))
+        return page
+
+    # --- the file itself -------------------------------------------------------------------------
+
+    def _exists(self) -> bool:
+        """Whether there is a file to read: reading makes none."""
+        return self._readable and (bool(self._open) or self.path.exists())
+
+    def _on_file(
+        self, operation: Callable[[sqlite3.Connection], T], otherwise: T, *, writes: bool = False
+    ) -> T:
+        """What ``operation`` gives; ``otherwise`` if the file is of no use."""
+        said: list[str] = []
+        try:
+            with self._lock:
+                return self._attempted(operation, otherwise, writes, said)
+        finally:
+            for text in said:  # last, as a warning may be made an error
+                cache_trouble(text)
+                warnings.warn(text, CacheWarning, stacklevel=2)
+
+    def _attempted(
+        self,
+        operation: Callable[[sqlite3.Connection], T],
+        otherwise: T,
+        writes: bool,
+        said: list[str],
+    ) -> T:
+        if not (self._readable and (self._writable or not writes)):
+            return otherwise
+        for first in (True, False):
+            try:
+                connection = self._connection()
+                if connection.in_transaction:  # an interrupt may have come anywhere
+                    connection.execute("ROLLBACK")
+                return operation(connection)
+            except (sqlite3.Error, OSError, Damaged, NotOurs) as problem:
+                if first and is_damage(problem):
+                    try:
+                        said += self._renewed(problem)
+                        continue
+                    except OSError as hindrance:
+                        problem = hindrance
+                self._writable = False
+                if not writes or isinstance(problem, NotOurs):
+                    self._readable = False
+                    _close_all(self._open)
+                said.append(
+                    f"the answer cache {self.path} cannot be used: {problem}. "
+                    "New answers are kept in memory only."
+                )
+                break
+        return otherwise
+
+    def _connection(self) -> sqlite3.Connection:
+        if not self._open:
+            self._identity = identity(self.path)
+            self._open.append(opened(self.path, self._wait_seconds))
+            self._identity = identity(self.path)
+        return self._open[0]
+
+    def _renewed(self, problem: Exception) -> list[str]:
+        """Set the damaged file aside, unless another process did; what there is to say of it."""
+        _close_all(self._open)
+        if self._identity is None or identity(self.path) != self._identity:
+            return []
+        aside = set_aside(self.path)
+        return [
+            f"the answer cache {self.path} is damaged ({problem}). It was renamed to "
+            f"{aside.name}, and a new one is begun; delete the old one at will."
+        ]
+
+    def _forked(self) -> None:
+        """In a new process: SQLite's connections must not be used, nor closed, in a child."""
+        self._lock = threading.Lock()
+        _INHERITED.extend(self._open)
+        self._open.clear()
+
+
+_Row = tuple[bytes, str | None, FinishReason, float | None, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Inserted:
+    new: int
+
+
+def _row(entry: Entry) -> _Row | None:
+    """An entry as it is stored; None for text that no database holds (half a surrogate pair)."""
+    text, finish = entry.answer.text, entry.answer.finish
+    logprob = None if entry.answer.logprob is None else float(entry.answer.logprob)
+    if logprob is not None and math.isnan(logprob):  # which SQLite would read back as NULL
+        logprob = None
+    try:
+        mark = _mark(entry.key, text, finish, logprob)
+    except UnicodeEncodeError:
+        return None
+    return entry.key, text, finish, logprob, entry.used, mark
+
+
+def _mark(key: bytes, text: str | None, finish: str, logprob: float | None) -> int:
+    """The checksum of an entry: SQLite itself does not see a flipped bit in a text."""
+    number = b"" if logprob is None else _pack(logprob)
+    return _crc32(number, _crc32(key, _sum(text, finish)))
+
+
+def _sum(text: str | None, finish: str) -> int:
+    return _crc32(f"{finish} {'' if text is None else 'text '}{text}".encode())
+
+
+def _answer(text: str | None, finish: FinishReason, logprob: float | None) -> Answer:
+    return Answer(text, finish, logprob, FROM_CACHE)
+
+
+def _among(connection: sqlite3.Connection, wanted: Mapping[bytes, Values]) -> Iterator[_Row]:
+    """The stored rows of these keys: by a scan from the first to the last, where most of what lies
+    between them is wanted (a query that runs again), else key by key."""
+    if len(wanted) > _AT_ONCE:
+        between = "FROM answers WHERE key BETWEEN ? AND ?"
+        ends, most = (min(wanted), max(wanted)), int(_SCANNED * len(wanted))
+        counted = f"SELECT count(*) FROM (SELECT 1 {between} LIMIT {most + 1})"
+        if connection.execute(counted, ends).fetchone()[0] <= most:
+            for row in connection.execute(f"SELECT {_COLUMNS} {between}", ends):
+                if row[0] in wanted:
+                    yield row
+            return
+    for keys in _pieces(sorted(wanted), _AT_ONCE):  # in order: a page is read once
+        marks = ",".join("?" * len(keys))
+        yield from connection.execute(
+            f"SELECT {_COLUMNS} FROM answers WHERE key IN ({marks})", keys
+        )
+
+
+def _after(prefix: bytes) -> bytes:
+    """The first key behind all that begin with ``prefix``; longer than any of them at the end.
+
+    >>> _after(b"ab"), _after(bytes([1, 255]))
+    (b'ac', b'\\x02')
+    """
+    shorter = prefix.rstrip(b"\xff")
+    return shorter[:-1] + bytes([shorter[-1] + 1]) if shorter else prefix + b"\xff" * 32
+
+
+def _pieces(items: Sequence[T], length: int) -> Iterator[Sequence[T]]:
+    return (items[start : start + length] for start in range(0, len(items), length))
+
+
+def _used_bytes(connection: sqlite3.Connection) -> int:
+    """The size of the pages in use: the file may hold free ones, which come next."""
+    pages, free, size = (
+        connection.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("page_count", "freelist_count", "page_size")
+    )
+    return int((pages - free) * size)
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing. Waits for other writers at its beginning, and only there."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def _or_not() -> Iterator[None]:
+    """What need not be done now: another process may be at work, or the disk be full."""
+    try:
+        yield
+    except sqlite3.OperationalError as problem:
+        if is_damage(problem):
+            raise
+
+
+_STORES: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
+_INHERITED: list[sqlite3.Connection] = []
+
+
+def _close_all(connections: list[sqlite3.Connection]) -> None:
+    while connections:
+        connections.pop().close()
+
+
+def _after_fork() -> None:
+    for store in list(_STORES):
+        store._forked()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_after_fork)

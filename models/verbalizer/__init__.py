@@ -1,0 +1,1 @@
+"""The words by which a small model's answers are scored."""

@@ -1,0 +1,55 @@
+"""By which words a local model tells the replies of a closed set apart, in a line for EXPLAIN.
+
+What is told apart by words of ours should be seen: whether a question was understood as being about an idea, and
+what stands against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from blendfusion.models.constraints.constraint import closed_set
+from blendfusion.models.verbalizer.label_words import related_words_of, words_of
+from blendfusion.models.verbalizer.parse_question import asked_idea
+from blendfusion.types import Task
+
+_WORDS = 4
+_LABELS = 6
+_LETTERS = 40
+
+
+def scored_by(task: Task, *, wordings: bool) -> str | None:
+    """The words of the replies of a boolean or a choice, the first few of each; None where a reply is scored by
+    itself alone, or written. Of related words, those count that are one token to the model.
+
+    >>> from blendfusion.types import Constraint
+    >>> scored_by(Task("llm_filter", "Is it about sports?", Constraint("boolean")), wordings=True)
+    'Yes, correct against No, wrong; sports, game, football, team, … against world, international, politics, war, …'
+    >>> labels = Constraint("choice", options=("Film", "Novels"))
+    >>> scored_by(Task("llm_classify", "", labels), wordings=True)
+    'Film by film, movie, cinema, actor, …; Novels by novels'
+    """
+    options = closed_set(task.constraint) or ()
+    if not wordings or len(options) < 2:
+        return None
+    own = words_of(task)
+    if task.constraint.kind == "boolean":
+        idea = asked_idea(task)
+        sides = [own] if idea is None else [own, (idea.words, idea.against)]
+        return "; ".join(" against ".join(map(_few, side)) for side in sides)
+    related = related_words_of(task) or [()] * len(own)
+    labels = [
+        f"{_short(label)} by {_few(tuple(dict.fromkeys((*said, *more))))}"
+        for label, said, more in zip(options, own, related, strict=True)
+    ]
+    left = len(labels) - _LABELS
+    return "; ".join(labels[:_LABELS] + ([f"{left:,} more"] if left > 0 else []))
+
+
+def _few(words: Sequence[str]) -> str:
+    return ", ".join([*map(_short, words[:_WORDS]), *["…"][: len(words) > _WORDS]])
+
+
+def _short(word: str) -> str:
+    folded = " ".join(word.split())
+    return folded if len(folded) <= _LETTERS else f"{folded[: _LETTERS - 1]}…"

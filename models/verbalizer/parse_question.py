@@ -1,0 +1,143 @@
+"""The idea that a yes or no asks for, found in its words: *negative* in "Is this review negative?", in "the review
+is negative" and in "Determine whether the review expresses a negative sentiment."
+
+Small models answer such a question by how nice the text is, whatever is asked. What they tell very well, in the
+same place, is whether *negative* or *positive* would be said of the text. So where a question says plainly that
+something is so, or is about something that is known (``related_words``), the words of that idea are scored
+against those of its opposite, or of all other ideas that it could be instead.
+
+Only forms are understood in which that is the whole question. Others stay with yes and no alone: what is denied or
+put in alternatives, two ideas, a known word in any other place.
+"""
+
+from __future__ import annotations
+
+import re
+
+from blendfusion.models.prompts.prompt import reference
+from blendfusion.models.verbalizer.lexicon import Idea, idea_of
+from blendfusion.types import Task
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_MOST_WORDS = 12
+_MOST_SUBJECT = 6
+_MOST_NAMED = 3
+_KINDS = _set(
+    "text texts message messages review reviews article articles question request sentence comment mail email "
+    "tweet post document note letter passage utterance one"
+)
+"""What a text is called; "a positive review" asks for *positive*."""
+_BE = _set("is are was were")
+_DO = _set("do does did")
+_SEEM = _set("sound sounds seem seems feel feels appear appears look looks")
+_ARTICLES = _set("a an the any some")
+_DEGREES = _set("very clearly really mostly mainly primarily rather quite overall generally")
+_FEELINGS = _set("sentiment tone mood opinion feeling feelings emotion emotions attitude")
+"""What has an idea: "a positive tone" asks for *positive*."""
+_EXPRESS = _set("express expresses convey conveys")
+_HAVE = _set("have has")
+_TOLD = re.compile(
+    r"\A(?:please\s+)?(?:determine|check|decide|tell|judge|assess|verify|find\s+out)\s+(?:me\s+)?(?:if|whether)\s+"
+)
+_SUBJECTS = _set("this that the it these those his her their its")
+_FURTHER = _SUBJECTS | _set(
+    "a an at in on by from to for with after before into under over near about during as"
+)
+_MENTION = _set(
+    "mention mentions mentioning discuss discusses discussing describe describes describing concern concerns "
+    "concerning regarding name names naming"
+)
+_WITH_PREPOSITION = {
+    "about": _set("talk talks talking ask asks asking be") | _KINDS | _SUBJECTS | _BE,
+    "for": _set("ask asks asking"),
+    "like": _SEEM | _set("read reads"),
+    "to": _set("refer refers referring related relate relates relating"),
+    "with": _set("deal deals dealing"),
+}
+"""What may stand before such a word, so that the two say what a text is about."""
+_VERBS = _SEEM | _MENTION | _EXPRESS | _HAVE | _set("talks asks refers relates deals reads")
+"""Of a statement, besides forms of *be*."""
+_OTHERWISE = re.compile(
+    r"\b(?:not|no|never|none|nothing|nobody|neither|nor|without|instead|but|except|or|and|than|if|more|less|least|"
+    r"most|too|enough|only|both|either|fail\w*|lack\w*)\b|n['’]t\b|[.?!:;]\s*\S"
+)
+"""With these a question is another one."""
+
+
+def asked_idea(task: Task) -> Idea | None:
+    """The idea that a question asks for, if its form says so and the idea is known.
+
+    >>> from blendfusion.types import Constraint
+    >>> asked_idea(Task("llm_filter", "Is this review negative?", Constraint("boolean"))).against[:2]
+    ('positive', 'good')
+    >>> asked_idea(Task("llm_filter", "Is this review not negative?", Constraint("boolean")))
+    """
+    whole = task.form == "question" and not (task.aggregate or task.images)
+    if task.constraint.kind != "boolean" or not whole:
+        return None
+    return _idea(reference(task.question, task.columns).strip().lower())
+
+
+def _idea(question: str) -> Idea | None:
+    question = _TOLD.sub("", question)
+    words = re.findall(r"[^\W\d_]+", re.sub(r"-related\b", "", question))
+    words = [word for word in words if word not in _DEGREES]
+    if not 3 <= len(words) <= _MOST_WORDS or _OTHERWISE.search(question):
+        return None
+    *before, last = _in_order(words)
+    felt = last in _FEELINGS
+    if (felt or last in _KINDS) and idea_of(before[-1]) is not None:
+        *before, last = before
+    idea = idea_of(last)
+    if idea is None:
+        return None
+    while before and before[-1] in _ARTICLES:
+        before = before[:-1]
+    return idea if _is_said(before) or _is_about(before, felt=felt) else None
+
+
+def _in_order(words: list[str]) -> list[str]:
+    """A statement in the order of a question: "is the review positive" for "the review is positive"."""
+    if words[0] not in _SUBJECTS:
+        return words
+    for place, word in enumerate(words):
+        if word in _BE:
+            return [word, *words[:place], *words[place + 1 :]]
+        if word in _VERBS:
+            return ["does", *words]
+    return words
+
+
+def _is_said(before: list[str]) -> bool:
+    """ "Is the customer", "Does the review sound": what stands before says that the idea is said of something."""
+    first, *subject = before or [""]
+    if first in _DO:
+        if not subject or subject[-1] not in _SEEM:
+            return False
+        subject = subject[:-1]
+    elif first not in _BE:
+        return False
+    return 1 <= len(subject) <= _MOST_SUBJECT and _is_plain(subject)
+
+
+def _is_plain(subject: list[str]) -> bool:
+    """ "The customer", "the tone of the review": no more than who or what is spoken of."""
+    whole, *parts = " ".join(subject).split(" of ")
+    plain = [whole.split(), *(part.split() for part in parts)]
+    return plain[0][0] in _SUBJECTS and all(
+        len(words) <= _MOST_NAMED and not _FURTHER & {*words[1:]} for words in plain
+    )
+
+
+def _is_about(before: list[str], *, felt: bool) -> bool:
+    """ "Is this about", "Does the text mention"; "Does it have" what is ``felt``."""
+    if len(before) < 2 or before[0] not in _DO | _BE:
+        return False
+    *_, verb, last = before
+    if last in _MENTION | _EXPRESS or (felt and last in _HAVE):
+        return True
+    return verb in _WITH_PREPOSITION.get(last, ())

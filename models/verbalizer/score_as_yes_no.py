@@ -1,0 +1,51 @@
+"""The yes or no question behind "how much": *Is this review positive?* behind *How positive is this review?*
+
+Small models tell little apart by the numbers of a scale, and much by the words of an idea and of its opposite. So
+where the idea is known, the score is how probable the yes is, on the scale (docs/answers.md).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from blendfusion.models.verbalizer.parse_question import asked_idea
+from blendfusion.options import Options
+from blendfusion.types import Constraint, Task
+
+_VERB = "is|are|was|were|does|do|did"
+_FORMS = (
+    (rf"how (?P<idea>[\w-]+) (?P<verb>{_VERB}) (?P<subject>.+)", "{verb} {subject} {idea}"),
+    (r"how (?P<idea>[\w-]+)", "is it {idea}"),
+    (
+        rf"(?:how (?:much|strongly|clearly)|to (?:what|which) (?:extent|degree)) (?P<asked>(?:{_VERB}) .+)",
+        "{asked}",
+    ),
+)
+"""What asks how much, and what it asks whether."""
+
+
+def put_as(task: Task, options: Options) -> Task:
+    """What a local model is asked for ``task``: of a score about one idea that is known, whether it holds.
+
+    Any other task is asked as it is, as are those with examples, which have numbers.
+
+    >>> task = Task("llm_score", "How positive is this review?", Constraint("score", scale=(0, 10)))
+    >>> put_as(task, Options()).question
+    'Is this review positive?'
+    """
+    if task.constraint.kind != "score" or task.examples:
+        return task
+    if not options.wordings or options.calibration == "none":
+        return task
+    said = " ".join(task.question.split()).removesuffix("?").rstrip()
+    for form, question in _FORMS:
+        found = re.fullmatch(form, said, re.IGNORECASE)
+        if found is None:
+            continue
+        asked = question.format(**found.groupdict())
+        asked = f"{asked[:1].upper()}{asked[1:]}?"
+        yes_no = replace(task, question=asked, constraint=Constraint("boolean"))
+        if asked_idea(yes_no) is not None:
+            return yes_no
+    return task

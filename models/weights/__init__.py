@@ -1,0 +1,1 @@
+"""Files of model weights: where they are and what they hold."""

@@ -1,0 +1,1 @@
+"""Models around models: cache, failover, cascade, self-consistency."""

@@ -1,0 +1,197 @@
+"""A model around a model that asks every distinct request once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from blendfusion.models.protocol.model import Model, Told, Values, answer_each, unheard
+from blendfusion.models.stores.memory import FROM_CACHE, AnswerStore, MemoryStore
+from blendfusion.models.wrappers.self_consistency import answer_consistently
+from blendfusion.types import Answer, ModelInfo, Task
+
+
+class CachedModel:
+    """Answers from ``store`` what it holds; asks ``inner`` for the rest, equal requests once.
+
+    The key is all that can change an answer: the model's fingerprint, the task, the values. Errors
+    are not stored. An answer from the store carries the usage of a cache hit, no tokens.
+
+    What ``inner`` has told when it raises, or is interrupted, is stored before that goes on.
+
+    An answer that ended where a query's comparisons were decided belongs to these comparisons; one
+    that was given in full to every query. A model that does not end answers early is not told of
+    comparisons, so that its answers are of the second kind.
+
+    A model that does not say ``fingerprint_lasts`` (see ``Model.info``) has its answers kept in
+    memory, whatever ``store`` is.
+    """
+
+    def __init__(self, inner: Model, store: AnswerStore) -> None:
+        self.inner = inner
+        own = store.outlives_process and not getattr(inner, "fingerprint_lasts", False)
+        self.store: AnswerStore = MemoryStore() if own else store
+        self._given = store
+        self._checked = False
+
+    @property
+    def info(self) -> ModelInfo:
+        return self.inner.info
+
+    @property
+    def name(self) -> str:
+        """That of ``info``; of a model that says it by ``name``, nothing is loaded for it."""
+        return getattr(self.inner, "name", None) or self.inner.info.name
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The models that answer, in the order in which they are asked."""
+        return (self.name,)
+
+    @property
+    def weights(self) -> dict[str, str]:
+        """Which weights answer, by the names of those models that say so; nothing is loaded for it."""
+        said = getattr(self.inner, "weights", None)
+        return {self.name: said} if isinstance(said, str) else {}
+
+    @property
+    def pair(self) -> tuple[CachedModel, CachedModel] | None:
+        """A small and a large model, of which the small one may decide for the large one; None: there is
+        but one."""
+        return None
+
+    @property
+    def outages(self) -> tuple[str, ...]:
+        """What is to be told of models that are left out."""
+        return ()
+
+    @property
+    def batch_size(self) -> int:
+        return self.inner.batch_size
+
+    @property
+    def at_once(self) -> int:
+        """How many requests take the model no longer than one: 1 if it does not say."""
+        return max(1, getattr(self.inner, "at_once", 1))
+
+    @property
+    def sees_images(self) -> bool:
+        """Whether it may be asked about images; not, if it does not say so."""
+        return bool(getattr(self.inner, "sees_images", False))
+
+    @property
+    def call_per_value(self) -> bool:
+        """Whether every value takes a call of its own, rather than every batch."""
+        return bool(getattr(self.inner, "call_per_value", False))
+
+    @property
+    def put_as(self) -> Callable[[Task], Task]:
+        """What is asked for a task: another one where the model says so. Outlives the model without holding it."""
+        put: Callable[[Task], Task] = getattr(self.inner, "put_as", _as_it_is)
+        return put
+
+    def scored_by(self, task: Task) -> str | None:
+        """By which words the model tells the replies of a task apart, if it says so."""
+        say: Callable[[Task], str | None] | None = getattr(self.inner, "scored_by", None)
+        return None if say is None else say(task)
+
+    def count_tokens(self, text: str) -> int:
+        return self.inner.count_tokens(text)
+
+    def check(self) -> None:
+        """Let the model say, once and before any value is sent, if it cannot be reached."""
+        if not self._checked:
+            check = getattr(self.inner, "check", None)
+            if check is not None:
+                check()
+            self._checked = True
+
+    def known(self, task: Task, values: Sequence[Values]) -> dict[Values, Answer]:
+        """The stored answers among these, in order, as cache hits; the others must be asked."""
+        whole, posed = task.in_full, self._posed(task)
+        found = self.store.get_many(self._fingerprint, whole, values)
+        if posed != whole:
+            rest = [v for v in values if v not in found]
+            found |= self.store.get_many(self._fingerprint, posed, rest)
+        return {v: _hit(found[v]) for v in values if v in found}
+
+    def earlier(self, task: Task, most: int) -> list[str]:
+        """The texts of stored answers to ``task``, at most so many; NULL ones are left out."""
+        whole, posed = task.in_full, self._posed(task)
+        some = self.store.earlier(self._fingerprint, whole, most)
+        if posed != whole and len(some) < most:
+            some = some + self.store.earlier(self._fingerprint, posed, most - len(some))
+        return some
+
+    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
+        return self.answer_each(task, values, unheard)
+
+    def answer_each(self, task: Task, values: Sequence[Values], told: Told) -> list[Answer]:
+        """As ``Telling.answer_each``; of equal requests the first pays, the others are cache hits."""
+        places: dict[Values, list[int]] = {}
+        for place, row in enumerate(values):
+            places.setdefault(row, []).append(place)
+        answers: dict[int, Answer] = {}
+
+        def tell(row: Values, answer: Answer) -> None:
+            for place in places[row]:
+                answers[place] = answer
+                told(place, answer)
+                answer = answer.with_usage(FROM_CACHE)
+
+        known = self.known(task, list(places))
+        for row, answer in known.items():
+            tell(row, answer)
+        self._ask(self._posed(task), [row for row in places if row not in known], tell)
+        return [answers[place] for place in range(len(values))]
+
+    def _ask(
+        self, task: Task, missing: list[Values], tell: Callable[[Values, Answer], None]
+    ) -> None:
+        """Ask the model, and store what it told, whatever else happens."""
+        if not missing:
+            return
+        new: dict[Values, Answer] = {}
+
+        def arrived(place: int, answer: Answer) -> None:
+            new[missing[place]] = answer
+            tell(missing[place], answer)
+
+        try:
+            if task.consistency > 1:
+                answer_consistently(CachedModel(self.inner, self.store), task, missing, arrived)
+            else:
+                answer_each(self.inner, task, missing, arrived)
+        finally:
+            self._keep(task.in_full, {v: a for v, a in new.items() if a.finish != "decided"})
+            self._keep(task, {v: a for v, a in new.items() if a.finish == "decided"})
+
+    def forget(self) -> None:
+        """Forget every answer of this model, in a store that others share too."""
+        self.store.clear(self._fingerprint)
+
+    def _keep(self, task: Task, answers: dict[Values, Answer]) -> None:
+        valid = {v: a for v, a in answers.items() if a.error is None}
+        if valid:
+            self.store.put_many(self._fingerprint, task, valid)
+
+    def _posed(self, task: Task) -> Task:
+        """What the model gets to know of a task."""
+        # Answers that ended early do not say whether they agree.
+        early = getattr(self.inner, "stops_early", False) and task.consistency == 1
+        return task if early else task.in_full
+
+    @property
+    def _fingerprint(self) -> str:
+        own = getattr(self.inner, "fingerprint", None)  # at hand before a model is loaded
+        return own or self.inner.info.fingerprint
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+def _hit(answer: Answer) -> Answer:
+    return answer if answer.usage is FROM_CACHE else answer.with_usage(FROM_CACHE)
+
+
+def _as_it_is(task: Task) -> Task:
+    return task

@@ -1,0 +1,66 @@
+"""One question put in several ways, and what most of the answers say.
+
+Small models change their minds with the order of examples and options and with the words around them.
+Self-consistency (Wang et al., "Self-Consistency Improves Chain of Thought Reasoning", 2023) draws several
+answers at random; here the prompts differ and nothing is random, so equal questions have equal answers.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from math import exp, log
+
+from blendfusion.models.constraints.constraint import closed_set
+from blendfusion.models.protocol.model import Model, Told, Values
+from blendfusion.models.stores.memory import FROM_CACHE
+from blendfusion.types import Answer, Task, Usage
+
+
+def answer_consistently(
+    model: Model, task: Task, values: Sequence[Values], told: Told
+) -> list[Answer]:
+    """The answers that ``Task.consistency`` prompts agree on most, told when all have been asked.
+
+    ``model`` keeps what it was asked: the usual way is a question of its own, and of a run that ends in
+    between no way is asked again.
+    """
+    ways = [replace(task, consistency=1, variant=way) for way in range(task.consistency)]
+    asked = [model.answer(way, values) for way in ways]
+    options = closed_set(task.constraint) or ()
+    answers = [agreed(given, options) for given in zip(*asked, strict=True)]
+    for place, answer in enumerate(answers):
+        told(place, answer)
+    return answers
+
+
+def agreed(given: Sequence[Answer], options: Sequence[str] = ()) -> Answer:
+    """What most of ``given``, the answers to one value, say; of equals what the earlier one says.
+
+    Answers count by their probabilities where all tell them: what an answer leaves falls to the other
+    options in equal parts. The probability of the result is the mean, or the share of the answers.
+
+    >>> said = [Answer("a"), Answer("b"), Answer("b")]
+    >>> agreed(said).text
+    'b'
+    """
+    usage = Usage.total(answer.usage for answer in given)
+    known = usage.cached == len(given)
+    usage = FROM_CACHE if known else replace(usage, values=1, cached=0, failed=0)
+    valid = [answer for answer in given if answer.error is None]
+    if not valid:
+        return given[0].with_usage(replace(usage, failed=1))
+    votes: dict[str | None, float] = defaultdict(float)
+    sure = [exp(answer.logprob) for answer in valid if answer.logprob is not None]
+    weighed = len(options) > 1 and len(sure) == len(valid)
+    for place, answer in enumerate(valid):
+        share = sure[place] if weighed else 1.0
+        votes[answer.text] += share
+        if weighed:
+            for option in options:
+                votes[option] += (1 - share) / (len(options) - 1) if option != answer.text else 0.0
+    best = max((answer.text for answer in valid), key=lambda text: round(votes[text], 9))
+    first = next(answer for answer in valid if answer.text == best)
+    logprob = log(min(1.0, votes[best] / len(valid))) if options else None
+    return replace(first, logprob=logprob).with_usage(usage)

@@ -1,0 +1,1 @@
+"""Plans and expressions as text."""

@@ -1,0 +1,95 @@
+"""Aggregate relations taken apart into keys and measures, and put together again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from substrait.proto import Rel as RelMessage
+
+from blendfusion.planner.ir.messages import holes, serialized
+from blendfusion.planner.ir.nodes import Expr, Plan, Rel
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One aggregate of an aggregate relation. ``exprs``: sort keys, then arguments, then filter."""
+
+    name: str
+    template: bytes
+    exprs: tuple[Expr, ...]
+    n_sorts: int
+    n_args: int
+
+    @property
+    def args(self) -> tuple[Expr, ...]:
+        return self.exprs[self.n_sorts : self.n_sorts + self.n_args]
+
+    @property
+    def filter(self) -> Expr | None:
+        """The condition of its FILTER clause."""
+        rest = self.exprs[self.n_sorts + self.n_args :]
+        return rest[0] if rest else None
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """An aggregate relation taken apart: group keys and measures; ``template`` holds the rest.
+
+    Its output is the keys, then, with several grouping sets, the set's number, then the measures.
+    """
+
+    template: bytes
+    keys: tuple[Expr, ...]
+    measures: tuple[Measure, ...]
+
+    @property
+    def n_before_measures(self) -> int:
+        """The columns of the output before the first measure."""
+        return len(self.keys) + (len(RelMessage.FromString(self.template).aggregate.groupings) > 1)
+
+
+def aggregation(rel: Rel) -> Aggregation:
+    """Take an aggregate relation apart; ``aggregated`` puts it together again."""
+    message = RelMessage.FromString(rel.template)
+    names = [_measure_name(i, rel) for i in range(len(message.aggregate.measures))]
+    exprs = iter(rel.exprs)
+    measures = []
+    for name, measure in zip(names, message.aggregate.measures, strict=True):
+        holder = RelMessage()
+        holder.aggregate.measures.add().CopyFrom(measure)
+        own = tuple(next(exprs) for _ in holes(holder))
+        inner = measure.measure
+        counts = len(inner.sorts), len(inner.arguments)
+        measures.append(Measure(name, serialized(holder), own, *counts))
+    del message.aggregate.measures[:]
+    del message.aggregate.grouping_expressions[:]
+    return Aggregation(serialized(message), tuple(exprs), tuple(measures))
+
+
+def _measure_name(position: int, rel: Rel) -> str:
+    # The name stands in the type URL-free field "hint" of the template: see _Reader.rel.
+    message = RelMessage.FromString(rel.template)
+    return str(message.aggregate.common.hint.output_names[position])
+
+
+def aggregated(source: Plan, agg: Aggregation) -> Rel:
+    """The aggregate relation of ``agg`` over ``source``."""
+    message = RelMessage.FromString(agg.template)
+    message.aggregate.input.SetInParent()
+    del message.aggregate.common.hint.output_names[:]
+    for measure in agg.measures:
+        holder = RelMessage.FromString(measure.template)
+        message.aggregate.measures.add().CopyFrom(holder.aggregate.measures[0])
+        message.aggregate.common.hint.output_names.append(measure.name)
+    for _ in agg.keys:
+        message.aggregate.grouping_expressions.add().SetInParent()
+    exprs = tuple(e for m in agg.measures for e in m.exprs) + agg.keys
+    width = len(agg.keys) + len(agg.measures) + (len(message.aggregate.groupings) > 1)
+    return Rel("aggregate", serialized(message), (source,), exprs, width)
+
+
+def distinct(source: Plan, *keys: Expr) -> Rel:
+    """The distinct tuples of ``keys`` over ``source``, a column each."""
+    message = RelMessage()
+    message.aggregate.groupings.add().expression_references.extend(range(len(keys)))
+    return aggregated(source, Aggregation(serialized(message), keys, ()))

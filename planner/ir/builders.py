@@ -1,0 +1,156 @@
+"""Small nodes and relations, built and taken apart: literals, filters, projections, limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from substrait.proto import Expression as ExpressionMessage
+from substrait.proto import Rel as RelMessage
+from substrait.proto import SortField
+from substrait.proto import Type as TypeMessage
+
+from blendfusion.errors import PlanError
+from blendfusion.planner.ir.messages import serialized
+from blendfusion.planner.ir.nodes import Expr, Field, Node, Plan, Rel, all_fields
+
+
+def conjunction(terms: tuple[Expr, ...]) -> Expr:
+    """The terms joined by AND; at least one."""
+    if len(terms) == 1:
+        return terms[0]
+    return function("and", terms)
+
+
+def function(name: str, args: tuple[Expr, ...]) -> Node:
+    """A call of a scalar function of DataFusion's."""
+    message = ExpressionMessage()
+    message.scalar_function.SetInParent()
+    for _ in args:
+        message.scalar_function.arguments.add().value.SetInParent()
+    return Node(name, serialized(message), args)
+
+
+def filtered(source: Plan, terms: tuple[Expr, ...]) -> Plan:
+    """``source`` with only the rows for which every term is true; ``source`` itself for none."""
+    if not terms:
+        return source
+    message = RelMessage()
+    message.filter.condition.SetInParent()
+    message.filter.input.SetInParent()
+    return Rel("filter", serialized(message), (source,), (conjunction(terms),), source.width)
+
+
+def projected(source: Plan, columns: tuple[Expr, ...]) -> Plan:
+    """``source`` with exactly ``columns``; ``source`` itself if they are all of its own."""
+    if columns == all_fields(source.width):
+        return source
+    return Rel("project", b"", (source,), columns, len(columns))
+
+
+def limited(source: Plan, offset: int, count: int | None) -> Plan:
+    """``source`` without its first ``offset`` rows, and at most ``count`` of the rest."""
+    message = RelMessage()
+    message.fetch.input.SetInParent()
+    exprs: list[Expr] = []
+    if offset:
+        message.fetch.offset_expr.SetInParent()
+        exprs.append(integer_literal(offset))
+    if count is not None:
+        message.fetch.count_expr.SetInParent()
+        exprs.append(integer_literal(count))
+    return Rel("fetch", serialized(message), (source,), tuple(exprs), source.width)
+
+
+def ordered(source: Plan, column: int) -> Plan:
+    """The rows of ``source`` with the greatest of ``column`` first, NULL last."""
+    message = RelMessage()
+    message.sort.input.SetInParent()
+    key = message.sort.sorts.add()
+    key.expr.SetInParent()
+    key.direction = SortField.SORT_DIRECTION_DESC_NULLS_LAST
+    return Rel("sort", serialized(message), (source,), (Field(column),), source.width)
+
+
+def text_literal(text: str) -> Node:
+    message = ExpressionMessage()
+    message.literal.string = text
+    return Node("literal", serialized(message))
+
+
+def cast_to_text(expr: Expr) -> Expr | None:
+    """What ``expr`` casts to text, or to the bytes of an image, as arguments of calls are; None if it
+    is no such cast."""
+    if isinstance(expr, Node) and expr.name == "cast":
+        kind = ExpressionMessage.FromString(expr.template).cast.type
+        if kind.WhichOneof("kind") in ("string", "binary"):
+            return expr.children[0]
+    return None
+
+
+def boolean_literal(value: bool) -> Node:
+    message = ExpressionMessage()
+    message.literal.boolean = value
+    return Node("literal", serialized(message))
+
+
+def text_null() -> Node:
+    """NULL, as text."""
+    message = ExpressionMessage()
+    message.literal.null.string.nullability = TypeMessage.NULLABILITY_NULLABLE
+    return Node("literal", serialized(message))
+
+
+def case(branches: Sequence[tuple[Expr, Expr]], otherwise: Expr | None) -> Node:
+    """CASE WHEN condition THEN result … ELSE otherwise END; NULL for no ``otherwise``."""
+    message = ExpressionMessage()
+    for _ in branches:
+        pair = message.if_then.ifs.add()
+        getattr(pair, "if").SetInParent()
+        pair.then.SetInParent()
+    children = tuple(e for pair in branches for e in pair)
+    if otherwise is not None:
+        getattr(message.if_then, "else").SetInParent()
+        children = (*children, otherwise)
+    return Node("if_then", serialized(message), children)
+
+
+def integer_literal(value: int) -> Node:
+    message = ExpressionMessage()
+    message.literal.i64 = value
+    return Node("literal", serialized(message))
+
+
+def fetch_bounds(rel: Rel) -> tuple[int, int | None]:
+    """(offset, count) of a fetch; count None where it has none. PlanError if not literal."""
+    message = RelMessage.FromString(rel.template).fetch
+    exprs = iter(rel.exprs)
+    offset, count = 0, None
+    for descriptor, _ in message.ListFields():
+        if descriptor.name == "offset_expr":
+            offset = _literal_int(next(exprs))
+        elif descriptor.name == "count_expr":
+            count = _literal_int(next(exprs))
+    return offset, count
+
+
+def _literal_int(expr: Expr) -> int:
+    if isinstance(expr, Node) and expr.name == "literal":
+        literal = ExpressionMessage.FromString(expr.template).literal
+        if literal.WhichOneof("literal_type") in ("i64", "i32"):
+            return int(literal.i64 or literal.i32)
+    raise PlanError("a LIMIT or OFFSET that is not a number")
+
+
+def literal(expr: Expr) -> object:
+    """The Python value of a text, boolean or whole-number literal; None for anything else."""
+    if isinstance(expr, Node) and expr.name == "literal":
+        message = ExpressionMessage.FromString(expr.template).literal
+        kind = message.WhichOneof("literal_type")
+        if kind in ("string", "boolean", "i8", "i16", "i32", "i64"):
+            return getattr(message, kind)
+    return None
+
+
+def table_names(rel: Rel) -> tuple[str, ...]:
+    """The parts of the name of the table that a read reads; () for literal rows."""
+    return tuple(RelMessage.FromString(rel.template).read.named_table.names)

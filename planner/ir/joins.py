@@ -1,0 +1,65 @@
+"""Joins and unions: their kinds in Substrait, their widths, and how they are built."""
+
+from __future__ import annotations
+
+from substrait.proto import JoinRel as JoinRelMessage
+from substrait.proto import Rel as RelMessage
+from substrait.proto import SetRel as SetRelMessage
+
+from blendfusion.errors import PlanError
+from blendfusion.planner.ir.builders import boolean_literal, conjunction
+from blendfusion.planner.ir.messages import serialized
+from blendfusion.planner.ir.nodes import Expr, Plan, Rel
+
+JOIN_NAMES = {
+    number: name.removeprefix("JOIN_TYPE_").lower()
+    for name, number in JoinRelMessage.JoinType.items()
+}
+
+GROWS_WITH_LEFT = ("inner", "left", "left_semi", "right_semi", "left_anti", "left_mark")
+"""Joins that lose no row when the left gets more."""
+GROWS_WITH_RIGHT = ("inner", "right", "left_semi", "right_semi", "right_anti")
+
+
+def join_type(rel: Rel) -> str:
+    """inner, left, right, outer, left_semi, left_anti, left_mark, right_semi, … (Substrait's words)."""
+    if rel.kind == "cross":
+        return "inner"
+    return str(JOIN_NAMES.get(RelMessage.FromString(rel.template).join.type, "other"))
+
+
+def joined(left: Plan, right: Plan, terms: tuple[Expr, ...], kind: str = "inner") -> Rel:
+    """The join of two plans on every term, of a kind that ``join_type`` names; for none, of every
+    row with every row."""
+    message = RelMessage()
+    if not terms and kind == "inner":
+        message.cross.left.SetInParent()
+        message.cross.right.SetInParent()
+        return Rel("cross", serialized(message), (left, right), (), left.width + right.width)
+    message.join.left.SetInParent()
+    message.join.right.SetInParent()
+    message.join.expression.SetInParent()
+    message.join.type = JoinRelMessage.JoinType.Value(f"JOIN_TYPE_{kind.upper()}")
+    condition = conjunction(terms or (boolean_literal(True),))
+    width = join_width(kind, left.width, right.width)
+    return Rel("join", serialized(message), (left, right), (condition,), width)
+
+
+def join_width(kind: str, left: int, right: int) -> int:
+    if kind in ("left_semi", "left_anti"):
+        return left
+    if kind in ("right_semi", "right_anti"):
+        return right
+    if kind in ("inner", "outer", "left", "right"):
+        return left + right
+    if kind == "left_mark":
+        return left + 1
+    raise PlanError(f"a join of type {kind}")
+
+
+def is_union_all(plan: Plan) -> bool:
+    """True for the rows of all inputs, one after the other."""
+    if not isinstance(plan, Rel) or plan.kind != "set":
+        return False
+    op = RelMessage.FromString(plan.template).set.op
+    return bool(op == SetRelMessage.SET_OP_UNION_ALL)

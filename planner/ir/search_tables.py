@@ -1,0 +1,52 @@
+"""Searches as tables: what is searched for stands in the table's name, so that nothing else holds it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal, get_args
+
+from blendfusion.planner.ir.opaque_names import CATALOG
+from blendfusion.udfs.declare.call import quoted
+
+SEARCHES = "searches"
+"""The schema of these tables."""
+
+Mode = Literal["text", "vector", "hybrid"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The best ``k`` rows of an index for a query.
+
+    ``where`` is SQL over the index's columns that rows must meet, '' for none; ``query`` is None
+    where each row of another table brings its own.
+    """
+
+    index: str
+    query: str | None
+    k: int
+    mode: Mode
+    where: str = ""
+
+    def __str__(self) -> str:
+        query = "…" if self.query is None else quoted(self.query)
+        parts = [quoted(self.index), query, f"k => {self.k}", f"mode => {quoted(self.mode)}"]
+        if self.where:
+            parts.append(f"where => {quoted(self.where)}")
+        return f"llm_search({', '.join(parts)})"
+
+
+def search_name(search: Search) -> str:
+    """The name of the table of a search, in its schema."""
+    # A dollar would be read as a parameter of the query, and a backslash escapes only in JSON.
+    return json.dumps(asdict(search)).replace("$", "\\u0024")
+
+
+def search_of(names: Sequence[str]) -> Search | None:
+    """The search that is a table, by the parts of its name; None for any other table."""
+    if len(names) != 3 or names[0] != CATALOG or names[1] != SEARCHES:
+        return None
+    return Search(**json.loads(names[2]))

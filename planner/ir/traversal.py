@@ -1,0 +1,166 @@
+"""Walking a plan: its relations, including those of subqueries inside expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+from blendfusion.planner.ir.joins import is_union_all, join_type
+from blendfusion.planner.ir.nodes import (
+    Ask,
+    Block,
+    Expr,
+    Node,
+    Plan,
+    Rel,
+    Stored,
+    has_window,
+    needs_model,
+    plans_in,
+    walk,
+)
+
+T = TypeVar("T")
+Change = Callable[[Plan], Plan]
+
+
+def expressions(plan: Plan) -> tuple[Expr, ...]:
+    """The expressions of one relation."""
+    if isinstance(plan, Rel):
+        return plan.exprs
+    if isinstance(plan, Block):
+        return (*plan.where, *plan.select)
+    return ()
+
+
+def subplans(plan: Plan) -> Iterator[Plan]:
+    """``plan`` and every relation below it, those of subqueries too, each before its parent.
+
+    One that stands in several places, as a partner of joins does, comes once.
+    """
+    return _subplans(plan, set())
+
+
+def _subplans(plan: Plan, seen: set[int]) -> Iterator[Plan]:
+    if id(plan) in seen:
+        return
+    seen.add(id(plan))
+    for below in plan.inputs:
+        yield from _subplans(below, seen)
+    for expr in expressions(plan):
+        for part in walk(expr):
+            for rel in plans_in(part):
+                yield from _subplans(rel, seen)
+    yield plan
+
+
+def transform(plan: Plan, change: Change) -> Plan:
+    """``plan`` with ``change`` applied to every relation, inputs before parents.
+
+    Comes back as the same object if nothing changed. A relation that stands in several places is
+    changed once.
+    """
+    return _transformed(plan, change, {})
+
+
+def _transformed(plan: Plan, change: Change, done: dict[int, Plan]) -> Plan:
+    if id(plan) not in done:
+        below = partial(_transformed, change=change, done=done)
+        done[id(plan)] = change(with_subplans(plan, below))
+    return done[id(plan)]
+
+
+def folded(plan: Plan, combine: Callable[[Plan, Sequence[T]], T]) -> T:
+    """What ``combine`` makes of ``plan`` and of what it made of its inputs, those of subqueries not among them; each
+    relation is looked at once."""
+    return _folded(plan, combine, {})
+
+
+def _folded(plan: Plan, combine: Callable[[Plan, Sequence[T]], T], done: dict[int, T]) -> T:
+    if id(plan) not in done:
+        below = [_folded(p, combine, done) for p in plan.inputs]
+        done[id(plan)] = combine(plan, below)
+    return done[id(plan)]
+
+
+def with_subplans(plan: Plan, change: Change) -> Plan:
+    """``plan`` with ``change`` applied to the relations right below it, those of subqueries too.
+
+    Comes back as the same object if nothing changed.
+    """
+    if isinstance(plan, Stored):
+        return plan
+    inputs = tuple(map(change, plan.inputs))  # map, not a generator: deep plans need the stack
+    new: Rel | Block = plan
+    if any(a is not b for a, b in zip(inputs, plan.inputs, strict=True)):
+        new = new.with_inputs(*inputs)
+    if isinstance(new, Rel):
+        exprs = tuple(_in_expr(e, change) for e in new.exprs)
+        if any(a is not b for a, b in zip(exprs, new.exprs, strict=True)):
+            new = replace(new, exprs=exprs)
+        return new
+    where = tuple(_in_expr(e, change) for e in new.where)
+    select = tuple(_in_expr(e, change) for e in new.select)
+    same = zip((*where, *select), (*new.where, *new.select), strict=True)
+    return new if all(a is b for a, b in same) else replace(new, where=where, select=select)
+
+
+def asks_anything(plan: Plan) -> bool:
+    """True if a call stands anywhere in ``plan``."""
+    return any(any(map(needs_model, expressions(part))) for part in subplans(plan))
+
+
+def branches(plan: Plan) -> list[Plan]:
+    """Plans whose rows, one after the other, are those of ``plan``: the branches of a UNION ALL, also
+    below filters and projections; else ``plan`` alone."""
+    if not isinstance(plan, Rel):
+        return [plan]
+    if is_union_all(plan):
+        return [branch for below in plan.inputs for branch in branches(below)]
+    if plan.kind == "filter" or (plan.kind == "project" and not any(map(has_window, plan.exprs))):
+        found = branches(plan.inputs[0])
+        return [plan.with_inputs(b) for b in found] if len(found) > 1 else [plan]
+    return [plan]
+
+
+def _in_expr(expr: Expr, change: Change) -> Expr:
+    if isinstance(expr, Ask):
+        args = tuple(_in_expr(a, change) for a in expr.args)
+        domain = expr.domain if expr.domain is None else change(expr.domain)
+        same = all(a is b for a, b in zip((*args, domain), (*expr.args, expr.domain), strict=True))
+        return expr if same else replace(expr, args=args, domain=domain)
+    if not isinstance(expr, Node) or not (expr.children or expr.rels):
+        return expr
+    children = tuple(_in_expr(c, change) for c in expr.children)
+    rels = tuple(change(r) for r in expr.rels)
+    same = all(
+        a is b for a, b in zip((*children, *rels), (*expr.children, *expr.rels), strict=True)
+    )
+    return expr if same else replace(expr, children=children, rels=rels)
+
+
+def has_order(plan: Plan) -> bool:
+    """The rows come in an order, or they are few: a sort or a limit stands above what makes them."""
+    if isinstance(plan, Block):
+        return plan.limited or has_order(plan.source)
+    if not isinstance(plan, Rel):
+        return False
+    if plan.kind in ("project", "filter"):
+        return has_order(plan.inputs[0])
+    return plan.kind in ("sort", "fetch")
+
+
+def meets_pairs(plan: Plan) -> bool:
+    """The rows are those of a join, in no order that a query can ask for."""
+    if not isinstance(plan, Rel):
+        return False
+    if plan.kind in ("project", "filter"):
+        return meets_pairs(plan.inputs[0])
+    if plan.kind not in ("join", "cross"):
+        return False
+    kind = join_type(plan)
+    if kind in ("left_semi", "left_anti", "left_mark"):
+        return meets_pairs(plan.inputs[0])
+    return kind in ("inner", "left", "right", "outer")

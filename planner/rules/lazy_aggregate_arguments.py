@@ -1,0 +1,54 @@
+"""An argument of an aggregate that asks only on some rows is computed where asking happens.
+
+before: ``aggregate sum(CASE WHEN n > 1 AND c THEN 1 END)`` over ``block select llm(x) AS c, n``
+after:  ``aggregate sum(v)`` over ``block select CASE WHEN n > 1 AND llm(x) THEN 1 END AS v``
+safe:   the aggregate reads the same values. DataFusion takes a call that occurs twice out of the CASEs
+        around it, so that every row would be asked; in the block the gates count again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from blendfusion.planner.ir.aggregates import aggregated, aggregation
+from blendfusion.planner.ir.nodes import (
+    GATES,
+    Block,
+    Expr,
+    Field,
+    Node,
+    Plan,
+    Rel,
+    fields,
+    inline,
+    is_volatile,
+    needs_model,
+    walk,
+)
+
+
+def lazy_aggregate_arguments(plan: Plan) -> Plan:
+    if not isinstance(plan, Rel) or plan.kind != "aggregate":
+        return plan
+    block = plan.inputs[0]
+    if not isinstance(block, Block) or any(map(is_volatile, block.select)):
+        return plan
+    asked = {i for i, e in enumerate(block.select) if needs_model(e)}
+    gated = list(dict.fromkeys(e for e in plan.exprs if fields(e) & asked and _has_gate(e)))
+    if not gated:
+        return plan
+    place: dict[Expr, Expr] = {e: Field(block.width + i) for i, e in enumerate(gated)}
+    agg = aggregation(plan)
+    moved = replace(
+        agg,
+        keys=tuple(place.get(k, k) for k in agg.keys),
+        measures=tuple(
+            replace(m, exprs=tuple(place.get(e, e) for e in m.exprs)) for m in agg.measures
+        ),
+    )
+    select = (*block.select, *(inline(e, block.select) for e in gated))
+    return aggregated(replace(block, select=select), moved)
+
+
+def _has_gate(expr: Expr) -> bool:
+    return any(isinstance(e, Node) and e.name in GATES for e in walk(expr))

@@ -1,0 +1,86 @@
+"""A call in the condition of an outer or anti join is asked of rows with a partner.
+
+before: ``project l.id`` over ``(block select l.*, llm(l.x) AS c) left join r on l.k = r.k AND c``
+after:  the same with ``CASE WHEN mark THEN llm(l.x) END AS c``, over ``l mark join r on l.k = r.k``
+safe:   every row of that side stays, whether it has a partner or not; without one by the cheap part of
+        the condition, the rest of it decides nothing. Nothing above may read the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from blendfusion.planner.ir.builders import case
+from blendfusion.planner.ir.joins import join_type
+from blendfusion.planner.ir.nodes import (
+    Block,
+    Expr,
+    Field,
+    Plan,
+    Rel,
+    conjuncts,
+    fields,
+    is_volatile,
+    literal_like,
+    may_move,
+    needs_model,
+)
+from blendfusion.planner.ir.traversal import expressions
+from blendfusion.planner.stages.join_partners import inlined, partner_of, turned, with_partner
+
+_KEEPS_LEFT = ("left", "outer", "left_anti", "left_mark")
+_KEEPS_RIGHT = ("right", "outer", "right_anti")
+
+
+def lazy_join_conditions(plan: Plan) -> Plan:
+    if not isinstance(plan, Block) and not (isinstance(plan, Rel) and plan.kind == "project"):
+        return plan
+    join = plan.inputs[0]
+    if not isinstance(join, Rel) or join.kind != "join":
+        return plan
+    read = set().union(*map(fields, expressions(plan)))
+    gated = _gated(join, read)
+    return plan if gated is join else plan.with_inputs(gated)
+
+
+def _gated(join: Rel, read: set[int]) -> Rel:
+    """The join with what nothing above reads of its sides' answers asked of rows with a partner."""
+    left, right = join.inputs
+    kind = join_type(join)
+    answers = _answers(left) | {left.width + i for i in _answers(right)}
+    terms = [t for e in join.exprs for t in conjuncts(e) if not literal_like(t)]
+    cheap = [t for t in terms if not fields(t) & answers and not is_volatile(t)]
+    new_left, new_right = left, right
+    if kind in _KEEPS_LEFT:
+        new_left = _asked_of_partners(left, cheap, right, _answers(left) - read)
+    if kind in _KEEPS_RIGHT:
+        around = [turned(t, left.width, right.width) for t in cheap]
+        own = {i for i in _answers(right) if left.width + i not in read}
+        new_right = _asked_of_partners(right, around, left, own)
+    if new_left is left and new_right is right:
+        return join
+    return join.with_inputs(new_left, new_right)
+
+
+def _answers(side: Plan) -> set[int]:
+    """The columns of a block that hold answers."""
+    if not isinstance(side, Block):
+        return set()
+    return {i for i, e in enumerate(side.select) if needs_model(e)}
+
+
+def _asked_of_partners(side: Plan, terms: Sequence[Expr], other: Plan, columns: set[int]) -> Plan:
+    if not columns or not isinstance(side, Block) or side.where or not may_move(side):
+        return side
+    partner = partner_of(other)
+    if partner is None:
+        return side
+    source = side.source
+    below = inlined(terms, side.select, side.width, source.width)
+    marked = with_partner(source, below, partner, "left_mark")
+    mark = Field(source.width)
+    select = tuple(
+        case([(mark, e)], None) if i in columns else e for i, e in enumerate(side.select)
+    )
+    return replace(side, source=marked, select=select)

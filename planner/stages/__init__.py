@@ -1,0 +1,1 @@
+"""Cuts a plan into stages, and says which may end early."""

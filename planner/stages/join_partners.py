@@ -1,0 +1,169 @@
+"""Partners: what the rows of one side of a join can meet on the other, as a plan that runs on its own.
+
+A partner may have more rows than the other side will have, never fewer, and must give the same rows each
+time that it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from blendfusion.planner.ir.aggregates import aggregation
+from blendfusion.planner.ir.builders import (
+    boolean_literal,
+    filtered,
+    limited,
+    projected,
+    table_names,
+)
+from blendfusion.planner.ir.joins import (
+    GROWS_WITH_LEFT,
+    GROWS_WITH_RIGHT,
+    is_union_all,
+    join_type,
+    joined,
+)
+from blendfusion.planner.ir.nodes import (
+    Block,
+    Expr,
+    Field,
+    Plan,
+    Rel,
+    Stored,
+    fields,
+    has_window,
+    inline,
+    is_volatile,
+    needs_model,
+    parts,
+    shift,
+    substitute,
+)
+from blendfusion.planner.ir.opaque_names import QUERIES, leaf_text
+from blendfusion.planner.ir.traversal import asks_anything, expressions
+
+_MOST_RELATIONS = 64
+"""A partner with more than that is not run a second time."""
+_REPEATABLE = ("count", "min", "max", "bool_and", "bool_or")
+"""Aggregates that come out the same however their rows are divided among threads."""
+
+
+def turned(term: Expr, n_left: int, n_right: int) -> Expr:
+    """The term with the columns of the right side before those of the left."""
+
+    def place(part: Expr) -> Expr | None:
+        if not isinstance(part, Field):
+            return None
+        return Field(part.index - n_left if part.index >= n_left else part.index + n_right)
+
+    return substitute(term, place)
+
+
+def inlined(terms: Sequence[Expr], columns: Sequence[Expr], width: int, below: int) -> list[Expr]:
+    """The terms over a relation as terms over its input, those that a model must decide left out."""
+    place = (*columns, *(Field(below + i) for i in range(max(map(_most, terms), default=0) + 1)))
+    moved = (inline(t, place) for t in terms)
+    return [t for t in moved if not needs_model(t) and not is_volatile(t) and fields(t)]
+
+
+def _most(term: Expr) -> int:
+    return max(fields(term), default=0)
+
+
+def with_partner(source: Plan, terms: Sequence[Expr], partner: Plan, kind: str) -> Rel:
+    """The semi or mark join of ``source`` with the columns of ``partner`` that the terms read; with any
+    row of it, if they read none."""
+    width = source.width
+    both = tuple(dict.fromkeys(t for t in terms if min(fields(t)) < width))
+    keys = {part for t in both for part in parts(t)}
+    alone = dict.fromkeys(t for t in terms if min(fields(t)) >= width and not keys & {*parts(t)})
+    rows = filtered(partner, tuple(shift(t, -width) for t in alone))
+    used = sorted({i for t in both for i in fields(t) if i >= width})
+    if not used:
+        row = limited(projected(rows, (boolean_literal(True),)), 0, 1)
+        return joined(source, row, both, kind)
+    place = {i: Field(width + n) for n, i in enumerate(used)}
+    moved = tuple(
+        substitute(t, lambda p: place.get(p.index) if isinstance(p, Field) else None) for t in both
+    )
+    return joined(source, projected(rows, tuple(Field(i - width) for i in used)), moved, kind)
+
+
+def partner_of(other: Plan) -> Plan | None:
+    """A plan with the rows of ``other``, or more, that asks nothing; None if there is none to be had."""
+    bare = stripped(other)
+    return None if asks_anything(bare) else small(steady(bare))
+
+
+def repeatable(plan: Plan) -> Plan | None:
+    """``plan``, or one with more rows, that gives the same rows whenever it runs; None if there is none."""
+    return small(_exact(plan) or steady(plan))
+
+
+def small(plan: Plan | None) -> Plan | None:
+    """``plan`` if it may well run a second time."""
+    return None if plan is None or len(_relations(plan)) > _MOST_RELATIONS else plan
+
+
+def stripped(plan: Plan) -> Plan:
+    """A block's rows before it filters, TRUE in place of what it asks: then it need not run first."""
+    if not isinstance(plan, Block) or plan.limited:
+        return plan
+    blank = tuple(boolean_literal(True) if needs_model(e) else e for e in plan.select)
+    return projected(plan.source, blank)
+
+
+def steady(plan: Plan) -> Plan | None:
+    """``plan`` without its limits, where that can only add rows; None if it may come out otherwise
+    when it runs again."""
+    if isinstance(plan, Block | Stored):
+        return plan
+    if plan.kind == "fetch":
+        return steady(plan.inputs[0])
+    if any(is_volatile(e) or has_window(e) for e in plan.exprs):
+        return None
+    if plan.kind in ("project", "filter", "cross") or is_union_all(plan):
+        return _with_steady(plan, [steady(p) for p in plan.inputs])
+    if plan.kind == "sort":
+        return steady(plan.inputs[0])
+    if plan.kind == "join":
+        kind = join_type(plan)
+        left, right = plan.inputs
+        return _with_steady(
+            plan,
+            [
+                steady(left) if kind in GROWS_WITH_LEFT else _exact(left),
+                steady(right) if kind in GROWS_WITH_RIGHT else _exact(right),
+            ],
+        )
+    return _exact(plan)
+
+
+def _with_steady(plan: Rel, inputs: Sequence[Plan | None]) -> Plan | None:
+    known = tuple(p for p in inputs if p is not None)
+    return plan.with_inputs(*known) if len(known) == len(inputs) else None
+
+
+def _exact(plan: Plan) -> Plan | None:
+    """``plan`` if it gives the same rows whenever it runs."""
+    for part in _relations(plan):
+        if isinstance(part, Rel) and not _repeats(part):
+            return None
+    return plan
+
+
+def _repeats(plan: Rel) -> bool:
+    if plan.kind == "fetch" or any(is_volatile(e) or has_window(e) for e in expressions(plan)):
+        return False
+    if plan.kind == "read":
+        return leaf_text(table_names(plan), QUERIES) is None
+    return plan.kind != "aggregate" or all(
+        m.name in _REPEATABLE for m in aggregation(plan).measures
+    )
+
+
+def _relations(plan: Plan) -> list[Plan]:
+    """The relations that run again: blocks are stages, which run once."""
+    if not isinstance(plan, Rel):
+        return [plan]
+    return [plan, *(p for below in plan.inputs for p in _relations(below))]

@@ -1,0 +1,99 @@
+"""What becomes of a plan's rows when stages below it have more: those that only ever come, and never go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from blendfusion.planner.ir.aggregates import aggregation
+from blendfusion.planner.ir.builders import fetch_bounds, literal
+from blendfusion.planner.ir.joins import GROWS_WITH_LEFT, GROWS_WITH_RIGHT, is_union_all, join_type
+from blendfusion.planner.ir.nodes import (
+    Block,
+    Expr,
+    Plan,
+    Rel,
+    Stored,
+    has_window,
+    is_volatile,
+    plans_in,
+    walk,
+)
+from blendfusion.planner.ir.traversal import folded, subplans
+
+MOST_WANTED = 100_000
+"""Rows of a limit. What is above the stages runs once for each quarter that they grow by, and is held in memory."""
+
+
+def stages_in(plan: Plan) -> set[int]:
+    """The stages that a plan reads."""
+    return {p.stage for p in subplans(plan) if isinstance(p, Stored)}
+
+
+def stages_in_expressions(exprs: Iterable[Expr]) -> set[int]:
+    """The stages that subqueries in expressions read, or what an answer is chosen from."""
+    return set().union(*(stages_in(p) for e in exprs for part in walk(e) for p in plans_in(part)))
+
+
+def stages_needed_whole(plan: Plan) -> set[int]:
+    """The stages below that must be complete: with some of their rows, ``plan`` might have one that it does not have
+    with all of them."""
+    return folded(plan, _needed_whole)
+
+
+def _needed_whole(plan: Plan, below: Sequence[set[int]]) -> set[int]:
+    if isinstance(plan, Stored):
+        return set()
+    if isinstance(plan, Block) or any(is_volatile(e) or has_window(e) for e in plan.exprs):
+        return stages_in(plan)
+    if asks_for_a_row(plan):
+        return below[0] | stages_needed_whole(plan.inputs[1].inputs[0])
+    found = stages_in_expressions(plan.exprs).union(*below)
+    if plan.kind in ("project", "filter", "cross") or is_union_all(plan) or _is_distinct(plan):
+        return found
+    if plan.kind == "join":
+        kind, (left, right) = join_type(plan), plan.inputs
+        found |= set() if kind in GROWS_WITH_LEFT else stages_in(left)
+        found |= set() if kind in GROWS_WITH_RIGHT else stages_in(right)
+        return found
+    return stages_in(plan)
+
+
+def has_at_most_their_rows(plan: Plan) -> bool:
+    """Whether every row of ``plan`` comes of one of a stage's, and of each at most one."""
+    if not isinstance(plan, Rel):
+        return True
+    if plan.kind == "join" and join_type(plan) in ("left_semi", "right_semi"):
+        return has_at_most_their_rows(plan.inputs[join_type(plan) == "right_semi"])
+    kept = plan.kind in ("project", "filter") or _is_distinct(plan)
+    return kept and has_at_most_their_rows(plan.inputs[0])
+
+
+def asks_for_a_row(plan: Plan) -> bool:
+    """Whether ``plan`` is the rows of its left side if a stage has one that will do: see semi-join reduction."""
+    if not isinstance(plan, Rel) or plan.kind != "join" or join_type(plan) != "left_semi":
+        return False
+    row = plan.inputs[1]
+    return (
+        all(literal(e) is True for e in plan.exprs)
+        and isinstance(row, Rel)
+        and row.kind == "fetch"
+        and fetch_bounds(row) == (0, 1)
+        and has_at_most_their_rows(row.inputs[0])
+    )
+
+
+def stages_to_end(fetch: Plan) -> set[int]:
+    """The stages that a limit may end early, as far as it can tell; none for any other relation."""
+    if not isinstance(fetch, Rel) or fetch.kind != "fetch":
+        return set()
+    offset, count = fetch_bounds(fetch)
+    if count is None or offset + count > MOST_WANTED:
+        return set()
+    return stages_in(fetch) - stages_needed_whole(fetch.inputs[0])
+
+
+def _is_distinct(plan: Rel) -> bool:
+    if plan.kind != "aggregate":
+        return False
+    agg = aggregation(plan)
+    return bool(agg.keys) and not agg.measures and agg.n_before_measures == len(agg.keys)

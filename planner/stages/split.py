@@ -1,0 +1,105 @@
+"""A rewritten plan as stages: DataFusion plans linked by pipelines, in the order in which they run.
+
+Every block becomes a stage: a plan of DataFusion's that is its source, and the row-wise work above
+it. No plan waits inside another: a stage that reads another's output finds it stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from blendfusion.planner.ir.builders import projected
+from blendfusion.planner.ir.nodes import (
+    Ask,
+    Block,
+    Expr,
+    Plan,
+    Rel,
+    Stored,
+    all_fields,
+    substitute,
+    through_projection,
+)
+from blendfusion.planner.ir.traversal import subplans, transform
+from blendfusion.planner.stages.monotonicity import asks_for_a_row, stages_to_end
+from blendfusion.planner.substrait.join_condition_bug import readable
+from blendfusion.planner.substrait.offset_bug import may_lose_rows
+from blendfusion.planner.substrait.read import Root
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A block whose source is a plan of DataFusion's over tables and stored stages."""
+
+    number: int
+    block: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """Stages in order; the last one's output is the query's, under ``names``."""
+
+    stages: tuple[Stage, ...]
+    names: tuple[str, ...]
+    whole: frozenset[int] = frozenset()
+    """Stages whose rows are all wanted, by what stands beside the plan."""
+
+    @property
+    def last(self) -> Stage:
+        return self.stages[-1]
+
+
+def staged(root: Root) -> Staged:
+    """Cut a rewritten plan into stages. Equal blocks are one stage, run once."""
+    numbers: dict[Block, int] = {}
+
+    def stored(plan: Plan) -> Stored:
+        if isinstance(plan, Stored):
+            return plan
+        block = Block(plan, (), all_fields(plan.width))
+        return Stored(numbers.setdefault(block, len(numbers)), plan.width)
+
+    def with_domain(expr: Expr) -> Expr | None:
+        """A call that chooses from the rows of a plan: those are a stage, which runs before."""
+        if not isinstance(expr, Ask) or expr.domain is None:
+            return None
+        args = tuple(substitute(a, with_domain) for a in expr.args)
+        return Ask(expr.call, args, stored(expr.domain))
+
+    def cut(plan: Plan) -> Plan:
+        if not isinstance(plan, Block):
+            return readable(plan)
+        where = tuple(substitute(e, with_domain) for e in plan.where)
+        select = tuple(substitute(e, with_domain) for e in plan.select)
+        return kept(replace(plan, source=below_top(plan.source), where=where, select=select))
+
+    def kept(block: Block) -> Plan:
+        number = numbers.setdefault(block, len(numbers))
+        if block.width == 0:  # stored with a column all the same, or its rows would be lost
+            return projected(Stored(number, 1), ())
+        return Stored(number, block.width)
+
+    def limits(source: Plan) -> Plan:
+        """Limits that may end stages are sources of stages of their own: only of those is known what they need. So
+        are those that DataFusion would misplan below others."""
+        rows = {id(p.inputs[1]) for p in subplans(source) if asks_for_a_row(p)}
+
+        def limit(plan: Plan) -> Plan:
+            alone = id(plan) not in rows and (stages_to_end(plan) or may_lose_rows(plan))
+            return kept(Block(plan, (), all_fields(plan.width))) if alone else plan
+
+        return transform(source, limit)
+
+    def below_top(plan: Plan) -> Plan:
+        """A source with such limits cut off, unless one stands at its top."""
+        columns, top = through_projection(plan)
+        if not isinstance(top, Rel) or top.kind != "fetch":
+            return limits(plan)
+        below = limits(top.inputs[0])
+        return plan if below is top.inputs[0] else projected(top.with_inputs(below), columns)
+
+    plan = below_top(transform(root.plan, cut))
+    if not isinstance(plan, Stored):  # DataFusion has the last word: its plan is the last source
+        numbers[Block(plan, (), all_fields(plan.width))] = len(numbers)
+    stages = [Stage(number, block) for block, number in numbers.items()]
+    return Staged(tuple(stages), root.names)

@@ -1,0 +1,1 @@
+"""Nodes from Substrait and back, with what Substrait or DataFusion gets wrong."""

@@ -1,0 +1,205 @@
+"""From the bytes of a Substrait plan to nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from google.protobuf.message import Message
+from substrait.proto import Expression as ExpressionMessage
+from substrait.proto import Rel as RelMessage
+
+from blendfusion.errors import PlanError
+from blendfusion.planner.ir.builders import boolean_literal, function, projected, text_null
+from blendfusion.planner.ir.joins import JOIN_NAMES, join_width
+from blendfusion.planner.ir.messages import holes, parsed_plan, serialized
+from blendfusion.planner.ir.nodes import Ask, Expr, Field, Node, Plan, Rel, all_fields
+from blendfusion.udfs.declare.call import CALLS
+
+
+@dataclass(frozen=True)
+class Root:
+    """A whole plan: the tree and the names of its output columns (nested ones included)."""
+
+    plan: Plan
+    names: tuple[str, ...]
+
+
+def read(data: bytes) -> Root:
+    """The tree of a Substrait plan; functions that stand for calls become ``Ask``.
+
+    Raises PlanError for what rules cannot move: correlated references, nested fields.
+    """
+    message = parsed_plan(data)
+    functions = {
+        e.extension_function.function_anchor: e.extension_function.name
+        for e in message.extensions
+        if e.WhichOneof("mapping_type") == "extension_function"
+    }
+    root = message.relations[0].root
+    return Root(_Reader(functions).rel(root.input), tuple(root.names))
+
+
+class _Reader:
+    """Takes messages apart, from the inside out: what it has read it clears, and so copies nothing."""
+
+    def __init__(self, functions: Mapping[int, str]) -> None:
+        self.functions = functions
+
+    def rel(self, message: RelMessage) -> Plan:
+        kind = message.WhichOneof("rel_type")
+        if kind is None:
+            raise PlanError("an empty relation")
+        body = getattr(message, kind)
+        inputs, exprs = self._cut(body)
+        emit = self._take_emit(body)
+        if kind == "aggregate":
+            exprs = _keys_once(body, exprs)
+            # Function names ride along in the (otherwise unused) hint, so that a template
+            # does not depend on the numbering of one plan.
+            body.common.hint.output_names.extend(
+                self.functions[m.measure.function_reference] for m in body.measures
+            )
+            for measure in body.measures:
+                measure.measure.function_reference = 0
+        if kind == "read" and body.HasField("virtual_table"):
+            # DataFusion writes two columns of a name, and refuses to read them.
+            body.base_schema.names[:] = _apart(body.base_schema.names)
+        if kind == "project":
+            assert len(inputs) == 1
+            columns = (*all_fields(inputs[0].width), *exprs)
+            if emit is not None:
+                columns = tuple(columns[i] for i in emit)
+            return Rel("project", b"", inputs, columns, len(columns))
+        if kind == "join" and not body.HasField("expression"):
+            # An uncorrelated EXISTS: DataFusion writes no condition, and refuses to read none.
+            body.expression.SetInParent()
+            exprs = (boolean_literal(True),)
+        rel = Rel(kind, serialized(message), inputs, exprs, _width(kind, body, inputs))
+        if emit is None:
+            return rel
+        return projected(rel, tuple(Field(i) for i in emit))
+
+    def _take_emit(self, body: Message) -> list[int] | None:
+        common = getattr(body, "common", None)
+        if common is None or common.WhichOneof("emit_kind") != "emit":
+            return None
+        mapping = list(common.emit.output_mapping)
+        common.ClearField("emit")
+        return mapping
+
+    def _cut(self, body: Message) -> tuple[tuple[Plan, ...], tuple[Expr, ...]]:
+        rels: list[Plan] = []
+        exprs: list[Expr] = []
+        for hole in holes(body):
+            if isinstance(hole, RelMessage):
+                rels.append(self.rel(hole))
+            else:
+                exprs.append(self.expr(hole))
+            hole.Clear()
+            hole.SetInParent()
+        return tuple(rels), tuple(exprs)
+
+    def expr(self, message: ExpressionMessage) -> Expr:
+        kind = message.WhichOneof("rex_type")
+        if kind == "selection":
+            return self._field(message)
+        if kind == "scalar_function":
+            name = self.functions[message.scalar_function.function_reference]
+            if name in ("and", "or"):
+                # DataFusion nests them two by two, and cannot read back more than thirty.
+                return function(name, tuple(map(self.expr, self._chain(message, name))))
+        if kind == "literal" and message.literal.null.WhichOneof("kind") == "user_defined":
+            return text_null()
+        # CASE x WHEN v …: DataFusion writes x as a first clause without a result.
+        simple = kind == "if_then" and not message.if_then.ifs[0].HasField("then")
+        rels, children = self._cut(message)
+        if simple:
+            del message.if_then.ifs[0]
+            children = _searched(children, len(message.if_then.ifs))
+        name = str(kind)
+        if kind == "scalar_function":
+            name = self.functions[message.scalar_function.function_reference]
+            if name in CALLS:
+                return Ask(CALLS[name], children)
+            message.scalar_function.function_reference = 0
+        elif kind == "window_function":
+            window = message.window_function
+            name = "window:" + self.functions[window.function_reference]
+            window.function_reference = 0
+        return Node(name, serialized(message), children, rels)
+
+    def _chain(self, message: ExpressionMessage, name: str) -> Iterator[ExpressionMessage]:
+        """The parts of nested calls of one function of two arguments, from the left."""
+        waiting = [message]
+        while waiting:
+            part = waiting.pop()
+            called = part.scalar_function
+            if (
+                part.WhichOneof("rex_type") == "scalar_function"
+                and self.functions[called.function_reference] == name
+            ):
+                waiting += [a.value for a in reversed(called.arguments)]
+            else:
+                yield part
+
+    def _field(self, message: ExpressionMessage) -> Field:
+        selection = message.selection
+        segment = selection.direct_reference
+        if selection.WhichOneof("root_type") != "root_reference" or (
+            segment.WhichOneof("reference_type") != "struct_field"
+            or segment.struct_field.HasField("child")
+        ):
+            raise PlanError("a correlated or nested column reference")
+        return Field(segment.struct_field.field)
+
+
+def _apart(names: Sequence[str]) -> list[str]:
+    """``names`` if no two are equal, else each with its place."""
+    if len(set(names)) == len(names):
+        return list(names)
+    return [f"{i}:{name}" for i, name in enumerate(names)]
+
+
+def _searched(children: tuple[Expr, ...], branches: int) -> tuple[Expr, ...]:
+    """What CASE x WHEN v THEN … says, as CASE WHEN x = v THEN …"""
+    base, *rest = children
+    for i in range(0, 2 * branches, 2):
+        rest[i] = function("equal", (base, rest[i]))
+    return tuple(rest)
+
+
+def _keys_once(body: Message, exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """The expressions of an aggregate with each group key once, as DataFusion has them in its output.
+
+    Its Substrait repeats a key for every grouping set in which it stands.
+    """
+    n = len(body.grouping_expressions)
+    keys = exprs[len(exprs) - n :]
+    distinct = tuple(dict.fromkeys(keys))
+    for grouping in body.groupings:
+        # DataFusion writes the keys here too, in a field that Substrait has retired.
+        grouping.DiscardUnknownFields()
+        references = [distinct.index(keys[i]) for i in grouping.expression_references]
+        grouping.expression_references[:] = references
+    del body.grouping_expressions[len(distinct) :]
+    return (*exprs[: len(exprs) - n], *distinct)
+
+
+def _width(kind: str, body: Message, inputs: tuple[Plan, ...]) -> int:
+    if kind == "read":
+        if body.HasField("projection"):
+            return len(body.projection.select.struct_items)
+        return len(body.base_schema.struct.types)
+    if kind in ("filter", "sort", "fetch", "set", "exchange"):
+        return inputs[0].width
+    if kind == "cross":
+        return inputs[0].width + inputs[1].width
+    if kind == "join":
+        name = JOIN_NAMES.get(body.type, "other")
+        return join_width(name, inputs[0].width, inputs[1].width)
+    if kind == "aggregate":
+        n_sets = len(body.groupings)
+        n_keys = len(body.grouping_expressions)
+        return n_keys + len(body.measures) + (n_sets > 1)
+    raise PlanError(f"a relation of kind '{kind}'")

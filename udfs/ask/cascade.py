@@ -1,0 +1,283 @@
+"""A call put to a small model, which decides what it may, and to a large one for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import exp, log
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from blendfusion.errors import QueryError
+from blendfusion.models.guarantees.accuracy import (
+    DELTA,
+    LEAST_VALUES,
+    NO,
+    UNKNOWN,
+    YES,
+    Certificate,
+    Decided,
+    Ints,
+    Targets,
+)
+from blendfusion.models.guarantees.logistic import fitted, numbered
+from blendfusion.models.guarantees.precision_recall import RankedPair
+from blendfusion.models.guarantees.recall import RankedCertificate, fewest
+from blendfusion.models.guarantees.vector_classifier import EmbeddingModel
+from blendfusion.models.protocol.model import Values
+from blendfusion.models.stores.key import Keys
+from blendfusion.models.wrappers.cache import CachedModel
+from blendfusion.types import Answer, Task
+from blendfusion.udfs.ask.question import Asked
+
+if TYPE_CHECKING:
+    from blendfusion.udfs.ask.dispatcher import Asker
+    from blendfusion.udfs.declare.call import Call
+
+AnyCertificate: TypeAlias = Certificate | RankedCertificate | RankedPair
+
+_FIRST_SHARE = 0.9
+"""Of the failure probability, for the first values that a run sees together; all later ones share the
+rest."""
+_LEARNED_SHARE, _MOST_LEARNED = 6, 600
+"""A classifier learns from one of so many values, and from so many at most."""
+_LEAST_TO_LEARN = 180
+_LEAST_SHARE = 1e-9
+"""A probability has a logarithm."""
+
+
+@dataclass(frozen=True, slots=True)
+class CascadeOutcome:
+    """What became of the different values of a call: those that ``decided`` counts have the small model's
+    answer, the others were ``asked`` of the large one, ``sampled`` ones among them at random."""
+
+    targets: Targets
+    small: str
+    large: str
+    values: int
+    decided: int
+    sampled: int
+    asked: int
+    rule: str = ""
+    """Which answers of the small model stand; of several chunks, '', as each has its own."""
+    measured: str = ""
+    """What the sample showed; of several chunks, ''."""
+
+    def __add__(self, other: CascadeOutcome) -> CascadeOutcome:
+        return replace(
+            self,
+            values=self.values + other.values,
+            decided=self.decided + other.decided,
+            sampled=self.sampled + other.sampled,
+            asked=self.asked + other.asked,
+            rule="",
+            measured="",
+        )
+
+    @property
+    def why(self) -> str:
+        """Which answers of the small model stand, or why none do; '' of several chunks."""
+        measured = f" ({self.measured})" if self.measured else ""
+        if self.decided:
+            return f"{self.rule}{measured}"
+        too_few = "too few values to sample"
+        return f"{'certified thresholds would save nothing' if self.sampled else too_few}{measured}"
+
+    def __str__(self) -> str:
+        if not self.decided:
+            return f"{self.targets}: {self.why}, all {self.values:,} asked of {self.large}"
+        rule = f" {self.rule}" if self.rule else ""
+        measured = f", {self.measured}" if self.measured else ""
+        return (
+            f"{self.targets}: {self.small} decided {self.decided:,} of {self.values:,} values{rule}, certified "
+            f"by {self.sampled:,} answers of {self.large}{measured}; that was asked {self.asked:,}"
+        )
+
+
+class Cascade:
+    """The cascade of one question in one run.
+
+    Every chunk of values is certified by itself, so that the promise holds of all of them together
+    without any assumption about their order: as a mean of shares that are each as large as promised. The
+    sample is drawn by a digest of task and value: the same in every run, whatever else is asked, and it
+    does not depend on what is stored.
+    """
+
+    def __init__(
+        self, call: Call, put: Task, targets: Targets, small: CachedModel, large: CachedModel
+    ) -> None:
+        self._call, self._task, self._targets = call, put, targets
+        self._small, self._large = small, large
+        self._learns = isinstance(small.inner, EmbeddingModel)
+        self._chunks = 0
+
+    def answers(self, values: Sequence[Values], asker: Asker) -> dict[Values, Answer]:
+        """One answer a tuple. Raises QueryError for a small model that tells no probabilities."""
+        answers: dict[Values, Answer] = {}
+        decided: list[Values] = []
+        sampled, rule, measured = 0, "", ""
+        if len(values) >= self._least_values:
+            proposed = self._proposed(values, asker, answers)
+            certificate = self._certificate(proposed, [a.text for a in answers.values() if a.text])
+            asked = list(proposed)
+            while len(places := certificate.wanted):
+                chosen = [asked[place] for place in places]
+                self._ask(chosen, asker, answers)
+                labels = [self._label(proposed[v], answers[v]) for v in chosen]
+                certificate.tell(places, np.array(labels, dtype=np.int64))
+            sampled = len(answers)
+            for place in np.flatnonzero(certificate.decided.of(certificate.scores)):
+                value, score = asked[place], float(certificate.scores[place])
+                if value not in answers:
+                    decided.append(value)
+                    answers[value] = self._standing(proposed[value], score, certificate.decided)
+            rule, measured = self._rule(certificate), _measured(certificate)
+        self._ask([v for v in values if v not in answers], asker, answers)
+        outcome = CascadeOutcome(
+            self._targets,
+            self._decider,
+            self._large.name,
+            len(values),
+            len(decided),
+            sampled,
+            len(values) - len(decided),
+            rule,
+            measured,
+        )
+        asker.observer.cascaded(self._call, outcome)
+        return answers
+
+    def _ask(self, values: Sequence[Values], asker: Asker, into: dict[Values, Answer]) -> None:
+        if values:
+            asker.put(self._asked(self._large), self._task, values, into, self._call)
+
+    def _asked(self, model: CachedModel) -> Asked:
+        return Asked(self._call.task, model, self._call.models)
+
+    def _proposed(
+        self, values: Sequence[Values], asker: Asker, known: dict[Values, Answer]
+    ) -> dict[Values, Answer]:
+        """The small model's answers, as far as it has any."""
+        if self._learns:
+            return self._learned(values, asker, known)
+        found: dict[Values, Answer] = {}
+        asker.put(self._asked(self._small), self._task, values, found, None, final=False)
+        given = {v: a for v, a in found.items() if a.text is not None and a.logprob is not None}
+        if not given and any(answer.text is not None for answer in found.values()):
+            raise QueryError(
+                f"{self._call.text}: {self._small.name} does not tell how probable its answers are, so "
+                "that it can decide nothing for another model",
+                hint="Local models do, servers that give logprobs, and a Python function that returns odds, "
+                "{True: 0.9, False: 0.1}.",
+            )
+        return {v: given[v] for v in values if v in given}
+
+    def _learned(
+        self, values: Sequence[Values], asker: Asker, known: dict[Values, Answer]
+    ) -> dict[Values, Answer]:
+        """What a classifier of vectors says, which has learned from some of the large model's answers; those
+        are put to ``known``, and their values are no more to be decided."""
+        taught = self._drawn(values)[: min(len(values) // _LEARNED_SHARE, _MOST_LEARNED)]
+        self._ask(taught, asker, known)
+        taught = [v for v in taught if known[v].text is not None]
+        rest = [v for v in values if v not in known]
+        if not taught:
+            return {}
+        names, classes = numbered([str(known[v].text) for v in taught])
+        texts = ["\n".join(text for text in v if text) for v in (*taught, *rest)]
+        vectors = asker.embedder_for(self._call).embed(texts)
+        classifier = fitted(vectors[: len(taught)], classes, len(names))
+        found: dict[Values, Answer] = {}
+        for v, shares in zip(rest, classifier.probabilities(vectors[len(taught) :]), strict=True):
+            best = int(shares.argmax())
+            found[v] = Answer(names[best], logprob=log(max(float(shares[best]), _LEAST_SHARE)))
+        return found
+
+    def _drawn(self, values: Iterable[Values]) -> list[Values]:
+        """The values in an order that looks random, and is the same in every run and process."""
+        keys = Keys("cascade", self._task)
+        return sorted(values, key=keys.of)
+
+    def _certificate(
+        self, proposed: dict[Values, Answer], settled: Sequence[str]
+    ) -> AnyCertificate:
+        """Of what the small model says; ``settled`` are the large model's answers to other values."""
+        scores = np.array([self._score(answer) for answer in proposed.values()], dtype=np.float64)
+        delta, order = self._delta(), self._order(proposed)
+        if self._targets.ranks:
+            assert self._targets.recall is not None
+            return RankedCertificate(scores, self._targets.recall, delta, order)
+        targets, affirmed = replace(self._targets, delta=delta), settled.count("true")
+        if targets.recall is not None:
+            return RankedPair(scores, targets, order, affirmed=affirmed)
+        return Certificate(scores, targets, order, settled=len(settled), affirmed=affirmed)
+
+    def _order(self, values: Iterable[Values]) -> Ints:
+        places = {v: place for place, v in enumerate(values)}
+        return np.array([places[v] for v in self._drawn(places)], dtype=np.int64)
+
+    def _delta(self) -> float:
+        """The failure probability of the next chunk: of all chunks, however many come, it is that which was
+        asked for."""
+        whole = DELTA if self._targets.delta is None else self._targets.delta
+        self._chunks += 1
+        n = self._chunks
+        return whole * (_FIRST_SHARE if n == 1 else (1 - _FIRST_SHARE) / (n * (n - 1)))
+
+    def _score(self, answer: Answer) -> float:
+        """How sure the small model is of its answer; or how probable it holds a yes."""
+        assert answer.logprob is not None
+        sure = exp(answer.logprob)
+        return 1 - sure if self._targets.binary and answer.text == "false" else sure
+
+    def _label(self, proposed: Answer, right: Answer) -> int:
+        if right.text is None:
+            return UNKNOWN
+        agrees = right.text == ("true" if self._targets.binary else proposed.text)
+        return YES if agrees else NO
+
+    def _standing(self, proposed: Answer, score: float, decided: Decided) -> Answer:
+        """The answer to a decided value: of recall and precision the one that its side was certified for. The
+        small model's own may be the other, where it leans to yes or to no."""
+        if not self._targets.binary:
+            return proposed
+        text = "true" if decided.above is not None and score >= decided.above else "false"
+        if text == proposed.text:
+            return proposed
+        assert proposed.logprob is not None
+        left = max(1 - exp(proposed.logprob), _LEAST_SHARE)
+        return replace(proposed, text=text, logprob=log(left))
+
+    def _rule(self, certificate: AnyCertificate) -> str:
+        """Which of the proposed answers stand."""
+        decided, parts = certificate.decided, []
+        if not self._targets.binary:
+            above = decided.above
+            return "" if above is None else f"with a probability of at least {above:.3g}"
+        if decided.above is not None:
+            parts.append(f"at least {decided.above:.3g}")
+        if decided.below is not None:
+            parts.append(f"at most {decided.below:.3g}")
+        return f"by a probability of yes of {' or '.join(parts)}" if parts else ""
+
+    @property
+    def _least_values(self) -> int:
+        """Of fewer, the small model decides none."""
+        return _LEAST_TO_LEARN if self._learns else LEAST_VALUES
+
+    @property
+    def _decider(self) -> str:
+        return self._small.name
+
+
+def _measured(certificate: AnyCertificate) -> str:
+    """What the sample showed, besides."""
+    if isinstance(certificate, Certificate):
+        return ""
+    if isinstance(certificate, RankedPair):
+        return f"{certificate.positives:,} of them yes"
+    if certificate.bound:
+        return f"{certificate.positives:,} of them yes, which makes recall ≥ {certificate.bound:.3f} certain"
+    needed = fewest(1, certificate.recall, certificate.delta)
+    return f"{certificate.positives:,} yes, {needed:,} are needed"

@@ -1,0 +1,434 @@
+"""What stands between ingredients and a model: batches, interruption, errors, observation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from time import perf_counter
+from typing import Protocol
+
+from blendfusion.errors import QueryError
+from blendfusion.models.embedders.cache import CachedEmbedder, VectorCounts
+from blendfusion.models.embedders.embedder import Embedder, no_embedder
+from blendfusion.models.guarantees.accuracy import Targets
+from blendfusion.models.guarantees.vector_classifier import EmbeddingModel
+from blendfusion.models.protocol.model import Values
+from blendfusion.models.registry.model_names import ModelNames
+from blendfusion.models.stores.memory import MemoryStore
+from blendfusion.models.wrappers.cache import CachedModel
+from blendfusion.options import OnError
+from blendfusion.redaction import Redaction
+from blendfusion.types import Answer, ModelInfo, Task
+from blendfusion.udfs.ask.cascade import Cascade, CascadeOutcome
+from blendfusion.udfs.ask.ledger import Ledger
+from blendfusion.udfs.ask.outcomes import failure
+from blendfusion.udfs.ask.question import Asked
+from blendfusion.udfs.ask.similarity_cascade import SimilarityCascade
+from blendfusion.udfs.ask.thread_handoff import Serve, directly
+from blendfusion.udfs.declare.call import Call
+
+
+class UnknownAnswerError(Exception):
+    """Something would have to be asked."""
+
+
+class StageCounts(Protocol):
+    """What a stage saw so far: rows in and out, in how many chunks, in how many seconds of its own."""
+
+    rows_in: int
+    rows_out: int
+    chunks: int
+    seconds: float
+
+
+class Observer(Protocol):
+    """Sees what is asked and answered, batch by batch. Called on the asking thread."""
+
+    def stage(self, number: int, counts: StageCounts) -> AbstractContextManager[None]:
+        """Stage ``number`` (from 0) of a plan runs, perhaps with others in turn; ``counts`` grow with it."""
+        ...
+
+    def within(self, number: int) -> AbstractContextManager[None]:
+        """Meanwhile it is this stage, which runs, that asks."""
+        ...
+
+    def expect(self, n: int) -> None:
+        """``n`` more requests are about to be made."""
+        ...
+
+    def asking(self, asked: Asked, n: int) -> AbstractContextManager[None]:
+        """Meanwhile ``n`` requests are put to a model; ``batch`` tells before its end what came."""
+        ...
+
+    def batch(
+        self, asked: Asked, values: Sequence[Values], answers: Sequence[Answer], seconds: float
+    ) -> None:
+        """A batch was answered in ``seconds``, by the model or from its stored answers: one answer a tuple
+        of values, in order."""
+        ...
+
+    def lost(self, task: Task, failed: Mapping[Values, Answer]) -> None:
+        """In the result, these values are NULL for want of an answer. May be told twice of a value."""
+        ...
+
+    def cascaded(self, call: Call, outcome: CascadeOutcome) -> None:
+        """A cascade has answered values of ``call``; for the outcome of all of them so far, add them up."""
+        ...
+
+    def withheld(self, call: Call, values: Sequence[Values]) -> None:
+        """In the result of ``call``, the answers to these are NULL: they are not probable enough. May be
+        told twice of a value."""
+        ...
+
+
+class Asker:
+    """Puts the requests of one run to one model.
+
+    Requests go in batches of the model's size, so that a run can be interrupted between them
+    (KeyboardInterrupt, a closed stream). What was answered stays in the cache and in the trace, and of
+    a batch that is interrupted or fails, what the model has told. The model is
+    looked up when the first request is made: a run without one needs none.
+    """
+
+    guesses_answers = False
+    """Answers are guesses: what they agree on says nothing."""
+
+    def __init__(
+        self,
+        model: Callable[[], CachedModel],
+        observer: Observer,
+        on_error: OnError = "null",
+        redaction: Redaction | None = None,
+        ledger: Ledger | None = None,
+        embedder: Callable[[], Embedder] | None = None,
+        *,
+        image_urls: bool = True,
+        targets: Targets | None = None,
+        named: Callable[[ModelNames], CachedModel] | None = None,
+    ) -> None:
+        self._source = model
+        self._named = named
+        self.observer = observer
+        self.on_error = on_error
+        self.redaction = redaction or Redaction()
+        self.ledger = ledger or Ledger()
+        self.embedder = embedder or no_embedder
+        """Looked up when the first text is to be embedded. Raises ModelNotFound."""
+        self.image_urls = image_urls
+        """Whether models are asked about images at URLs."""
+        self.vectors: dict[Call, VectorCounts] = {}
+        """Where the vectors that calls needed came from."""
+        self.targets = targets
+        """What cascades promise of calls that say nothing."""
+        self.tokens = 0
+        """Tokens evaluated and generated so far."""
+        self.hits = 0
+        """Answers that the cache gave so far."""
+        self.serve: Serve = directly
+        """Does what a thread of DataFusion's wants to have asked."""
+        self._only_known = False
+        self.error: Exception | None = None
+        """What a call raised inside DataFusion, which passes on only its text."""
+        self._values: dict[Call, dict[Values, object]] = {}
+        self._answered: dict[tuple[Task, Targets | None, ModelNames], dict[Values, Answer]] = {}
+        self._cascades: dict[tuple[Task, Targets, ModelNames], Cascade] = {}
+        self._models: dict[ModelNames, CachedModel] = {}
+        """Those that were asked, or looked up."""
+        self._settled: dict[Task, Task] = {}
+
+    @property
+    def model(self) -> CachedModel:
+        """The session's model: see ``model_of``."""
+        return self.model_of(None)
+
+    def model_of(self, call: Call | None) -> CachedModel:
+        """Who answers ``call``, behind the stored answers, once it is known to answer (a server tells its
+        window then). None: the session's model.
+
+        Raises ModelNotFound, ModelFailed, or OptionError where a cost is limited and it has no price.
+        """
+        names = self._names(call)
+        found = self._models.get(names)
+        if found is None:
+            found = self._models[names] = self._opened(self._look_up(names), names)
+        return found
+
+    def _names(self, call: Call | None) -> ModelNames:
+        return ModelNames() if call is None else call.asked_of(self.targets)
+
+    def _look_up(self, names: ModelNames) -> CachedModel:
+        if not names.names:
+            return self._source()
+        if self._named is None:
+            raise QueryError(
+                f"no model is known by the name '{names.names[0]}' here",
+                hint="Calls name models in the queries of a session: bf.connect().",
+            )
+        return self._named(names)
+
+    def _opened(self, model: CachedModel, names: ModelNames) -> CachedModel:
+        self.ledger.open(model, first=not names.names)
+        model.check()
+        return model
+
+    @property
+    def outages(self) -> Sequence[str]:
+        """What is to be told of models that were left out in this run."""
+        return [said for model in self._models.values() for said in model.outages]
+
+    def info_of(self, call: Call | None) -> ModelInfo:
+        """What there is to say of the model of ``call``."""
+        return self.model_of(call).info
+
+    @property
+    def at_once(self) -> int:
+        """How many requests take a model no longer than one; 1 as long as none was made."""
+        return min((model.at_once for model in self._models.values()), default=1)
+
+    def settle(self, task: Task, put: Task) -> None:
+        """From here on ``task``, of which something comes from a subquery, is asked as ``put``."""
+        self._settled[task] = put
+
+    def is_settled(self, task: Task) -> bool:
+        return task in self._settled
+
+    def certain(self, task: Task) -> Answer | None:
+        """The answer that no model is needed for: NULL from an empty set of options, or the only
+        option. None if a model must be asked. Raises QueryError for options or examples that were not
+        read."""
+        settled = self._settled.get(task, task)
+        constraint = settled.constraint
+        choice = constraint.item or constraint
+        for name, query in (("options", choice.query), ("examples", settled.examples_query)):
+            if query is not None:
+                raise QueryError(
+                    f"{name} => ({query}) cannot be read here",
+                    hint=f"{name.capitalize()} come from a subquery in queries of a session: "
+                    "bf.connect().",
+                )
+        if choice.kind != "choice" or len(choice.options) > 1:
+            return None
+        if not choice.options:
+            return Answer(None)
+        return Answer(choice.options[0], logprob=0.0) if constraint.item is None else None
+
+    def ask(
+        self,
+        task: Task,
+        values: Sequence[Values],
+        call: Call | None = None,
+        *,
+        put: Task | None = None,
+        stops: bool = True,
+    ) -> list[Answer]:
+        """One answer a tuple of values, in order; equal tuples are asked once a run.
+
+        ``put``: what the model is asked, where it is not ``task`` itself. Where ``call``, for which they
+        are asked, says so, AnswerError is raised after the batch in which one failed; unless it does not
+        stop (``stops``).
+        """
+        certain = self.certain(task)
+        if certain is not None:
+            return [certain] * len(values)
+        put = put or self._settled.get(task, task)
+        targets = self.targets_of(call)
+        names = self._names(call)
+        answered = self._answered.setdefault((put, targets, names), {})
+        new = list(dict.fromkeys(v for v in values if v not in answered))
+        if new and call is not None and targets is not None:
+            if self._only_known:
+                raise UnknownAnswerError
+            answered.update(self._cascaded(call, targets, put, new))
+        elif new:
+            asked = Asked(task, self.model_of(call), names.names)
+            self.put(asked, put, new, answered, call if stops else None)
+        return [answered[v] for v in values]
+
+    def embedder_for(self, call: Call | None) -> Embedder:
+        """The embedder, which counts in ``vectors`` what ``call`` needs, and in ``ledger`` what that takes.
+        None: for something else. Raises ModelNotFound."""
+        embedder = self.embedder()
+        if not isinstance(embedder, CachedEmbedder):
+            return embedder
+        counts = VectorCounts()
+        if call is not None:
+            counts = self.vectors.setdefault(call, counts)
+        return embedder.counting(counts, self.ledger)
+
+    def put(
+        self,
+        asked: Asked,
+        put: Task,
+        values: Sequence[Values],
+        into: dict[Values, Answer],
+        call: Call | None,
+        *,
+        final: bool = True,
+    ) -> None:
+        """Put these different values to a model, batch after batch; what it answers goes ``into``. ``put``:
+        what it reads. Where ``call`` says so, failures raise AnswerError.
+
+        Not ``final``: what fails is asked of another model, and has not failed yet.
+        """
+        model = asked.model
+        hits = model.known(put, values)
+        missing = [v for v in values if v not in hits]
+        if missing and self._only_known:
+            raise UnknownAnswerError
+        self.hits += len(hits)
+        self.observer.expect(len(missing))
+        if hits:
+            if model is not self._usual:
+                hits = {v: self._by(model, answer, final=final) for v, answer in hits.items()}
+            self.observer.batch(asked, list(hits), list(hits.values()), 0.0)
+            into.update(hits)
+        done = 0
+        while done < len(missing):
+            size = self.ledger.admit(put, len(missing) - done, model)
+            with self.observer.asking(asked, size):
+                self._batch(asked, put, missing[done : done + size], into, final=final)
+            done += size
+            if call is not None and self.policy(call) == "raise":
+                self._stop_at_failures(call, missing[:done], into)
+
+    def targets_of(self, call: Call | None) -> Targets | None:
+        """What a cascade promises of the answers to ``call``; None: they come of no cascade."""
+        return None if call is None else call.promised(self.targets)
+
+    def _cascaded(
+        self, call: Call, targets: Targets, put: Task, values: list[Values]
+    ) -> dict[Values, Answer]:
+        key = put, targets, self._names(call)
+        run = self._cascades.get(key)
+        if run is None:
+            run = self._cascades[key] = self._cascade(call, targets, put)
+        return run.answers(values, self)
+
+    def _cascade(self, call: Call, targets: Targets, put: Task) -> Cascade:
+        model = self.model_of(call)
+        if targets.proxy == "similarity":
+            return SimilarityCascade(call, put, targets, model)
+        if targets.proxy == "embedding":
+            small = CachedModel(EmbeddingModel(), MemoryStore())
+            return Cascade(call, put, targets, small, model)
+        pair = model.pair
+        if pair is None:
+            raise QueryError(
+                f"{call.text}: {targets} is promised of a small model before a large one",
+                hint="Name two, model => ['smollm2', 'large'] or bf.connect(['smollm2', 'openai:…']), or say "
+                "proxy => 'embedding'.",
+            )
+        return Cascade(call, put, targets, *pair)
+
+    def _by(self, model: CachedModel, answer: Answer, *, final: bool) -> Answer:
+        """An answer of ``model``, which names it where it is not the run's first."""
+        if answer.error is not None and not final:
+            answer = Answer(None, usage=replace(answer.usage, failed=0), spent=answer.spent)
+        if answer.spent or (self._usual is not None and model.name == self._usual.name):
+            return answer
+        return replace(answer, spent=((model.name, answer.usage),))
+
+    @property
+    def _usual(self) -> CachedModel | None:
+        """The session's model, if it was looked up; its answers do not say whose they are."""
+        return self._models.get(ModelNames())
+
+    def policy(self, call: Call) -> OnError:
+        """What becomes of failed answers to ``call``."""
+        return call.on_error or self.on_error
+
+    def _stop_at_failures(
+        self, call: Call, asked: Sequence[Values], answered: Mapping[Values, Answer]
+    ) -> None:
+        failed = {v: answered[v] for v in asked if answered[v].error is not None}
+        if call.aggregate:  # what is too long is read in parts
+            failed = {v: a for v, a in failed.items() if not a.too_long}
+        if failed:
+            raise failure(call, failed, len(asked), self.redaction)
+
+    @contextmanager
+    def served_by(self, serve: Serve) -> Iterator[None]:
+        """Meanwhile ``serve`` does what DataFusion's threads want to have asked."""
+        before, self.serve = self.serve, serve
+        try:
+            yield
+        finally:
+            self.serve = before
+
+    @contextmanager
+    def only_known(self) -> Iterator[None]:
+        """Meanwhile nothing is asked: what is not known already raises UnknownAnswerError."""
+        self._only_known = True
+        try:
+            yield
+        finally:
+            self._only_known = False
+
+    def values_of(self, call: Call) -> dict[Values, object]:
+        """What this run knows already: the decoded answer for each tuple that ``call`` has met."""
+        return self._values.setdefault(call, {})
+
+    def _batch(
+        self,
+        asked: Asked,
+        put: Task,
+        values: list[Values],
+        into: dict[Values, Answer],
+        *,
+        final: bool,
+    ) -> None:
+        model = asked.model
+        told: dict[int, Answer] = {}
+        start = perf_counter()
+        try:
+            model.answer_each(put, values, told.__setitem__)
+        finally:  # what was answered before an error or an interruption counts like the rest
+            seconds = perf_counter() - start
+            places = sorted(told)
+            met = [values[place] for place in places]
+            answers = [self._by(model, told[place], final=final) for place in places]
+            spent = self.ledger.settle(put, len(values), answers, seconds)
+            into.update(zip(met, answers, strict=True))
+            self.tokens += spent.evaluated_tokens + spent.completion_tokens
+            if places:
+                self.observer.batch(asked, met, answers, seconds)
+
+
+def with_options(task: Task, options: Sequence[str]) -> Task:
+    """``task`` with these for the options that its subquery gave."""
+    constraint = task.constraint
+    choice = replace(constraint.item or constraint, query=None, options=tuple(options))
+    if constraint.item is not None:
+        choice = replace(constraint, item=choice)
+    return replace(task, constraint=choice)
+
+
+class NullObserver:
+    """Sees nothing: for plain functions outside a session."""
+
+    def cascaded(self, call: Call, outcome: CascadeOutcome) -> None:
+        pass
+
+    def withheld(self, call: Call, values: Sequence[Values]) -> None:
+        pass
+
+    def lost(self, task: Task, failed: Mapping[Values, Answer]) -> None:
+        pass
+
+    def expect(self, n: int) -> None:
+        pass
+
+    def asking(self, asked: Asked, n: int) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def stage(self, number: int, counts: StageCounts) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def within(self, number: int) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def batch(
+        self, asked: Asked, values: Sequence[Values], answers: Sequence[Answer], seconds: float
+    ) -> None:
+        pass

@@ -1,0 +1,251 @@
+"""What was spent against a budget, and how much the next batch may ask."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from blendfusion.budget import Budget, Price, Prices, checked_budget, money
+from blendfusion.errors import BudgetExceeded
+from blendfusion.models.embedders.embedder import MeteredEmbedder
+from blendfusion.models.guarantees.vector_classifier import EMBEDDING
+from blendfusion.models.wrappers.cache import CachedModel
+from blendfusion.types import Answer, Task, Usage
+
+Whose = Literal["query", "session", "context"]
+
+
+class Ledger:
+    """Counts what models are asked and servers embed, and says before each batch how large it may be.
+
+    A query's ledger has its session's ``above`` it: both budgets hold, and both count. Safe to use from
+    threads: a batch in flight counts as spent.
+
+    A batch is made smaller where it would go beyond a limit: exactly for values, and for calls where
+    each value is one; for tokens, seconds and cost by what the values of this task took so far. As
+    long as none of a task has been seen, no more are asked than the model answers at once. Texts to be
+    embedded are no values, and count with what they take of a server.
+    """
+
+    def __init__(
+        self,
+        budget: Budget | None = None,
+        prices: Prices | None = None,
+        *,
+        whose: Whose = "session",
+        above: Ledger | None = None,
+    ) -> None:
+        self.budget = checked_budget(budget) or Budget()
+        self.prices: Prices = above.prices if above is not None else prices or Prices()
+        self.usage = Usage()
+        """What was spent so far. Values from the cache count as ``cached`` alone."""
+        self.expected: int | None = None
+        """Values that the whole run was expected to ask, if that is known."""
+        self._whose = whose
+        self._above = above
+        self._cost: float | None = 0.0
+        self._price: Price | None = None
+        """Of the first model."""
+        self._values_in_flight = 0
+        self._batches_in_flight = 0
+        self._by_task: dict[Task | str, Usage] = above._by_task if above is not None else {}
+        """What values of a task took, and texts of an embedder, by its name."""
+        self._cost_by_task: dict[Task | str, float] = (
+            above._cost_by_task if above is not None else {}
+        )
+        self._lock: threading.Lock = above._lock if above is not None else threading.Lock()
+
+    def for_query(self, budget: Budget | None = None) -> Ledger:
+        """A ledger for one run, which counts here too."""
+        return Ledger(budget, whose="query", above=self)
+
+    @property
+    def cost(self) -> float | None:
+        """What was spent, as money; None if a model that was asked has no price."""
+        return self._cost
+
+    def open(self, model: CachedModel, *, first: bool = True) -> None:
+        """From here on ``model`` is asked; not the ``first``: its answers say whose they are. Raises
+        OptionError if a cost is limited and it has no price, or one of several that may be asked has none.
+        """
+        limited = any(ledger.budget.cost is not None for ledger in self._chain())
+        if limited or self.prices:
+            find = self.prices.required if limited else self.prices.of
+            # What a classifier of vectors takes is the embedder's.
+            prices = [find(name) for name in model.names if name != EMBEDDING]
+            if first:
+                self._price = prices[0]
+
+    def admit(self, task: Task, pending: int, model: CachedModel) -> int:
+        """How many of ``pending`` values of ``task`` the next batch may have: at least one.
+
+        ``settle`` must follow. Raises BudgetExceeded if a limit is reached.
+        """
+        with self._lock:
+            most = self._allowed(
+                pending,
+                model.batch_size,
+                lambda ledger, name, limit: ledger._fitting(name, limit, task, model),
+                self._remaining(pending),
+            )
+            for ledger in self._chain():
+                ledger._values_in_flight += most
+                ledger._batches_in_flight += 1
+        return most
+
+    def settle(self, task: Task, admitted: int, answers: Sequence[Answer], seconds: float) -> Usage:
+        """A batch of ``admitted`` values has ended after ``seconds``, with these answers: what it spent."""
+        spent = _counted(answers, seconds)
+        cost = self._cost_of(answers) if self.prices else None
+        with self._lock:
+            for ledger in self._chain():
+                ledger._values_in_flight -= admitted
+                ledger._batches_in_flight -= 1
+            if spent.values:
+                self._note(task, spent, cost)
+            self._add(spent, cost)
+        return spent
+
+    def admit_texts(self, embedder: MeteredEmbedder, pending: int) -> int:
+        """How many of ``pending`` texts the next batch for a server of embeddings may have: at least one, and no
+        more than one request as long as nothing is known of what they take.
+
+        ``settle_texts`` must follow. Raises BudgetExceeded if a limit is reached, and OptionError if a cost is
+        limited and the embedder has no price.
+        """
+        if any(ledger.budget.cost is not None for ledger in self._chain()):
+            self.prices.required(embedder.name)
+        with self._lock:
+            return self._allowed(
+                pending,
+                embedder.batch_size,
+                lambda ledger, name, limit: ledger._fitting_texts(name, limit, embedder),
+                f"{pending:,} text(s) to embed",
+            )
+
+    def settle_texts(self, embedder: MeteredEmbedder, texts: int, spent: Usage) -> None:
+        """So many texts were embedded, or not, and took ``spent``."""
+        price = self.prices.of(embedder.name)
+        cost = None if price is None else price.of(spent)
+        with self._lock:
+            self._note(embedder.name, replace(spent, values=texts), cost)
+            self._add(spent, cost)
+
+    def _note(self, what: Task | str, spent: Usage, cost: float | None) -> None:
+        self._by_task[what] = self._by_task.get(what, Usage()) + spent
+        self._cost_by_task[what] = self._cost_by_task.get(what, 0.0) + (cost or 0.0)
+
+    def _add(self, spent: Usage, cost: float | None) -> None:
+        for ledger in self._chain():
+            ledger.usage += spent
+            if (spent.values or spent.calls) and ledger._cost is not None:
+                ledger._cost = None if cost is None else ledger._cost + cost
+
+    def _cost_of(self, answers: Sequence[Answer]) -> float | None:
+        """What answers cost, each at the prices of the models that were asked; None without a price."""
+        by_model: dict[str, list[Usage]] = {}
+        for answer in answers:
+            for name, usage in answer.spent or (("", answer.usage),):
+                by_model.setdefault(name, []).append(usage)
+        cost = 0.0
+        for name, usages in by_model.items():
+            price = self.prices.of(name) if name else self._price
+            spent = Usage.total(usages)
+            if price is None and spent.values:
+                return None
+            cost += price.of(spent) if price is not None else 0.0
+        return cost
+
+    def _chain(self) -> Iterator[Ledger]:
+        yield self
+        if self._above is not None:
+            yield self._above
+
+    def _allowed(
+        self,
+        pending: int,
+        batch_size: int,
+        fitting: Callable[[Ledger, str, float], int],
+        remains: str,
+    ) -> int:
+        """How many of ``pending`` every limit allows in one batch, by what is ``fitting`` in each."""
+        most = min(pending, max(1, batch_size))
+        for ledger in self._chain():
+            for name, limit in ledger.budget.limits():
+                fits = fitting(ledger, name, limit)
+                if fits < 1:
+                    raise ledger._exceeded(name, limit, pending, remains)
+                most = min(most, fits)
+        return most
+
+    def _fitting(self, name: str, limit: float, task: Task, model: CachedModel) -> int:
+        """How many more values of ``task`` one limit allows; less than 1 if it is reached."""
+        left = limit - self._spent(name)
+        if left <= 0:
+            return 0
+        flying, seen = self._values_in_flight, self._by_task.get(task)
+        if name == "values":
+            return int(left) - flying
+        if name == "calls":
+            if not model.call_per_value:
+                return model.batch_size if left > self._batches_in_flight else 0
+            tries = seen.calls / seen.values if seen is not None else task.consistency
+            return max(1, int((left - flying) / max(1.0, tries))) if left > flying else 0
+        if seen is None:
+            return model.at_once
+        each = self._each(name, task, seen)
+        return max(1, int(left / each) - flying) if each else model.batch_size
+
+    def _fitting_texts(self, name: str, limit: float, embedder: MeteredEmbedder) -> int:
+        """How many more texts one limit allows; less than 1 if it is reached."""
+        if name == "values":
+            return embedder.batch_size
+        left = limit - self._spent(name)
+        if left <= 0:
+            return 0
+        if name == "calls":
+            return int(left) * embedder.texts_a_request
+        seen = self._by_task.get(embedder.name)
+        if seen is None:
+            return embedder.texts_a_request
+        each = self._each(name, embedder.name, seen)
+        return max(1, int(left / each)) if each else embedder.batch_size
+
+    def _each(self, name: str, what: Task | str, seen: Usage) -> float:
+        """What one took so far."""
+        amount = self._cost_by_task[what] if name == "cost" else getattr(seen, name)
+        return float(amount / seen.values)
+
+    def _spent(self, name: str) -> float:
+        return (self._cost or 0.0) if name == "cost" else float(getattr(self.usage, name))
+
+    def _remaining(self, pending: int) -> str:
+        remains = f"{pending:,} value(s) of this step"
+        if self.expected is not None and self.expected - self.usage.values > pending:
+            remains += f", about {self.expected - self.usage.values:,} of the query"
+        return remains
+
+    def _exceeded(self, name: str, limit: float, pending: int, remains: str) -> BudgetExceeded:
+        error = BudgetExceeded(
+            f"the {self._whose}'s budget is spent: {name}={limit}. Done: {self._done()}. "
+            f"Still to be asked: {remains}.",
+            hint="Answers so far are kept: with a larger budget the same query goes on from here.",
+        )
+        error.limit, error.allowed, error.pending = name, limit, pending
+        error.usage, error.cost = self.usage, self._cost
+        return error
+
+    def _done(self) -> str:
+        names = ("values", "calls", "prompt_tokens", "completion_tokens")
+        done = [f"{name}={getattr(self.usage, name)}" for name in names]
+        done.append(f"seconds={self.usage.seconds:.1f}")
+        return ", ".join(done + ([f"cost={money(self._cost)}"] if self._cost else []))
+
+
+def _counted(answers: Sequence[Answer], seconds: float) -> Usage:
+    """What a batch spent. A model that tells no usage has asked each value that it answered."""
+    told = Usage.total(a.usage for a in answers) if answers else Usage()
+    values = max(told.values, len(answers) - told.cached)
+    return replace(told, values=values, calls=max(told.calls, min(1, values)), seconds=seconds)

@@ -1,0 +1,134 @@
+"""What becomes of answers in a result: a value, NULL, a struct that keeps what is to be known of it, or an
+error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import exp
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from blendfusion.errors import AnswerError, QueryError
+from blendfusion.models.protocol.model import Values
+from blendfusion.options import OnError
+from blendfusion.redaction import Redaction
+from blendfusion.types import Answer, Task
+from blendfusion.udfs.ask.decode import value
+from blendfusion.udfs.declare.call import CONFIDENCE, ERROR, VALUE, Call
+
+if TYPE_CHECKING:
+    from blendfusion.udfs.ask.dispatcher import Asker
+
+_ROUNDING = 1e-9
+"""A probability is stored as its logarithm."""
+
+
+def outcomes(
+    call: Call,
+    answers: Sequence[Answer],
+    values: Sequence[Values],
+    asker: Asker,
+    *,
+    task: Task | None = None,
+    to: pa.DataType | None = None,
+    on_error: OnError | None = None,
+) -> list[object]:
+    """One result an answer, in order, as the Python value that Arrow takes for the call's type.
+
+    A failed answer is NULL, and told to the observer; or it is kept beside no value; or AnswerError
+    is raised: as ``on_error`` says, else the call, else the session. An answer less probable than the
+    call wants is NULL, told to the observer, and no failure. ``task`` and ``to``: what was
+    asked, and the type of its answers, where that is not the call's own. Raises QueryError where the
+    call is about probabilities, and the model tells none.
+    """
+    to = call.answer_type if to is None else to
+    policy = on_error or asker.policy(call)
+    errors = policy == "keep"
+    failed = {v: a for v, a in zip(values, answers, strict=True) if a.error is not None}
+    if failed and policy == "raise":
+        raise failure(call, failed, len(values), asker.redaction)
+    if failed and not errors:
+        asker.observer.lost(task or call.task, failed)
+    if call.confidence is not None:
+        _check_told(call, answers, asker)
+    if isinstance(call.confidence, float):
+        answers = _sure(call, call.confidence, answers, values, asker)
+    if not errors and call.confidence != "keep":
+        return [value(answer.text, to) for answer in answers]
+    return [
+        _kept(answer, to, errors=errors, confidence=call.confidence == "keep") for answer in answers
+    ]
+
+
+def arrow(results: Sequence[object], to: pa.DataType) -> pa.Array:
+    """The results as an array of the type of a call."""
+    if not pa.types.is_struct(to):
+        return pa.array(results, to)
+    # DataFusion takes a field of a NULL struct as it is, so the fields must be NULL themselves.
+    rows: list[Any] = [result or {} for result in results]
+    fields = [arrow([row.get(field.name) for row in rows], field.type) for field in to]
+    return pa.StructArray.from_arrays(
+        fields, fields=list(to), mask=pa.array([r is None for r in results], pa.bool_())
+    )
+
+
+def _kept(
+    answer: Answer, to: pa.DataType, *, errors: bool, confidence: bool
+) -> dict[str, object] | None:
+    if answer.text is None and (answer.error is None or not errors):
+        return None  # there was nothing to answer, or nothing of it is to be kept
+    kept: dict[str, object] = {VALUE: value(answer.text, to)}
+    if confidence:
+        kept[CONFIDENCE] = None if answer.logprob is None else exp(answer.logprob)
+    if errors:
+        kept[ERROR] = answer.error
+    return kept
+
+
+def _check_told(call: Call, answers: Sequence[Answer], asker: Asker) -> None:
+    """Raise QueryError if a model gave answers, and told of none how probable it is."""
+    tells: dict[str, bool] = {}
+    for answer in answers:
+        if answer.text is not None:
+            tells[answer.model] = tells.get(answer.model, False) or answer.logprob is not None
+    silent = next((model for model, told in tells.items() if not told), None)
+    if silent is not None:
+        raise QueryError(
+            f"{call.text}: {silent or asker.info_of(call).name} does not tell how probable its answers are",
+            hint="Local models do, servers that give logprobs, and a Python function that returns odds, "
+            "{True: 0.9, False: 0.1}. Answers that were stored without are asked again after "
+            "session.clear_cache().",
+        )
+
+
+def _sure(
+    call: Call, least: float, answers: Sequence[Answer], values: Sequence[Values], asker: Asker
+) -> list[Answer]:
+    """The answers; those that are less probable than ``least`` are none, and say so as their error."""
+    sure: list[Answer] = []
+    unsure: list[Values] = []
+    for v, answer in zip(values, answers, strict=True):
+        probable = 0.0 if answer.logprob is None else exp(answer.logprob)
+        if answer.text is not None and probable < least - _ROUNDING:
+            unsure.append(v)
+            said = f"withheld: its probability is {probable:.3g}, less than {least:g}"
+            answer = replace(answer, text=None, error=said)
+        sure.append(answer)
+    if unsure:
+        asker.observer.withheld(call, unsure)
+    return sure
+
+
+def failure(
+    call: Call, failed: Mapping[Values, Answer], among: int, redaction: Redaction
+) -> AnswerError:
+    """The error of values that got no valid answer, ``among`` so many asked."""
+    first, answer = next(iter(failed.items()))
+    return AnswerError(
+        f"{call.text}: no valid answer for {redaction.row(first)}: "
+        f"{redaction.reason(answer.error or 'no answer')} ({len(failed):,} of {among:,} failed)",
+        hint="on_error => 'null' makes such values NULL, 'keep' keeps their errors. The other answers "
+        f"are stored: the next run does not ask for them. {redaction.remedy}".strip(),
+    )

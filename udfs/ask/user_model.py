@@ -1,0 +1,74 @@
+"""What the body of a user's ingredient gets as its model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from blendfusion.errors import ArgumentError, close_matches
+from blendfusion.models.constraints.regex import check as check_pattern
+from blendfusion.options import OnError
+from blendfusion.types import Constraint, ModelInfo, Task
+from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.outcomes import arrow, outcomes
+from blendfusion.udfs.declare.call import Call, kept_type
+from blendfusion.udfs.declare.ingredient import RETURNS, arrow_type, returned
+
+
+class UserModel:
+    """The model of a call, the session's or one that it names: asks one question of arrays, batched, cached, and traced."""
+
+    def __init__(self, asker: Asker, call: Call) -> None:
+        self._asker = asker
+        self._call = call
+
+    @property
+    def info(self) -> ModelInfo:
+        return self._asker.info_of(self._call)
+
+    def ask(
+        self,
+        question: str,
+        *values: pa.Array,
+        returns: str = "text",
+        options: Sequence[str] | None = None,
+        regex: str | None = None,
+        on_error: OnError | None = None,
+    ) -> pa.Array:
+        """One answer a row, as an Arrow array of the type that ``returns`` names.
+
+        ``values`` are text arrays of one length (others are cast to text). A row whose values
+        are all NULL or blank gives NULL without a call. ``options`` is a closed set of
+        answers, or of the items of a list, ``regex`` a pattern for the whole answer. A value
+        without a valid answer is NULL or raises AnswerError, as the call of the function says;
+        ``on_error`` comes before it, and may be "keep": then the array holds structs of ``value``
+        and ``error``.
+        """
+        said = returned(returns)
+        if options is not None:
+            constraint = Constraint("choice", options=tuple(options))
+            if said is not None and said.kind == "list":
+                constraint = replace(said, item=constraint)
+        elif regex is not None:
+            check_pattern(regex)
+            constraint = Constraint("regex", pattern=regex)
+        elif said is not None:
+            constraint = said
+        else:
+            raise ArgumentError(
+                f"returns={returns!r} is not a type", hint=close_matches(returns, RETURNS)
+            )
+        name = self._call.ingredient.name
+        task = Task(name, question, constraint, tuple("" for _ in values))
+        columns = [v.cast(pa.string()).to_pylist() for v in values]
+        rows: list[tuple[str | None, ...]] = list(zip(*columns, strict=True))
+        asked = [r for r in rows if any(v is not None and v.strip() for v in r)]
+        to = arrow_type(constraint)
+        answers = self._asker.ask(task, asked, self._call, stops=False)
+        found = outcomes(
+            self._call, answers, asked, self._asker, task=task, to=to, on_error=on_error
+        )
+        results = dict(zip(asked, found, strict=True))
+        return arrow([results.get(r) for r in rows], kept_type(to) if on_error == "keep" else to)

@@ -1,0 +1,1 @@
+"""Declares ingredients, and binds their calls: pure, no model and no session."""

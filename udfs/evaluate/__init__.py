@@ -1,0 +1,1 @@
+"""Evaluates a call over Arrow arrays: one value per row, nulls kept."""

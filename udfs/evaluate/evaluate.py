@@ -1,0 +1,195 @@
+"""An ingredient on arrays: find the distinct values, ask, scatter the answers back.
+
+The loop is over distinct values only; rows are touched by Arrow kernels alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from blendfusion.errors import ArgumentError
+from blendfusion.models.protocol.images import lent
+from blendfusion.models.protocol.model import Values
+from blendfusion.native import encode_text
+from blendfusion.types import Answer
+from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.embed_columns import Texts
+from blendfusion.udfs.ask.image_columns import named, seen
+from blendfusion.udfs.ask.map_reduce import answered
+from blendfusion.udfs.ask.outcomes import arrow, outcomes
+from blendfusion.udfs.ask.user_model import UserModel
+from blendfusion.udfs.declare.call import Call
+from blendfusion.udfs.evaluate.compare import compared
+from blendfusion.udfs.evaluate.label_join import label_call, matching
+
+Column: TypeAlias = "pa.Array | pa.ChunkedArray"
+_Put: TypeAlias = Callable[[Call, Sequence[Values], Asker], Sequence[Answer]]
+
+
+def evaluate(call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
+    """The answers to ``call``, one a row, of the call's type.
+
+    ``columns`` holds the value columns, all of one length; for an aggregate call each is a list
+    column, one list a group. A row whose values are all NULL, empty or blank gives NULL without
+    a call, as does a group without rows. A value that fails is NULL, or keeps its error, or raises
+    AnswerError, as the call's ``on_error`` says.
+    """
+    if call.aggregate:
+        return _aggregate(call, columns, asker)
+    if call.ingredient.compute is not None:
+        texts = [Texts(*_encode(_text(column))) for column in columns]
+        return call.ingredient.compute(texts, asker.embedder_for(call))
+    if call.ingredient.run is not None:
+        return _user(call, columns, asker)
+    if call.task.images:
+        names, held = named(columns)
+        with lent(held):
+            return _answered(call, names, asker, seen)
+    if call.pairing is not None and call.pairing.by_labels:
+        label = label_call(call)
+        return matching(call, *(evaluate(label, [column], asker) for column in columns))
+    return _answered(call, columns, asker, _questions if call.comparing is None else compared)
+
+
+def _answered(call: Call, texts: Sequence[Column], asker: Asker, put: _Put) -> pa.Array:
+    """The answers, one a row: equal rows are put to the model once."""
+    values, rows = distinct(texts)
+    known = asker.values_of(call)
+    new = [v for v in values if v not in known]
+    if new:
+        known.update((v, None) for v in new if _blank(v))
+        asked = [v for v in new if v not in known]
+        answers = put(call, asked, asker)
+        known.update(zip(asked, outcomes(call, answers, asked, asker), strict=True))
+    return arrow([known[v] for v in values], call.type).take(rows)
+
+
+def _questions(call: Call, asked: Sequence[Values], asker: Asker) -> list[Answer]:
+    return asker.ask(call.task, asked, call)
+
+
+def _blank(values: Values) -> bool:
+    for v in values:  # noqa: SIM110 - a plain loop: this runs for every distinct value
+        if v is not None and not _empty(v):
+            return False
+    return True
+
+
+def _empty(text: str) -> bool:
+    """Nothing to ask about: no character that is not blank, or a list of such items.
+
+    A list column arrives as DataFusion writes it, ``[a, b]``; NULL items are nothing between commas.
+    """
+    text = text.strip()
+    return not text or (text[0] == "[" and text[-1] == "]" and not text[1:-1].strip(", \t\n\r"))
+
+
+def _text(column: Column) -> Column:
+    if pa.types.is_string(column.type):
+        return column
+    if pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type):
+        return column.cast(pa.string())
+    raise ArgumentError(f"a column of type {column.type} where text is expected")
+
+
+def distinct(columns: Sequence[Column]) -> tuple[list[Values], pa.Array]:
+    """(the distinct tuples of the columns of text, the position of each row's tuple among them)."""
+    encoded = [_encode(_text(c)) for c in columns]
+    if len(encoded) == 1:
+        dictionary, codes = encoded[0]
+        return [(v,) for v in dictionary], pa.array(codes)
+    # Mixed radix: one number a row. Codes are renumbered after each column, so it stays small.
+    rows = np.zeros(len(columns[0]), dtype=np.int64)
+    tuples: list[Values] = [()]
+    for dictionary, codes in encoded:
+        mixed, rows = np.unique(rows * len(dictionary) + codes, return_inverse=True)
+        tuples = [(*tuples[m // len(dictionary)], dictionary[m % len(dictionary)]) for m in mixed]
+    return tuples, pa.array(rows)
+
+
+def _encode(column: Column) -> tuple[list[str | None], np.ndarray]:
+    """(distinct values, code of each row); NULL is a value like any other."""
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    dictionary, codes = encode_text(chunks)
+    return dictionary.to_pylist(), codes
+
+
+def _user(call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
+    """A user's ingredient: its body sees each distinct row of values once, and never NULL rows."""
+    run = call.ingredient.run
+    assert run is not None
+    arrays = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns]
+    rows = [_hashable(row) for row in zip(*(a.to_pylist() for a in arrays), strict=True)]
+    first: dict[object, int] = {}
+    for i, row in enumerate(rows):
+        first.setdefault(row, i)
+    keys = [a.take(pa.array(first.values(), pa.int64())) for a in arrays]
+    present = pc.invert(_all_null(keys))
+    inputs = [k.filter(present) for k in keys]
+    answers = run(UserModel(asker, call), *inputs) if len(inputs[0]) else pa.array([], call.type)
+    answers = _checked(call, answers, len(inputs[0]))
+    codes = np.full(len(keys[0]), -1, dtype=np.int64)
+    codes[present.to_numpy(zero_copy_only=False)] = np.arange(len(answers))
+    per_tuple = answers.take(pa.array(codes, mask=codes < 0))
+    positions = {row: i for i, row in enumerate(first)}
+    return per_tuple.take(pa.array([positions[r] for r in rows], pa.int64()))
+
+
+def _hashable(value: object) -> object:
+    """A value that can be a key: lists, which Arrow cannot group by, as tuples."""
+    return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value
+
+
+def _all_null(keys: Sequence[pa.Array]) -> pa.Array:
+    result = keys[0].is_null()
+    for key in keys[1:]:
+        result = pc.and_(result, key.is_null())
+    return result
+
+
+def _checked(call: Call, answers: Any, length: int) -> pa.Array:
+    name = call.ingredient.name
+    if isinstance(answers, pa.ChunkedArray):
+        answers = answers.combine_chunks()
+    if not isinstance(answers, pa.Array):
+        answers = pa.array(answers)
+    if len(answers) != length:
+        raise ArgumentError(f"{name} returned {len(answers)} values for {length} rows")
+    return answers if answers.type == call.type else answers.cast(call.type)
+
+
+def _aggregate(call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
+    contexts = _contexts(call, [c.to_pylist() for c in columns])
+    present = list(dict.fromkeys(c for c in contexts if c))
+    answers = answered(call, present, asker)
+    results = dict(zip(present, outcomes(call, answers, present, asker), strict=True))
+    return arrow([results.get(c) for c in contexts], call.type)
+
+
+def _contexts(call: Call, columns: Sequence[list[list[object] | None]]) -> list[tuple[str, ...]]:
+    """One tuple of rows a group. Without an order of the query's, rows are put in one of ours,
+    so that the same multiset of rows is the same context whatever the plan."""
+    labels = [name or f"value {i + 1}" for i, name in enumerate(call.task.columns)]
+    contexts = []
+    for group in zip(*columns, strict=True):
+        lists = [g or [] for g in group]
+        rows = [r for r in (_row_text(labels, row) for row in zip(*lists, strict=True)) if r]
+        keeps_order = call.ordered or call.ingredient.lists
+        contexts.append(tuple(rows if keeps_order else sorted(rows)))
+    return contexts
+
+
+def _row_text(labels: Sequence[str], row: Sequence[object]) -> str:
+    """One row of a context: the value itself, or ``name: value`` pairs for several; '' if blank."""
+    texts = [
+        (name, str(value)) for name, value in zip(labels, row, strict=True) if value is not None
+    ]
+    present = [(name, text) for name, text in texts if not _empty(text)]
+    if len(labels) == 1:
+        return present[0][1] if present else ""
+    return "; ".join(f"{name}: {text}" for name, text in present)

@@ -1,0 +1,85 @@
+"""``llm_members``: which members of a set a word stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from datafusion import Expr
+
+from blendfusion.types import Constraint
+from blendfusion.udfs.ask.user_model import UserModel
+from blendfusion.udfs.declare.ingredient import Ingredient
+from blendfusion.udfs.register.expr import ColumnLike, expression
+
+QUESTION = "Which of the options mean the same as the text, or are a kind of it?"
+MOST_AT_ONCE = 100
+"""Options of one question: longer lists are answered worse."""
+_OPTIONS_SHARE = 2
+"""Options may take half of the window."""
+_CHARACTERS_PER_TOKEN = 4
+_TEXTS = pa.list_(pa.string())
+
+
+def _members(model: UserModel, terms: pa.Array, domains: pa.Array) -> pa.Array:
+    found: list[list[str] | None] = [None] * len(terms)
+    asked: dict[tuple[str, ...], list[int]] = {}
+    rows = zip(terms.to_pylist(), domains.to_pylist(), strict=True)
+    for row, (term, listed) in enumerate(rows):
+        domain = tuple(dict.fromkeys(m for m in listed or () if m is not None and m.strip()))
+        if term is None or not term.strip():
+            continue
+        found[row] = [m for m in domain if _folded(m) == _folded(term)]
+        if domain and not found[row]:
+            asked.setdefault(domain, []).append(row)
+    for domain, rows_asked in asked.items():
+        some = terms.take(pa.array(rows_asked))
+        answers = [
+            model.ask(QUESTION, some, options=part, returns=f"list{{0,{len(part)}}}").to_pylist()
+            for part in _parts(domain, model.info.window)
+        ]
+        for row, parts in zip(rows_asked, zip(*answers, strict=True), strict=True):
+            chosen = None if None in parts else {m for part in parts for m in part}
+            found[row] = None if chosen is None else [m for m in domain if m in chosen]
+    return pa.array(found, _TEXTS)
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _parts(domain: Sequence[str], window: int) -> Iterator[list[str]]:
+    """The members in questions that fit the window."""
+    room = window // _OPTIONS_SHARE * _CHARACTERS_PER_TOKEN
+    part: list[str] = []
+    used = 0
+    for member in domain:
+        used += len(member) + _CHARACTERS_PER_TOKEN
+        if part and (used > room or len(part) == MOST_AT_ONCE):
+            yield part
+            part, used = [], len(member) + _CHARACTERS_PER_TOKEN
+        part.append(member)
+    yield part
+
+
+LLM_MEMBERS = Ingredient(
+    name="llm_members",
+    summary="which members of a list a word stands for",
+    leading=(),
+    question=QUESTION,
+    returns=Constraint("list", item=Constraint("text")),
+    run=_members,
+    type=_TEXTS,
+    value_types=(pa.string(), _TEXTS),
+)
+
+
+def llm_members(value: ColumnLike, members: ColumnLike) -> Expr:
+    """The items of ``members``, a column of lists, that mean the same as ``value`` or are a kind of
+    it: 'coffee' among cuisines is 'cafe' and 'coffee & tea'. LIST of TEXT, in their order.
+
+    An item that equals the value but for case and blanks is the whole answer, without a call; else
+    one question is asked for each value and list (one for every 100 items, or fewer where the
+    model's window is small). No item: an empty list. A NULL or blank value gives NULL.
+    """
+    return expression(LLM_MEMBERS, (value, members))

@@ -1,0 +1,58 @@
+"""``llm_qa``: the answer to a question about all rows of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from datafusion import Expr
+
+from blendfusion.options import OnError
+from blendfusion.udfs.declare.call import Confidence
+from blendfusion.udfs.declare.ingredient import Ingredient
+from blendfusion.udfs.register.expr import ColumnLike, ModelNamed, expression
+
+LLM_QA = Ingredient(
+    name="llm_qa",
+    summary="the answer to a question about all rows of a group",
+    aggregate=True,
+)
+
+
+def llm_qa(
+    question: str,
+    *values: ColumnLike,
+    options: Sequence[str] | Mapping[str, str] | None = None,
+    returns: str | None = None,
+    regex: str | None = None,
+    examples: Sequence[Sequence[str]] | None = None,
+    confidence: Confidence | None = None,
+    model: ModelNamed = None,
+    on_error: OnError | None = None,
+    order_by: ColumnLike | None = None,
+    where: Expr | None = None,
+) -> Expr:
+    """The answer to ``question`` about the rows of a group: TEXT, or what ``returns`` names.
+
+    NULL and blank rows are left out; a group without others gives NULL without a call. Without
+    ``order_by`` the rows are put in an order of ours, so that the answer does not depend on the
+    plan. A context longer than the model's window is folded in several passes. ``where`` is the
+    FILTER clause.
+    ``confidence``: the least probability of an answer from a closed set, below which it is NULL; "keep"
+    gives a struct of ``value`` and ``confidence``.
+    ``model``: who is asked, by a name that the session knows; of several each what those before fail at.
+    ``on_error``: what a group without a valid answer gives: NULL ("null"), an error of the query
+    ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
+    """
+    return expression(
+        LLM_QA,
+        (question, *values),
+        options=options,
+        returns=returns,
+        regex=regex,
+        examples=examples,
+        confidence=confidence,
+        model=model,
+        on_error=on_error,
+        order_by=order_by,
+        where=where,
+    )

@@ -1,0 +1,39 @@
+"""``llm_text``: free text from a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from datafusion import Expr
+
+from blendfusion.options import OnError
+from blendfusion.types import Constraint
+from blendfusion.udfs.declare.ingredient import Ingredient
+from blendfusion.udfs.register.expr import ColumnLike, ModelNamed, expression
+
+LLM_TEXT = Ingredient(
+    name="llm_text",
+    summary="free text from a row",
+    returns=Constraint("text"),
+)
+
+
+def llm_text(
+    question: str,
+    *values: ColumnLike,
+    examples: Sequence[Sequence[str]] | None = None,
+    model: ModelNamed = None,
+    on_error: OnError | None = None,
+) -> Expr:
+    """The answer to ``question`` for each row, as TEXT.
+
+    ``values`` are columns (or names of columns); ``{}`` or ``{column}`` in the question refers to
+    them. Rows whose values are all NULL or blank give NULL without a call. ``examples`` are
+    worked ones, ``[["a value", "its answer"], …]``.
+    ``model``: who is asked, by a name that the session knows; of several each what those before fail at.
+    ``on_error``: what a row without a valid answer gives: NULL ("null"), an error of the query
+    ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
+    """
+    return expression(
+        LLM_TEXT, (question, *values), examples=examples, model=model, on_error=on_error
+    )

@@ -1,0 +1,1 @@
+"""Matches the values of two sides of a join by meaning."""

@@ -1,0 +1,354 @@
+"""The matches of values in a set of others, for joins by meaning: equal ones for free, then a model.
+
+A value meets, in this order: what is equal to it, what differs in case, accents or punctuation
+alone, and else the candidates that look most like it, among which the model chooses. So a value is
+one request, however large the set is.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Protocol, TypeAlias
+
+import pyarrow as pa
+
+from blendfusion.errors import ModelNotFound
+from blendfusion.models.embedders.cache import UnknownVectorError
+from blendfusion.models.embedders.embedder import Embedder, Vectors
+from blendfusion.models.protocol.model import Values
+from blendfusion.types import Constraint, Task
+from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.outcomes import outcomes
+from blendfusion.udfs.declare.call import Call
+from blendfusion.udfs.declare.pairing import Pairing
+from blendfusion.udfs.joins.label_matcher import LabelMatcher
+from blendfusion.udfs.joins.recall_estimate import Found
+from blendfusion.udfs.joins.vector_candidates import NearestInMeaning
+from blendfusion.udfs.text.tfidf import Nearest, normalized
+
+NONE = "none"
+"""The answer that no candidate matches."""
+
+Key: TypeAlias = tuple[object, ...]
+Column: TypeAlias = "pa.Array | pa.ChunkedArray"
+
+
+@dataclass(slots=True)
+class Tally:
+    """How the values of one join found their matches."""
+
+    equal: int = 0
+    alike: int = 0
+    """In all but case, accents and punctuation."""
+    alone: int = 0
+    """With no text to be matched with, by their keys."""
+    asked: int = 0
+    unmatched: int = 0
+    """Asked, and none of the candidates chosen."""
+    ranks: Counter[int] = field(default_factory=Counter)
+    """The places, from 1, of the chosen among their candidates."""
+    open: int = 0
+    """Values that may have a match beyond their candidates."""
+    sampled: int = 0
+    beyond: int = 0
+    """Of the values sampled among them, those that have one among the next candidates."""
+    missed: int = 0
+    """The matches that they have there."""
+    vectors: str = ""
+    """Whose vectors found candidates beside their words; '': nobody's."""
+
+    def __str__(self) -> str:
+        """
+        >>> print(Tally(equal=4, asked=3, unmatched=1, ranks=Counter({1: 1, 7: 1})))
+        4 equal, 2 chosen of 3 asked: 1 the first, 0 second or third, 1 later; 1 without a match
+        """
+        free = [f"{n:,} {how}" for n, how in ((self.equal, "equal"), (self.alike, "alike")) if n]
+        chosen = self.ranks.total()
+        near = self.ranks[2] + self.ranks[3]
+        places = (
+            f"{self.ranks[1]:,} the first, {near:,} second or third, "
+            f"{chosen - self.ranks[1] - near:,} later"
+        )
+        asked = [f"{chosen:,} chosen of {self.asked:,} asked: {places}"] if self.asked else []
+        none = self.unmatched + self.alone
+        parts = ", ".join(free + asked) or "nothing to match"
+        means = f"; candidates by words and the vectors of {self.vectors}" if self.vectors else ""
+        return f"{parts}; {none:,} without a match{means}"
+
+
+class Domain:
+    """The texts that may match: those of one key, where an equality stands beside the join."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = sorted(set(texts))
+        self._places = {text: i for i, text in enumerate(self.texts)}
+        self._alike: dict[str, list[int]] = {}
+        self._in_meaning: NearestInMeaning | None = None
+        for i, text in enumerate(self.texts):
+            self._alike.setdefault(normalized(text), []).append(i)
+
+    def equal(self, text: str) -> int | None:
+        return self._places.get(text)
+
+    def alike(self, text: str) -> int | None:
+        """The one text that is the same but for case, accents and punctuation."""
+        plain = normalized(text)
+        found = self._alike.get(plain, ()) if plain else ()
+        return found[0] if len(found) == 1 else None
+
+    def candidates(self, text: str, k: int) -> list[int]:
+        """Those most like ``text``, best first; all of them if they are no more than ``k``."""
+        return self._nearest.of(text, k)
+
+    def candidates_in_meaning(
+        self, text: str, vector: Vectors, k: int, embedder: Embedder
+    ) -> list[int]:
+        """Those most like ``text`` in its words or by its ``vector`` in turn."""
+        if self._in_meaning is None:
+            self._in_meaning = NearestInMeaning(self.texts, self._nearest, embedder)
+        return self._in_meaning.of(text, vector, k)
+
+    @cached_property
+    def _nearest(self) -> Nearest:
+        return Nearest(self.texts)
+
+
+def domains(table: pa.Table) -> dict[Key, Domain]:
+    """The texts of the first column by the values of the others; rows with a NULL, and blank texts,
+    match nothing."""
+    grouped: dict[Key, list[str]] = {}
+    for text, *key in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        if text is not None and text.strip() and None not in key:
+            grouped.setdefault(tuple(key), []).append(text)
+    return {key: Domain(texts) for key, texts in grouped.items()}
+
+
+Row: TypeAlias = tuple[object, ...]
+"""A value, and the key beside it."""
+
+
+class Matcher:
+    """Finds the matches of one call's values in one plan's rows; one for a run. ``call``: a ``chooser``.
+
+    ``tally`` tells how they were found.
+    """
+
+    def __init__(self, call: Call, among: Mapping[Key, Domain], asker: Asker) -> None:
+        assert call.pairing is not None
+        self._call = call
+        self._pairing = call.pairing
+        self._among = among
+        self._asker = asker
+        self._matches: dict[Row, list[str]] = {}
+        self._embedder = _embedder(call, asker)
+        self.tally = Tally()
+
+    @property
+    def said(self) -> list[str]:
+        tally, k = self.tally, self._pairing.k
+        found = Found(
+            tally.equal + tally.alike + tally.ranks.total(),
+            tally.ranks,
+            k,
+            tally.open,
+            tally.sampled,
+            tally.beyond,
+            tally.missed,
+            k if self._pairing.many else 1,
+        )
+        return [f"matches: {tally}", f"recall of {k} candidates: {found}"]
+
+    def column(self, columns: Sequence[Column]) -> pa.Array:
+        """The match of each row's first value among the texts of its key, the others: TEXT, or a LIST
+        of TEXT where a value may have many. NULL where the value or its key is, for blank values, and
+        without a match."""
+        rows = list(zip(*(column.to_pylist() for column in columns), strict=True))
+        self._match([row for row in dict.fromkeys(rows) if row not in self._matches])
+        matches = [self._matches[row] for row in rows]
+        if self._pairing.many:
+            return pa.array([texts or None for texts in matches], self._call.type)
+        return pa.array([texts[0] if texts else None for texts in matches], self._call.type)
+
+    def _match(self, rows: Sequence[Row]) -> None:
+        found: dict[Row, list[str]] = {row: [] for row in rows}
+        waiting: dict[Row, list[str]] = {}
+        vectors = self._vectors(rows)
+        for row in rows:
+            text, domain = row[0], self._among.get(row[1:])
+            if not isinstance(text, str) or not text.strip():
+                continue
+            if domain is None:
+                self.tally.alone += 1
+                continue
+            free = self._free(text, domain)
+            if free is not None:
+                found[row].append(domain.texts[free])
+                if not self._pairing.many:
+                    continue
+            near = self._near(text, domain, vectors, self._pairing.k)
+            places = [i for i in near if i != free]
+            if places:
+                waiting[row] = [domain.texts[i] for i in places]
+        for row, places in self._chosen(waiting).items():
+            self.tally.ranks.update(places)
+            self.tally.unmatched += not places
+            found[row] += [waiting[row][place - 1] for place in places]
+        self.tally.asked += len({(row[0], *texts) for row, texts in waiting.items()})
+        self._matches |= found
+        beyond = [row for row in waiting if self._pairing.many or not found[row]]
+        self._look_beyond(beyond, vectors)
+
+    def _look_beyond(self, rows: Sequence[Row], vectors: Mapping[str, Vectors]) -> None:
+        """Sample values that may have a match beyond their candidates, to see how many have."""
+        k = self._pairing.k
+        further: dict[Row, list[str]] = {}
+        for row in rows:
+            domain = self._among[row[1:]]
+            if len(domain.texts) > k:
+                further[row] = []
+        self.tally.open += len(further)
+        size = min(len(further), self._pairing.check - self.tally.sampled)
+        for row in random.Random(0).sample(sorted(further, key=repr), max(0, size)):
+            domain = self._among[row[1:]]
+            near = self._near(str(row[0]), domain, vectors, 2 * k)
+            further[row] = [domain.texts[i] for i in near[k:]]
+        asked = {row: texts for row, texts in further.items() if texts}
+        self.tally.sampled += len(asked)
+        chosen = self._chosen(asked).values()
+        self.tally.beyond += sum(map(bool, chosen))
+        self.tally.missed += sum(map(len, chosen))
+
+    def _vectors(self, rows: Sequence[Row]) -> dict[str, Vectors]:
+        """The vectors of the rows' values, of those with more texts to choose from than candidates; none
+        where words alone find them."""
+        if self._embedder is None:
+            return {}
+        k = self._pairing.k
+        texts = [
+            row[0]
+            for row in rows
+            if isinstance(row[0], str) and row[0].strip() and len(self._texts_of(row)) > k
+        ]
+        if not texts:
+            return {}
+        self.tally.vectors = self._embedder.name
+        try:
+            return dict(zip(texts, self._embedder.embed(texts), strict=True))
+        except UnknownVectorError:  # an estimate embeds nothing
+            return {}
+
+    def _texts_of(self, row: Row) -> Sequence[str]:
+        domain = self._among.get(row[1:])
+        return () if domain is None else domain.texts
+
+    def _near(self, text: str, domain: Domain, vectors: Mapping[str, Vectors], k: int) -> list[int]:
+        """The candidates of a text, best first; the first of more are those of fewer."""
+        if self._embedder is None or text not in vectors:
+            return domain.candidates(text, k)
+        try:
+            return domain.candidates_in_meaning(text, vectors[text], k, self._embedder)
+        except UnknownVectorError:
+            return domain.candidates(text, k)
+
+    def _free(self, text: str, domain: Domain) -> int | None:
+        """The match that needs no model; a criterion of the user's may mean another."""
+        if self._pairing.criterion:
+            return None
+        same = domain.equal(text)
+        if same is not None:
+            self.tally.equal += 1
+            return same
+        alike = domain.alike(text)
+        if alike is not None:
+            self.tally.alike += 1
+        return alike
+
+    def _chosen(self, waiting: Mapping[Row, list[str]]) -> dict[Row, list[int]]:
+        """The places, from 1, of what the model chooses for each row among its candidates."""
+        chosen: dict[Row, list[int]] = {}
+        for size in sorted({len(texts) for texts in waiting.values()}):
+            own = {row: texts for row, texts in waiting.items() if len(texts) == size}
+            put = question(self._call.task, self._pairing, size)
+            asked: list[Values] = [(str(row[0]), listed(texts)) for row, texts in own.items()]
+            answers = self._asker.ask(self._call.task, asked, self._call, put=put)
+            results = outcomes(self._call, answers, asked, self._asker)
+            chosen |= zip(own, map(_places, results), strict=True)
+        return chosen
+
+
+class Matches(Protocol):
+    """What finds the matches of one call's values; one for a run."""
+
+    @property
+    def said(self) -> list[str]:
+        """How they were found, a line each."""
+        ...
+
+    def column(self, columns: Sequence[Column]) -> pa.Array:
+        """The match or matches of each row's values."""
+        ...
+
+
+def _embedder(call: Call, asker: Asker) -> Embedder | None:
+    """What finds candidates by what they mean: matches by a criterion of the user's need not look alike.
+    None without an embedder."""
+    assert call.pairing is not None
+    if not call.pairing.criterion:
+        return None
+    try:
+        return asker.embedder_for(call)
+    except ModelNotFound:
+        return None
+
+
+def matcher(call: Call, table: pa.Table, asker: Asker) -> Matches:
+    """What finds matches in the rows of ``table``, which a call chooses from."""
+    if call.pairing is not None and call.pairing.labelling is not None:
+        return LabelMatcher(call, table, asker)
+    return Matcher(call, domains(table), asker)
+
+
+def _places(answer: object) -> list[int]:
+    """The numbers of the candidates that an answer names."""
+    if answer is None or answer == NONE:
+        return []
+    if isinstance(answer, list):
+        return sorted({int(number) for number in answer})
+    return [int(str(answer))]
+
+
+def listed(candidates: Sequence[str]) -> str:
+    """The candidates as numbered lines. Line breaks in them are blanks, so that each is one line.
+
+    >>> print(listed(["a", "b c"]))
+    1. a
+    2. b c
+    """
+    return "\n".join(f"{i}. {' '.join(text.split())}" for i, text in enumerate(candidates, 1))
+
+
+def chooser(call: Call) -> Call:
+    """The call that chooses the matches of values among candidates, for one that judges pairs."""
+    assert call.pairing is not None
+    kind = pa.list_(pa.string()) if call.pairing.many else pa.string()
+    return replace(call, task=question(call.task, call.pairing, call.pairing.k), type=kind)
+
+
+def question(task: Task, pairing: Pairing, candidates: int) -> Task:
+    """What a model is asked of a value and so many candidates."""
+    numbers = tuple(str(i) for i in range(1, candidates + 1))
+    which = "Which candidates match" if pairing.many else "Which candidate matches"
+    how = pairing.criterion or "they are the same thing, perhaps written differently"
+    constraint = Constraint("choice", options=(*numbers, NONE))
+    if pairing.many:
+        constraint = Constraint("list", item=Constraint("choice", options=numbers))
+    return replace(
+        task,
+        question=f"{which} the value: {how}?",
+        constraint=constraint,
+        columns=("value", "candidates"),
+    )

@@ -1,0 +1,1 @@
+"""Registers ingredients with DataFusion: as UDFs, as expressions, by decorator."""

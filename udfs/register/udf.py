@@ -1,0 +1,42 @@
+"""A call as an ordinary DataFusion function: right anywhere, though not minimal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+from datafusion import ScalarUDF, udf
+
+from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.declare.call import Call
+from blendfusion.udfs.evaluate.evaluate import evaluate
+
+AskerSource = Callable[[], Asker]
+
+
+def value_types(call: Call) -> list[pa.DataType]:
+    """The argument types: DataFusion casts what it gets (numbers, dates, …) to them.
+
+    An aggregate call is a function of lists: the rows of a group, one list a value column.
+    """
+    if call.aggregate:
+        return [pa.list_(pa.string())] * call.n_values
+    one = pa.binary() if call.task.images else pa.string()
+    return list(call.ingredient.value_types or (one,) * call.n_values)
+
+
+def _evaluated(call: Call, columns: Sequence[pa.Array], asker: Asker) -> pa.Array:
+    try:
+        return asker.serve(lambda: evaluate(call, columns, asker))
+    except Exception as problem:
+        asker.error = problem
+        raise
+
+
+def scalar_function(call: Call, asker: AskerSource) -> ScalarUDF:
+    """The function of a call. ``volatile``: the optimizer must not compute it, not of constants either."""
+
+    def run(*columns: pa.Array) -> pa.Array:
+        return _evaluated(call, columns, asker())
+
+    return udf(run, value_types(call), call.type, "volatile", call.name)

@@ -1,0 +1,1 @@
+"""Reads texts without a model: quantities, opening hours, similar words."""
