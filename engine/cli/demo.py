@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import blendfusion as bf
-from blendfusion.cli.files import register_file, write
+from blendfusion.cli.results import write
+from blendfusion.cli.tables import register_file
 from blendfusion.errors import QueryError
 from blendfusion.observe.progress import spent
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import blendfusion as bf
-from blendfusion.cli.files import register_file
+from blendfusion.cli.tables import register_file
 from blendfusion.errors import QueryError
 
 if TYPE_CHECKING:

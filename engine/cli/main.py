@@ -16,9 +16,10 @@ import blendfusion as bf
 from blendfusion.cache import MEMORY_WORDS
 from blendfusion.cli.bench import add_bench_command
 from blendfusion.cli.cache import add_cache_command
-from blendfusion.cli.files import FORMATS, format_for, register_file, write
 from blendfusion.cli.index import add_embedder, add_index_command, add_opened, open_indexes
 from blendfusion.cli.models import add_models_command
+from blendfusion.cli.results import FORMATS, check_output, format_for, write
+from blendfusion.cli.tables import register_file
 from blendfusion.dialects.dispatch import DIALECTS, OURS
 from blendfusion.errors import BlendFusionError, QueryError
 from blendfusion.observe.progress import spent
@@ -82,8 +83,9 @@ def _parser() -> argparse.ArgumentParser:
         "--table",
         action="append",
         default=[],
-        metavar="NAME=PATH",
-        help="a table: csv, tsv, json (one object a line), arrow, parquet or lance; may be repeated",
+        metavar="[NAME=]PATH",
+        help="a table: csv, tsv, json (an array, or one object a line), arrow, parquet or lance, a folder "
+        "or pattern of such files, or - for standard input; may be repeated",
     )
     query.add_argument(
         "--dialect",
@@ -126,6 +128,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     query.add_argument("--format", choices=FORMATS, help="default: by the extension of --output")
     query.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
+    query.add_argument(
+        "--full-cells", action="store_true", help="show the whole text of each cell of a table"
+    )
+    query.add_argument(
+        "--show-values",
+        choices=("auto", "on", "off"),
+        default="auto",
+        help="whether messages may show values of your data (default: auto, on a terminal only)",
+    )
     query.add_argument(
         "--trace",
         type=Path,
@@ -176,6 +187,8 @@ def _query(arguments: argparse.Namespace) -> int:
     cache = None if arguments.cache.lower() in MEMORY_WORDS else arguments.cache
     budget = None if arguments.budget is None else bf.Budget.parsed(arguments.budget)
     price = None if arguments.price is None else bf.Price.parsed(arguments.price)
+    style = arguments.format or format_for(arguments.output)
+    check_output(style, arguments.output)
     with bf.connect(
         model=arguments.model,
         cache=cache,
@@ -183,6 +196,7 @@ def _query(arguments: argparse.Namespace) -> int:
         confirm_above=arguments.confirm_above,
         read_only=arguments.read_only,
         embedder=arguments.embedder,
+        show_values=arguments.show_values,
     ) as session:
         for spec in arguments.table:
             register_file(session, spec)
@@ -195,7 +209,7 @@ def _query(arguments: argparse.Namespace) -> int:
                 print(frame.explain_text(analyze=arguments.analyze))
                 return 0
             table = frame.to_arrow_table()
-            write(table, arguments.format or format_for(arguments.output), arguments.output)
+            write(table, style, arguments.output, full_cells=arguments.full_cells)
             if sys.stderr.isatty():
                 trace = frame.trace
                 vectors = str(trace.vectors) if trace.vectors.embedded else ""

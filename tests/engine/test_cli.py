@@ -120,7 +120,7 @@ def test_explain_asks_nothing_and_analyze_does(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["SELECT 1", "--table", "nonsense"], "NAME=PATH"),
+        (["SELECT 1", "--table", "=nonsense"], "NAME=PATH"),
         (["SELECT 1", "--table", "t=/no/such/file.csv"], "no file"),
         (["SELECT nothing FROM nowhere"], "nowhere"),
         (["SELECT FROM WHERE"], ""),

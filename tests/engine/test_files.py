@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
+import csv
 import datetime
+import gzip
 import io
 import json
 from decimal import Decimal
@@ -15,7 +18,8 @@ import pyarrow.parquet
 import pytest
 from datafusion import SessionContext
 
-from blendfusion.cli.files import Format, format_for, register_file, write
+from blendfusion.cli.results import Format, format_for, write
+from blendfusion.cli.tables import register_file
 from blendfusion.errors import QueryError
 
 ROWS = [{"id": 1, "text": "one, two"}, {"id": 2, "text": "naïve [bold]"}]
@@ -52,7 +56,7 @@ def test_a_path_may_hold_an_equals_sign(tmp_path: Path) -> None:
     assert register_file(SessionContext(), f"t={tmp_path / 'a=b.csv'}") == "t"
 
 
-@pytest.mark.parametrize("spec", ["reviews.csv", "=reviews.csv", "reviews=", ""])
+@pytest.mark.parametrize("spec", ["=reviews.csv", "reviews=", ""])
 def test_a_wrong_spec_says_what_is_right(spec: str) -> None:
     with pytest.raises(QueryError, match="NAME=PATH"):
         register_file(SessionContext(), spec)
@@ -143,3 +147,155 @@ def test_what_cannot_be_written_says_why(tmp_path: Path) -> None:
         write(TABLE, "parquet", None)
     with pytest.raises(QueryError, match="cannot write"):
         write(TABLE, "csv", tmp_path / "nowhere" / "o.csv")
+
+
+def rows_of(spec: str) -> list[dict[str, object]]:
+    context = SessionContext()
+    name = register_file(context, spec)
+    found: list[dict[str, object]] = context.sql(f"SELECT * FROM {name}").to_pylist()
+    return sorted(found, key=lambda row: str(row.get("id")))
+
+
+def test_a_table_without_a_name_is_called_after_its_file(tmp_path: Path) -> None:
+    save(tmp_path / "My Sales-2024.csv")
+    assert register_file(SessionContext(), str(tmp_path / "My Sales-2024.csv")) == "my_sales_2024"
+
+
+@pytest.mark.parametrize("name", ["t.csv.gz", "t.json.gz", "t.tsv.bz2"])
+def test_compressed_text_is_read(name: str, tmp_path: Path) -> None:
+    inner = tmp_path / name.rpartition(".")[0]
+    save(inner)
+    pack = {"gz": gzip.compress, "bz2": bz2.compress}[name.rpartition(".")[2]]
+    (tmp_path / name).write_bytes(pack(inner.read_bytes()))
+    assert rows_of(f"t={tmp_path / name}") == ROWS
+
+
+@pytest.mark.parametrize("place", ["", "/", "/*.csv"])
+def test_a_folder_or_a_pattern_is_one_table(place: str, tmp_path: Path) -> None:
+    for part, row in enumerate(ROWS):
+        file = tmp_path / f"part{part}.csv"
+        file.write_text(f'id,text\n{row["id"]},"{row["text"]}"\n', encoding="utf-8")
+    assert rows_of(f"t={tmp_path}{place}") == ROWS
+
+
+def test_a_folder_of_several_kinds_or_of_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(QueryError, match="no files"):
+        register_file(SessionContext(), f"t={tmp_path}")
+    save(tmp_path / "a.csv")
+    save(tmp_path / "b.parquet")
+    with pytest.raises(QueryError, match=r"several kinds, such as 'a.csv' and 'b.parquet'"):
+        register_file(SessionContext(), f"t={tmp_path}")
+
+
+def test_an_array_of_json_objects_is_a_table(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps(ROWS), encoding="utf-8")
+    assert rows_of(f"t={tmp_path / 'a.json'}") == ROWS
+    (tmp_path / "b.json").write_text("[1, 2]", encoding="utf-8")
+    with pytest.raises(QueryError, match="no table"):
+        register_file(SessionContext(), f"t={tmp_path / 'b.json'}")
+    (tmp_path / "c.json").write_text("[{", encoding="utf-8")
+    with pytest.raises(QueryError, match="cannot read"):
+        register_file(SessionContext(), f"t={tmp_path / 'c.json'}")
+
+
+@pytest.mark.parametrize("delimiter", [";", "|", "\t"])
+def test_another_delimiter_is_seen_in_the_header(delimiter: str, tmp_path: Path) -> None:
+    lines = ["id@text", "1@one, two", "2@naïve [bold]"]
+    text = "\n".join(lines).replace("@", delimiter)
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    assert rows_of(f"t={tmp_path / 't.csv'}") == ROWS
+
+
+def test_text_in_another_encoding_names_its_line_and_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "l.csv").write_bytes("id,text\n1,a\n2,ä\n".encode("latin-1"))
+    with pytest.raises(QueryError, match=r"l\.csv' is not UTF-8: see line 3") as raised:
+        register_file(SessionContext(), f"t={tmp_path / 'l.csv'}")
+    assert "iconv -f LATIN1" in (raised.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    "text", ["id,text\n1,x\n", '[{"id": 1, "text": "x"}]', '{"id": 1, "text": "x"}\n']
+)
+def test_standard_input_is_a_table(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert rows_of("t=-") == [{"id": 1, "text": "x"}]
+
+
+@pytest.mark.parametrize("path", ["https://host/x.csv", "s3://bucket/x.parquet"])
+def test_a_url_says_what_to_do(path: str) -> None:
+    with pytest.raises(QueryError, match="no file on this machine"):
+        register_file(SessionContext(), f"t={path}")
+
+
+EVERY_TYPE = pa.table(
+    {
+        "view": pa.array(["a", None], pa.string_view()),
+        "bytes": pa.array([b"\xff", None], pa.binary()),
+        "bytes_view": pa.array([b"\xff", None], pa.binary_view()),
+        "dictionary": pa.array(["a", None]).dictionary_encode(),
+        "ends": pa.RunEndEncodedArray.from_arrays([2], ["a"]),
+        "none": pa.nulls(2),
+        "small": pa.array([1.5, None], pa.float16()),
+        "wide": pa.array([Decimal("1.50"), None], pa.decimal256(50, 2)),
+        "span": pa.array([datetime.timedelta(seconds=1), None]),
+        "moment": pa.array([datetime.datetime(2024, 1, 2, 3, 4), None], pa.timestamp("us", "UTC")),
+        "day": pa.array([datetime.date(2024, 1, 2), None]),
+        "list": pa.array([["a"], None]),
+        "struct": pa.array([{"a": 1}, None]),
+    }
+)
+
+
+@pytest.mark.parametrize("extension", ["csv", "tsv", "json", "parquet", "arrow", "txt"])
+def test_every_type_is_written(extension: str, tmp_path: Path) -> None:
+    table = EVERY_TYPE
+    if extension == "parquet":  # which has no 16-bit view of bytes
+        table = table.drop_columns(["bytes_view"])
+    file = tmp_path / f"o.{extension}"
+    write(table, format_for(file), file)
+    if extension in ("csv", "tsv"):
+        delimiter = "\t" if extension == "tsv" else ","
+        (first, _) = csv.DictReader(io.StringIO(file.read_text("utf-8")), delimiter=delimiter)
+        assert first["view"] == first["dictionary"] == first["ends"] == "a"
+        assert first["bytes"] == first["bytes_view"] == "/w=="
+        assert (first["wide"], first["list"], first["none"]) == ("1.50", '["a"]', "")
+    assert [f.name for f in tmp_path.iterdir()] == [file.name]
+
+
+@pytest.mark.parametrize("name", ["o.xlsx", "o.csv.gz", "o"])
+def test_an_unknown_extension_of_a_result_is_an_error(name: str) -> None:
+    with pytest.raises(QueryError, match="how to write") as raised:
+        format_for(Path(name))
+    assert ".parquet" in (raised.value.hint or "")
+
+
+def test_a_file_is_written_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "o.csv"
+    file.write_text("before", encoding="utf-8")
+
+    def full(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pyarrow.csv.write_csv", full)
+    with pytest.raises(QueryError, match="No space left"):
+        write(TABLE, "csv", file)
+    assert [f.read_text("utf-8") for f in tmp_path.iterdir()] == ["before"]
+
+
+def test_long_cells_are_whole_in_files_and_on_wish(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    long = pa.table({"x": ["word " * 20]})
+    write(long, "table", None)
+    assert "…" in capsys.readouterr().out
+    write(long, "table", None, full_cells=True)
+    assert capsys.readouterr().out.count("word") == 20
+    write(long, "table", tmp_path / "o.txt")
+    assert (tmp_path / "o.txt").read_text("utf-8").count("word") == 20
+
+
+def test_a_plan_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    write(pa.table({"plan": ["Stage 1", "  filter x"]}), "table", None)
+    assert capsys.readouterr().out == "Stage 1\n  filter x\n"

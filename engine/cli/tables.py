@@ -1,0 +1,283 @@
+"""Files as tables, for the command: the name of a file says how it is read."""
+
+from __future__ import annotations
+
+import codecs
+import glob
+import io
+import json
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.csv
+from datafusion.catalog import Table as CatalogTable
+
+from blendfusion.errors import BlendFusionError, QueryError, close_matches
+from blendfusion.search.lance_table import lance_table
+
+_KINDS = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".json": "json",  # one object a line, or one array of objects
+    ".ndjson": "json",
+    ".jsonl": "json",
+    ".arrow": "arrow",
+    ".parquet": "parquet",
+    ".lance": "lance",
+}
+_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bzip2", ".xz": "xz"}
+"""The compressions of text files."""
+
+_GLOB = re.compile(r"[*?\[]")
+_DELIMITERS = ",;\t|"
+_HEAD_BYTES = 1 << 16
+STANDARD_INPUT = "-"
+
+
+class Catalog(Protocol):
+    """What registers files as tables: a session, or DataFusion's own context."""
+
+    def register_csv(
+        self,
+        name: str,
+        path: str,
+        *,
+        delimiter: str = ",",
+        file_extension: str = ".csv",
+        file_compression_type: str | None = None,
+    ) -> None: ...
+
+    def register_json(
+        self,
+        name: str,
+        path: str,
+        *,
+        file_extension: str = ".json",
+        file_compression_type: str | None = None,
+    ) -> None: ...
+
+    def register_arrow(self, name: str, path: str, *, file_extension: str = ".arrow") -> None: ...
+
+    def register_parquet(
+        self, name: str, path: str, *, file_extension: str = ".parquet"
+    ) -> None: ...
+
+    def register_record_batches(
+        self, name: str, partitions: list[list[pa.RecordBatch]]
+    ) -> None: ...
+
+    def register_table(self, name: str, table: CatalogTable) -> None: ...
+
+
+def register_file(catalog: Catalog, spec: str) -> str:
+    """Register ``name=path`` or ``path`` and return the name; the extension says how the file is read.
+
+    Without a name the table is called after the file: ``Sales 2024.csv`` is ``sales_2024``. A path may be
+    a file, a folder of files of one kind, a pattern (``logs/*.parquet``) or ``-`` for CSV or JSON from
+    standard input. Text files may be compressed (.gz, .zst, .bz2, .xz). Raises QueryError for a wrong
+    spec, a missing file, an unknown extension, and a file that cannot be read.
+    """
+    name, path = _parts(spec)
+    if path == STANDARD_INPUT:
+        _register_text(catalog, name, sys.stdin.buffer.read())
+        return name
+    place = str(Path(path).expanduser())
+    files = _files(name, path, place)
+    kind, extension, compression = _format(name, files[0])
+    other = next((file for file in files if _format(name, file)[:2] != (kind, extension)), None)
+    if other is not None:
+        raise QueryError(
+            f"--table {name}: '{path}' holds files of several kinds, such as '{files[0].name}' and "
+            f"'{other.name}'",
+            hint=f"Name those of one kind: --table {name}='{path.rstrip('/')}/*{extension}'",
+        )
+    try:
+        _register(catalog, name, place, files, (kind, extension, compression))
+    except BlendFusionError:
+        raise
+    except Exception as problem:  # DataFusion's and pyarrow's, of which each has its own
+        raise _unreadable(name, files, kind, compression, problem) from problem
+    return name
+
+
+def _parts(spec: str) -> tuple[str, str]:
+    """The name and the path of ``name=path`` or ``path``."""
+    name, equals, path = spec.partition("=")
+    if not equals:
+        stem = Path(spec).name.split(".")[0]
+        name, path = re.sub(r"\W+", "_", stem).strip("_").lower(), spec
+    if not name.strip() or not path:
+        raise QueryError(
+            f"--table {spec!r} is not NAME=PATH", hint="For example: --table reviews=reviews.csv"
+        )
+    return name.strip(), path
+
+
+def _files(name: str, path: str, place: str) -> Sequence[Path]:
+    """The files that a path stands for, at least one."""
+    file = Path(place)
+    if re.match(r"[a-zA-Z][a-zA-Z0-9+]*://", path):
+        raise QueryError(
+            f"--table {name}: '{path}' is no file on this machine",
+            hint="Register an object store in Python: session.register_object_store(…).",
+        )
+    if file.is_dir() and file.suffix.lower() != ".lance":
+        found = sorted(f for f in file.iterdir() if f.is_file() and not f.name.startswith("."))
+        if not found:
+            raise QueryError(f"--table {name}: there are no files in '{path}'")
+        return found
+    if file.exists():
+        return [file]
+    if _GLOB.search(place):
+        matches = sorted(Path(found) for found in glob.glob(place))
+        if matches:
+            return matches
+        raise QueryError(f"--table {name}: no file matches '{path}'")
+    near = ""
+    if file.parent.is_dir():
+        near = close_matches(file.name, (other.name for other in file.parent.iterdir()))
+    raise QueryError(f"--table {name}: there is no file '{path}'", hint=near or None)
+
+
+def _format(name: str, file: Path) -> tuple[str, str, str | None]:
+    """(kind, extension as it is written, compression) of a file, by its name."""
+    suffix, extension = file.suffix.lower(), file.suffix
+    compression = _COMPRESSIONS.get(suffix)
+    if compression is not None:
+        inner = Path(file.stem).suffix
+        suffix, extension = inner.lower(), inner + extension
+    kind = _KINDS.get(suffix)
+    if kind is None or (compression is not None and kind not in ("csv", "json")):
+        raise QueryError(
+            f"--table {name}: how to read '{file}'?",
+            hint=f"The extensions known are {', '.join(_KINDS)}; text may be compressed: "
+            f"{', '.join(_COMPRESSIONS)}.",
+        )
+    return kind, extension, compression
+
+
+def _register(
+    catalog: Catalog,
+    name: str,
+    place: str,
+    files: Sequence[Path],
+    how: tuple[str, str, str | None],
+) -> None:
+    kind, extension, compression = how
+    if kind == "csv":
+        tabs = extension.lower().startswith(".tsv")
+        delimiter = "\t" if tabs else _delimiter(_head(files[0]))
+        catalog.register_csv(
+            name,
+            place,
+            delimiter=delimiter,
+            file_extension=extension,
+            file_compression_type=compression,
+        )
+    elif kind == "json":
+        if _head(files[0]).lstrip().startswith(b"["):
+            rows = [row for file in files for row in _json_rows(_bytes(file), str(file))]
+            _register_rows(catalog, name, rows)
+        else:
+            catalog.register_json(
+                name, place, file_extension=extension, file_compression_type=compression
+            )
+    elif kind == "arrow":
+        catalog.register_arrow(name, place, file_extension=extension)
+    elif kind == "parquet":
+        catalog.register_parquet(name, place, file_extension=extension)
+    else:
+        catalog.register_table(name, lance_table(place))
+
+
+def _register_text(catalog: Catalog, name: str, text: bytes) -> None:
+    """A table of CSV or JSON that has no file name."""
+    head = text.lstrip()[:1]
+    try:
+        if head == b"[":
+            _register_rows(catalog, name, _json_rows(text, "standard input"))
+        elif head == b"{":
+            lines = [json.loads(line) for line in text.splitlines() if line.strip()]
+            _register_rows(catalog, name, lines)
+        else:
+            options = pyarrow.csv.ParseOptions(delimiter=_delimiter(text), newlines_in_values=True)
+            table = pyarrow.csv.read_csv(io.BytesIO(text), parse_options=options)
+            catalog.register_record_batches(name, [table.to_batches()])
+    except (ValueError, pa.ArrowException) as problem:
+        raise QueryError(
+            f"--table {name}: standard input is neither CSV nor JSON in UTF-8: {problem}"
+        ) from problem
+
+
+def _register_rows(catalog: Catalog, name: str, rows: list[dict[str, object]]) -> None:
+    table = pa.Table.from_pylist(rows)
+    catalog.register_record_batches(name, [table.to_batches()])
+
+
+def _json_rows(text: bytes, source: str) -> list[dict[str, object]]:
+    rows = json.loads(text)
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise QueryError(
+            f"'{source}' holds JSON that is no table",
+            hint="A table is an array of objects, or one object a line.",
+        )
+    return rows
+
+
+def _bytes(file: Path) -> bytes:
+    with pa.input_stream(str(file), compression="detect") as stream:
+        content: bytes = stream.read()
+    return content
+
+
+def _head(file: Path) -> bytes:
+    """The first bytes of a text file, decompressed; nothing where they cannot be read."""
+    try:
+        with pa.input_stream(str(file), compression="detect") as stream:
+            head: bytes = stream.read(_HEAD_BYTES)
+    except (OSError, pa.ArrowException):
+        return b""
+    return head
+
+
+def _delimiter(head: bytes) -> str:
+    """The delimiter of a CSV text: a comma, unless its first line has none and another one instead."""
+    line = re.sub(rb'"[^"]*"', b"", head.lstrip().split(b"\n", 1)[0])
+    return max(_DELIMITERS, key=lambda d: (d == "," and b"," in line, line.count(d.encode())))
+
+
+def _unreadable(
+    name: str, files: Sequence[Path], kind: str, compression: str | None, problem: Exception
+) -> QueryError:
+    """Why a file cannot be read, in one line, with the remedy where it is known."""
+    shown = f"--table {name}: cannot read '{files[0] if len(files) == 1 else files[0].parent}'"
+    if kind in ("csv", "json"):
+        for file in files:
+            line = _wrong_bytes(file)
+            if line is not None:
+                return QueryError(
+                    f"--table {name}: '{file}' is not UTF-8: see line {line}",
+                    hint=f"Convert it first, for example: iconv -f LATIN1 -t UTF-8 '{file}' > utf8{file.suffix}",
+                )
+    detail = str(problem).split("\n")[0]
+    return QueryError(f"{shown} as {kind}: {detail}")
+
+
+def _wrong_bytes(file: Path) -> int | None:
+    """The first line of a text that is not UTF-8, from 1; None for one that is."""
+    decoder, line = codecs.getincrementaldecoder("utf-8")(), 1
+    try:
+        with pa.input_stream(str(file), compression="detect") as stream:
+            while block := stream.read(_HEAD_BYTES):
+                try:
+                    line += decoder.decode(block).count("\n")
+                except UnicodeDecodeError as wrong:
+                    before: bytes = wrong.object[: wrong.start]
+                    return line + before.count(b"\n")
+    except (OSError, pa.ArrowException):
+        return None
+    return None
