@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
+from urllib.parse import quote, quote_plus
 
 ShowValues = Literal["auto", "on", "off"]
 Redact: TypeAlias = "Callable[[str], str]"
@@ -116,6 +117,28 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c in "\n\t" or c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+_CREDENTIALS = re.compile(r"\b(bearer|basic)\s+(?=\S*[\d=]|\S{16})[^\s'\",;]{4,}", re.IGNORECASE)
+_USER = re.compile(r"(?<=://)[^\s/?#'\"]*@")
+_PARAMETER = re.compile(r"([?&;][\w.%~\[\]-]+=)[^\s&;#'\"<>)]+")
+_SHORTEST_KEY = 4
+
+
+def without_secrets(text: str, *keys: str | None) -> str:
+    """``text`` without ``keys``, the credentials of HTTP headers, and what may be secret in URLs: user,
+    password and the values of query strings.
+
+    >>> without_secrets("GET https://me:pw@host/v1?api-key=k1&v=2 with Bearer sk-1234 and sk-1234", "sk-1234")
+    'GET https://…@host/v1?api-key=…&v=… with Bearer … and …'
+    """
+    for key in keys:
+        if key and len(key) >= _SHORTEST_KEY:
+            for form in {key, quote(key, safe=""), quote_plus(key)}:
+                text = text.replace(form, WITHHELD)
+    text = _CREDENTIALS.sub(rf"\1 {WITHHELD}", text)
+    text = _USER.sub(f"{WITHHELD}@", text)
+    return _PARAMETER.sub(rf"\1{WITHHELD}", text)
 
 
 def _looked_on() -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import httpx
 
 from blendfusion.models.constraints.constraint import Json
+from blendfusion.redaction import without_secrets
 
 _SHOWN = 300
 """Characters of a server's own words that an error repeats."""
@@ -76,9 +77,7 @@ def shown(words: str, key: str | None, prompt: Iterable[str] = ()) -> str:
     >>> shown("Bad input: 'My name is Ada Lovelace.' for sk-1", "sk-1", ["My name is Ada Lovelace."])
     "Bad input: '…' for …"
     """
-    if key:
-        words = words.replace(key, "…")
-    words = words[: 2 * _SHOWN]
+    words = without_secrets(words, key)[: 2 * _SHOWN]
     for text in prompt:
         words = _without(words, " ".join(text.split()))
     return words[:_SHOWN]

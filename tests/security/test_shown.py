@@ -20,7 +20,7 @@ from scripts import Counted
 
 import blendfusion as bf
 from blendfusion.cli.main import main
-from blendfusion.redaction import WITHHELD, Redaction, printable, quoted
+from blendfusion.redaction import WITHHELD, Redaction, printable, quoted, without_secrets
 
 SECRET = "Ann Lee, 4111 1111 1111 1111"
 KEY = "sk-very-secret-key-0123456789"
@@ -246,3 +246,22 @@ def test_a_page_holds_what_redact_leaves(tmp_path: Path) -> None:
 
 def test_errors_hold_nothing_that_a_terminal_obeys() -> None:
     assert str(bf.QueryError("a\x1b[1m", hint="b\x07")) == "a\\x1b[1m\nHint: b\\x07"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"wrong key {KEY}", "wrong key …"),
+        ("Authorization: Basic bWU6cHc=", "Authorization: Basic …"),
+        ("HTTPS://me:p%40w@host:8/v1", "HTTPS://…@host:8/v1"),
+        ("'/v1?api-key=abc&v=1/chat' is no path", "'/v1?api-key=…&v=…' is no path"),
+        ("postgres://u@[::1]/x?a[b]=c#d", "postgres://…@[::1]/x?a[b]=…#d"),
+        ("is a = b? no & c=d", "is a = b? no & c=d"),
+    ],
+)
+def test_secrets_of_urls_and_headers_are_cut(text: str, shown: str) -> None:
+    assert without_secrets(text, KEY, None, "") == shown
+
+
+def test_a_key_is_cut_as_it_stands_in_a_url() -> None:
+    assert without_secrets("?q=a%2Fb%2Bc or a/b+c", "a/b+c") == "?q=… or …"
