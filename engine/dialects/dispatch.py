@@ -12,6 +12,7 @@ from blendfusion.dialects.blendsql import translate as blendsql
 from blendfusion.dialects.shared.braces import is_call
 from blendfusion.dialects.shared.catalog import Known
 from blendfusion.dialects.suql import translate as suql
+from blendfusion.dialects.warehouses import bigquery, databricks, snowflake
 from blendfusion.errors import BlendFusionError, OptionError, QueryError
 from blendfusion.sql.query_tree import identifier
 from blendfusion.sql.source_map import Translation, behind, place, placed, unchanged
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 DIALECTS: Mapping[str, Callable[[str, Known], Translation]] = {
     "blendsql": blendsql.translated,
     "suql": suql.translated,
+    "snowflake": snowflake.translate,
+    "bigquery": bigquery.translate,
+    "databricks": databricks.translate,
 }
 """Each dialect by its name: text → our SQL. Raises QueryError with the span of what is wrong."""
 

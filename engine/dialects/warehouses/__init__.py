@@ -1,0 +1,1 @@
+"""Translates the language-model functions of Snowflake, BigQuery and Databricks."""

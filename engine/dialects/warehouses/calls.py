@@ -1,0 +1,373 @@
+"""Calls of functions that take arguments by place or by name, and the prompts among these."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from sqlglot.tokenizer_core import TokenType
+
+from blendfusion.dialects.warehouses.quoting import requoted
+from blendfusion.errors import QueryError, close_matches
+from blendfusion.sql.lateral import quoted_name
+from blendfusion.sql.rewriter import Form, Pieces, Weaver
+from blendfusion.sql.source_map import Piece, Translation, within
+from blendfusion.sql.token_reader import Reader
+from blendfusion.udfs.declare.call import quoted
+
+Span: TypeAlias = tuple[int, int]
+Path: TypeAlias = tuple[str, ...]
+Written: TypeAlias = "Iterable[Piece | str]"
+
+_LISTS = ("ARRAY", "ARRAY_CONSTRUCT")
+_JOINED = ("CONCAT",)
+_TEMPLATE = "PROMPT"
+_ENDS = (".", "?", "!", ":")
+"""What ends a sentence that does not go on with the value behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of a warehouse: how it is called, and what it is in our SQL.
+
+    ``parameters`` are in order, those that may be left out behind ``required`` of them. ``ignored`` ones
+    (connections, endpoints, parameters of a model) have no effect here: the session's model answers.
+    ``write`` gives our SQL of a whole call. ``fields`` do so for what is read from the call's result:
+    ``AI_CLASSIFY(…):labels[0]`` has the path ``("labels", "0")``.
+    """
+
+    name: str
+    parameters: tuple[str, ...]
+    required: int
+    write: Callable[[Call], Written]
+    fields: Mapping[Path, Callable[[Call], Written]] = field(default_factory=dict)
+    ignored: frozenset[str] = frozenset()
+    open_fields: Callable[[Call, str], Written] | None = None
+    """What a field of any name gives, where the call itself says which fields there are."""
+    base: Path = ()
+    """The path below which those fields are."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call: tokens ``start`` to ``stop`` of the text, and those of each argument."""
+
+    function: Function
+    weaver: Weaver
+    start: int
+    stop: int
+    arguments: Mapping[str, Span]
+
+    @property
+    def reader(self) -> Reader:
+        return self.weaver.reader
+
+    def has(self, name: str) -> bool:
+        return name in self.arguments
+
+    def value(self, name: str) -> Pieces:
+        """An argument as an expression of our SQL."""
+        return self.weaver.woven(*self.arguments[name])
+
+    def text(self, name: str) -> str:
+        """An argument that is a literal text. Raises QueryError for another one."""
+        start, stop = self.arguments[name]
+        if stop != start + 1 or self.reader.kind(start) != TokenType.STRING:
+            raise self.refused(name, f"{name} must be a literal text here")
+        return self.reader.tokens[start].text
+
+    def texts(self, name: str) -> list[tuple[str, str]]:
+        """The (text, description) of each item of a list of texts, of pairs, or of objects with a
+        label and a description. Raises QueryError for another argument."""
+        return [self._described(name, part) for part in self._items(name, self.arguments[name])]
+
+    def pairs(self, name: str) -> list[tuple[str, str]]:
+        """The (key, value) pairs of an object of texts. Raises QueryError for another argument."""
+        start, stop = self.arguments[name]
+        pairs = _object(self.reader, start, stop)
+        if pairs is None:
+            raise self.refused(name, f"{name} must be an object of texts here")
+        return pairs
+
+    def is_object(self, name: str) -> bool:
+        return self.reader.kind(self.arguments[name][0]) == TokenType.L_BRACE
+
+    def prompt(self, name: str = "prompt") -> tuple[str, list[Pieces]]:
+        """The question of a prompt, and the values that it is about.
+
+        One value behind a whole sentence stands outside of the question, as it does in our SQL; else
+        each value has its ``{}`` in it.
+        """
+        parts = list(self._parts(self.arguments[name]))
+        values = [part for part in parts if not isinstance(part, str)]
+        woven = [self.weaver.woven(*span) for span in values]
+        if len(values) == 1 and len(parts) > 1 and not isinstance(parts[-1], str):
+            text = "".join(part for part in parts if isinstance(part, str)).strip()
+            if text.endswith(_ENDS):
+                return _escaped(text.rstrip(": ")), woven
+        return "".join(_escaped(p) if isinstance(p, str) else "{}" for p in parts).strip(), woven
+
+    def refused(self, argument: str | None, problem: str, hint: str | None = None) -> QueryError:
+        """The error of an argument, or of the whole call."""
+        span = self.arguments.get(argument) if argument else None
+        at = self.start if span is None else span[0]
+        return self.reader.refused(at, f"{self.function.name}: {problem}", hint)
+
+    def _items(self, name: str, span: Span) -> list[Span]:
+        reader, (start, stop) = self.reader, span
+        if reader.word(start) in _LISTS:
+            start += 1
+        bracket = reader.kind(start) in (TokenType.L_BRACKET, TokenType.L_PAREN)
+        if not bracket or reader.close.get(start) != stop - 1:
+            raise self.refused(name, f"{name} must be a list of literal texts here")
+        return reader.parts(start + 1, stop - 1)
+
+    def _described(self, name: str, span: Span) -> tuple[str, str]:
+        reader, (start, stop) = self.reader, span
+        if stop == start + 1 and reader.kind(start) == TokenType.STRING:
+            return reader.tokens[start].text, ""
+        named = _object(reader, start, stop)
+        if named is not None and "label" in dict(named):
+            return dict(named)["label"], dict(named).get("description", "")
+        if reader.word(start) == "STRUCT" or reader.opens(start):
+            inner = start + (reader.word(start) == "STRUCT")
+            parts = reader.parts(inner + 1, stop - 1)
+            if len(parts) == 2 and all(b == a + 1 for a, b in parts):
+                return reader.tokens[parts[0][0]].text, reader.tokens[parts[1][0]].text
+        raise self.refused(name, f"{name} must be a list of literal texts here")
+
+    def _parts(self, span: Span) -> Iterator[str | Span]:
+        """The literal texts and the values that a prompt is joined from."""
+        reader, (start, stop) = self.reader, span
+        if stop == start + 1 and reader.kind(start) == TokenType.STRING:
+            yield reader.tokens[start].text
+            return
+        inner = None
+        called = start + (reader.word(start) in (*_JOINED, "STRUCT", "ARRAY_CONSTRUCT"))
+        if reader.opens(called) and reader.close[called] == stop - 1:
+            inner = reader.parts(called + 1, stop - 1)
+        elif reader.word(start) == _TEMPLATE and reader.opens(start + 1):
+            yield from self._template(reader.parts(start + 2, reader.close[start + 1]))
+            return
+        else:
+            joined = _split(reader, start, stop)
+            inner = joined if len(joined) > 1 else None
+        if inner is None:
+            yield span
+            return
+        for part in inner:
+            yield from self._parts(part)
+
+    def _template(self, parts: Sequence[Span]) -> Iterator[str | Span]:
+        """``PROMPT('… {0} … {1}', a, b)``."""
+        if not parts or self.reader.kind(parts[0][0]) != TokenType.STRING:
+            raise self.refused(None, "the template of PROMPT must be a literal text here")
+        text = self.reader.tokens[parts[0][0]].text
+        for i, piece in enumerate(re.split(r"\{(\d+)\}", text)):
+            if i % 2 == 0:
+                if piece:
+                    yield piece
+            elif int(piece) + 1 < len(parts):
+                yield parts[int(piece) + 1]
+            else:
+                raise self.refused(None, f"PROMPT has no value for {{{piece}}}")
+
+
+def translated(text: str, functions: Sequence[Function], dialect: str) -> Translation:
+    """``text`` with the calls of ``functions`` in our SQL; its strings and names are quoted as in
+    sqlglot's ``dialect``. Raises QueryError, with the span in ``text``, for what has no translation."""
+    ours = requoted(text, dialect)
+    try:
+        weaver = Weaver(Reader(ours.sql))
+        by_name = {function.name.upper(): function for function in functions}
+        for at in range(len(weaver.reader.tokens)):
+            _claim(weaver, at, by_name)
+        return ours.then(weaver.whole())
+    except QueryError as problem:
+        raise within(problem, ours) from None
+
+
+def _claim(weaver: Weaver, at: int, functions: Mapping[str, Function]) -> None:
+    reader = weaver.reader
+    if reader.kind(at - 1) == TokenType.DOT:
+        return
+    name, behind = _name(reader, at)
+    if not reader.opens(behind) or name not in functions:
+        return
+    function, close = functions[name], reader.close[behind]
+    call = Call(function, weaver, at, close + 1, {})
+    bound = _bound(call, reader.parts(behind + 1, close))
+    call = Call(function, weaver, at, close + 1, bound)
+    stop, write = _shape(call)
+    alias = ""
+    if reader.is_item(at, stop):
+        alias = f" AS {quoted_name(' '.join(reader.written(at, stop).split()))}"
+
+    def written() -> Iterable[Piece | str]:
+        yield from write(call)
+        yield alias
+
+    weaver.add(Form(at, stop, written))
+
+
+def _name(reader: Reader, at: int) -> tuple[str, int]:
+    """The name that stands at ``at`` in upper case, with its qualifiers, and where it ends."""
+    name = reader.tokens[at].text.upper() if reader.is_name(at) else ""
+    at += 1
+    while name and reader.kind(at) == TokenType.DOT and at + 1 < len(reader.tokens):
+        name += "." + reader.tokens[at + 1].text.upper()
+        at += 2
+    return name, at
+
+
+def _bound(call: Call, parts: Sequence[Span]) -> dict[str, Span]:
+    """The arguments by name. Raises QueryError for one that the function does not take."""
+    function, reader = call.function, call.reader
+    bound: dict[str, Span] = {}
+    names = {p.lower(): p for p in (*function.parameters, *sorted(function.ignored))}
+    for place, (start, stop) in enumerate(parts):
+        if reader.kind(start + 1) == TokenType.FARROW:
+            written = reader.tokens[start].text
+            name, span = names.get(written.lower(), ""), (start + 2, stop)
+            if not name:
+                raise reader.refused(
+                    start,
+                    f"{function.name} takes no '{written}'",
+                    close_matches(written, names.values()),
+                )
+        elif place < len(function.parameters):
+            name, span = function.parameters[place], (start, stop)
+        else:
+            raise reader.refused(start, f"{function.name} takes no argument here")
+        if name in bound:
+            raise reader.refused(start, f"{function.name}: '{name}' is given twice")
+        bound[name] = span
+    missing = [p for p in function.parameters[: function.required] if p not in bound]
+    if missing:
+        usage = ", ".join(function.parameters[: function.required])
+        raise call.refused(None, f"'{missing[0]}' is missing", f"Write {function.name}({usage}).")
+    return bound
+
+
+def _shape(call: Call) -> tuple[int, Callable[[Call], Written]]:
+    """Where a call with what is read from its result ends, and what writes it."""
+    function = call.function
+    ends: list[tuple[Path, int]] = [((), call.stop)]
+    while step := _step(call.reader, ends[-1][1]):
+        ends.append(((*ends[-1][0], step[0]), step[1]))
+    for path, stop in reversed(ends):
+        if path and path in function.fields:
+            return stop, function.fields[path]
+        opened = function.open_fields
+        if (
+            opened is not None
+            and len(path) == len(function.base) + 1
+            and path[:-1] == function.base
+        ):
+            return stop, lambda c, name=path[-1], write=opened: write(c, name)
+    if len(ends) > 1 and function.fields:
+        known = ", ".join(".".join(path) for path in function.fields)
+        raise call.reader.refused(
+            call.stop,
+            f"{function.name} has no field '{'.'.join(ends[-1][0])}' here",
+            f"It has {known}.",
+        )
+    return call.stop, function.write
+
+
+def _step(reader: Reader, at: int) -> tuple[str, int] | None:
+    """One step into a result: ``.name``, ``:name``, ``['name']`` or ``[0]``; (name, where it ends)."""
+    if reader.kind(at) in (TokenType.DOT, TokenType.COLON) and at + 1 < len(reader.tokens):
+        return reader.tokens[at + 1].text.lower(), at + 2
+    if reader.kind(at) == TokenType.L_BRACKET and reader.close.get(at) == at + 2:
+        return reader.tokens[at + 1].text.lower(), at + 3
+    return None
+
+
+def _split(reader: Reader, start: int, stop: int) -> list[Span]:
+    """The tokens between ``||`` that stand in no bracket."""
+    found, first, at = [], start, start
+    while at < stop:
+        if reader.kind(at) == TokenType.DPIPE:
+            found.append((first, at))
+            first = at + 1
+        at = reader.close.get(at, at) + 1
+    found.append((first, stop))
+    return found
+
+
+def _object(reader: Reader, start: int, stop: int) -> list[tuple[str, str]] | None:
+    """The pairs of ``{'key': 'text', …}``; None for anything else."""
+    if reader.kind(start) != TokenType.L_BRACE or reader.close.get(start) != stop - 1:
+        return None
+    pairs = []
+    for a, b in reader.parts(start + 1, stop - 1):
+        strings = reader.kind(a) == reader.kind(a + 2) == TokenType.STRING
+        if b != a + 3 or not strings or reader.kind(a + 1) != TokenType.COLON:
+            return None
+        pairs.append((reader.tokens[a].text, reader.tokens[a + 2].text))
+    return pairs
+
+
+def _escaped(text: str) -> str:
+    """A text as a part of a question, in which braces are no places of values."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+# --- what most functions become ---------------------------------------------------------------------
+
+
+def asks(ours: str, call: Call, prompt: str = "prompt", *options: str) -> Written:
+    """``ours(question, value…, option…)`` about a prompt."""
+    question, values = call.prompt(prompt)
+    yield f"{ours}({quoted(question)}"
+    for value in values:
+        yield ", "
+        yield from value
+    yield "".join(f", {option}" for option in options) + ")"
+
+
+def fixed(ours: str, question: str, call: Call, value: str, *options: str) -> Written:
+    """``ours('question', value, option…)`` with a question of our own."""
+    yield f"{ours}({quoted(question)}, "
+    yield from call.value(value)
+    yield "".join(f", {option}" for option in options) + ")"
+
+
+def classifies(
+    call: Call, value: str, labels: Sequence[tuple[str, str]], question: str = ""
+) -> Written:
+    """``llm_classify(value, labels)``, with the meanings of labels where there are any."""
+    yield "llm_classify("
+    yield from call.value(value)
+    yield f", {listed(labels)}"
+    yield f", question => {quoted(question)})" if question else ")"
+
+
+def listed(labels: Sequence[tuple[str, str]]) -> str:
+    """Labels as a list, or as an object if one has a meaning."""
+    if any(meaning for _, meaning in labels):
+        return "{" + ", ".join(f"{quoted(k)}: {quoted(v or k)}" for k, v in labels) + "}"
+    return "[" + ", ".join(quoted(label) for label, _ in labels) + "]"
+
+
+def extracts(call: Call, value: str, fields: Sequence[tuple[str, str, str]]) -> Written:
+    """``llm_extract(value, fields)`` of (name, type, what it is)."""
+    schema = ", ".join(
+        f"{quoted_name(name)} {kind}" + (f" COMMENT {quoted(about)}" if about else "")
+        for name, kind, about in fields
+    )
+    yield "llm_extract("
+    yield from call.value(value)
+    yield f", {quoted(schema)})"
+
+
+def two(ours: str, call: Call, first: str, second: str) -> Written:
+    """``ours(first, second)`` of two expressions."""
+    yield f"{ours}("
+    yield from call.value(first)
+    yield ", "
+    yield from call.value(second)
+    yield ")"

@@ -1,0 +1,42 @@
+"""Strings and quoted names as another SQL writes them, in the quotes of ours."""
+
+from __future__ import annotations
+
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import TokenError
+from sqlglot.tokenizer_core import TokenType
+
+from blendfusion.sql.lateral import quoted_name
+from blendfusion.sql.source_map import Translation, edited, unchanged
+from blendfusion.udfs.declare.call import quoted
+
+_STRINGS = (TokenType.STRING, TokenType.RAW_STRING, TokenType.HEREDOC_STRING)
+
+
+def requoted(text: str, dialect: str) -> Translation:
+    """``text`` with each string in single quotes and each quoted name in double quotes.
+
+    ``dialect`` is sqlglot's name of the SQL that ``text`` is written in. A text that cannot be read
+    stays as it is.
+    """
+    try:
+        tokens = Dialect.get_or_raise(dialect).tokenize(text)
+    except TokenError:
+        return unchanged(text)
+    edits = []
+    for token in tokens:
+        start, end = token.start, token.end + 1
+        if token.token_type in _STRINGS:
+            written = quoted(token.text)
+        elif token.token_type == TokenType.IDENTIFIER and text[start : start + 1] == "`":
+            written = ".".join(map(_name, token.text.split(".")))
+        else:
+            continue
+        if written != text[start:end]:
+            edits.append((start, end, written))
+    return edited(text, edits)
+
+
+def _name(name: str) -> str:
+    plain = name.isidentifier() and name.islower() and name.isascii()
+    return name if plain else quoted_name(name)
