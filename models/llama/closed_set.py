@@ -24,7 +24,7 @@ from blendfusion.models.verbalizer.parse_question import asked_idea
 from blendfusion.types import Answer
 
 RELATED_EXPONENT = 0.25
-"""Between the likeliest of related words and all of them alike (``Words``): docs/answers.md."""
+"""Between the likeliest of related words and all of them alike (``Words``): docs/lab.md."""
 
 
 class Choosing:

@@ -494,7 +494,7 @@ def _patient_threads() -> Iterator[None]:
     """Let llama.cpp's threads spin for some 50 microseconds while they wait for one another, and then sleep.
 
     OpenMP reads this once, when its library is loaded. Threads that only spin collapse as soon as another wants a
-    core, such as a query engine's; to wake one that sleeps takes as long as half the step of a lone row (docs/answers.md
+    core, such as a query engine's; to wake one that sleeps takes as long as half the step of a lone row (docs/lab.md
     has both). What the user has set is kept.
     """
     if any(name in os.environ for name in _WAITING):

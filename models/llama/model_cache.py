@@ -21,7 +21,7 @@ from blendfusion.options import Options
 from blendfusion.types import Task
 
 NOISE = 0.04
-"""Scores closer than this (natural logarithm) may swap when rows are batched: docs/answers.md."""
+"""Scores closer than this (natural logarithm) may swap when rows are batched: docs/lab.md."""
 NOISE_QUANTISED = 0.3
 """The same for quantised weights, whose activations are rounded to eight bits."""
 REMEMBERED_TASKS = 64

@@ -2,7 +2,7 @@
 
 On a CPU quantised weights are slow: they are unpacked for every batch, and their activations are
 rounded, so that a row's scores depend on the rows beside it. F16 was measured to be 1.4 to 2.6 times
-as fast (docs/answers.md) and, made of quantised weights, loses nothing. So a quantised file is copied
+as fast (docs/lab.md) and, made of quantised weights, loses nothing. So a quantised file is copied
 once to F16, into the user's cache, where there is room; the copy counts as other weights, which
 fingerprints tell.
 """

@@ -154,7 +154,7 @@ BUILT_IN: dict[ConstraintKind, tuple[Shot, ...]] = {
     "struct": _STRUCT,
 }
 """The shots of each kind of constraint. A score has none: small models were measured to tell more
-apart without (docs/answers.md)."""
+apart without (docs/lab.md)."""
 
 SCORED: dict[ConstraintKind, tuple[Shot, ...]] = {**BUILT_IN, "boolean": _YES_NO_SCORED}
 """The same where replies are scored, by a local model that computes the shots once for all values: more

@@ -87,7 +87,7 @@ def render(task: Task, *, shots: bool = True, listed: bool = True) -> Prompt:
     """The prompt of ``task``: its own examples if it has any, else (with ``shots``) ours.
 
     ``listed``: name the options of a choice. A model that writes its answer must know them; one
-    whose scores are compared was measured to do better without (docs/answers.md), unless it is said
+    whose scores are compared was measured to do better without (docs/lab.md), unless it is said
     what they mean, and options that stem from data then stay out of the shared part. There they are
     named in an order of their own, so that the user's does not matter.
 

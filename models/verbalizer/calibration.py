@@ -39,7 +39,7 @@ TRUTH_BESIDE_MANY = 1 / 3
 
 SURENESS = 2.5
 """What all readings of yes and no count together, where the words of an idea are scored. Power means are closer
-to one another than probabilities are; so often as it says, an answer is right (docs/answers.md)."""
+to one another than probabilities are; so often as it says, an answer is right (docs/lab.md)."""
 
 CONTENT_FREE = ("N/A", "", "[MASK]")
 

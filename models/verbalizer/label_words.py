@@ -2,7 +2,7 @@
 
 A small model that would answer *Yes* says so more reliably by several words than by one, and a label by
 its lower case, as the answers of the worked examples are written, and by words that say the same
-(``related_words``). All are scored in the same place, so they cost nothing (docs/answers.md has what each is worth).
+(``related_words``). All are scored in the same place, so they cost nothing (docs/lab.md has what each is worth).
 """
 
 from __future__ import annotations

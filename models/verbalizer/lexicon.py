@@ -4,7 +4,7 @@ A small model that reads about a goal and a cup answers *football* or *game* as 
 scored in the same place, so they cost nothing, and together they are less a matter of luck than one word
 (verbalizers with outside knowledge: Hu et al., "Knowledgeable Prompt-tuning", 2022). The words are ours: nearest
 neighbours among word vectors were tried and made answers worse, as most are the same word in other forms
-(docs/answers.md).
+(docs/lab.md).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The yes or no question behind "how much": *Is this review positive?* behind *How positive is this review?*
 
 Small models tell little apart by the numbers of a scale, and much by the words of an idea and of its opposite. So
-where the idea is known, the score is how probable the yes is, on the scale (docs/answers.md).
+where the idea is known, the score is how probable the yes is, on the scale (docs/lab.md).
 """
 
 from __future__ import annotations
