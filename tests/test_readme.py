@@ -75,6 +75,7 @@ def check(
     """Carry out every block of a language, in order, and compare (or write) what it prints."""
     text = page.read_text(encoding="utf-8")
     for block in blocks(text, language):
+        assert prompt in block, "not a session: fence it as py or text"
         new = completed(block, prompt, goes_on, run)
         if update and steady(new) != steady(block):
             text = text.replace(f"```{language}\n{block}```", f"```{language}\n{new}```")

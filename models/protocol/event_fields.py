@@ -1,7 +1,7 @@
-"""The names of what BlendFusion tells logs and OpenTelemetry: fields, loggers, metrics.
+"""Names of the fields, loggers and metrics that logs and OpenTelemetry receive.
 
-Both know a fact by the same name: a field of a log record is the attribute of a span. Names that begin
-with ``gen_ai``, ``server`` and ``error`` are those of OpenTelemetry's semantic conventions.
+Both use the same names: a field of a log record is an attribute of a span. Names that begin with
+``gen_ai``, ``server`` and ``error`` belong to OpenTelemetry's semantic conventions.
 """
 
 from __future__ import annotations
@@ -51,56 +51,56 @@ REASON = "blendfusion.reason"
 FIELDS: Mapping[str, str] = {
     QUERY_ID: "one run of one query; 12 hexadecimal digits",
     QUERY_CALLS: "calls of ingredients in the query",
-    QUERY_PLAN: "`staged`, or `plain` where DataFusion evaluates the calls",
-    OUTCOME: "`done`; `closed`, if the caller wanted no more; `failed`",
-    STAGE: "a stage of the plan, from 1 as EXPLAIN counts",
+    QUERY_PLAN: "`staged`, or `plain` if DataFusion evaluates the calls",
+    OUTCOME: "`done`; `closed`, if the caller stopped reading; `failed`",
+    STAGE: "number of a stage of the plan, from 1 as in EXPLAIN",
     ROWS_IN: "rows that the stage read",
-    ROWS_OUT: "rows that it gave",
-    CHUNKS: "chunks that it worked in",
+    ROWS_OUT: "rows that the stage returned",
+    CHUNKS: "chunks of the stage",
     INGREDIENT: "the function that asks, e.g. `llm_filter`",
     TASK: "digest of a question with its constraint; 12 hexadecimal digits, the same in every process",
     QUESTION: "the question; only with the option `log_questions`",
     SIZE: "requests that went to the model in one batch",
     VALUES: "requests that a model answered, or failed to",
     CACHED: "requests that the cache answered",
-    FAILED: "those of the values that got no valid answer",
-    WITHHELD: "answers that are NULL as they are less probable than their calls want; none if it is missing",
-    DECIDED: "values that a small model, or similarity, decided for a large one; none if it is missing",
+    FAILED: "requests without a valid answer",
+    WITHHELD: "answers that are NULL because they are below the `confidence` of their calls; 0 if missing",
+    DECIDED: "values that a small model, or similarity, decided for a large one; 0 if missing",
     CALLS: "batches, or HTTP requests with retries",
-    EVALUATED_TOKENS: "prompt tokens that the model computed; a beginning that prompts share counts once",
+    EVALUATED_TOKENS: "prompt tokens that the model computed; a shared prefix counts once",
     INPUT_TOKENS: "prompt tokens",
     OUTPUT_TOKENS: "tokens of answers",
     SECONDS: "wall time, in seconds",
     MODEL_SECONDS: "time inside the model, in seconds",
     OPERATION: "`chat` or `embeddings`",
     PROVIDER: "`openai` for servers with that API, `llama.cpp`",
-    REQUEST_MODEL: "the model, as the session names it; of a call, as the server knows it",
+    REQUEST_MODEL: "name of the model in the session; for a call, the server's name",
     TOKEN_TYPE: "`input` or `output`",
     SERVER: "host of the server",
     PORT: "its port",
-    ERROR: "class of an exception, status of an HTTP reply, or `timeout`, `connection`, `reply` (one that is none)",
-    ATTEMPT: "number of the try that failed, from 1",
-    WAIT_SECONDS: "until the next try, in seconds",
-    GIVEN_TOKENS: "tokens of values, and of their answers: what would be computed if nothing were shared",
-    AGAIN: "how often a value was asked again exactly, where others might have changed its answer",
-    AGAIN_TOKENS: "tokens that were computed for that",
+    ERROR: "class of an exception, status of an HTTP reply, or `timeout`, `connection`, `reply` (malformed)",
+    ATTEMPT: "number of the failed try, from 1",
+    WAIT_SECONDS: "wait before the next try, in seconds",
+    GIVEN_TOKENS: "tokens of values and answers: the cost without shared prefixes",
+    AGAIN: "near-ties that were computed again, alone",
+    AGAIN_TOKENS: "tokens of these repeated computations",
     FILE: "name of a file of weights",
-    WEIGHTS: "type of the weights that answer, and what they were made of",
+    WEIGHTS: "type of the weights in use, and their origin",
     BYTES: "size of a file, in bytes",
-    REASON: "why something was not done, in words",
+    REASON: "reason why something was not done",
 }
-"""Every field of a record and attribute of a span, and what it says."""
+"""Every field of a record and attribute of a span, with its meaning."""
 
 LOGGERS: Mapping[str, str] = {
-    "query": "INFO: a query starts, a query ends. WARNING: values that got no valid answer",
+    "query": "INFO: a query starts, a query ends. WARNING: values without a valid answer",
     "stage": "DEBUG: a stage ends",
     "batch": "DEBUG: a batch was answered, by a model or by the cache",
-    "model": "INFO: a model is loaded; a faster copy of its weights was made. WARNING: none can be had. "
-    "DEBUG: what a local model computed",
+    "model": "INFO: a model was loaded; a faster copy of its weights was made. WARNING: no copy can be made. "
+    "DEBUG: the work of a local model",
     "retry": "INFO: a request to a server failed and will be tried again",
-    "cache": "WARNING: the file of stored answers is of no use, as `bf.CacheWarning` says",
+    "cache": "WARNING: the file of stored answers is unusable, with the text of `bf.CacheWarning`",
 }
-"""The loggers below ``blendfusion``, and what each is told."""
+"""The loggers below ``blendfusion``, with their records."""
 
 METRICS: Mapping[str, str] = {
     "blendfusion.queries": "counter of queries that ended",
@@ -108,8 +108,8 @@ METRICS: Mapping[str, str] = {
     "blendfusion.cached": "counter of requests that the cache answered",
     "blendfusion.failed": "counter of requests without a valid answer",
     "blendfusion.tokens": "counter of tokens: of prompts (`input`), of answers (`output`)",
-    "blendfusion.retries": "counter of HTTP requests that were tried once more",
+    "blendfusion.retries": "counter of repeated HTTP requests",
     "blendfusion.batch.duration": "histogram of batches inside the model, in seconds",
     "gen_ai.client.operation.duration": "histogram of single calls of a model, in seconds",
 }
-"""Every metric, and what it counts."""
+"""Every metric, with its type and meaning."""
