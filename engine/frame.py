@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import cached_property, update_wrapper
+from io import StringIO
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, ParamSpec, get_args
 
 import pyarrow as pa
@@ -15,10 +16,11 @@ from datafusion.plan import LogicalPlan
 from datafusion.record_batch import RecordBatch
 
 from blendfusion.budget import Budget, checked_budget, lowest
+from blendfusion.datafusion.error_gate import gated, is_foreign, running
 from blendfusion.datafusion.error_translation import understood
+from blendfusion.datafusion.foreign_words import without_filters
 from blendfusion.datafusion.interruptible import Pump
 from blendfusion.datafusion.process_guard import no_pickle
-from blendfusion.datafusion.raise_errors import is_datafusions, running
 from blendfusion.datafusion.stream import Stream
 from blendfusion.errors import BlendFusionError, PlanError, QueryError
 from blendfusion.estimates.estimate import Estimate, estimated
@@ -31,7 +33,7 @@ from blendfusion.planner.initial_order import inputs_first
 from blendfusion.planner.stages.split import Staged, staged
 from blendfusion.planner.substrait.null_aware_anti_join import null_aware
 from blendfusion.prepare.result_names import named
-from blendfusion.redaction import printable
+from blendfusion.redaction import WITHHELD, printable
 from blendfusion.reports.confirmation import confirm
 from blendfusion.reports.explain import explained
 from blendfusion.reports.reprs import as_html, as_text
@@ -42,7 +44,7 @@ from blendfusion.udfs.functions.llm_join import llm_join
 from blendfusion.udfs.register.expr import ModelNamed, binding
 from blendfusion.unsupported.nested_stages import NOTHING, Fed, chained
 from blendfusion.unsupported.opaque_tables import Leaf
-from blendfusion.unsupported.provenance import Origin, Verb, written
+from blendfusion.unsupported.provenance import Origin, Verb, given, written
 from blendfusion.unsupported.rewrite import encoded, twin
 
 if TYPE_CHECKING:
@@ -93,12 +95,12 @@ def _writer(
     """A method of DataFrame that writes its rows, writing a Frame's result."""
 
     def write(self: Frame, /, *args: P.args, **kwargs: P.kwargs) -> None:
-        with self.running():
-            inherited(self._result(), *args, **kwargs)
+        inherited(self._result(), *args, **kwargs)
 
     return update_wrapper(write, inherited)
 
 
+@gated(lambda frame: frame.session.options.redaction)
 class Frame(DataFrame):
     """A DataFusion DataFrame in a session of BlendFusion's.
 
@@ -215,9 +217,7 @@ class Frame(DataFrame):
         except BlendFusionError:
             raise
         except Exception as problem:
-            raise understood(
-                problem, self._session, f"llm_join({left_on}, {right_on})"
-            ) from problem
+            raise self._understood(problem, f"llm_join({left_on}, {right_on})") from problem
 
     def parse_sql_expr(self, expr: str) -> Expr:
         """The expression that ``expr`` says in SQL, in which calls may stand."""
@@ -245,8 +245,8 @@ class Frame(DataFrame):
         try:
             made = method(self, *args, **kwargs)
         except Exception as problem:
-            if is_datafusions(problem):
-                raise understood(problem, self._session, "") from problem
+            if is_foreign(problem) and isinstance(problem, Exception):
+                raise self._understood(problem) from problem
             raise
         budgets = [a.budget for a in (self, *args, *kwargs.values()) if isinstance(a, Frame)]
         verb = Verb(method, self, args, kwargs)
@@ -267,7 +267,7 @@ class Frame(DataFrame):
         try:
             return DataFrame.parse_sql_expr(self._up_to_date(self), ready)
         except Exception as problem:
-            raise understood(problem, self._session, text) from problem
+            raise self._understood(problem, text) from problem
 
     def tail(self, n: int = 5) -> Frame:
         """The last ``n`` rows."""
@@ -344,7 +344,14 @@ class Frame(DataFrame):
         try:
             return DataFrame.optimized_logical_plan(self)
         except Exception as problem:
-            raise understood(problem, self._session, "") from problem
+            raise self._understood(problem) from problem
+
+    @property
+    def _hides(self) -> bool:
+        return self._session.options.show_values == "off"
+
+    def _understood(self, problem: Exception, text: str = "") -> BlendFusionError:
+        return understood(problem, self._session, text, self._session.options.redaction)
 
     def running(self) -> AbstractContextManager[None]:
         """Meanwhile, what DataFusion raises is an ExecutionError."""
@@ -370,6 +377,7 @@ class Frame(DataFrame):
         reporter = progress(options.progress)
         self._trace = trace = Trace(reporter, self._session.measured, options.redaction)
         asker = self._session.asker(trace, self.budget)
+        trace.given = given(self) if self._hides else set()
         asker.ledger.expected, self._expected = self._expected, None
         prepared = self.prepared
         run = trace.begin(self._session, written(self), len(prepared.calls), prepared.shape)
@@ -436,20 +444,24 @@ class Frame(DataFrame):
             return DataFrame(self.df)
         return self._session.plain_frame(self._table())
 
+    def _plain_rows(self) -> Generator[pa.Table, None, None]:
+        """The result of a frame without calls, batch by batch."""
+        with self._session.indexes.telling():
+            for batch in Pump().batches(lambda: DataFrame.execute_stream(self), asks=False):
+                yield pa.Table.from_batches([batch])
+
     # --- results ---------------------------------------------------------------------------------
 
     def collect(self) -> list[pa.RecordBatch]:
         if not self.prepared.calls:
-            with self.running(), self._session.indexes.telling():
-                return super().collect()
+            return [b for table in self._plain_rows() for b in table.to_batches()]
         batches: list[pa.RecordBatch] = self._table().to_batches()
         return batches
 
     def collect_partitioned(self) -> list[list[pa.RecordBatch]]:
         if self.prepared.calls:
             return [self.collect()]
-        with self.running():
-            return super().collect_partitioned()
+        return super().collect_partitioned()
 
     def collect_column(self, column_name: str) -> pa.Array | pa.ChunkedArray:
         return self.select(column_name).to_arrow_table().column(0)
@@ -457,8 +469,8 @@ class Frame(DataFrame):
     def to_arrow_table(self) -> pa.Table:
         if self.prepared.calls:
             return self._table()
-        with self.running(), self._session.indexes.telling():
-            return super().to_arrow_table()
+        tables = list(self._plain_rows())
+        return joined(tables) if tables else self.schema().empty_table()
 
     def to_pandas(self) -> pd.DataFrame:
         frame: pd.DataFrame = self.to_arrow_table().to_pandas()
@@ -486,13 +498,10 @@ class Frame(DataFrame):
 
     def execute_stream(self) -> Any:
         """Batches of the result, lazily: closing the stream early ends the work."""
-        if not self.prepared.calls:
-            return super().execute_stream()
-        return Stream(self.schema(), self._tables(eager=False))
+        tables = self._tables(eager=False) if self.prepared.calls else self._plain_rows()
+        return Stream(self.schema(), tables, self._session.options.redaction)
 
     def execute_stream_partitioned(self) -> list[Any]:
-        if not self.prepared.calls:
-            return super().execute_stream_partitioned()
         return [self.execute_stream()]
 
     def __iter__(self) -> Iterator[RecordBatch]:
@@ -503,31 +512,27 @@ class Frame(DataFrame):
         return stream
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        if not self.prepared.calls:
-            return super().__arrow_c_stream__(requested_schema)
         return self.execute_stream().__arrow_c_stream__(requested_schema)
 
     def cache(self) -> Frame:
         """A frame over the stored result: the model is asked once, now."""
         if not self.prepared.calls:
-            with self.running():
-                return Frame(super().cache().df, self._session, budget=self.budget)
+            return Frame(super().cache().df, self._session, budget=self.budget)
         cached = Frame(self._result().df, self._session, budget=self.budget)
         cached._trace = self._trace
         return cached
 
     def show(self, num: int = 20) -> None:
         limited = self.limit(num)
-        with self._traced_by(limited), self.running():
+        with self._traced_by(limited):
             limited._result().show(num)
 
     def describe(self) -> Frame:
-        with self.running():
-            return Frame(self._result().describe().df, self._session)
+        return Frame(self._result().describe().df, self._session)
 
     def __repr__(self) -> str:
         """The first rows if all that they need is stored already, else the plan: asks nothing."""
-        return as_text(self) if self.prepared.calls else DataFrame.__repr__(self)
+        return as_text(self)
 
     def _repr_html_(self) -> str:
         """The same for a notebook, with values as text whatever markup is in them."""
@@ -561,7 +566,10 @@ class Frame(DataFrame):
         Further arguments are DataFusion's, for frames without calls.
         """
         if not self.prepared.calls:
-            super().explain(verbose, analyze, *args, **kwargs)
+            with redirect_stdout(StringIO()) as written_out:
+                super().explain(verbose, analyze, *args, **kwargs)
+            text = written_out.getvalue().rstrip("\n")
+            print(without_filters(text) if analyze and self._hides else text)
             return
         print(self.explain_text(analyze=analyze, verbose=verbose))
 
@@ -570,11 +578,17 @@ class Frame(DataFrame):
     ) -> str:
         """The staged plan as text: see ``explain``. Without ``estimates``, no data is read for it."""
         if not self.prepared.calls:
-            return printable(str(self._optimized().display_indent()))
+            return self._shown(str(self._optimized().display_indent()))
         estimate = self.estimate() if estimates else None
         if analyze:
             self._table()
         text = explained(self, analyze=analyze, verbose=verbose, estimate=estimate)
+        return self._shown(text)
+
+    def _shown(self, text: str) -> str:
+        """A plan without the values of parameters, if values are not to be seen."""
+        for value in given(self) if self._hides else ():
+            text = text.replace(value, WITHHELD)
         return printable(text)
 
     # --- writing ---------------------------------------------------------------------------------

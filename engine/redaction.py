@@ -43,7 +43,7 @@ class Redaction:
         """
         if value is None:
             return "None"
-        return quoted(self._redacted(value)) if self._shows else WITHHELD
+        return quoted(self._redacted(value)) if self.shows else WITHHELD
 
     def row(self, values: Sequence[str | None]) -> str:
         """The first values of a request, each as ``quoted``.
@@ -51,7 +51,7 @@ class Redaction:
         >>> Redaction("on").row(("a", None)), Redaction("off").row(("a", "b"))
         ("'a', None", '…')
         """
-        if not self._shows:
+        if not self.shows:
             return WITHHELD
         return ", ".join(self.quoted(value) for value in values[:_ROW_VALUES])
 
@@ -63,7 +63,7 @@ class Redaction:
         """
 
         def shown(found: re.Match[str]) -> str:
-            if not self._shows:
+            if not self.shows:
                 return WITHHELD
             try:
                 said = ast.literal_eval(found[0])
@@ -71,22 +71,32 @@ class Redaction:
                 said = found[0]
             return quoted(self._redacted(str(said)))
 
-        if self._shows and self.redact is None:
+        if self.shows and self.redact is None:
             return printable(text)
         return printable(_QUOTED.sub(shown, text))
 
     @property
     def remedy(self) -> str:
         """A sentence on how to see what is withheld; '' if nothing is."""
-        return "" if self._shows else "Values are withheld here: show_values='on' shows them."
+        return "" if self.shows else "Values are withheld here: show_values='on' shows them."
 
     def page(self, text: str) -> str:
         """A whole text for what somebody asked for, such as a page of sample prompts: through
         ``redact``, WITHHELD if ``show_values`` is "off". Not escaped for the page."""
         return WITHHELD if self.show == "off" else self._redacted(text)
 
+    def passed(self, text: str) -> str:
+        """A part of a message that may be a value: through ``redact``, or WITHHELD."""
+        return printable(self._redacted(text)) if self.shows else WITHHELD
+
     @property
-    def _shows(self) -> bool:
+    def shows_all(self) -> bool:
+        """Values are shown as they are."""
+        return self.shows and self.redact is None
+
+    @property
+    def shows(self) -> bool:
+        """Values are shown, as ``redact`` leaves them."""
         return self.show == "on" or (self.show == "auto" and _looked_on())
 
     def _redacted(self, text: str) -> str:

@@ -20,10 +20,14 @@ from datafusion import (
     SQLOptions,
 )
 from datafusion.catalog import Catalog, Schema
+from datafusion.plan import ExecutionPlan
 
 from blendfusion.budget import Budget, PriceList, Prices, checked_budget
 from blendfusion.datafusion.context import OwnContext
+from blendfusion.datafusion.error_gate import gated
 from blendfusion.datafusion.error_translation import understood
+from blendfusion.datafusion.foreign_words import without_filters
+from blendfusion.datafusion.stream import Stream
 from blendfusion.dialects.dispatch import OURS, by_number, planned, spoken, translation
 from blendfusion.errors import ModelNotFound, QueryError, close_matches, half_a_pair
 from blendfusion.execution.executor import STAGE_CATALOG, STAGE_SCHEMA
@@ -97,6 +101,7 @@ def _held_by(indexes: Indexes) -> Stored:
     return stored
 
 
+@gated(lambda session: session.options.redaction)
 class Session(OwnContext):
     """A ``datafusion.SessionContext`` whose SQL and frames may ask a model.
 
@@ -352,8 +357,12 @@ class Session(OwnContext):
             inner = Query(said.query, options, by_name, named_params, budget).planned(self)
             if inner.prepared.calls:
                 text = inner.explain_text(analyze=said.analyze, verbose=said.verbose)
-                frame = self.plain_frame(pa.table({"plan": text.splitlines()}))
-                return Frame(frame.df, self)
+                return self._shown({"plan": text.splitlines()})
+            if said.analyze and self.options.show_values == "off":
+                plan = (
+                    Query(query, options, by_name, named_params, budget).planned(self).to_pydict()
+                )
+                return self._shown(plan | {"plan": list(map(without_filters, plan["plan"]))})
         return Query(query, options, by_name, named_params, budget).planned(self)
 
     def translated(
@@ -384,6 +393,9 @@ class Session(OwnContext):
                 raise QueryError(f"unknown column '{column}' of '{table}'", hint=hint)
         self.enums.setdefault(table, set()).update(columns)
 
+    def _shown(self, columns: Mapping[str, list[str]]) -> Frame:
+        return Frame(self.plain_frame(pa.table(columns)).df, self)
+
     def _set(self, setting: Setting) -> Frame:
         options = self.options.with_text(setting.name, setting.value)
         self.rules_off = rules_off(options)
@@ -392,7 +404,7 @@ class Session(OwnContext):
             self.models.reload()
         if isinstance(self._store, SqliteStore):
             self._store.limit_mb = options.cache_size
-        return Frame(self.plain_frame(pa.table({})).df, self)
+        return self._shown({})
 
     # --- plain execution -------------------------------------------------------------------------
 
@@ -436,7 +448,13 @@ class Session(OwnContext):
             origin = Text(f"SELECT * FROM {name}", None, None, {}) if view else None
             return Frame(super().table(name).df, self, origin)
         except Exception as problem:
-            raise understood(problem, self, name) from problem
+            raise understood(problem, self, name, self.options.redaction) from problem
+
+    def execute(self, plan: ExecutionPlan, partition: int) -> Any:
+        """One partition of ``plan``, as a stream of batches."""
+        stream = super().execute(plan, partition)
+        tables = (pa.Table.from_batches([batch.to_pyarrow()]) for batch in stream)
+        return Stream(pa.schema([]), tables, self.options.redaction)
 
     sql_with_options = _source(SessionContext.sql_with_options)  # type: ignore[arg-type]
     execute_logical_plan = _source(SessionContext.execute_logical_plan)

@@ -90,7 +90,7 @@ class ScriptedModel:
         try:
             value = self._fn(request)
         except ModelFailed as error:
-            return self._failed(str(error), tokens, calls)
+            return self._failed(f"the function says {str(error)!r}", tokens, calls)
         if value is None:
             return self._failed("no answer", tokens, calls)
         constraint, logprob = request.constraint, None

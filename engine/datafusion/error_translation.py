@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from blendfusion.datafusion.foreign_words import foreign, text_of
 from blendfusion.errors import BlendFusionError, QueryError, close_matches
+from blendfusion.redaction import Redaction
 from blendfusion.udfs.declare.call import CALLS, CONFIDENCE, ERROR, VALUE, readable
 from blendfusion.udfs.register.user_functions import known_ingredients
 
@@ -22,11 +25,18 @@ _LISTS = re.compile(r'array_agg\(arrow_cast\((.*?), ?Utf8\("Utf8"\)\)\)')
 """The list of a group's values that an aggregate call is given: see ``callsites.replaced``."""
 
 
-def understood(problem: Exception, context: SessionContext, query: str) -> BlendFusionError:
-    """What DataFusion says about ``query``, with call sites as the user wrote them, and a remedy."""
+def understood(
+    problem: Exception,
+    context: SessionContext,
+    query: str,
+    redaction: Redaction,
+    hidden: Iterable[str] = (),
+) -> BlendFusionError:
+    """What DataFusion says about ``query`` before anything runs, with call sites as the user wrote them, and
+    a remedy. ``hidden``: values that came with the query."""
     if isinstance(problem, BlendFusionError):
         return problem
-    text = _LISTS.sub(r"\1", str(problem))
+    text = foreign(_LISTS.sub(r"\1", text_of(problem)), redaction, query=query, hidden=hidden)
     for look in (_function, _table, _column, _syntax, _kept):
         found = look(text, context, query)
         if found is not None:

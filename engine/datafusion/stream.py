@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Generator, Iterator
+from itertools import islice
 
 import pyarrow as pa
 from datafusion.record_batch import RecordBatch
 
+from blendfusion.datafusion.error_gate import gated
+from blendfusion.redaction import Redaction
 
+
+@gated(lambda stream: stream.redaction)
 class Stream:
     """Batches of a result, in order, computed as they are taken.
 
     ``close`` (also at the end of a ``with`` block, or when the stream is dropped) ends the work.
     """
 
-    def __init__(self, schema: pa.Schema, tables: Generator[pa.Table, None, None]) -> None:
+    def __init__(
+        self,
+        schema: pa.Schema,
+        tables: Generator[pa.Table, None, None],
+        redaction: Redaction,
+    ) -> None:
         self.schema = schema
         self._tables = tables
         self._batches = (b for t in tables for b in t.to_batches() if b.num_rows)
+        self.redaction = redaction
 
     def next(self) -> RecordBatch:
         """The next batch; StopIteration at the end."""
@@ -33,14 +44,22 @@ class Stream:
         return self
 
     async def __anext__(self) -> RecordBatch:
-        batch = next(self._batches, None)
+        batch = next(self, None)
         if batch is None:
             raise StopAsyncIteration
-        return _wrapped(batch)
+        return batch
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        reader = pa.RecordBatchReader.from_batches(self.schema, self._batches)
+        # The first batch now: what is wrong with a query shows mostly there, and Arrow's interface passes on
+        # no more of an exception than its text.
+        first = list(islice(self._batches, 1))
+        reader = pa.RecordBatchReader.from_batches(self.schema, self._outward(first))
         return reader.__arrow_c_stream__(requested_schema)
+
+    def _outward(self, first: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from first
+        while (batch := next(self, None)) is not None:
+            yield batch.to_pyarrow()
 
     def close(self) -> None:
         """End the work; nothing more comes."""

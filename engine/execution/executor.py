@@ -14,6 +14,7 @@ from datafusion import DataFrame, SessionContext
 from datafusion.record_batch import RecordBatchStream
 
 from blendfusion.datafusion.deep_plans import register_view, shallow
+from blendfusion.datafusion.foreign_words import foreign
 from blendfusion.datafusion.interruptible import Pump
 from blendfusion.datafusion.substrait_io import batches_of, frame_of, relation_of
 from blendfusion.errors import BlendFusionError, PlanError
@@ -213,7 +214,8 @@ class Execution:
             with self._fed.bound(self._parts):
                 return frame_of(self._context, write(shallow(source, self._view), self._relations))
         except Exception as problem:
-            raise PlanError(f"DataFusion does not read back its own plan: {problem}") from problem
+            said = foreign(str(problem), self._options.redaction)
+            raise PlanError(f"DataFusion does not read back its own plan: {said}") from problem
 
     def _view(self, plan: Plan) -> Stored:
         number = -1 - len(self._views)

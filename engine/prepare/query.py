@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from datafusion import DataFrame, SessionContext, SQLOptions
 
 from blendfusion.budget import Budget
+from blendfusion.datafusion.error_gate import outward
 from blendfusion.datafusion.error_translation import understood
 from blendfusion.datafusion.interruptible import Pump
 from blendfusion.frame import Frame
@@ -19,7 +20,7 @@ from blendfusion.reports.confirmation import demand
 from blendfusion.reports.trace import Trace
 from blendfusion.search.sources import searched
 from blendfusion.sql.column_coercions import types_beside_columns
-from blendfusion.sql.parameters import spelled_parameters
+from blendfusion.sql.parameters import spelled_parameters, texts_of
 from blendfusion.sql.read_only import READING, check_plan
 from blendfusion.sql.statements import after_explain, creates, creates_table
 from blendfusion.sql.type_calls import Typed
@@ -69,7 +70,11 @@ class Query:
             with self._creating(session, ready.calls) as carried_out:
                 planned = carried_out(carry_out)
         except Exception as problem:
-            raise understood(problem, session, self.text) from problem
+            redaction = session.options.redaction
+            if creates_table(self.text):  # it ran
+                raise outward(problem, redaction) from problem
+            hidden = texts_of(self.param_values, self.named_params)
+            raise understood(problem, session, self.text, redaction, hidden) from problem
         if self.options is READING:
             check_plan(planned.logical_plan())
         session.views.note(text)

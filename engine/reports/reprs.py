@@ -31,12 +31,17 @@ _ROWS = 20
 _CELL = 500
 _CHARACTERS = 20_000
 _HOW = "Its rows: show(), to_pandas(), to_arrow_table() and the like run it."
+_WITHHELD = f"A display shows no values here: show_values='off'. {_HOW}"
 _WRITES = ("Dml", "CopyTo")
 """How plans begin that change something."""
 
 
 def as_text(frame: Frame) -> str:
     """The rows of ``frame`` as DataFusion writes them, else its plan."""
+    if _writes(frame) and not frame.prepared.calls:
+        return DataFrame.__repr__(frame)
+    if _hides(frame):
+        return f"Frame [{_columns(frame)}]. {_WITHHELD}"
     rows = _rows(frame)
     if rows is not None:
         return DataFrame.__repr__(frame.session.plain_frame(rows))
@@ -48,6 +53,8 @@ def as_html(frame: Frame) -> str:
     is markup, and scripts in it run."""
     if _writes(frame) and not frame.prepared.calls:
         return str(DataFrame._repr_html_(frame))
+    if _hides(frame):
+        return str(tag("div", style(), tag("p", _columns(frame)), tag("p", _WITHHELD), class_="bf"))
     rows = _rows(frame)
     if rows is not None:
         return str(tag("div", style(), _table(rows), class_="bf"))
@@ -105,6 +112,10 @@ def _plan(frame: Frame) -> str:
         return cut(frame.explain_text(), _CHARACTERS)
     except BlendFusionError:  # of data that cannot be read, the plan is told all the same
         return cut(frame.explain_text(estimates=False), _CHARACTERS)
+
+
+def _hides(frame: Frame) -> bool:
+    return frame.session.options.show_values == "off"
 
 
 def _columns(frame: Frame) -> str:

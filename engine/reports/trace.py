@@ -20,8 +20,9 @@ from blendfusion.models.protocol.model import Values
 from blendfusion.observe.progress import Reporter
 from blendfusion.observe.throughput import Measured, Question
 from blendfusion.options import Options
-from blendfusion.redaction import Redaction
+from blendfusion.redaction import WITHHELD, Redaction
 from blendfusion.reports.answer_warnings import summary
+from blendfusion.reports.html import text
 from blendfusion.reports.html_report import fragment_of, page_of
 from blendfusion.reports.run_record import Run, run_of
 from blendfusion.types import Answer, Task, Usage
@@ -95,6 +96,8 @@ class Trace:
         self._measured = measured
         self._redaction = redaction or Redaction()
         self._lock = threading.Lock()
+        self.given: set[str] = set()
+        """Values of the query's parameters that no page shows."""
         self.ledger: Ledger | None = None
         """Where the run counts what it spends."""
         self.first_model: Callable[[], str] = str
@@ -238,13 +241,18 @@ class Trace:
         holds values, as the session's options ``show_values`` and ``redact`` allow. Raises OSError
         where ``path`` cannot be written.
         """
-        page = page_of(self, self._redaction)
+        page = self._less_given(page_of(self, self._redaction))
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page
 
     def _repr_html_(self) -> str:
-        return fragment_of(self)
+        return self._less_given(fragment_of(self))
+
+    def _less_given(self, markup: str) -> str:
+        for value in self.given:
+            markup = markup.replace(text(value), WITHHELD)
+        return markup
 
     def lost(self, task: Task, failed: Mapping[Values, Answer]) -> None:
         with self._lock:

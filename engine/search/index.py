@@ -16,6 +16,7 @@ from blendfusion.errors import ModelNotFound, QueryError
 from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.planner.ir.lineage import Column
 from blendfusion.planner.ir.search_tables import MODES, Mode, Search
+from blendfusion.redaction import Redaction
 from blendfusion.search.build import opened
 from blendfusion.search.folder import Folder
 from blendfusion.search.snapshot import Snapshot, with_scores
@@ -107,7 +108,7 @@ class Index:
             scratch.sql(f"SELECT 1 FROM rows WHERE ({where}\n)", READING)
             snapshot.check_filter(where)
         except Exception as problem:
-            found = understood(problem, scratch, where)
+            found = understood(problem, scratch, where, Redaction("on"))
             raise QueryError(
                 f"llm_search: where => {quoted(where)}: {_said(found.message)}", hint=found.hint
             ) from problem

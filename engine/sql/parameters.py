@@ -16,6 +16,8 @@ from datafusion import DataFrame
 from blendfusion.sql.call_sites import tokenize
 from blendfusion.udfs.declare.call import quoted
 
+_FOUND = 4
+
 
 def spelled_parameters(
     values: Mapping[str, object] | None, texts: Mapping[str, object]
@@ -27,6 +29,13 @@ def spelled_parameters(
     spelled = {name: literal(value) for name, value in (values or {}).items()}
     known = {name: text for name, text in spelled.items() if text is not None}
     return known | {n: str(t) for n, t in texts.items() if not isinstance(t, DataFrame)}
+
+
+def texts_of(*given: Mapping[str, object] | None) -> set[str]:
+    """The texts among the values of parameters that are long enough to be found in another text."""
+    values = (value for some in given for value in (some or {}).values())
+    texts = (value.strip("'") for value in values if isinstance(value, str))
+    return {text for text in texts if len(text) >= _FOUND}
 
 
 def literal(value: object) -> str | None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from datafusion import DataFrame, SQLOptions
 
+from blendfusion.sql.parameters import texts_of
+
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
 
@@ -36,6 +38,14 @@ class Text:
 
 Origin = Verb | Text | None
 """How a frame was made; None: it reads a table."""
+
+
+def given(frame: Frame) -> set[str]:
+    """The texts among the parameters of the queries that ``frame`` was made from."""
+    origin = frame.origin
+    while isinstance(origin, Verb):
+        origin = origin.below.origin
+    return set() if origin is None else texts_of(origin.parameters, origin.named)
 
 
 def written(frame: Frame) -> str:

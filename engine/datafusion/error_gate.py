@@ -1,0 +1,165 @@
+"""The gate through which whatever goes wrong in a session or a frame leaves it: an error of BlendFusion's, with
+as much of values as is to be seen."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from types import FunctionType, TracebackType
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from blendfusion.datafusion.error_translation import words
+from blendfusion.datafusion.foreign_words import foreign, is_planning, text_of
+from blendfusion.errors import BlendFusionError, ExecutionError, QueryError, half_a_pair
+from blendfusion.redaction import Redaction
+
+T = TypeVar("T")
+
+_SPECIAL = (
+    "__arrow_c_stream__",
+    "__aiter__",
+    "__getitem__",
+    "__iter__",
+    "__next__",
+    "__repr__",
+    "_repr_html_",
+)
+"""Methods that anybody calls, whatever their names begin with."""
+_MISUSE = (TypeError, AttributeError, NotImplementedError, ImportError, Warning)
+"""What Python raises about a call, not about data."""
+
+
+def gated(redaction: Callable[[Any], Redaction]) -> Callable[[type[T]], type[T]]:
+    """A decorator of a class: every public method, also an inherited one, raises through ``outward``.
+    ``redaction`` tells the rule of an object of the class."""
+
+    def decorate(kind: type[T]) -> type[T]:
+        for name in dir(kind):
+            method = inspect.getattr_static(kind, name)
+            is_public = not name.startswith("_") or name in _SPECIAL
+            if is_public and isinstance(method, FunctionType):
+                setattr(kind, name, _guarded(method, redaction))
+        return kind
+
+    return decorate
+
+
+def _guarded(method: Callable[..., T], redaction: Callable[[Any], Redaction]) -> Callable[..., T]:
+    @wraps(method)
+    def guarded(self: Any, /, *args: Any, **kwargs: Any) -> T:
+        try:
+            return method(self, *args, **kwargs)
+        except BaseException as problem:
+            error = outward(problem, redaction(self))
+            if error is problem:
+                raise
+        # Outside of the handler: what was caught would stay behind the error as its context.
+        raise error
+
+    return guarded
+
+
+def outward(problem: BaseException, redaction: Redaction) -> BaseException:
+    """What leaves for ``problem``: itself, if it is an error of BlendFusion's, no error (Ctrl-C, the end of an
+    iteration), or the program's own; of that, its class alone where ``show_values`` is "off".
+
+    What DataFusion and Arrow raise, and DataFusion's panics, become QueryError or ExecutionError. The
+    exceptions behind an error leave with it as far as they say no more than may be seen.
+    """
+    if isinstance(problem, BlendFusionError):
+        _seal(problem, redaction)
+        return problem
+    if not _is_error(problem):
+        return problem
+    if is_foreign(problem):
+        error = _translated(problem, redaction)
+        if not error.hint:
+            error.__cause__ = problem  # it says nothing else
+            _seal(error, redaction)
+        return error
+    if redaction.show != "off" or isinstance(problem, _MISUSE):
+        return problem
+    return ExecutionError(
+        f"code of the program raised {type(problem).__name__}", hint=redaction.remedy
+    )
+
+
+@contextmanager
+def running(redaction: Redaction) -> Iterator[None]:
+    """Meanwhile what DataFusion and Arrow raise is raised as ``outward`` says; what others raise passes."""
+    try:
+        yield
+    except BaseException as problem:
+        if not _is_error(problem) or not is_foreign(problem):
+            raise
+        raise outward(problem, redaction) from None
+
+
+def is_foreign(problem: BaseException) -> bool:
+    """``problem`` comes from DataFusion, which raises Exception itself, or has panicked, or from Arrow."""
+    if _is_panic(problem) or isinstance(problem, pa.ArrowException):
+        return True
+    if isinstance(problem, (BlendFusionError, *_MISUSE)):
+        return False
+    # What DataFusion's own threads raise comes without a frame of its module.
+    said = str(problem).startswith(("DataFusion error: ", "Arrow error: "))
+    return (type(problem) is Exception and said) or _module(problem).startswith(
+        ("datafusion", "pyarrow")
+    )
+
+
+def _is_error(problem: BaseException) -> bool:
+    if isinstance(problem, (StopIteration, StopAsyncIteration)):
+        return False
+    return isinstance(problem, Exception) or _is_panic(problem)
+
+
+def _is_panic(problem: BaseException) -> bool:
+    """DataFusion has met a mistake of its own; no Exception to Python."""
+    return type(problem).__name__ == "PanicException"
+
+
+def _translated(problem: BaseException, redaction: Redaction) -> BlendFusionError:
+    if isinstance(problem, UnicodeEncodeError):
+        return half_a_pair(problem)
+    said = words(text_of(problem))
+    shown = words(foreign(text_of(problem), redaction))
+    hint = redaction.remedy or None if shown != said else None
+    if is_planning(text_of(problem)) or isinstance(problem, (KeyError, OSError)):
+        return QueryError(shown, hint=hint)
+    return ExecutionError(shown, hint=hint)
+
+
+def _seal(error: BaseException, redaction: Redaction) -> None:
+    """Leave out the exceptions behind ``error`` that say what is not to be seen."""
+    seen: set[int] = set()  # exceptions may stand behind one another in a circle
+    waiting = [] if redaction.shows_all else [error]
+    while waiting:
+        one = waiting.pop()
+        seen.add(id(one))
+        if _tells(one.__cause__, redaction):
+            one.__cause__ = None
+        if _tells(one.__context__, redaction):
+            one.__context__ = None
+        behind = (one.__cause__, one.__context__)
+        waiting += [e for e in behind if e is not None and id(e) not in seen]
+
+
+def _tells(behind: BaseException | None, redaction: Redaction) -> bool:
+    if behind is None or isinstance(behind, BlendFusionError):
+        return False
+    return foreign(text_of(behind), redaction) != text_of(behind)
+
+
+def _module(problem: BaseException) -> str:
+    """The module in which an exception was raised."""
+    trace: TracebackType | None = problem.__traceback__
+    if trace is None:
+        return ""
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return str(trace.tb_frame.f_globals.get("__name__", ""))
