@@ -13,25 +13,30 @@ from pathlib import Path
 from typing import TextIO
 
 import blendfusion as bf
-from blendfusion.cache import MEMORY_WORDS
 from blendfusion.cli.bench import add_bench_command
 from blendfusion.cli.cache import add_cache_command
-from blendfusion.cli.index import add_embedder, add_index_command, add_opened, open_indexes
+from blendfusion.cli.index import add_index_command
 from blendfusion.cli.models import add_models_command
 from blendfusion.cli.results import FORMATS, check_output, format_for, write
-from blendfusion.cli.tables import register_file
-from blendfusion.dialects.dispatch import DIALECTS, OURS
+from blendfusion.cli.sessions import add_model, add_session, budget_of, session_of
+from blendfusion.cli.shell import add_shell_command
 from blendfusion.errors import BlendFusionError, QueryError
 from blendfusion.observe.progress import spent
 from blendfusion.redaction import printable
 
 EXIT_ERROR = 2
+_EXAMPLES = """\
+examples:
+  blendfusion --table reviews.csv
+  blendfusion query "SELECT text FROM reviews WHERE llm_filter('Is it a complaint?', text)" --table reviews.csv
+  blendfusion query "SELECT * FROM t WHERE llm_int('How many days?', text) > 7" --table t=mails.parquet --explain
+"""
 EXIT_INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, 2 for an error, 130 after Ctrl-C."""
-    arguments = _parser().parse_args(argv)
+    arguments = _parser().parse_args(_with_command(sys.argv[1:] if argv is None else argv))
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         try:
@@ -47,6 +52,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
     return status
+
+
+def _with_command(argv: Sequence[str]) -> Sequence[str]:
+    """The arguments, with ``shell`` in front where they name no command."""
+    alone = not argv or (argv[0].startswith("-") and argv[0] not in ("-h", "--help", "--version"))
+    return ["shell", *argv] if alone else argv
 
 
 def _fail(message: str, hint: str | None) -> int:
@@ -69,84 +80,28 @@ def _show_warning(
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="blendfusion", description="Language-model functions inside SQL."
+        prog="blendfusion",
+        description="Language-model functions inside SQL. Without a command: the shell.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--version", action="version", version=f"blendfusion {version('blendfusion')}"
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    add_shell_command(commands)
 
     query = commands.add_parser("query", help="run one SQL query over files")
     query.set_defaults(run=_query)
     query.add_argument("sql", metavar="SQL", help="the query, or - to read it from standard input")
-    query.add_argument(
-        "--table",
-        action="append",
-        default=[],
-        metavar="[NAME=]PATH",
-        help="a table: csv, tsv, json (an array, or one object a line), arrow, parquet or lance, a folder "
-        "or pattern of such files, or - for standard input; may be repeated",
-    )
-    query.add_argument(
-        "--dialect",
-        choices=(OURS, *DIALECTS),
-        help="default: blendsql for a text with {{…}} outside of quotes, else sql, ours",
-    )
-    query.add_argument(
-        "--enum",
-        action="append",
-        default=[],
-        metavar="TABLE.COLUMN",
-        help="a column that suql compares by meaning; may be repeated",
-    )
-    add_opened(query)
-    _add_model(query)
-    add_embedder(query)
-    query.add_argument(
-        "--cache",
-        default="auto",
-        metavar="FILE",
-        help="where answers are kept, 'off' for nowhere (default: a file in your cache folder)",
-    )
-    query.add_argument(
-        "--budget",
-        metavar="LIMITS",
-        help="the most that may be spent: calls=N,values=N,prompt_tokens=N,completion_tokens=N,"
-        "seconds=S,cost=C, any of them",
-    )
-    query.add_argument(
-        "--price",
-        metavar="PRICE",
-        help="what the model charges for a million tokens: prompt=P,completion=C",
-    )
-    query.add_argument(
-        "--confirm-above",
-        type=int,
-        default=0,
-        metavar="VALUES",
-        help="ask before a query that is expected to put more values to the model",
-    )
+    add_session(query)
     query.add_argument("--format", choices=FORMATS, help="default: by the extension of --output")
     query.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
-    query.add_argument(
-        "--full-cells", action="store_true", help="show the whole text of each cell of a table"
-    )
-    query.add_argument(
-        "--show-values",
-        choices=("auto", "on", "off"),
-        default="auto",
-        help="whether messages may show values of your data (default: auto, on a terminal only)",
-    )
     query.add_argument(
         "--trace",
         type=Path,
         metavar="FILE",
         help="write a page of HTML with the plan, what was asked, answered and spent",
-    )
-    query.add_argument(
-        "--read-only",
-        action="store_true",
-        help="refuse all but reading the tables: for queries that you did not write",
     )
     shown = query.add_mutually_exclusive_group()
     shown.add_argument("--explain", action="store_true", help="show the plan, ask nothing")
@@ -154,7 +109,7 @@ def _parser() -> argparse.ArgumentParser:
 
     demo = commands.add_parser("demo", help="a few queries over the example tables")
     demo.set_defaults(run=_demo)
-    _add_model(demo)
+    add_model(demo)
     demo.add_argument(
         "--examples",
         type=Path,
@@ -169,41 +124,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_model(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--model",
-        action="append",
-        metavar="SPEC",
-        help="for example llama:weights.gguf, smollm2, openai:NAME@http://HOST:PORT/v1; "
-        "given again: what the models before it fail at is put to this one, or, where a call promises "
-        "something (accuracy => 0.9), what the first of two may not decide",
-    )
-
-
 def _query(arguments: argparse.Namespace) -> int:
     text = sys.stdin.read() if arguments.sql == "-" else arguments.sql
     if not text.strip():
         raise QueryError("the query is empty")
-    cache = None if arguments.cache.lower() in MEMORY_WORDS else arguments.cache
-    budget = None if arguments.budget is None else bf.Budget.parsed(arguments.budget)
-    price = None if arguments.price is None else bf.Price.parsed(arguments.price)
     style = arguments.format or format_for(arguments.output)
     check_output(style, arguments.output)
-    with bf.connect(
-        model=arguments.model,
-        cache=cache,
-        prices=price,
-        confirm_above=arguments.confirm_above,
-        read_only=arguments.read_only,
-        embedder=arguments.embedder,
-        show_values=arguments.show_values,
-    ) as session:
-        for spec in arguments.table:
-            register_file(session, spec)
-        open_indexes(session, arguments.index)
-        for column in arguments.enum:
-            _register_enum(session, column)
-        frame = session.sql(text, budget=budget, dialect=arguments.dialect)
+    with session_of(arguments) as session:
+        frame = session.sql(text, budget=budget_of(arguments), dialect=arguments.dialect)
         with _traced(frame, arguments.trace):
             if arguments.explain or arguments.analyze:
                 print(frame.explain_text(analyze=arguments.analyze))
@@ -227,15 +155,6 @@ def _traced(frame: bf.Frame, path: Path | None) -> Iterator[None]:
     finally:
         if path is not None:
             frame.trace.to_html(path)
-
-
-def _register_enum(session: bf.Session, spec: str) -> None:
-    table, dot, column = spec.partition(".")
-    if not (table and dot and column):
-        raise QueryError(
-            f"--enum {spec!r} names no column", hint="Write --enum restaurants.cuisines."
-        )
-    session.register_enum(table, column)
 
 
 def _demo(arguments: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ import decimal
 import io
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import IO, Literal, get_args
@@ -93,6 +94,17 @@ def write(table: pa.Table, style: Format, output: Path | None, *, full_cells: bo
             part.unlink(missing_ok=True)
     except OSError as error:
         raise QueryError(f"cannot write '{output}': {error.strerror or error}") from error
+
+
+def page_of(table: pa.Table, *, full_cells: bool = False) -> str:
+    """``table`` as it is drawn on the terminal, as text."""
+    text = io.StringIO()
+    width = shutil.get_terminal_size((_PIPE_WIDTH, 0)).columns
+    if table.column_names in (["plan"], ["plan_type", "plan"]):
+        _write_plan(table, text)
+    else:
+        _write_table(table, text, full_cells, width)
+    return text.getvalue()
 
 
 def _write_file(table: pa.Table, style: Format, file: Path) -> None:
@@ -202,9 +214,10 @@ def _jsonable(value: object) -> str | float:
     return str(value)
 
 
-def _write_table(table: pa.Table, file: IO[str], full_cells: bool) -> None:
-    terminal = file.isatty()
-    console = Console(file=file, width=None if terminal else _PIPE_WIDTH, highlight=False)
+def _write_table(
+    table: pa.Table, file: IO[str], full_cells: bool, width: int = _PIPE_WIDTH
+) -> None:
+    console = Console(file=file, width=None if file.isatty() else width, highlight=False)
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in table.schema:
         numeric = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)

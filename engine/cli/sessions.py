@@ -1,0 +1,128 @@
+"""The options of commands that open a session, and the session that they ask for."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import blendfusion as bf
+from blendfusion.cache import MEMORY_WORDS
+from blendfusion.cli.index import add_embedder, add_opened, open_indexes
+from blendfusion.cli.tables import register_file
+from blendfusion.dialects.dispatch import DIALECTS, OURS
+from blendfusion.errors import QueryError
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """Add ``--model``."""
+    parser.add_argument(
+        "--model",
+        action="append",
+        metavar="SPEC",
+        help="for example llama:weights.gguf, smollm2, openai:NAME@http://HOST:PORT/v1; "
+        "given again: models form a fallback chain, or, where a call promises something "
+        "(accuracy => 0.9), two form a cascade",
+    )
+
+
+def add_session(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a session over files."""
+    parser.add_argument(
+        "--table",
+        action="append",
+        default=[],
+        metavar="[NAME=]PATH",
+        help="a table: csv, tsv, json (an array, or one object a line), arrow, parquet or lance, a folder "
+        "or pattern of such files, or - for standard input; may be repeated",
+    )
+    parser.add_argument(
+        "--dialect",
+        choices=(OURS, *DIALECTS),
+        help="default: blendsql for a text with {{…}} outside of quotes, else sql",
+    )
+    parser.add_argument(
+        "--enum",
+        action="append",
+        default=[],
+        metavar="TABLE.COLUMN",
+        help="a column that suql compares by meaning; may be repeated",
+    )
+    add_opened(parser)
+    add_model(parser)
+    add_embedder(parser)
+    parser.add_argument(
+        "--cache",
+        default="auto",
+        metavar="FILE",
+        help="where answers are kept, 'off' for nowhere (default: a file in your cache folder)",
+    )
+    parser.add_argument(
+        "--budget",
+        metavar="LIMITS",
+        help="the most that may be spent: calls=N,values=N,prompt_tokens=N,completion_tokens=N,"
+        "seconds=S,cost=C, any of them",
+    )
+    parser.add_argument(
+        "--price",
+        metavar="PRICE",
+        help="what the model charges for a million tokens: prompt=P,completion=C",
+    )
+    parser.add_argument(
+        "--confirm-above",
+        type=int,
+        default=0,
+        metavar="VALUES",
+        help="ask before a query that is expected to put more values to the model",
+    )
+    parser.add_argument(
+        "--full-cells", action="store_true", help="show the whole text of each cell of a table"
+    )
+    parser.add_argument(
+        "--show-values",
+        choices=("auto", "on", "off"),
+        default="auto",
+        help="whether messages may show values of your data (default: auto, on a terminal only)",
+    )
+    parser.add_argument(
+        "--read-only",
+        action="store_true",
+        help="refuse all but reading the tables: for queries that you did not write",
+    )
+
+
+def budget_of(arguments: argparse.Namespace) -> bf.Budget | None:
+    """What ``--budget`` says. Raises OptionError."""
+    return None if arguments.budget is None else bf.Budget.parsed(arguments.budget)
+
+
+@contextmanager
+def session_of(arguments: argparse.Namespace) -> Iterator[bf.Session]:
+    """The session of a command, with its tables and indexes; closed at the end. Raises
+    BlendFusionError for an option, a table or an index that is wrong."""
+    cache = None if arguments.cache.lower() in MEMORY_WORDS else arguments.cache
+    price = None if arguments.price is None else bf.Price.parsed(arguments.price)
+    with bf.connect(
+        model=arguments.model,
+        cache=cache,
+        prices=price,
+        confirm_above=arguments.confirm_above,
+        read_only=arguments.read_only,
+        embedder=arguments.embedder,
+        show_values=arguments.show_values,
+    ) as session:
+        for spec in arguments.table:
+            register_file(session, spec)
+        open_indexes(session, arguments.index)
+        for column in arguments.enum:
+            _register_enum(session, column)
+        yield session
+
+
+def _register_enum(session: bf.Session, spec: str) -> None:
+    table, dot, column = spec.partition(".")
+    if not (table and dot and column):
+        raise QueryError(
+            f"--enum {spec!r} names no column", hint="Write --enum restaurants.cuisines."
+        )
+    session.register_enum(table, column)

@@ -1,0 +1,350 @@
+"""The shell: statements typed one after the other over one session, or read from a script."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+import blendfusion as bf
+from blendfusion.cli.results import check_output, format_for, page_of, write
+from blendfusion.cli.sessions import add_session, budget_of, session_of
+from blendfusion.cli.statements import script, split
+from blendfusion.cli.tables import register_file
+from blendfusion.errors import BlendFusionError, QueryError, close_matches
+from blendfusion.models.weights.python_packages import cache_folder
+from blendfusion.observe.progress import spent
+from blendfusion.redaction import printable
+from blendfusion.udfs.register.user_functions import known_ingredients
+
+WELCOME = """\
+BlendFusion: SQL with language-model functions. End a statement with a semicolon.
+\\? lists the commands, \\q leaves."""
+PROMPT, CONTINUED = "blendfusion> ", "        ...> "
+
+
+def add_shell_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``blendfusion shell``, which is also what ``blendfusion`` alone runs."""
+    shell = commands.add_parser("shell", help="type queries one after the other (the default)")
+    shell.set_defaults(run=run_shell)
+    shell.add_argument(
+        "-f", "--file", type=Path, metavar="SCRIPT", help="run the statements of a file and leave"
+    )
+    add_session(shell)
+
+
+def run_shell(arguments: argparse.Namespace) -> int:
+    """Run a script, statements from standard input, or the prompt on a terminal."""
+    with session_of(arguments) as session:
+        shell = Shell(session, arguments.dialect, budget_of(arguments), arguments.full_cells)
+        if arguments.file is not None:
+            return shell.run_script(_read(arguments.file), str(arguments.file))
+        if not sys.stdin.isatty():
+            return shell.run_script(sys.stdin.read(), "standard input")
+        shell.interactive = True
+        return _prompt(shell)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise QueryError(f"cannot read '{path}': {problem}") from problem
+
+
+@dataclass
+class Shell:
+    """What is typed, run against one session. ``interactive``: results are paged, and what a statement
+    spent is shown."""
+
+    session: bf.Session
+    dialect: str | None = None
+    budget: bf.Budget | None = None
+    full_cells: bool = False
+    timing: bool = False
+    interactive: bool = False
+    output: Path | None = None
+    """The file that the next result goes to."""
+    last: bf.Frame | None = None
+    """The frame of the last query."""
+    done: bool = False
+
+    def run_script(self, text: str, source: str) -> int:
+        """Run every statement and command of a script; the first error ends it, with its line."""
+        line = 1
+        for part in _parts(text):
+            try:
+                if part.startswith("\\"):
+                    self.run(part)
+                else:
+                    for statement in script(part):
+                        place = line + statement.line - 1
+                        self.run(statement.text)
+            except BlendFusionError as error:
+                where = line if part.startswith("\\") else place
+                raise QueryError(
+                    f"{source}, line {where}: {error.message}", hint=error.hint
+                ) from error
+            line += part.count("\n") + 1
+            if self.done:
+                break
+        return 0
+
+    def run(self, text: str) -> None:
+        """Run one statement, or one command that begins with a backslash. Raises BlendFusionError."""
+        text = text.strip()
+        if text.startswith("\\"):
+            name, _, rest = text.partition(" ")
+            command = COMMANDS.get(name)
+            if command is None:
+                raise QueryError(f"no command {name}", hint=close_matches(name, COMMANDS))
+            command.run(self, rest.strip().rstrip(";"))
+        elif text:
+            self.query(text)
+
+    def query(self, text: str) -> None:
+        """Run one query and show its result."""
+        start = time.perf_counter()
+        frame = self.frame(text)
+        style = format_for(self.output)
+        check_output(style, self.output)
+        table = frame.to_arrow_table()
+        if self.output is not None or not self.interactive:
+            write(table, style, self.output, full_cells=self.full_cells)
+        else:
+            self.show(page_of(table, full_cells=self.full_cells))
+        self.last, self.output = frame, None
+        if self.interactive and frame.trace.usage.values:
+            print(spent(frame.trace.usage, frame.trace.cost, ""), file=sys.stderr)
+        if self.timing:
+            self.print(f"{time.perf_counter() - start:.3f} s")
+
+    def frame(self, text: str) -> bf.Frame:
+        return self.session.sql(text, budget=self.budget, dialect=self.dialect)
+
+    def print(self, text: str) -> None:
+        print(printable(text))
+
+    def show(self, text: str) -> None:
+        """Print a text, through a pager if it is longer than the screen."""
+        console = Console()
+        if self.interactive and text.count("\n") >= console.height:
+            os.environ.setdefault("LESS", "-FRSX")
+            with console.pager():
+                console.print(text, markup=False, highlight=False, soft_wrap=True)
+        else:
+            print(text, end="" if text.endswith("\n") else "\n")
+
+
+# --- commands -------------------------------------------------------------------------------------------
+
+
+def _tables(shell: Shell, argument: str) -> None:
+    if argument:
+        shell.query(f"DESCRIBE {argument}")
+    else:
+        names = sorted(shell.session.catalog().schema().names())
+        shell.print("\n".join(names) or "No tables. \\table PATH opens a file.")
+
+
+def _functions(shell: Shell, argument: str) -> None:
+    for name, ingredient in sorted(known_ingredients().items()):
+        if name.startswith(argument):
+            shell.print(f"{name:16} {ingredient.summary}")
+
+
+def _table(shell: Shell, argument: str) -> None:
+    name = register_file(shell.session, argument)
+    shell.print(f"{name}: {', '.join(shell.session.table(name).schema().names)}")
+
+
+def _explain(shell: Shell, argument: str) -> None:
+    shell.show(shell.frame(_query(argument, "\\explain")).explain_text())
+
+
+def _analyze(shell: Shell, argument: str) -> None:
+    frame = shell.frame(_query(argument, "\\analyze"))
+    shell.show(frame.explain_text(analyze=True))
+    shell.last = frame
+
+
+def _estimate(shell: Shell, argument: str) -> None:
+    shell.print(repr(shell.frame(_query(argument, "\\estimate")).estimate()))
+
+
+def _query(argument: str, command: str) -> str:
+    if not argument:
+        raise QueryError(f"{command} needs a query", hint=f"Write {command} SELECT …;")
+    return argument
+
+
+def _trace(shell: Shell, argument: str) -> None:
+    if shell.last is None:
+        raise QueryError("no query was run yet")
+    if argument:
+        shell.last.trace.to_html(argument)
+        shell.print(f"written: {argument}")
+    else:
+        shell.show(page_of(shell.last.trace.calls, full_cells=shell.full_cells))
+
+
+def _timing(shell: Shell, argument: str) -> None:
+    shell.timing = not shell.timing
+    shell.print(f"timing is {'on' if shell.timing else 'off'}")
+
+
+def _full_cells(shell: Shell, argument: str) -> None:
+    shell.full_cells = not shell.full_cells
+    shell.print(f"cells are {'whole' if shell.full_cells else 'cut at 60 characters'}")
+
+
+def _output(shell: Shell, argument: str) -> None:
+    output = Path(argument).expanduser() if argument else None
+    check_output(format_for(output), output)
+    shell.output = output
+
+
+def _script(shell: Shell, argument: str) -> None:
+    shell.run_script(_read(Path(argument).expanduser()), argument)
+
+
+def _dialect(shell: Shell, argument: str) -> None:
+    if argument:
+        shell.session.translated("SELECT 1", argument)  # raises OptionError for an unknown one
+        shell.dialect = argument
+    shell.print(f"dialect: {shell.dialect or 'sql, or blendsql for {{…}}'}")
+
+
+def _help(shell: Shell, argument: str) -> None:
+    for name, command in COMMANDS.items():
+        shell.print(f"{name + ' ' + command.usage:24} {command.help}")
+
+
+def _quit(shell: Shell, argument: str) -> None:
+    shell.done = True
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    usage: str
+    help: str
+    run: Callable[[Shell, str], None]
+
+
+COMMANDS = {
+    "\\?": Command("", "this list", _help),
+    "\\d": Command("[TABLE]", "tables, or the columns of one", _tables),
+    "\\df": Command("[PREFIX]", "functions that ask a model", _functions),
+    "\\table": Command("[NAME=]PATH", "open a file as a table", _table),
+    "\\explain": Command("QUERY", "the plan, and what it is expected to ask", _explain),
+    "\\analyze": Command("QUERY", "run it, and show the plan with measurements", _analyze),
+    "\\estimate": Command("QUERY", "what a query is expected to ask and to spend", _estimate),
+    "\\trace": Command("[FILE.html]", "the calls of the last query, or a page of them", _trace),
+    "\\o": Command("[FILE]", "write the next result to a file, by its extension", _output),
+    "\\i": Command("SCRIPT", "run the statements of a file", _script),
+    "\\dialect": Command(
+        "[NAME]", "sql, blendsql, suql, snowflake, bigquery, databricks", _dialect
+    ),
+    "\\timing": Command("", "show how long each query took, or no more", _timing),
+    "\\x": Command("", "show whole cells, or cut ones", _full_cells),
+    "\\q": Command("", "leave", _quit),
+}
+
+
+# --- the prompt ---------------------------------------------------------------------------------------
+
+
+def is_complete(text: str) -> bool:
+    """A command, or statements of which the last has its semicolon."""
+    if text.lstrip().startswith("\\"):
+        return True
+    statements, rest = split(text)
+    return bool(statements) and not rest
+
+
+def _parts(text: str) -> list[str]:
+    """Commands, each a line, and the texts between them; joined by newlines they are ``text``."""
+    parts: list[str] = []
+    between: list[str] = []
+    for line in text.split("\n"):
+        if line.lstrip().startswith("\\") and not split("\n".join(between))[1]:
+            if between:
+                parts.append("\n".join(between))
+                between = []
+            parts.append(line.strip())
+        else:
+            between.append(line)
+    return [*parts, "\n".join(between)] if between else parts
+
+
+def _prompt(shell: Shell) -> int:
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.formatted_text import ANSI
+    from prompt_toolkit.history import FileHistory
+    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+    from prompt_toolkit.lexers import PygmentsLexer
+    from pygments.lexers.sql import SqlLexer
+
+    from blendfusion.cli.completion import SqlCompleter
+
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def _(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if not buffer.text.strip() or is_complete(buffer.text):
+            buffer.validate_and_handle()
+        else:
+            buffer.insert_text("\n")
+
+    prompt: PromptSession[str] = PromptSession(
+        history=FileHistory(str(_history())),
+        completer=SqlCompleter(shell.session, COMMANDS),
+        complete_while_typing=False,
+        lexer=PygmentsLexer(SqlLexer),
+        key_bindings=keys,
+        multiline=True,
+        prompt_continuation=lambda width, line, wrapped: ANSI(CONTINUED),
+    )
+    print(WELCOME)
+    while not shell.done:
+        try:
+            text = prompt.prompt(PROMPT)
+        except KeyboardInterrupt:
+            continue
+        except EOFError:
+            break
+        for statement in [text] if text.lstrip().startswith("\\") else split(text)[0]:
+            if not _survives(shell, statement if isinstance(statement, str) else statement.text):
+                break
+    return 0
+
+
+def _survives(shell: Shell, text: str) -> bool:
+    """Run what was typed; an error is shown, and ends what was typed with it, not the shell."""
+    try:
+        shell.run(text)
+    except BlendFusionError as error:
+        print(f"error: {error.message}", file=sys.stderr)
+        if error.hint:
+            print(f"Hint: {error.hint}", file=sys.stderr)
+        return False
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return False
+    return True
+
+
+def _history() -> Path:
+    """The file of what was typed before, readable by its owner alone."""
+    folder = cache_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "history"
+    file.touch(mode=0o600)
+    return file

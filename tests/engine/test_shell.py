@@ -1,0 +1,223 @@
+"""The shell: statements, commands, scripts, and what is typed at its prompt."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+import blendfusion as bf
+from blendfusion.cli import main as cli
+from blendfusion.cli.completion import SqlCompleter
+from blendfusion.cli.main import main
+from blendfusion.cli.shell import COMMANDS, Shell, _prompt, is_complete
+from blendfusion.cli.statements import Statement, script, split
+
+
+@pytest.fixture
+def session() -> Iterator[bf.Session]:
+    model = bf.ScriptedModel(lambda call: "bad" in call.values[0])
+    with bf.connect(model, cache=None, progress="off") as made:
+        made.from_pydict({"id": [1, 2], "text": ["bad", "good"]}, name="reviews")
+        yield made
+
+
+@pytest.fixture
+def shell(session: bf.Session) -> Shell:
+    return Shell(session)
+
+
+@pytest.mark.parametrize(
+    ("text", "statements", "rest"),
+    [
+        ("SELECT 1;", ["SELECT 1"], ""),
+        ("SELECT 1", [], "SELECT 1"),
+        ("SELECT ';' AS \";\" -- ;\n; SELECT 2", ["SELECT ';' AS \";\" -- ;"], "SELECT 2"),
+        ("SELECT /* ; */ 1; ;; SELECT 2;", ["SELECT /* ; */ 1", "SELECT 2"], ""),
+        ("SELECT 'it", [], "SELECT 'it"),
+        ("SELECT 1; -- the end", ["SELECT 1"], ""),
+        ("", [], ""),
+    ],
+)
+def test_statements_end_at_semicolons(text: str, statements: list[str], rest: str) -> None:
+    found, left = split(text)
+    assert ([s.text for s in found], left) == (statements, rest)
+    assert is_complete(text) is (bool(statements) and not rest)
+
+
+def test_a_script_knows_the_lines_of_its_statements() -> None:
+    text = "-- first\nSELECT 1;\n\nSELECT\n  2;\nSELECT 3"
+    assert script(text) == [
+        Statement("SELECT 1", 2),
+        Statement("SELECT\n  2", 4),
+        Statement("SELECT 3", 6),
+    ]
+
+
+def test_a_query_is_shown(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    shell.run("SELECT id FROM reviews WHERE llm_filter('Is it bad?', text)")
+    assert "1 row" in capsys.readouterr().out
+    assert shell.last is not None
+    assert shell.last.trace.usage.values == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("\\?", "\\explain QUERY"),
+        ("\\d", "reviews"),
+        ("\\d reviews", "text"),
+        ("\\df llm_fi", "llm_filter"),
+        ("\\explain SELECT id FROM reviews WHERE llm_filter('Bad?', text);", "ask llm_filter"),
+        ("\\analyze SELECT id FROM reviews WHERE llm_filter('Bad?', text);", "2 values"),
+        ("\\estimate SELECT id FROM reviews WHERE llm_filter('Bad?', text)", "2 values of 2 rows"),
+        ("\\dialect suql", "suql"),
+        ("\\timing", "timing is on"),
+        ("\\x", "cells are whole"),
+        ("EXPLAIN SELECT id FROM reviews WHERE llm_filter('Bad?', text)", "Stage 1"),
+    ],
+)
+def test_commands(
+    command: str, shown: str, shell: Shell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell.run(command)
+    assert shown in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        ("\\explian SELECT 1", r"no command \\explian"),
+        ("\\explain", "needs a query"),
+        ("\\trace", "no query was run"),
+        ("\\table nothing.csv", "no file"),
+        ("\\o a.xlsx", "how to write"),
+        ("\\i nothing.sql", "cannot read"),
+        ("\\dialect klingon", "not possible"),
+        ("SELECT * FROM nothing", "nothing"),
+    ],
+)
+def test_a_wrong_command_says_what_is_wrong(command: str, problem: str, shell: Shell) -> None:
+    with pytest.raises(bf.BlendFusionError, match=problem):
+        shell.run(command)
+
+
+def test_results_and_traces_go_to_files(
+    shell: Shell, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell.run(f"\\o {tmp_path / 'bad.csv'}")
+    shell.run("SELECT id FROM reviews WHERE llm_filter('Is it bad?', text)")
+    assert (tmp_path / "bad.csv").read_text("utf-8") == '"id"\n1\n'
+    shell.run(f"\\trace {tmp_path / 'trace.html'}")
+    assert "llm_filter" in (tmp_path / "trace.html").read_text("utf-8")
+    shell.run("\\trace")
+    assert "Is it bad?" in capsys.readouterr().out
+    shell.run(f"\\table more={tmp_path / 'bad.csv'}")
+    shell.run("SELECT count(*) FROM more")
+    assert "more: id" in capsys.readouterr().out
+
+
+def test_a_script_ends_at_its_first_error_with_the_line(
+    shell: Shell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "-- a script\nSELECT 1 AS one;\n\\timing\nSELECT\n nothing FROM reviews;\nSELECT 3 AS three;"
+    with pytest.raises(bf.QueryError, match=r"s\.sql, line 4: .*nothing"):
+        shell.run_script(text, "s.sql")
+    shown = capsys.readouterr().out
+    assert "one" in shown
+    assert "timing is on" in shown
+    assert "three" not in shown
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_script_on_the_command_line(
+    alone: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "people.csv"
+    file.write_text("name,age\nAda,36\n", encoding="utf-8")
+    text = "SELECT name FROM people;\n\\d people\nSELECT age + 1 AS next FROM people"
+    if alone:
+        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+        assert main(["--table", str(file), "--cache", "off"]) == 0
+    else:
+        (tmp_path / "s.sql").write_text(text, encoding="utf-8")
+        given = ["shell", "-f", str(tmp_path / "s.sql"), "--table", str(file), "--cache", "off"]
+        assert main(given) == 0
+    shown = capsys.readouterr().out
+    assert "Ada" in shown
+    assert "37" in shown
+
+
+def test_an_error_in_a_script_is_the_status(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("SELECT 1;\nSELECT * FROM nowhere;"))
+    assert main(["--cache", "off"]) == cli.EXIT_ERROR
+    assert "standard input, line 2: " in capsys.readouterr().err
+
+
+def typed(shell: Shell, keys: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("blendfusion.cli.shell.cache_folder", lambda: folder)
+    with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
+        pipe.send_text(keys)
+        shell.interactive = True
+        assert _prompt(shell) == 0
+
+
+def test_the_prompt_goes_on_until_a_semicolon_and_after_an_error(
+    shell: Shell,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    keys = (
+        "SELECT id\rFROM reviews WHERE id = 2;\rSELECT oops;\r\\timing\rSELECT 7 AS seven;\r\\q\r"
+    )
+    typed(shell, keys, tmp_path, monkeypatch)
+    shown = capsys.readouterr()
+    assert "1 row" in shown.out
+    assert "seven" in shown.out
+    assert "error: unknown column 'oops'" in shown.err
+    history = tmp_path / "history"
+    assert "SELECT 7 AS seven;" in history.read_text("utf-8")
+    assert history.stat().st_mode & 0o077 == 0
+
+
+def test_the_prompt_ends_with_the_input(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed(shell, "\x04", tmp_path, monkeypatch)
+
+
+def completions(session: bf.Session, text: str) -> list[str]:
+    completer = SqlCompleter(session, COMMANDS)
+    found = completer.get_completions(Document(text), CompleteEvent())
+    return [completion.text for completion in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "offered"),
+    [
+        ("SELECT * FROM rev", "reviews"),
+        ("SELECT te", "text"),
+        ("SELECT reviews.te", "text"),
+        ("SELECT llm_fil", "llm_filter"),
+        ("SELECT llm_filter('q', text, conf", "confidence => "),
+        ("SEL", "SELECT"),
+        ("\\exp", "\\explain"),
+    ],
+)
+def test_completion(text: str, offered: str, session: bf.Session) -> None:
+    assert offered in completions(session, text)
+
+
+def test_completion_of_nothing_and_of_aliases_offers_nothing(session: bf.Session) -> None:
+    assert completions(session, "SELECT ") == []
+    assert completions(session, "SELECT r.te") == []
