@@ -73,11 +73,18 @@ def _function(text: str, context: SessionContext, query: str) -> QueryError | No
     known = {n for n in (*context.udfs(), *context.udafs(), *context.udwfs()) if n not in CALLS}
     known |= set(known_ingredients())
     hint = _OTHERWISE.get(name.lower()) or close_matches(name, known)
+    if re.match(r"ai[._]", name, re.IGNORECASE):
+        hint = _OF_WAREHOUSES
     return QueryError(f"unknown function '{name}'", hint=hint)
 
 
 _OTHERWISE = {"llm_rank": "For the best rows write ORDER BY llm_score('…', value) DESC LIMIT 10."}
 """What to write in place of functions that one may expect."""
+
+_OF_WAREHOUSES = (
+    "Functions of Snowflake, BigQuery and Databricks need their dialect: "
+    "session.sql(query, dialect='snowflake'), 'bigquery' or 'databricks'."
+)
 
 
 _QUOTED_PATH = re.compile(

@@ -109,3 +109,10 @@ def test_a_value_is_never_a_part_of_the_question(
     (call,) = model.calls
     assert call.values == values
     assert not any(value in call.question.split() for value in values)
+
+
+@pytest.mark.parametrize("query", ["SELECT AI_FILTER('q', t) FROM r", "SELECT ai_gen(t) FROM r"])
+def test_without_the_dialect_the_error_names_it(query: str, session: bf.Session) -> None:
+    with pytest.raises(bf.QueryError, match="unknown function") as raised:
+        session.sql(query)
+    assert "dialect='snowflake'" in (raised.value.hint or "")
