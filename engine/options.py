@@ -1,4 +1,4 @@
-"""Every setting of a session: its unit, its default, its name. A leaf: it imports only leaves."""
+"""The settings of a session: names, units, defaults and checks. A leaf: it imports only leaves."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from blendfusion.errors import OptionError, close_matches
 from blendfusion.redaction import Redact, Redaction, ShowValues
 
 OnError = Literal["null", "raise", "keep"]
-"""What a call makes of a value without a valid answer: NULL, an error of the query, or a struct that
-keeps the error beside the value."""
+"""The result of a call for a value without a valid answer: NULL, an error of the query, or a struct
+that keeps the error beside the value."""
 Calibration = Literal["prior", "column", "none"]
 Progress = Literal["auto", "on", "off"]
 WeightType = Literal["auto", "original", "f16", "q8_0", "q4_0"]
@@ -24,26 +24,26 @@ CASCADES = "Cascades of two models"
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What there is to say of an option."""
+    """The documentation and the checks of an option."""
 
     group: str
-    says: str
+    doc: str
     unit: str = ""
-    """'': it is no quantity."""
+    """'' for an option that is not a quantity."""
     least: int | None = None
-    """The smallest whole number that is possible; None: it is none."""
+    """The smallest whole number allowed; None for other types."""
     share: bool = False
-    """It is a number from 0 to 1."""
+    """Whether the option is a number from 0 to 1."""
     choices: tuple[str | bool, ...] = ()
-    """All that is possible; (): more than can be listed."""
+    """All allowed values; () if they cannot be listed."""
     hint: str = ""
-    """What to write, where another kind of value was given."""
+    """The hint of the error for a value of another type."""
 
 
 def _option(
     group: str,
     default: object,
-    says: str,
+    doc: str,
     *,
     unit: str = "",
     least: int | None = None,
@@ -51,260 +51,259 @@ def _option(
     choices: tuple[str | bool, ...] = (),
     hint: str = "",
 ) -> Any:
-    about = About(group, says, unit, least, share, choices, hint)
+    about = About(group, doc, unit, least, share, choices, hint)
     return field(default=default, metadata={"about": about})
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Settings of one session; never of the process. ``connect(**options)`` takes them by name."""
+    """The settings of one session, never of the process. ``connect(**options)`` takes them by name."""
 
     planner: bool = _option(
         QUERIES,
         True,
-        "False runs every query with the plain functions: the same answers, not minimal.",
+        "False evaluates every call on every row, as plain functions: same answers, more questions.",
     )
     rules_off: str = _option(
         QUERIES,
         "",
-        "Rules of the planner to leave out, by name, separated by commas: right results, more values "
-        "asked. EXPLAIN VERBOSE shows which rules did something; four more act while a query runs: "
-        "predicate_order, comparison_stop, few_values_first, limited_stages.",
+        "Names of planner rules to switch off, separated by commas. Results stay right; the model is "
+        "asked more. EXPLAIN VERBOSE shows the rules that fired. Four more rules act while a query "
+        "runs: predicate_order, comparison_stop, few_values_first, limited_stages.",
         hint="Names, separated by commas.",
     )
     similar_first: bool | Literal["auto"] = _option(
         QUERIES,
         "auto",
-        "Under a LIMIT without ORDER BY, rows are asked about in the order of their similarity to the "
-        "question, by the session's embedder: the same rows pass, and sooner. 'auto': where an index of "
-        "the session holds the vectors of the column.",
+        "Under a LIMIT without ORDER BY, asks about rows in the order of their similarity to the question, "
+        "by the session's embedder, so that enough rows pass sooner. 'auto': if an index of the session "
+        "holds the vectors of the column.",
         choices=("auto", True, False),
     )
     chunk_rows: int = _option(
         QUERIES,
         1_048_576,
-        "Most rows of one chunk of a pipeline; a chunk is bounded in bytes, too.",
+        "Maximum rows of one chunk of a pipeline; a chunk is bounded in bytes, too.",
         unit="rows",
         least=1,
     )
     first_chunk_rows: int = _option(
         QUERIES,
         16,
-        "The first chunk where a LIMIT may end the work early; chunks double from there.",
+        "Size of the first chunk if a LIMIT may end the work early; later chunks double.",
         unit="rows",
         least=1,
     )
     spill_above: int = _option(
         QUERIES,
         1024,
-        "Rows between the stages of a query that are kept in memory; what is more lies in temporary "
-        "files meanwhile.",
+        "Memory for rows between the stages of a query; further rows go to temporary files.",
         unit="MB",
         least=0,
     )
     spill_folder: str = _option(
         QUERIES,
         "",
-        "The folder of these files; '' is the system's, which TMPDIR names.",
+        "Folder of the temporary files; '' is the system's, which TMPDIR names.",
         hint="The path of a folder, as text.",
     )
     on_error: Literal["null", "raise"] = _option(
         QUERIES,
         "null",
-        "What a value without a valid answer becomes: NULL, or an error of the query. 'keep' changes "
-        "the type of a call, so it is an option of calls only.",
+        "Result for a value without a valid answer: NULL, or an error of the query. 'keep' changes the "
+        "type of a call, so only calls take it.",
         choices=("null", "raise"),
     )
     progress: Progress = _option(
         QUERIES,
         "auto",
-        "A progress bar on standard error: only on a terminal ('auto'), always, never.",
+        "Progress bar on standard error: only on a terminal ('auto'), always, never.",
         choices=get_args(Progress),
     )
     confirm_above: int = _option(
         QUERIES,
         0,
-        "A query that is expected to ask more, or an unknown number, is run only after a yes on the "
-        "terminal; without a terminal it is an error. 0: nothing is confirmed.",
+        "A query that is expected to ask more values, or an unknown number, runs only after a yes on the "
+        "terminal; without a terminal it is an error. 0: no confirmation.",
         unit="values",
         least=0,
     )
     trace_calls: int = _option(
         QUERIES,
         1_000_000,
-        "How many requests of a run its trace keeps, some 0.35 KB each; of the others, totals and errors.",
+        "Maximum requests that the trace of a run keeps, some 0.35 KB each; totals and errors cover all.",
         unit="requests",
         least=0,
     )
     log_questions: bool = _option(
-        QUERIES, False, "Logs and OpenTelemetry's spans hold the words of questions, too."
+        QUERIES, False, "Logs and OpenTelemetry's spans contain the text of questions, too."
     )
     cache_size: int = _option(
         QUERIES,
         1024,
-        "What the file of stored answers may take; beyond it the least recently used are dropped.",
+        "Maximum size of the file of stored answers; above it, the least recently used are dropped.",
         unit="MB",
         least=1,
     )
     read_only: bool = _option(
         SAFETY,
         False,
-        "Queries may read registered tables and do nothing else. SET cannot switch it off.",
+        "Queries may only read registered tables. SET cannot switch it off.",
     )
     show_values: ShowValues = _option(
         SAFETY,
         "auto",
-        "Values of the data in warnings and errors: only where a person looks on, that is on a "
-        "terminal, in an interactive Python or a notebook ('auto'); always; never.",
+        "Shows values of the data in warnings and errors: only on a terminal, in an interactive Python "
+        "or a notebook ('auto'); always; never.",
         choices=get_args(ShowValues),
     )
     redact: Redact | None = _option(
         SAFETY,
         None,
-        "A function from a text to what may be shown of it, for every value that is shown outside of "
-        "results; None shows it as it is.",
+        "Function from a value's text to the text to show, applied to every value outside of results; "
+        "None shows values unchanged.",
         hint="A function from text to text: connect(redact=function).",
     )
     image_urls: bool = _option(
         SAFETY,
         True,
-        "http(s) URLs in the place of images are sent to the model's server, which fetches them; else "
-        "such values fail.",
+        "Sends http(s) URLs of images to the model's server, which fetches them; if False, such values "
+        "fail.",
     )
     n_ctx: int = _option(
         LOCAL,
         0,
-        "The context window; 0: what the model was trained for, at most 8192.",
+        "Context window; 0: the window of the model's training, at most 8192.",
         unit="tokens",
         least=0,
     )
-    n_gpu_layers: int = _option(LOCAL, 0, "On the GPU; -1: all of them.", unit="layers", least=-1)
+    n_gpu_layers: int = _option(
+        LOCAL, 0, "Layers on the GPU; -1: all layers.", unit="layers", least=-1
+    )
     threads: int = _option(
-        LOCAL, 0, "Of the CPU; 0: as many as there are cores, never more.", unit="threads", least=0
+        LOCAL, 0, "CPU threads; 0: the number of cores.", unit="threads", least=0
     )
     projector: str = _option(
         LOCAL,
         "",
-        "The GGUF file (mmproj) that makes vectors of images, for llm_vqa: a path, or "
-        "'hf:OWNER/REPOSITORY/FILE.gguf'. '': the only mmproj*.gguf beside "
-        "the weights, where these are the only ones in their folder.",
+        "GGUF file (mmproj) that encodes images for llm_vqa: a path, or 'hf:OWNER/REPOSITORY/FILE.gguf'. "
+        "'': the mmproj*.gguf in the folder of the weights, if it and they are the only ones there.",
         hint="The path of a GGUF file.",
     )
     weights: WeightType = _option(
         LOCAL,
         "auto",
-        "What the weights of a file are converted to, once, in the user's cache: F16 where the file is "
-        "quantised, on a CPU where that is faster, if there is room ('auto'); nothing; a type.",
+        "Conversion of the weights, once, in the user's cache: to F16 if the file is quantised, the CPU is "
+        "faster with it, and the disk has room ('auto'); none ('original'); to a type.",
         choices=get_args(WeightType),
     )
     max_tokens: int = _option(
         LOCAL,
         128,
-        "The longest free-text answer, of HTTP models too.",
+        "Maximum length of a free-text answer, for HTTP models too.",
         unit="tokens",
         least=1,
     )
     shots: bool = _option(
         LOCAL,
         True,
-        "Worked examples of ours in the prompt, for models that were helped by them; HTTP models too.",
+        "Built-in worked examples in the prompt, for models that benefit; for HTTP models too.",
     )
     wordings: bool = _option(
         LOCAL,
         True,
-        "Options are scored by several words each, in the same pass: yes also by 'correct', a label in lower case, by "
-        "the names that it lists and by words that say the same; yes and no also by the idea that the question asks "
-        "for ('negative' against 'positive'), and so scores of one idea.",
+        "Scores each option by several words in one pass: yes also by 'correct'; a label in lower case, by "
+        "the names that it lists and by related words; yes, no and scores also by the idea of the question "
+        "('negative' against 'positive').",
     )
     calibration: Calibration = _option(
         LOCAL,
         "prior",
-        "What option scores are corrected by: content-free inputs and a fixed bank of texts of the kind "
-        "that the question names, so that an answer never depends on its neighbours ('prior'); that and "
-        "what the values asked together say, each option with the same weight ('column'; answers are "
-        "then for this run alone); nothing.",
+        "Correction of option scores: by content-free inputs and fixed texts of the kind that the question "
+        "names, so that an answer never depends on other values ('prior'); also by the values asked "
+        "together, each option with the same weight ('column'; answers then hold for this run alone); "
+        "none.",
         choices=get_args(Calibration),
     )
-    timeout_seconds: float = _option(HTTP, 120.0, "Of one request.", unit="seconds")
+    timeout_seconds: float = _option(HTTP, 120.0, "Maximum time of one request.", unit="seconds")
     retries: int = _option(
         HTTP,
         4,
-        "How often a value is asked again after trouble that may pass. 0: never; then a server that "
-        "stops answering is not waited for either.",
+        "Retries of a value after a temporary failure. 0: none, and no wait for a server that stops "
+        "answering.",
         unit="tries",
         least=0,
     )
     concurrency: int = _option(
         HTTP,
         16,
-        "In flight at the same time; fewer after the server has refused some as too many.",
+        "Requests in flight at the same time; fewer after the server refuses some as too many.",
         unit="requests",
         least=1,
     )
     concurrency_most: int = _option(
         HTTP,
         0,
-        "Up to so many where the server answers more of them as quickly: what is in flight grows from "
-        "concurrency while it does. 0: never more than concurrency.",
+        "Upper limit of the requests in flight, which grow from concurrency while the server answers more "
+        "of them as quickly. 0: concurrency is the limit.",
         unit="requests",
         least=0,
     )
     requests_per_minute: int = _option(
         HTTP,
         0,
-        "Most requests that are sent in any 60 seconds, those that are tried again among them. 0: any "
-        "number.",
+        "Maximum requests sent in any 60 seconds, retries included. 0: no limit.",
         unit="requests",
         least=0,
     )
     tokens_per_minute: int = _option(
         HTTP,
         0,
-        "Most tokens of prompts and answers in any 60 seconds. 0: any number.",
+        "Maximum tokens of prompts and answers in any 60 seconds. 0: no limit.",
         unit="tokens",
         least=0,
     )
     accuracy: float = _option(
         CASCADES,
         0.0,
-        "Of two models, the small one decides what it may so that at least this share of the values gets "
-        "the answer that the large one gives. 0: it is not promised.",
+        "Cascade target: at least this share of the values gets the answer of the large model. 0: no "
+        "target.",
         share=True,
     )
     recall: float = _option(
         CASCADES,
         0.0,
-        "The same of yes/no questions: of the values to which the large model says yes, at least this share "
-        "gets a yes.",
+        "Cascade target for yes/no questions: at least this share of the values to which the large model "
+        "says yes gets a yes. 0: no target.",
         share=True,
     )
     precision: float = _option(
         CASCADES,
         0.0,
-        "The same of yes/no questions: of the values that get a yes, the large model says yes to at least "
-        "this share.",
+        "Cascade target for yes/no questions: the large model says yes to at least this share of the "
+        "values that get a yes. 0: no target.",
         share=True,
     )
     delta: float = _option(
         CASCADES,
         0.05,
-        "How probable it may be that a cascade does not keep what it promises.",
+        "Maximum probability that a cascade misses its target.",
         share=True,
     )
 
     @property
     def redaction(self) -> Redaction:
-        """What people get to see of the data outside of results."""
+        """The rule for values that are shown outside of results."""
         return Redaction(self.show_values, self.redact)
 
     def with_(self, **changes: object) -> Options:
-        """These options with some changed; unknown names and wrong values raise OptionError."""
+        """A copy with some options changed. Raises OptionError for unknown names and wrong values."""
         for name, value in changes.items():
             _check(name, value)
         return replace(self, **changes)  # type: ignore[arg-type]
 
     def with_text(self, name: str, text: str) -> Options:
-        """These options with one changed to the value that ``text`` (of a SET statement) spells."""
+        """A copy with one option changed to the value of ``text``, as in a SET statement."""
         current = getattr(self, name, None)
         value: object = text
         if isinstance(current, bool) or name in _SWITCHES:
@@ -318,21 +317,21 @@ class Options:
 
 
 def about(option: Field[Any]) -> About:
-    """What there is to say of a field of ``Options``."""
-    said: About = option.metadata["about"]
-    return said
+    """The documentation and the checks of a field of ``Options``."""
+    found: About = option.metadata["about"]
+    return found
 
 
 Options.__doc__ = f"{Options.__doc__}\n\n" + "\n".join(
-    f"    {option.name}: {about(option).says}" for option in fields(Options)
+    f"    {option.name}: {about(option).doc}" for option in fields(Options)
 )
 
 
 OF_MODELS = frozenset(o.name for o in fields(Options) if about(o).group in (LOCAL, HTTP, CASCADES))
-"""Those that a model takes when it is loaded."""
+"""The options that a model takes when it is loaded."""
 
 _SWITCHES = frozenset(o.name for o in fields(Options) if True in about(o).choices)
-"""Those that take a boolean among other values."""
+"""The options that take a boolean among other values."""
 
 
 def _check(name: str, value: object) -> None:
@@ -344,28 +343,28 @@ def _check(name: str, value: object) -> None:
         raise OptionError(f"option {name}={value!r} is not possible", hint=problem)
 
 
-def _problem(name: str, default: object, said: About, value: object) -> str | None:
-    """What is wrong with a value, as what to write instead; None if nothing is."""
-    if said.choices:
-        if any(value == choice and type(value) is type(choice) for choice in said.choices):
+def _problem(name: str, default: object, spec: About, value: object) -> str | None:
+    """The hint for a wrong value; None for a valid one."""
+    if spec.choices:
+        if any(value == choice and type(value) is type(choice) for choice in spec.choices):
             return None
-        hint = f"Choose one of {', '.join(map(repr, said.choices))}."
+        hint = f"Choose one of {', '.join(map(repr, spec.choices))}."
         if name == "on_error" and value == "keep":
-            hint += " 'keep' changes the type of a call: say it per call, on_error => 'keep'."
+            hint += " 'keep' changes the type of a call: pass it to the call, on_error => 'keep'."
         return hint
     if isinstance(default, bool):
         return None if isinstance(value, bool) else "True or False."
-    if said.least is not None:
+    if spec.least is not None:
         whole = isinstance(value, int) and not isinstance(value, bool)
-        if whole and value >= said.least:  # type: ignore[operator]
+        if whole and value >= spec.least:  # type: ignore[operator]
             return None
-        return f"{name} is a whole number, at least {said.least}."
-    if said.share:
+        return f"{name} is a whole number, at least {spec.least}."
+    if spec.share:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         return None if number and 0 <= value <= 1 else f"{name} is a number from 0 to 1."  # type: ignore[operator]
     if isinstance(default, float):
         number = isinstance(value, int | float) and not isinstance(value, bool)
         return None if number and value > 0 else "A positive number of seconds."  # type: ignore[operator]
     if isinstance(default, str):
-        return None if isinstance(value, str) else said.hint
-    return None if value is None or callable(value) else said.hint
+        return None if isinstance(value, str) else spec.hint
+    return None if value is None or callable(value) else spec.hint

@@ -1,4 +1,4 @@
-"""The table of all options, for docs/options.md: written from options.py, so that it is never old."""
+"""The Markdown tables of docs/options.md, generated from ``Options``."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from blendfusion.options import About, Options, about
 
 
 def option_table() -> str:
-    """Every option with its default, its unit and what is possible, as Markdown: a table a group."""
+    """Every option with its default, unit, allowed values and meaning: one Markdown table per group."""
     parts = []
     for group, members in groupby(fields(Options), key=lambda option: about(option).group):
-        parts.append(f"## {group}\n\n| option | default | unit | possible | what it is |")
+        parts.append(f"## {group}\n\n| option | default | unit | allowed | meaning |")
         parts[-1] += "\n|---|---|---|---|---|\n" + "".join(map(_line, members))
     return "\n".join(parts)
 
 
 def _line(option: Field[Any]) -> str:
-    said = about(option)
+    spec = about(option)
     cells = (
         f"`{option.name}`",
         f"`{option.default!r}`",
-        said.unit,
-        _possible(said, option.default),
-        said.says,
+        spec.unit,
+        _allowed(spec, option.default),
+        spec.doc,
     )
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
 
 
-def _possible(said: About, default: object) -> str:
-    if said.choices:
-        return ", ".join(f"`{choice!r}`" for choice in said.choices)
-    if said.least is not None:
-        return f"whole numbers from {said.least}"
-    if said.share:
+def _allowed(spec: About, default: object) -> str:
+    if spec.choices:
+        return ", ".join(f"`{choice!r}`" for choice in spec.choices)
+    if spec.least is not None:
+        return f"whole numbers from {spec.least}"
+    if spec.share:
         return "numbers from 0 to 1"
     if isinstance(default, bool):
         return "`True`, `False`"

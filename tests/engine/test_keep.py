@@ -214,10 +214,10 @@ def test_a_frames_filter_says_so_too(db: Counted) -> None:
 
 
 def test_the_option_of_a_session_has_no_keep() -> None:
-    with pytest.raises(bf.OptionError, match="say it per call"):
+    with pytest.raises(bf.OptionError, match="pass it to the call"):
         bf.connect(bf.ScriptedModel(read), on_error="keep")
     session = bf.connect(bf.ScriptedModel(read))
-    with pytest.raises(bf.OptionError, match="say it per call"):
+    with pytest.raises(bf.OptionError, match="pass it to the call"):
         session.sql("SET blendfusion.on_error = 'keep'")
 
 

@@ -1,4 +1,4 @@
-"""Options: what they say of themselves is what they take, and what the docs hold."""
+"""Options: their declarations match the values that they take, and the documentation."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ def test_the_page_holds_the_table(update_golden: bool) -> None:
 @pytest.mark.parametrize("option", fields(Options), ids=lambda option: option.name)
 def test_every_option_says_what_it_is_and_takes_no_more(option: object) -> None:
     name, default = option.name, option.default  # type: ignore[attr-defined]
-    said = about(option)  # type: ignore[arg-type]
-    assert said.says.endswith(".")
+    spec = about(option)  # type: ignore[arg-type]
+    assert spec.doc.endswith(".")
     assert Options().with_(**{name: default}) == Options()
     with pytest.raises(bf.OptionError, match=f"option {name}=.* is not possible"):
         Options().with_(**{name: object()})
-    for choice in said.choices:
+    for choice in spec.choices:
         assert getattr(Options().with_(**{name: choice}), name) == choice
-    if said.least is not None:
-        assert said.unit
-        assert getattr(Options().with_text(name, str(said.least)), name) == said.least
-        with pytest.raises(bf.OptionError, match=f"at least {said.least}"):
-            Options().with_(**{name: said.least - 1})
+    if spec.least is not None:
+        assert spec.unit
+        assert getattr(Options().with_text(name, str(spec.least)), name) == spec.least
+        with pytest.raises(bf.OptionError, match=f"at least {spec.least}"):
+            Options().with_(**{name: spec.least - 1})
         with pytest.raises(bf.OptionError, match="is a whole number"):
             Options().with_(**{name: True})
 
