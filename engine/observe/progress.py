@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import sys
+import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
+from typing import Any
 
 from rich.console import Console
 from rich.live import Live
@@ -18,11 +21,16 @@ from blendfusion.types import Usage
 _PATIENCE_SECONDS = 1.0
 """Work that ends sooner shows nothing."""
 _REFRESH_SECONDS = 0.1
+_TICK_SECONDS = 1.0
+"""How often the line is drawn without news."""
 _BAR_WIDTH = 24
 
 
 class Reporter:
-    """Shows nothing. A context manager, like every reporter; ``update`` may come from one thread."""
+    """Shows nothing. A context manager, like every reporter; ``update`` may come from any thread."""
+
+    shows = False
+    """Whether anybody sees it."""
 
     def __enter__(self) -> Reporter:
         return self
@@ -43,8 +51,11 @@ class Reporter:
 class ProgressLine(Reporter):
     """One line that is redrawn in place, and gone when the work ends, however it ends.
 
-    ``clock``: seconds that never go back.
+    It shows after ``patience_seconds``, before the first answer too, and is drawn when there is news and
+    once a second besides, by a thread that ends with the work. ``clock``: seconds that never go back.
     """
+
+    shows = True
 
     def __init__(
         self,
@@ -58,9 +69,17 @@ class ProgressLine(Reporter):
         self._clock = clock
         self._live: Live | None = None
         self._started = self._drawn = clock()
+        self._totals: tuple[int, int | None, int, int] | None = None
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._ticker: threading.Thread | None = None
 
     def __enter__(self) -> ProgressLine:
         self._started = self._drawn = self._clock()
+        self._totals = None
+        self._ended.clear()
+        self._ticker = threading.Thread(target=self._tick, name="progress", daemon=True)
+        self._ticker.start()
         return self
 
     def __exit__(
@@ -69,33 +88,82 @@ class ProgressLine(Reporter):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._ended.set()
+        if self._ticker is not None:
+            self._ticker.join()
+            self._ticker = None
+        self.clear()
+
+    def update(self, done: int, known: int | None, tokens: int, cached: int) -> None:
+        with self._lock:
+            self._totals = done, known, tokens, cached
+            self._draw(_REFRESH_SECONDS)
+
+    def show(self, line: str) -> None:
+        """Draw ``line`` in place of the one before."""
+        if self._live is None:
+            self._live = Live(console=self._console, auto_refresh=False, transient=True)
+            self._live.start()
+        self._live.update(Text(line, no_wrap=True, overflow="ellipsis"), refresh=True)
+
+    def clear(self) -> None:
+        """Take the line away."""
         if self._live is not None:
             self._live.stop()
             self._live = None
 
-    def update(self, done: int, known: int | None, tokens: int, cached: int) -> None:
+    def _tick(self) -> None:
+        while not self._ended.wait(_TICK_SECONDS):
+            with self._lock:
+                self._draw(_TICK_SECONDS)
+
+    def _draw(self, at_most_every: float) -> None:
         now = self._clock()
         seconds = now - self._started
-        if seconds < self._patience_seconds:
+        if self._totals is None or seconds < self._patience_seconds or self._ended.is_set():
             return
-        if self._live is None:
-            # No refreshing thread: a line is drawn when there is news, and nothing is left running.
-            self._live = Live(console=self._console, auto_refresh=False, transient=True)
-            self._live.start()
-        elif now - self._drawn < _REFRESH_SECONDS:
+        if self._drawn > self._started and now - self._drawn < at_most_every:
             return
         self._drawn = now
-        line = Text(status(done, known, tokens, cached, seconds), no_wrap=True, overflow="ellipsis")
-        self._live.update(line, refresh=True)
+        self.show(status(*self._totals, seconds))
+
+
+class NotebookLine(ProgressLine):
+    """The line as an output of a notebook's cell, in which a terminal's line would leave its marks."""
+
+    _output: Any = None
+
+    def show(self, line: str) -> None:
+        from IPython.display import Pretty, display
+
+        if self._output is None:
+            self._output = display(Pretty(line), display_id=True)
+        else:
+            self._output.update(Pretty(line))
+
+    def clear(self) -> None:
+        from IPython.display import Pretty
+
+        if self._output is not None:
+            self._output.update(Pretty(""))
+            self._output = None
+
+
+def in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    return shell is not None and hasattr(shell, "kernel")
 
 
 def progress(mode: Progress = "auto", *, console: Console | None = None) -> Reporter:
-    """A reporter for ``mode``: "auto" shows a line only where standard error is a terminal.
+    """A reporter for ``mode``: "auto" shows a line only on a terminal (standard error) or in a notebook.
 
     ``with progress("auto") as reporter: reporter.update(done=3, known=10, tokens=120, cached=1)``
     """
     if mode == "off":
         return Reporter()
+    if console is None and in_notebook():
+        return NotebookLine(Console(file=io.StringIO()))
     console = console or Console(file=sys.stderr, force_terminal=True if mode == "on" else None)
     return ProgressLine(console) if mode == "on" or console.is_terminal else Reporter()
 
@@ -119,7 +187,9 @@ def status(done: int, known: int | None, tokens: int, cached: int, seconds: floa
         parts.append(f"{cached:,} cached")
     if tokens and seconds > 0:
         parts.append(f"{tokens / seconds:,.0f} tokens/s")
-    if known and 0 < done < known:
+    if not done:
+        parts.append(_duration(seconds))
+    elif known and done < known:
         parts.append(f"{_duration(seconds * (known - done) / done)} left")
     return " · ".join(parts)
 

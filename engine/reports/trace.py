@@ -142,6 +142,14 @@ class Trace:
 
     def expect(self, n: int) -> None:
         self._known += n
+        self._report(0)
+
+    @property
+    def follows(self) -> bool:
+        return self._reporter is not None and self._reporter.shows
+
+    def answered(self, n: int) -> None:
+        self._report(n)
 
     def asking(self, asked: Asked, n: int) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext() if self.run is None else self.run.watch.asking(asked, n)
@@ -160,10 +168,14 @@ class Trace:
             self._measured.add(question, spent)
         if self.run is not None:
             self.run.batch(asked, len(values), spent)
+        self._report(0)
+
+    def _report(self, in_batch: int) -> None:
+        """Tell the reporter how far the run is; ``in_batch`` answers are not counted yet."""
         if self._reporter is not None:
-            total = self.usage
+            total, done = self.usage, self._done + in_batch
             tokens = total.evaluated_tokens + total.completion_tokens
-            self._reporter.update(self._done, max(self._known, self._done), tokens, total.cached)
+            self._reporter.update(done, max(self._known, done), tokens, total.cached)
 
     def _keep(
         self, task: Task, values: Sequence[Values], answers: Sequence[Answer], seconds: float

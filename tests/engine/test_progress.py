@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import io
+import sys
 import threading
+import time
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
-from blendfusion.observe.progress import ProgressLine, Reporter, progress, status
+import blendfusion as bf
+from blendfusion.observe.progress import NotebookLine, ProgressLine, Reporter, progress, status
 
 
 def screen(*, terminal: bool) -> tuple[Console, io.StringIO]:
@@ -76,7 +80,6 @@ def test_the_line_is_gone_at_the_end_however_it_ends(
     def work() -> None:
         with ProgressLine(console, patience_seconds=0) as line:
             line.update(5, 10, 100, 2)
-            assert set(threading.enumerate()) <= threads
             if trouble is not None:
                 raise trouble
 
@@ -85,6 +88,7 @@ def test_the_line_is_gone_at_the_end_however_it_ends(
     else:
         with pytest.raises(trouble):
             work()
+    assert set(threading.enumerate()) <= threads
     shown = written.getvalue()
     assert "5/10 values" in shown
     assert shown.count("\x1b[?25l") == shown.count("\x1b[?25h") == 1  # cursor hidden, shown again
@@ -112,8 +116,58 @@ def test_it_can_be_used_again() -> None:
 
 
 def test_what_the_line_says() -> None:
-    assert status(0, 10, 0, 0, 2.0).endswith(" 0/10 values")
+    assert status(0, 10, 0, 0, 2.0).endswith(" 0/10 values · 2 s")
     assert status(10, 10, 50, 0, 2.0).endswith("10/10 values · 25 tokens/s")
     assert status(1, 1000, 0, 0, 1.0).endswith("· 17 min left")
     assert status(1, 100_000, 0, 0, 1.0).endswith("· 27.8 h left")
     assert status(3, 2, 0, 0, 1.0).startswith("█" * 24 + " 3/2")
+
+
+def test_the_line_moves_before_the_first_answer_and_between_answers() -> None:
+    console, written = screen(terminal=True)
+    with ProgressLine(console, patience_seconds=0.1) as line:
+        line.update(0, 136, 0, 0)
+        deadline = time.monotonic() + 10
+        while "0/136 values" not in written.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.05)
+    assert "0/136 values" in written.getvalue()
+
+
+def test_answers_of_one_batch_are_followed_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    class Noted(Reporter):
+        shows = True
+
+        def update(self, done: int, known: int | None, tokens: int, cached: int) -> None:
+            seen.append(done)
+
+    monkeypatch.setattr("blendfusion.frame.progress", lambda mode: Noted())
+    with bf.connect(bf.ScriptedModel(lambda call: True), cache=None) as session:
+        session.from_pydict({"x": [str(i) for i in range(20)]}, name="t")
+        session.sql("SELECT count(*) FROM t WHERE llm_filter('q', x)").collect()
+    assert seen == [0, *range(1, 21), 20]
+
+
+def test_a_notebook_has_a_line_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+
+    class Handle:
+        def update(self, output: str) -> None:
+            shown.append(output)
+
+    def display(output: str, display_id: bool) -> Handle:
+        shown.append(output)
+        return Handle()
+
+    kernel = SimpleNamespace(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: kernel))
+    pretty = SimpleNamespace(Pretty=str, display=display)
+    monkeypatch.setitem(sys.modules, "IPython.display", pretty)
+    reporter = progress("auto")
+    assert isinstance(reporter, NotebookLine)
+    reporter._patience_seconds = 0
+    with reporter:
+        reporter.update(1, 4, 0, 0)
+    assert "1/4 values" in shown[0]
+    assert shown[-1] == ""

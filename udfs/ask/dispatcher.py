@@ -61,6 +61,15 @@ class Observer(Protocol):
         """Meanwhile ``n`` requests are put to a model; ``batch`` tells before its end what came."""
         ...
 
+    @property
+    def follows(self) -> bool:
+        """Whether ``answered`` is of use."""
+        ...
+
+    def answered(self, n: int) -> None:
+        """So many requests of the batch in flight have their answers. Called on any thread."""
+        ...
+
     def batch(
         self, asked: Asked, values: Sequence[Values], answers: Sequence[Answer], seconds: float
     ) -> None:
@@ -380,9 +389,14 @@ class Asker:
     ) -> None:
         model = asked.model
         told: dict[int, Answer] = {}
+
+        def note(place: int, answer: Answer) -> None:
+            told[place] = answer
+            self.observer.answered(len(told))
+
         start = perf_counter()
         try:
-            model.answer_each(put, values, told.__setitem__)
+            model.answer_each(put, values, note if self.observer.follows else told.__setitem__)
         finally:  # what was answered before an error or an interruption counts like the rest
             seconds = perf_counter() - start
             places = sorted(told)
@@ -421,6 +435,11 @@ class NullObserver:
 
     def asking(self, asked: Asked, n: int) -> AbstractContextManager[None]:
         return nullcontext()
+
+    follows = False
+
+    def answered(self, n: int) -> None:
+        pass
 
     def stage(self, number: int, counts: StageCounts) -> AbstractContextManager[None]:
         return nullcontext()
