@@ -17,7 +17,7 @@ from datafusion.record_batch import RecordBatch
 
 from blendfusion.budget import Budget, checked_budget, lowest
 from blendfusion.datafusion.error_gate import gated, is_foreign, running
-from blendfusion.datafusion.error_translation import understood
+from blendfusion.datafusion.error_translation import functions_in, understood
 from blendfusion.datafusion.foreign_words import without_filters
 from blendfusion.datafusion.interruptible import Pump
 from blendfusion.datafusion.process_guard import no_pickle
@@ -38,7 +38,7 @@ from blendfusion.reports.confirmation import confirm
 from blendfusion.reports.explain import explained
 from blendfusion.reports.reprs import as_html, as_text
 from blendfusion.reports.trace import Trace
-from blendfusion.udfs.declare.call import Call, calls_in
+from blendfusion.udfs.declare.call import Call, calls_in, readable
 from blendfusion.udfs.declare.pairing import CANDIDATES
 from blendfusion.udfs.functions.llm_join import llm_join
 from blendfusion.udfs.register.expr import ModelNamed, binding
@@ -246,7 +246,8 @@ class Frame(DataFrame):
             made = method(self, *args, **kwargs)
         except Exception as problem:
             if is_foreign(problem) and isinstance(problem, Exception):
-                raise self._understood(problem) from problem
+                said = " ".join(str(a) for a in args if isinstance(a, Expr))
+                raise self._understood(problem, readable(said)) from problem
             raise
         budgets = [a.budget for a in (self, *args, *kwargs.values()) if isinstance(a, Frame)]
         verb = Verb(method, self, args, kwargs)
@@ -344,18 +345,21 @@ class Frame(DataFrame):
         try:
             return DataFrame.optimized_logical_plan(self)
         except Exception as problem:
-            raise self._understood(problem) from problem
+            plan = readable(self.logical_plan().display_indent())
+            raise self._understood(problem, plan) from problem
 
     @property
     def _hides(self) -> bool:
         return self._session.options.show_values == "off"
 
     def _understood(self, problem: Exception, text: str = "") -> BlendFusionError:
-        return understood(problem, self._session, text, self._session.options.redaction)
+        redaction = self._session.options.redaction
+        return understood(problem, self._session, text, redaction, given(self))
 
     def running(self) -> AbstractContextManager[None]:
         """Meanwhile, what DataFusion raises is an ExecutionError."""
-        return running(self._session.options.redaction)
+        called = functions_in(" ".join(call.text for call in self.prepared.calls))
+        return running(self._session.options.redaction, called)
 
     def _result_schema(self) -> pa.Schema:
         """The schema of the result: of a union's columns, and of one that is NULL in a branch, ``schema``

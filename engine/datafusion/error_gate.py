@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from blendfusion.datafusion.error_translation import words
+from blendfusion.datafusion.error_translation import unfit, words
 from blendfusion.datafusion.foreign_words import foreign, is_planning, text_of
 from blendfusion.errors import BlendFusionError, ExecutionError, QueryError, half_a_pair
 from blendfusion.redaction import Redaction
@@ -89,14 +89,15 @@ def outward(problem: BaseException, redaction: Redaction) -> BaseException:
 
 
 @contextmanager
-def running(redaction: Redaction) -> Iterator[None]:
-    """Meanwhile what DataFusion and Arrow raise is raised as ``outward`` says; what others raise passes."""
+def running(redaction: Redaction, functions: str = "") -> Iterator[None]:
+    """Meanwhile what DataFusion and Arrow raise is raised as ``outward`` says; what others raise passes.
+    ``functions``: those that ask a model in what runs."""
     try:
         yield
     except BaseException as problem:
         if not _is_error(problem) or not is_foreign(problem):
             raise
-        raise outward(problem, redaction) from None
+        raise unfit(str(problem), functions) or outward(problem, redaction) from None
 
 
 def is_foreign(problem: BaseException) -> bool:

@@ -37,11 +37,55 @@ def understood(
     if isinstance(problem, BlendFusionError):
         return problem
     text = foreign(_LISTS.sub(r"\1", text_of(problem)), redaction, query=query, hidden=hidden)
-    for look in (_function, _table, _column, _syntax, _kept):
+    for look in (_value, _function, _table, _column, _syntax, _kept):
         found = look(text, context, query)
         if found is not None:
             return found
     return QueryError(words(text))
+
+
+_NO_TEXT = re.compile(
+    r"(?:Cannot automatically convert|Unsupported CAST from) (.+) to (?:Large)?(Utf8|Binary)"
+)
+_FIELDS = "Write what it is made of, value by value: column['field'] of a struct, column['key'] of a map; "
+_WILDCARD = "expression Wildcard"
+
+
+_BYTES = "non UTF-8 data"
+
+
+def _value(text: str, _context: object, query: str) -> QueryError | None:
+    return unfit(text, functions_in(query))
+
+
+def unfit(text: str, named: str) -> QueryError | None:
+    """The error of an argument that is no value of the functions ``named``: DataFusion does not say whose it is."""
+    if not named:
+        return None
+    if _WILDCARD in text:
+        return QueryError(f"{named}: * is no value", hint="Name the columns, one by one.")
+    if _BYTES in text:
+        return QueryError(
+            f"{named}: a value of type BINARY is no text in UTF-8",
+            hint="Write encode(column, 'base64'), or ask about images by llm_vqa.",
+        )
+    found = _NO_TEXT.search(text)
+    if found is None:
+        return None
+    kind = found[1].split("(")[0].upper()
+    if found[2] == "Binary":
+        hint = "An image is BINARY, or text: an http(s) URL or a data: URL."
+        return QueryError(f"{named}: a value of type {kind} is no image", hint=hint)
+    return QueryError(
+        f"{named}: a value of type {kind} is no text",
+        hint=f"{_FIELDS}of a list of them, unnest(column) in a subquery.",
+    )
+
+
+def functions_in(query: str) -> str:
+    """The functions that ask a model and are called in ``query``, for a message; '' if there are none."""
+    words = set(re.findall(r"\b(\w+)\s*\(", query.lower()))
+    return " or ".join(sorted(words & set(known_ingredients())))
 
 
 def _kept(text: str, _context: object, query: str) -> QueryError | None:

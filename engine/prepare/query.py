@@ -12,7 +12,8 @@ from datafusion import DataFrame, SessionContext, SQLOptions
 
 from blendfusion.budget import Budget
 from blendfusion.datafusion.error_gate import outward
-from blendfusion.datafusion.error_translation import understood
+from blendfusion.datafusion.error_translation import functions_in, understood, unfit
+from blendfusion.datafusion.foreign_words import is_planning
 from blendfusion.datafusion.interruptible import Pump
 from blendfusion.frame import Frame
 from blendfusion.prepare.result_names import named
@@ -71,8 +72,9 @@ class Query:
                 planned = carried_out(carry_out)
         except Exception as problem:
             redaction = session.options.redaction
-            if creates_table(self.text):  # it ran
-                raise outward(problem, redaction) from problem
+            if creates_table(self.text) and not is_planning(str(problem)):  # it ran
+                found = unfit(str(problem), functions_in(self.text))
+                raise found or outward(problem, redaction) from problem
             hidden = texts_of(self.param_values, self.named_params)
             raise understood(problem, session, self.text, redaction, hidden) from problem
         if self.options is READING:

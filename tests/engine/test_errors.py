@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from datafusion import col
 from golden import FOLDER, check
 
 import blendfusion as bf
@@ -65,3 +66,38 @@ def test_the_table_method_explains_too() -> None:
     session.from_arrow(REVIEWS, name="reviews")
     with pytest.raises(bf.QueryError, match="Did you mean 'reviews'"):
         session.table("review")
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (
+            "llm_filter('Good?', s)",
+            "llm_filter: a value of type STRUCT is no text\nHint: Write what",
+        ),
+        ("llm_int('Many?', t, m)", "llm_int: a value of type MAP is no text\nHint: Write what"),
+        ("llm_qa('Good?', l)", "llm_qa: a value of type LIST is no text\nHint: Write what"),
+        ("llm_vqa('Good?', s)", "llm_vqa: a value of type STRUCT is no image\nHint: An image is"),
+        (
+            "llm_filter('Good?', b)",
+            "llm_filter: a value of type BINARY is no text in UTF-8\nHint: Wr",
+        ),
+        ("llm_filter('Good?', *)", "llm_filter: * is no value\nHint: Name the columns"),
+    ],
+)
+def test_an_argument_that_is_no_value_is_explained(call: str, said: str) -> None:
+    session = bf.connect(bf.ScriptedModel(lambda call: True), cache=None)
+    columns = {
+        "t": pa.array(["a"]),
+        "s": pa.array([{"a": 1}]),
+        "m": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())),
+        "l": pa.array([[{"a": 1}]]),
+        "b": pa.array([b"\xff"]),
+    }
+    session.from_arrow(pa.table(columns), name="u")
+    for query in (f"SELECT {call} FROM u", f"CREATE TABLE v AS SELECT {call} AS x FROM u"):
+        with pytest.raises(bf.BlendFusionError) as failed:
+            session.sql(query).collect()
+        assert str(failed.value).startswith(said)
+    with pytest.raises(bf.QueryError, match="llm_filter: a value of type STRUCT is no text"):
+        session.table("u").filter(bf.llm_filter("Good?", col("s"))).collect()
