@@ -159,9 +159,8 @@ class Trace:
     ) -> None:
         spent = replace(Usage.total(a.usage for a in answers), seconds=seconds)
         task, question = asked.task, (asked.task, asked.names)
+        self._spent(asked, spent)
         with self._lock:
-            self.by_task[task] = self.by_task.get(task, Usage()) + spent
-            self._by_question[question] = self._by_question.get(question, Usage()) + spent
             self._keep(task, values, answers, seconds)
             self._done += spent.values
         if self._measured is not None:
@@ -176,6 +175,15 @@ class Trace:
             total, done = self.usage, self._done + in_batch
             tokens = total.evaluated_tokens + total.completion_tokens
             self._reporter.update(done, max(self._known, done), tokens, total.cached)
+
+    def in_vain(self, asked: Asked, requests: int) -> None:
+        self._spent(asked, Usage(calls=requests))
+
+    def _spent(self, asked: Asked, spent: Usage) -> None:
+        task, question = asked.task, (asked.task, asked.names)
+        with self._lock:
+            self.by_task[task] = self.by_task.get(task, Usage()) + spent
+            self._by_question[question] = self._by_question.get(question, Usage()) + spent
 
     def _keep(
         self, task: Task, values: Sequence[Values], answers: Sequence[Answer], seconds: float

@@ -20,6 +20,7 @@ from blendfusion.models.http.circuit_breaker import Line
 from blendfusion.models.http.rate_limit import Load, Rate
 from blendfusion.models.http.retry import Passing, Retry, seconds_asked
 from blendfusion.models.http.server_errors import says_too_long, shown, words_of
+from blendfusion.models.protocol.allowance import give_request_back, spend_request
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 URL_VARIABLE = "OPENAI_BASE_URL"
@@ -230,11 +231,15 @@ class Endpoint:
         content = request.content
         errand.load = self.rate.load(content, errand.images) if content else None
         await self.line.free(errand.load)
+        if content:
+            spend_request()
         sent_at = time.monotonic()
         try:
             async with asyncio.timeout(self.timeout_seconds):
                 response = await client.send(request)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            if content:
+                give_request_back()
             self._unreachable(error, sent_at)
             return None
         except (TimeoutError, httpx.TimeoutException):

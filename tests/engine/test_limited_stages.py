@@ -193,7 +193,7 @@ def test_a_failure_in_one_side_ends_both() -> None:
             raise bf.ModelFailed("the model is gone")
         return by_number(call)
 
-    db = tables(script, on_error="raise")
+    db = tables(script, on_error="raise", show_values="on")
     with pytest.raises(bf.AnswerError, match="the model is gone"):
         db.session.sql(f"{JOIN} LIMIT 100").to_pylist()
     assert db.session.sql("SELECT x FROM a LIMIT 1").to_pylist() == [{"x": "a0"}]

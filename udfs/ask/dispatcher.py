@@ -13,6 +13,7 @@ from blendfusion.models.embedders.cache import CachedEmbedder, VectorCounts
 from blendfusion.models.embedders.embedder import Embedder, no_embedder
 from blendfusion.models.guarantees.accuracy import Targets
 from blendfusion.models.guarantees.vector_classifier import EmbeddingModel
+from blendfusion.models.protocol.allowance import OutOfCallsError, allowing
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.registry.model_names import ModelNames
 from blendfusion.models.stores.memory import MemoryStore
@@ -75,6 +76,10 @@ class Observer(Protocol):
     ) -> None:
         """A batch was answered in ``seconds``, by the model or from its stored answers: one answer a tuple
         of values, in order."""
+        ...
+
+    def in_vain(self, asked: Asked, requests: int) -> None:
+        """So many requests brought no answer: one ended the batch, others were under way."""
         ...
 
     def lost(self, task: Task, failed: Mapping[Values, Answer]) -> None:
@@ -295,8 +300,12 @@ class Asker:
         done = 0
         while done < len(missing):
             size = self.ledger.admit(put, len(missing) - done, model)
-            with self.observer.asking(asked, size):
-                self._batch(asked, put, missing[done : done + size], into, final=final)
+            try:
+                with self.observer.asking(asked, size):
+                    self._batch(asked, put, missing[done : done + size], into, final=final)
+            except OutOfCallsError:
+                pending = sum(v not in into for v in missing)
+                raise self.ledger.out_of_calls(pending) from None
             done += size
             if call is not None and self.policy(call) == "raise":
                 self._stop_at_failures(call, missing[:done], into)
@@ -396,17 +405,21 @@ class Asker:
 
         start = perf_counter()
         try:
-            model.answer_each(put, values, note if self.observer.follows else told.__setitem__)
+            with allowing(self.ledger.take_request) as allowance:
+                model.answer_each(put, values, note if self.observer.follows else told.__setitem__)
         finally:  # what was answered before an error or an interruption counts like the rest
             seconds = perf_counter() - start
             places = sorted(told)
             met = [values[place] for place in places]
             answers = [self._by(model, told[place], final=final) for place in places]
-            spent = self.ledger.settle(put, len(values), answers, seconds)
+            spent = self.ledger.settle(put, len(values), answers, seconds, allowance.requests)
             into.update(zip(met, answers, strict=True))
             self.tokens += spent.evaluated_tokens + spent.completion_tokens
             if places:
                 self.observer.batch(asked, met, answers, seconds)
+            in_vain = allowance.requests - sum(answer.usage.calls for answer in answers)
+            if in_vain > 0:
+                self.observer.in_vain(asked, in_vain)
 
 
 def with_options(task: Task, options: Sequence[str]) -> Task:
@@ -425,6 +438,9 @@ class NullObserver:
         pass
 
     def withheld(self, call: Call, values: Sequence[Values]) -> None:
+        pass
+
+    def in_vain(self, asked: Asked, requests: int) -> None:
         pass
 
     def lost(self, task: Task, failed: Mapping[Values, Answer]) -> None:

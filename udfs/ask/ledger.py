@@ -23,10 +23,11 @@ class Ledger:
     A query's ledger has its session's ``above`` it: both budgets hold, and both count. Safe to use from
     threads: a batch in flight counts as spent.
 
-    A batch is made smaller where it would go beyond a limit: exactly for values, and for calls where
-    each value is one; for tokens, seconds and cost by what the values of this task took so far. As
-    long as none of a task has been seen, no more are asked than the model answers at once. Texts to be
-    embedded are no values, and count with what they take of a server.
+    A batch is made smaller where it would go beyond a limit: exactly for values; for calls, tokens, seconds and
+    cost by what the values of this task took so far. As long as none of a task has been seen, no more are asked
+    than the model answers at once. Besides, each request of a server is allowed or not before it is sent, so that
+    no try, no search for a form and no correction goes beyond ``calls``. Texts to be embedded are no values, and
+    count with what they take of a server.
     """
 
     def __init__(
@@ -50,6 +51,8 @@ class Ledger:
         """Of the first model."""
         self._values_in_flight = 0
         self._batches_in_flight = 0
+        self._requests_in_flight = 0
+        """Requests of batches that have not been settled."""
         self._by_task: dict[Task | str, Usage] = above._by_task if above is not None else {}
         """What values of a task took, and texts of an embedder, by its name."""
         self._cost_by_task: dict[Task | str, float] = (
@@ -95,14 +98,48 @@ class Ledger:
                 ledger._batches_in_flight += 1
         return most
 
-    def settle(self, task: Task, admitted: int, answers: Sequence[Answer], seconds: float) -> Usage:
-        """A batch of ``admitted`` values has ended after ``seconds``, with these answers: what it spent."""
+    def take_request(self, more: int) -> bool:
+        """Whether a batch that was admitted may send so many ``more`` requests; they then count as spent."""
+        with self._lock:
+            for ledger in self._chain():
+                limit = ledger.budget.calls
+                spent = ledger.usage.calls + ledger._requests_in_flight
+                if limit is not None and spent + more > max(limit, spent):
+                    return False
+            for ledger in self._chain():
+                ledger._requests_in_flight += more
+        return True
+
+    def out_of_calls(self, pending: int) -> BudgetExceeded:
+        """The error of a batch that a request was refused to."""
+        with self._lock:
+            spent = [
+                (left, ledger, limit)
+                for ledger in self._chain()
+                if (limit := ledger.budget.calls) is not None
+                for left in [limit - ledger.usage.calls]
+            ]
+            _, ledger, limit = min(spent, key=lambda found: found[0])
+            return ledger._exceeded("calls", limit, pending, self._remaining(pending))
+
+    def settle(
+        self,
+        task: Task,
+        admitted: int,
+        answers: Sequence[Answer],
+        seconds: float,
+        requests: int = 0,
+    ) -> Usage:
+        """A batch of ``admitted`` values has ended after ``seconds``, with these answers: what it spent.
+        ``requests`` went to a server, more perhaps than the answers tell of: one may have ended the batch."""
         spent = _counted(answers, seconds)
+        spent = replace(spent, calls=max(spent.calls, requests))
         cost = self._cost_of(answers) if self.prices else None
         with self._lock:
             for ledger in self._chain():
                 ledger._values_in_flight -= admitted
                 ledger._batches_in_flight -= 1
+                ledger._requests_in_flight -= requests
             if spent.values:
                 self._note(task, spent, cost)
             self._add(spent, cost)
@@ -191,8 +228,11 @@ class Ledger:
         if name == "calls":
             if not model.call_per_value:
                 return model.batch_size if left > self._batches_in_flight else 0
-            tries = seen.calls / seen.values if seen is not None else task.consistency
-            return max(1, int((left - flying) / max(1.0, tries))) if left > flying else 0
+            if left <= flying:
+                return 0
+            if seen is None:
+                return max(1, min(model.at_once, int((left - flying) / task.consistency)))
+            return max(1, int((left - flying) / max(1.0, seen.calls / seen.values)))
         if seen is None:
             return model.at_once
         each = self._each(name, task, seen)

@@ -1,0 +1,63 @@
+"""The requests to servers that a batch of values may make yet: a try that is repeated is one, too."""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+class OutOfCallsError(Exception):
+    """The budget has no request left. Never leaves the package: who keeps the budget says it in its words."""
+
+
+class Allowance:
+    """Counts the requests of one batch; ``take`` says of each (1) whether it may be made, and hears of one that
+    was not made after all (-1)."""
+
+    def __init__(self, take: Callable[[int], bool]) -> None:
+        self._take = take
+        self.requests = 0
+        """Those that were made."""
+
+    def spend(self) -> None:
+        """One request is about to be sent. Raises OutOfCallsError instead."""
+        if not self._take(1):
+            raise OutOfCallsError
+        self.requests += 1
+
+    def give_back(self) -> None:
+        """The latest request found no connection."""
+        self._take(-1)
+        self.requests -= 1
+
+
+_current: contextvars.ContextVar[Allowance | None] = contextvars.ContextVar(
+    "blendfusion_allowance", default=None
+)
+
+
+def spend_request() -> None:
+    """To be called before each request that goes to a server. Raises OutOfCallsError where the budget allows none;
+    a back end lets it pass."""
+    allowance = _current.get()
+    if allowance is not None:
+        allowance.spend()
+
+
+def give_request_back() -> None:
+    """To be called where a request found no connection: nothing was sent."""
+    allowance = _current.get()
+    if allowance is not None:
+        allowance.give_back()
+
+
+@contextmanager
+def allowing(take: Callable[[int], bool]) -> Iterator[Allowance]:
+    """Meanwhile requests in this context, also of threads that copy it, are counted and allowed by ``take``."""
+    allowance = Allowance(take)
+    token = _current.set(allowance)
+    try:
+        yield allowance
+    finally:
+        _current.reset(token)
