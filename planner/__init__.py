@@ -1,1 +1,1 @@
-"""planner."""
+"""Rewrites DataFusion's plans so that models see few values, and cuts them into stages."""

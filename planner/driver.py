@@ -1,4 +1,4 @@
-"""Runs the rules over a plan, and says why a plan cannot be rewritten."""
+"""Runs the rules over a plan, and explains why a plan cannot be rewritten."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from blendfusion.planner.substrait.null_aware_anti_join import with_nulls
 from blendfusion.planner.substrait.read import Root, read
 
 _MOST_REWRITES = 200
-"""A relation, for each relation of the plan: far above what rules that come to an end need."""
+"""Maximum rewrites per relation of the plan, far above what terminating rules need."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """One rule that fired: what EXPLAIN VERBOSE prints. ``before`` and ``after``: where it did first."""
+    """One rule that fired, for EXPLAIN VERBOSE. ``before`` and ``after`` show its first effect."""
 
     rule: str
     times: int
@@ -35,7 +35,7 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A plan in which every call stands in a block, and how it came about."""
+    """A plan in which every call stands in a block, with the rewrites that led to it."""
 
     root: Root
     rewrites: tuple[Rewrite, ...]
@@ -51,9 +51,9 @@ def rewrite(
 ) -> Rewritten:
     """Rewrite the Substrait plan ``data``; ``off`` names rules to leave out (required ones stay).
 
-    ``null_aware`` tells, for each of its anti joins from the top, whether it comes from NOT IN;
-    ``written`` names the calls in the order in which the query has them.
-    Raises PlanError for a plan that cannot be rewritten.
+    ``null_aware`` has one entry per anti join from the top: whether it comes from NOT IN.
+    ``written`` names the calls in the query's order. Raises PlanError for a plan that cannot be
+    rewritten.
     """
     told = {SIMILAR_FIRST: partial(similar_first, pays=similar_first_pays)}
     rules = [
@@ -84,7 +84,7 @@ def _rewritten(
 
 
 class _Driver:
-    """Applies rules, and keeps what they did."""
+    """Applies rules and records their effects."""
 
     def __init__(self, most: int) -> None:
         self._left = most
@@ -93,10 +93,11 @@ class _Driver:
         self._seconds: dict[str, float] = {}
 
     def settled(self, plan: Plan, rules: Sequence[Rule], done: dict[int, Plan]) -> Plan:
-        """``plan`` with no rule left that would fire, inputs first; the same object if none fired.
+        """``plan`` after all rules have fired that can, inputs first; the same object if none
+        fired.
 
-        ``done`` holds, by identity, the relations on which none fires: a rule changes a relation and
-        perhaps those right below it, and what lies deeper is not looked at again.
+        ``done`` holds, by identity, the relations on which no rule fires. A rule changes a relation
+        and perhaps its direct inputs, so deeper relations are not visited again.
         """
         below = partial(self.settled, rules=rules, done=done)
         while id(plan) not in done:
@@ -160,7 +161,7 @@ _UNSUPPORTED = (
 
 
 def reason(problem: Exception) -> str:
-    """Why a plan was not rewritten, in a sentence for EXPLAIN."""
+    """The reason why a plan was not rewritten, as a sentence for EXPLAIN."""
     text = str(problem)
     for pattern, sentence in _UNSUPPORTED:
         found = re.search(pattern, text)

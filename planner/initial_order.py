@@ -1,7 +1,7 @@
-"""Predicates that wait for a model are tried as the query has them, as long as nothing else is known.
+"""Initial order of model predicates: as written in the query, until rows give better information.
 
-DataFusion writes a predicate below a projection that holds a call, and one that reads the call's answer
-stays above it, so that the order in which they come to stand in a block is not that of the query.
+DataFusion pushes a predicate below a projection that holds a call, while a predicate that reads the
+call's answer stays above it. The predicates of a block are then no longer in the query's order.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from blendfusion.planner.ir.nodes import Block, Expr, Plan, asks, asks_model
 
 
 def inputs_first(indented: str) -> list[str]:
-    """The lines of a plan, each behind those that are indented more, its inputs: as it is evaluated.
+    r"""The lines of a plan in evaluation order: each after its inputs, the lines that are indented
+    more.
 
-    >>> [line.strip() for line in inputs_first("join\\n  filter\\n    scan t\\n  scan u")]
+    >>> [line.strip() for line in inputs_first("join\n  filter\n    scan t\n  scan u")]
     ['scan t', 'filter', 'scan u', 'join']
     """
     found: list[str] = []
@@ -28,8 +29,8 @@ def inputs_first(indented: str) -> list[str]:
 
 
 def in_written_order(plan: Plan, places: Mapping[str, int]) -> Plan:
-    """``plan`` with the predicates of a block that ask a model by ``places``, which hold the names of
-    calls; a predicate with a call that has none keeps its place."""
+    """``plan`` with the model predicates of each block ordered by ``places``, the position of each
+    call's name. A predicate keeps its place if one of its calls has none."""
     if not isinstance(plan, Block):
         return plan
     placed = {i: place for i, term in enumerate(plan.where) if (place := _place(term, places)) >= 0}
@@ -45,6 +46,7 @@ def in_written_order(plan: Plan, places: Mapping[str, int]) -> Plan:
 
 
 def _place(term: Expr, places: Mapping[str, int]) -> int:
-    """The last of the calls' places, at which all of them are there; -1 if one has none."""
+    """The last position among the calls of ``term``, from which on all are known; -1 if one has
+    none."""
     found = [places.get(ask.call.name, -1) for ask in asks(term) if asks_model(ask)]
     return -1 if -1 in found else max(found, default=-1)

@@ -17,9 +17,9 @@ from datafusion.plan import LogicalPlan
 from datafusion.substrait import Producer
 
 from blendfusion.errors import PlanError
-from blendfusion.planner.ir.messages import has_lost_types
+from blendfusion.planner.ir.messages import has_unreadable_types
 from blendfusion.planner.ir.opaque_names import QUERIES, TABLES
-from blendfusion.planner.substrait.unsupported import lost
+from blendfusion.planner.substrait.unsupported import dropped_feature
 from blendfusion.sql.call_sites import tokenize
 from blendfusion.sql.lateral import edited, quoted_name
 from blendfusion.sql.query_tree import Scope, queries
@@ -59,14 +59,14 @@ def encoded(context: SessionContext, plan: LogicalPlan) -> bytes:
     text = plan.display_indent()
     if _FUNCTION.search(text):
         raise PlanError("a table function cannot be expressed in Substrait")
-    left_out = lost(text)
+    left_out = dropped_feature(text)
     if left_out is not None:
         raise PlanError(f"{left_out} cannot be expressed in Substrait")
     try:
         data = Producer.to_substrait_plan(plan, context).encode()
     except Exception as problem:  # DataFusion raises plain Exceptions here
         raise PlanError(str(problem)) from problem
-    if has_lost_types(data):
+    if has_unreadable_types(data):
         raise PlanError("a column of a type that cannot be expressed in Substrait")
     return data
 

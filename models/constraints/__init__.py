@@ -1,1 +1,1 @@
-"""What an answer may look like: a constraint, its regex, its grammar, its check."""
+"""Constraints of answers: regular expression, grammar, closed set, schema and check."""

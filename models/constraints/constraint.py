@@ -1,7 +1,8 @@
 """A constraint as a regular expression, a closed set, a JSON schema and a check: total functions.
 
-The four views agree: whatever the regular expression or the schema admits, ``holds`` accepts,
-calendar included: the regular expression of a date knows the lengths of months and leap years.
+The four views agree: ``holds`` accepts everything that the regular expression or the schema admits.
+This includes the calendar: the regular expression of a date covers the lengths of months and leap
+years.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | Non
 
 BOOLEAN = ("true", "false")
 MOST_DIGITS: Mapping[ConstraintKind, int] = {"integer": 18, "number": 15}
-"""The most digits before the point that an answer has."""
+"""Maximum digits of an answer before the point."""
 
 _DATE = (
     r"((19|20)[0-9]{2}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])"
@@ -40,7 +41,7 @@ _JSON_TEXT = r'"[^"\\\n\x00-\x1f]{1,400}"'
 
 
 def closed_set(constraint: Constraint) -> tuple[str, ...] | None:
-    """The canonical answers if there are finitely many given by the constraint itself, else None."""
+    """The canonical answers if the constraint itself defines finitely many, else None."""
     if constraint.kind == "boolean":
         return BOOLEAN
     if constraint.kind == "choice":
@@ -72,7 +73,7 @@ def regex_of(constraint: Constraint) -> str:
 
 
 def points(constraint: Constraint) -> tuple[str, ...]:
-    """The whole numbers of a score's scale, the lowest first; none for any other kind.
+    """The whole numbers of a score's scale, ascending; none for any other kind.
 
     >>> points(Constraint("score", scale=(-1, 1)))
     ('-1', '0', '1')
@@ -84,7 +85,7 @@ def points(constraint: Constraint) -> tuple[str, ...]:
 
 
 def most_items(constraint: Constraint) -> int:
-    """How many elements a list has at most."""
+    """The maximum number of items of a list."""
     if constraint.max_items is not None:
         return constraint.max_items
     return max(MAX_LIST_ITEMS, constraint.min_items)
@@ -116,7 +117,7 @@ def _member_regex(member: Constraint) -> str:
 
 
 def _score_regex(constraint: Constraint) -> str:
-    """Every point, and what lies between two of them, with up to six decimals."""
+    """Every point, and numbers between two points with up to six decimals."""
     assert constraint.scale is not None
     low, high = constraint.scale
     between = [f"-{-n}" for n in range(low + 1, min(high, 0) + 1)]
@@ -171,8 +172,8 @@ def schema_of(constraint: Constraint) -> dict[str, Json]:
 
 
 def _member_schema(member: StructField) -> dict[str, Json]:
-    said: dict[str, Json] = {"description": member.description} if member.description else {}
-    return {**said, "anyOf": [schema_of(member.constraint), {"type": "null"}]}
+    schema: dict[str, Json] = {"description": member.description} if member.description else {}
+    return {**schema, "anyOf": [schema_of(member.constraint), {"type": "null"}]}
 
 
 def holds(constraint: Constraint, text: str) -> bool:
@@ -199,7 +200,7 @@ def holds(constraint: Constraint, text: str) -> bool:
 
 
 def _is_encodable(text: str) -> bool:
-    """False for half of a surrogate pair, which Python's text may hold, and no other."""
+    """False for half of a surrogate pair, which only Python's text may contain."""
     if text.isascii():
         return True
     try:
@@ -210,13 +211,13 @@ def _is_encodable(text: str) -> bool:
 
 
 def _fits(constraint: Constraint, value: Json) -> bool:
-    """Whether a part of a list or a struct, or one of those itself, is as it should be."""
+    """Whether a list, a struct, or a part of one is valid."""
     if constraint.kind == "struct":
         members = [(f.name, f.constraint) for f in constraint.fields]
         return (
             isinstance(value, dict)
             and list(value) == [name for name, _ in members]
-            and all(value[name] is None or _fits(said, value[name]) for name, said in members)
+            and all(value[name] is None or _fits(member, value[name]) for name, member in members)
         )
     if constraint.kind == "list":
         item = constraint.item or Constraint()

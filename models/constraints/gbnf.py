@@ -1,4 +1,5 @@
-"""A regular expression as a grammar of llama.cpp's (GBNF), which has nearly the same operators."""
+"""Translates a regular expression to a llama.cpp grammar (GBNF), which has nearly the same
+operators."""
 
 from __future__ import annotations
 
@@ -18,13 +19,12 @@ _CONTROLS = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 class _Unwritable(Exception):
-    """The pattern has what GBNF has not, or what this translation does not know."""
+    """The pattern uses a feature that GBNF or this translation lacks."""
 
 
 def gbnf_of(pattern: str) -> str | None:
-    """A grammar that admits what ``pattern`` does as a whole match (of \\d, \\w, \\s the ASCII
-    part); None for a pattern with look-around, flags, boundaries, or a quantifier that keeps what it
-    has.
+    r"""A grammar that admits the whole matches of ``pattern`` (only the ASCII part of \d, \w, \s);
+    None for look-around, flags, boundaries, or possessive quantifiers.
 
     >>> print(gbnf_of(r"-?(0|[1-9][0-9]{0,2})"))
     root ::= "-"? ( "0" | [1-9] [0-9]{0,2} )
@@ -47,12 +47,12 @@ def quoted(text: str) -> str:
 
 def _body(pattern: str) -> str:
     written: list[str] = []
-    depth, empty = 0, True  # empty: nothing was written since the alternative began
+    depth, empty = 0, True  # empty: no item since the start of the alternative
     for part in _PARTS.finditer(pattern):
         if part["times"]:
             if empty or part["manner"] == "+" or written[-1][-1] in "*+?}":
                 raise _Unwritable
-            written[-1] += part["times"]  # what it takes first makes no difference to a whole match
+            written[-1] += part["times"]  # greediness does not matter for a whole match
             continue
         if part["edge"]:
             if part.start() if part["edge"] == "^" else part.end() < len(pattern):
@@ -93,7 +93,7 @@ def _set(inside: str) -> str:
     negated = inside.startswith("^")
     inside = inside[negated:]
     if "[" in re.sub(r"\\.", "", inside) or re.search(r"&&|--|~~", inside):
-        raise _Unwritable  # sets of sets are Rust's alone
+        raise _Unwritable  # only Rust has nested sets
     written = []
     for part in _IN_SET.finditer(inside):
         if part["escape"] in _CLASSES:

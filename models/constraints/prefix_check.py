@@ -1,8 +1,9 @@
-"""When enough of an answer is known: the comparisons of a query have one truth for all that follow.
+"""Determines when a prefix of an answer decides the comparisons of a query.
 
-Sound for every answer that a constraint admits and that begins as it does so far. Text is compared
-as DataFusion compares it: by code points, trailing blanks and all; numbers by value, as the type of
-the column has them; dates and timestamps by their fixed-width text, whose order is that of time.
+The check is sound for every answer that a constraint admits and that has the prefix. Text is
+compared as in DataFusion: by code points, including trailing blanks. Numbers are compared by value
+in the type of the column, and dates and timestamps by their fixed-width text, whose order is that
+of time.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ _NUMBER = re.compile(r"(-?)(0|[1-9][0-9]*)?(\.[0-9]*)?")
 
 
 class _Range(NamedTuple):
-    """Answers from ``low`` to ``high``, both among them, as canonical text."""
+    """Answers from ``low`` to ``high``, inclusive, as canonical text."""
 
     low: str
     high: str
 
 
 def decided(constraint: Constraint, begun: str) -> str | None:
-    """An answer for which every comparison of ``constraint`` has the truth that it has for all
-    answers that begin with ``begun``; None if they differ, or if nothing is to be decided.
+    """An answer with the same truth for every comparison of ``constraint`` as all answers with the
+    prefix ``begun``; None if they differ, or if the constraint has no comparisons.
 
-    ``begun`` is the beginning of a canonical answer. What comes back is ``begun`` itself for a text
-    or a pattern, else a number, date or timestamp that begins so.
+    ``begun`` is a prefix of a canonical answer. The result is ``begun`` itself for a text or a
+    pattern, else a number, date or timestamp with that prefix.
 
     >>> from blendfusion.types import Comparison
     >>> paris = Constraint("text", decides=(Comparison("=", ("Paris",)),))
@@ -63,7 +64,7 @@ def decided(constraint: Constraint, begun: str) -> str | None:
 
 
 def _shortest(kind: ConstraintKind, begun: str, ranges: Sequence[_Range]) -> str:
-    """A whole answer that begins so."""
+    """A complete answer with the prefix."""
     if kind not in NUMBER_KINDS:
         return ranges[0].low
     return begun if begun[-1:].isdigit() else f"{begun}0" if begun.endswith(".") else f"{begun}1"
@@ -75,12 +76,12 @@ def _common(truths: Iterable[bool | None]) -> bool | None:
 
 
 def _truth(kind: ConstraintKind, comparison: Comparison, among: _Range) -> bool | None:
-    """The truth that the comparison has for all answers of a range; None if they differ."""
+    """The truth of the comparison for all answers of a range; None if it varies."""
     keys = _keys(kind, among, comparison.operands)
     known = _ordered_truth(comparison.operator, *keys)
     if not isinstance(keys[0], float):
         return known
-    # DataFusion has -0.0 before 0.0 in some places (CASE, a long IN) and equal to it in others.
+    # DataFusion orders -0.0 before 0.0 in some places (CASE, a long IN) and equates them in others.
     signed = [(key, math.copysign(1, key)) for key in keys]
     return known if _ordered_truth(comparison.operator, *signed) == known else None
 
@@ -105,7 +106,8 @@ def _ordered_truth(
 
 
 def _keys(kind: ConstraintKind, among: _Range, literals: Sequence[str]) -> list[Any]:
-    """What DataFusion compares, ends of the range first: texts, or numbers of the wider type."""
+    """The keys that DataFusion compares, the ends of the range first: texts, or numbers of the
+    wider type."""
     if kind not in NUMBER_KINDS:
         return [*among, *literals]
     if kind == "integer" and all(map(_WHOLE.fullmatch, literals)):
@@ -117,15 +119,15 @@ def _keys(kind: ConstraintKind, among: _Range, literals: Sequence[str]) -> list[
 
 
 def _double(text: str, *, whole: bool) -> float:
-    """The double of a number; one that was whole before has lost the sign of zero."""
+    """The double of a number. ``whole``: the number was an integer, which has no negative zero."""
     return float(int(text)) if whole else float(text)
 
 
-# -- what an answer may still become ---------------------------------------------------------------
+# -- possible continuations of a prefix ---------------------------------------------------------
 
 
 def _ranges(constraint: Constraint, begun: str) -> list[_Range]:
-    """All answers that begin so, in ranges; none if it is no beginning of any."""
+    """All answers with the prefix, in ranges; none if no answer has it."""
     match constraint.kind:
         case "text" | "regex":
             longest = max(len(o) for c in constraint.decides for o in c.operands)
@@ -198,7 +200,7 @@ def _beginning(begun: str, among: Iterable[str]) -> list[str]:
 
 
 def _like(pattern: str, begun: str) -> bool | None:
-    """Whether all texts that begin so match a LIKE pattern without escapes; None if they differ."""
+    """Whether all texts with the prefix match a LIKE pattern without escapes; None if that varies."""
     places = _behind_any(pattern, {0})
     for character in begun:
         places = _behind_any(
@@ -215,7 +217,7 @@ def _like(pattern: str, begun: str) -> bool | None:
 
 
 def _behind_any(pattern: str, places: set[int]) -> set[int]:
-    """The places in a pattern with those that a ``%``, which may match nothing, leads on to."""
+    """The places in a pattern, extended by those that a ``%`` with an empty match reaches."""
     found = set(places)
     for place in sorted(places):
         while pattern[place : place + 1] == "%":

@@ -1,8 +1,8 @@
-"""A user's regular expression: whether it can shape answers, and whether a text matches it.
+"""Checks a user's regular expression, and matches texts against it.
 
-The engine that writes answers under a pattern (llguidance) also reads them back, so that both mean
-the same by it: character classes of Unicode, case, counts. It looks at each byte of a text once,
-whatever the pattern; no text makes it go back and try again.
+The engine that enforces patterns while decoding (llguidance) also matches them, so both give a
+pattern the same meaning: character classes of Unicode, case, counts. It reads each byte of a text
+once, whatever the pattern, without backtracking.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from typing import Any
 from blendfusion.errors import ArgumentError
 
 MOST_NESTED = 10_000
-"""What counts inside one another may multiply to: ``((a{9}){9}){9}`` is 729."""
+"""Maximum product of nested counts: ``((a{9}){9}){9}`` is 729."""
 STEP_FUEL = 4_000_000
-"""Work of llguidance's for one token (about 14,000 a millisecond). Its default of 200,000 ends in
-the middle of answers to patterns that people write (``(\\w{1,20} ?){1,20}``); with this much every
-pattern within ``MOST_NESTED`` that was tried was followed, in 0.1 s a token at worst."""
+r"""Work of llguidance for one token (about 14,000 units per millisecond). Its default of 200,000
+ends within answers to common patterns (``(\w{1,20} ?){1,20}``). With this limit, every tested
+pattern within ``MOST_NESTED`` completed, in at most 0.1 s per token."""
 
 _TOKEN = re.compile(r"\\[pP]\{[^}]*\}|\\x\{[^}]*\}|\\.|\{[0-9]+(?:,[0-9]*)?\}|.", re.DOTALL)
 
 
 def check(pattern: str) -> None:
-    """Raises ArgumentError, which names the pattern, if no answer can be written under it: it is no
-    regular expression, or no regular language, or nothing matches it, or its counts explode."""
+    """Raises ArgumentError, naming the pattern, if no answer can be written under it: the pattern
+    is invalid, not regular, matches nothing, or has counts that multiply to too much."""
     nested = _nested(pattern)
     if nested > MOST_NESTED:
         raise ArgumentError(
-            f"the regex {pattern!r} is too large: counts inside one another multiply to {nested:,}",
-            hint=f"At most {MOST_NESTED:,}: count once, or use * or + inside.",
+            f"the regex {pattern!r} is too large: its nested counts multiply to {nested:,}",
+            hint=f"The maximum is {MOST_NESTED:,}: use fewer nested counts, or * or + inside.",
         )
     _automaton(pattern)
 
@@ -43,16 +43,16 @@ def matches(pattern: str, text: str) -> bool:
     (True, False)
     """
     automaton = _automaton(pattern).deep_copy()
-    said = list(text.encode("utf-8", "surrogatepass"))
-    return bool(automaton.try_consume_tokens(said) == len(said) and automaton.is_accepting())
+    data = list(text.encode("utf-8", "surrogatepass"))
+    return bool(automaton.try_consume_tokens(data) == len(data) and automaton.is_accepting())
 
 
 def unanchored(pattern: str) -> str:
-    """The pattern as a part of a larger one: as the whole text must match, ``^`` and ``$`` say
-    nothing where they can be true at all, and there they could not.
+    r"""The pattern as a part of a larger one. The whole text must match, so ``^`` and ``$`` have no
+    effect where they can hold, and nothing matches where they cannot.
 
-    >>> unanchored(r"^\\$[^$]+$")
-    '(?:)\\\\$[^$]+(?:)'
+    >>> unanchored(r"^\$[^$]+$")
+    '(?:)\\$[^$]+(?:)'
     """
     return "".join(
         "(?:)" if token in ("^", "$", r"\A", r"\z") and not inside else token
@@ -62,7 +62,7 @@ def unanchored(pattern: str) -> str:
 
 @lru_cache(maxsize=256)
 def _automaton(pattern: str) -> Any:
-    """Follows the pattern byte by byte. What is returned is never moved: take copies."""
+    """A matcher that follows the pattern byte by byte. It is cached: copy it before use."""
     from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
     try:
@@ -93,40 +93,44 @@ def _refused(pattern: str, reason: str) -> ArgumentError:
         )
     if reason.startswith("NoExtension"):
         return ArgumentError(
-            f"no text matches the regex {pattern!r}", hint="No answer could, either."
+            f"the regex {pattern!r} matches no text", hint="No answer could satisfy it."
         )
     if "lexer error" in reason:
         return ArgumentError(
-            f"the regex {pattern!r} is too large to be followed", hint="Make its counts smaller."
+            f"the regex {pattern!r} is too large to evaluate", hint="Reduce its counts."
         )
-    said = re.search("error: (.*)", reason)
+    found = re.search("error: (.*)", reason)
     return ArgumentError(
-        f"the regex {pattern!r} is invalid: {said[1] if said else reason.splitlines()[0]}",
+        f"the regex {pattern!r} is invalid: {found[1] if found else reason.splitlines()[0]}",
         hint="The whole answer must match; escape special characters with a backslash.",
     )
 
 
 def _tokens(pattern: str) -> Iterator[tuple[str, bool]]:
-    """The pattern in pieces that mean something, and whether each stands in brackets."""
+    """The tokens of the pattern, each with whether it is inside brackets."""
     depth = 0
     before = ""
     for token in _TOKEN.findall(pattern):
         yield token, depth > 0
         if token == "[":
             depth += 1
-        elif token == "]" and depth and before not in ("[", "[^"):  # "]" may be the first inside
+        elif (
+            token == "]" and depth and before not in ("[", "[^")
+        ):  # "]" may be the first character inside
             depth -= 1
         before = before + token if before == "[" and token == "^" else token
 
 
 def _nested(pattern: str) -> int:
-    """The largest product of counts that stand inside one another; 1 if none do.
+    """The largest product of nested counts; 1 without any.
 
     >>> _nested("(a{2}b{3,4}){5}c{1,9}")
     20
     """
     largest = 1
-    groups: list[tuple[int, int]] = [(1, 0)]  # of each open group: (largest product, of how many)
+    groups: list[tuple[int, int]] = [
+        (1, 0)
+    ]  # for each open group: (largest product, its own counts)
     last = (1, 0)
     for token, inside in _tokens(pattern):
         if inside or token in ("*", "+", "?"):

@@ -1,15 +1,15 @@
-"""How many values a cheap proxy may decide, certified on a random sample of an oracle's answers.
+"""Certifies the values that a cheap proxy may decide, by a random sample of an oracle's answers.
 
-Nothing here is an approximation that wants large samples: every bound is exact for sampling without
-replacement from finitely many values (the hypergeometric tail, turned round as Clopper and Pearson do).
-Sets that grow with a threshold are tested in a fixed order, each at the whole failure probability, until
-the first fails: the first set that is too bad would have to pass its own test for the result to be wrong,
-so trying many thresholds costs nothing (Bauer 1991; Angelopoulos et al. 2021). Looking at a growing
-sample several times does: the failure probability is split over the looks.
+No bound here is an approximation for large samples: every bound is exact for sampling without
+replacement from finitely many values (the hypergeometric tail, inverted as by Clopper and Pearson).
+Sets that grow with a threshold are tested in a fixed order, each at the whole failure probability,
+until the first fails. A wrong result requires that the first set that is too bad passes its own
+test, so trying many thresholds costs nothing (Bauer 1991; Angelopoulos et al. 2021). Repeated looks
+at a growing sample do cost: the failure probability is split over them.
 
-What is guaranteed is that of SUPG (Kang et al. 2020) for recall and precision, and of BARGAIN (2025) for
-accuracy. As SUPG's, the sample for recall and precision has more of the values that the proxy takes for
-positive; in two strata, so that exact bounds hold in each.
+The guarantee for recall and precision is that of SUPG (Kang et al. 2020), and the guarantee for
+accuracy that of BARGAIN (2025). As in SUPG, the sample for recall and precision has more of the
+values that the proxy considers positive; it has two strata, so that exact bounds hold in each.
 """
 
 from __future__ import annotations
@@ -30,33 +30,36 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 DELTA = 0.05
-"""The probability that a promise is not kept, where nothing is said."""
+"""Default probability that a target is missed."""
 LEAST_VALUES = 64
-"""Of fewer, a proxy decides none: their sample would be most of them."""
+"""Minimum values for a proxy; with fewer, the sample would cover most of them."""
 _FIRST_LOOK = 100
-"""Labels at the first look; each further one has twice as many, of half the values at most."""
+"""Labels at the first look. Each further look has twice as many, up to half of the values."""
 _MOST_LOOKS = 8
 _CANDIDATES = 40
-"""Thresholds that are tried: as many quantiles of the scores."""
+"""Number of thresholds to test: quantiles of the scores."""
 _SAFETY = 1e-9
-"""For rounding: a tail counts as larger by this share of it."""
+"""Relative increase of a tail, against rounding errors."""
 
 Proxy = Literal["similarity", "embedding"]
 
 YES, NO, UNKNOWN = 1, 0, -1
-"""Labels: what the oracle says; UNKNOWN where it gave no answer, which counts against the proxy."""
+"""Labels of the oracle. UNKNOWN: no answer, which counts against the proxy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """What a cascade promises with probability 1 - ``delta``, compared with asking the oracle alone.
+    """The targets of a cascade relative to the oracle alone, met with probability 1 - ``delta``.
 
-    ``accuracy``: the share of values with the oracle's answer. ``recall``: of the values that the oracle
-    affirms, the share that is affirmed; ``precision``: of those affirmed, the share that the oracle affirms.
-    None: it is not promised; at least one is. ``delta`` None: that of the session. ``proxy``: what decides in the
-    oracle's place; None: the small model of two. "similarity" is that of a value to the question, by the
-    session's embedder: it says no to the values that are least like it, so it goes with ``recall`` alone.
-    "embedding" is a classifier of vectors that is fitted to some of the oracle's answers.
+    ``accuracy``: the share of values with the oracle's answer. ``recall``: the share of the values
+    that the oracle affirms and that get a yes. ``precision``: the share of the values with a yes
+    that the oracle affirms. None: no such target; at least one is set. ``delta`` None: the
+    session's.
+
+    ``proxy``: the substitute for the oracle; None: the small model of two. "similarity" is the
+    similarity of a value to the question, by the session's embedder. It gives a no to the least
+    similar values, so it requires ``recall`` alone. "embedding" is a classifier of vectors, fitted
+    to some of the oracle's answers.
     """
 
     accuracy: float | None = None
@@ -78,8 +81,8 @@ class Targets:
         )
 
     def of(self, kind: ConstraintKind) -> Targets | None:
-        """What is promised of answers of a kind: of yes and no recall and precision, if they are said, else
-        accuracy, which is all that can be said of other closed sets; None: nothing."""
+        """The targets that apply to answers of a kind: recall and precision for yes and no, if set,
+        else accuracy, the only target of other closed sets; None if none applies."""
         binary = self.recall is not None or self.precision is not None
         if kind == "boolean" and binary:
             return replace(self, accuracy=None)
@@ -89,20 +92,22 @@ class Targets:
 
     @property
     def ranks(self) -> bool:
-        """Recall is all that is promised: a ranking of the values will do (models/guarantees/recall.py)."""
+        """Whether recall is the only target, for which a ranking suffices
+        (models/guarantees/recall.py)."""
         return self.recall is not None and self.precision is None and self.accuracy is None
 
     @property
     def binary(self) -> bool:
-        """They are about yes and no."""
+        """Whether the targets concern yes and no."""
         return self.accuracy is None
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What the proxy decides: the values with a score of at most ``below``, and of at least ``above``.
+    """The decisions of the proxy: values with a score of at most ``below``, and of at least
+    ``above``.
 
-    None: no value on that side. ``saved``: values that it decides and the oracle was not asked about.
+    None: no value on that side. ``saved``: decided values that the oracle was not asked about.
     """
 
     below: float | None = None
@@ -110,7 +115,7 @@ class Decided:
     saved: int = 0
 
     def of(self, scores: Floats) -> Mask:
-        """Which of the values it decides."""
+        """The mask of the decided values."""
         mask = np.zeros(len(scores), dtype=np.bool_)
         if self.below is not None:
             mask |= scores <= self.below
@@ -120,14 +125,16 @@ class Decided:
 
 
 class Certificate:
-    """Finds what a proxy may decide among values with ``scores``, by labels of a growing sample.
+    """Finds the values with ``scores`` that a proxy may decide, by labels of a growing sample.
 
-    For ``accuracy`` a score is how sure the proxy is of its answer, and a label whether it is the oracle's;
-    for ``precision`` alone it is how probable the proxy holds a yes, and a label the oracle's answer. Of recall:
-    models/guarantees/recall.py, and with precision models/guarantees/precision_recall.py.
-    ``order`` is a random permutation of the values: the sample is drawn by it. Ask for ``wanted``, ``tell``
-    the labels, until nothing is wanted; then ``decided`` holds. ``settled`` counts other values, of which
-    the oracle's answers are known, and ``affirmed`` those of them to which it says yes.
+    For ``accuracy``, a score is the proxy's confidence in its answer, and a label whether the
+    oracle agrees. For ``precision`` alone, a score is the proxy's probability of yes, and a label
+    the oracle's answer. Recall alone: models/guarantees/recall.py; with precision:
+    models/guarantees/precision_recall.py.
+
+    ``order`` is a random permutation of the values, from which the sample is drawn. Callers answer
+    ``wanted`` with ``tell`` until nothing is wanted; then ``decided`` holds. ``settled`` counts
+    other values with known answers of the oracle, and ``affirmed`` those among them with a yes.
     """
 
     def __init__(
@@ -156,7 +163,7 @@ class Certificate:
 
     @property
     def wanted(self) -> Ints:
-        """Positions of the values of which the oracle's answers are wanted next; none at the end."""
+        """Positions of the values to label next; empty at the end."""
         if self._look >= len(self._looks):
             return np.empty(0, dtype=np.int64)
         drawn = self._drawn(self._looks[self._look])
@@ -166,7 +173,7 @@ class Certificate:
         return fresh
 
     def tell(self, positions: Ints, labels: Ints) -> None:
-        """The oracle's answers to what was ``wanted``."""
+        """Record the oracle's answers to the ``wanted`` positions."""
         self.labels[positions], self.labelled[positions] = labels, True
         drawn = self._drawn(self._looks[self._look])
         before = self._with_saved(self.decided, _Counts(self._strata, drawn, drawn))
@@ -177,7 +184,7 @@ class Certificate:
         self._look = self._look + 1 if promising else len(self._looks)
 
     def _drawn(self, total: int) -> list[int]:
-        """How many of each stratum a sample of so many has."""
+        """The size of each stratum in a sample of ``total``."""
         first, *rest = self._strata
         if not rest:
             return [min(total, len(first))]
@@ -186,7 +193,7 @@ class Certificate:
         return [min(total - other, len(first)), other]
 
     def _found(self, drawn: list[int], supposed: list[int]) -> Decided:
-        """What may be decided by the labels so far; or if as many as ``supposed`` were like them."""
+        """The decisions by the labels so far, or extrapolated to strata of the sizes ``supposed``."""
         delta = self._delta / len(self._looks)
         counts = _Counts(self._strata, drawn, supposed)
         if not self.targets.binary:
@@ -205,7 +212,7 @@ class Certificate:
         precision = self.targets.precision
         assert precision is not None
         positives = self._affirmed + counts.least(self.labelled & (self.labels == YES), delta / 2)
-        # All positives are affirmed; beside them so many others may be.
+        # All positives are affirmed; so many others may be affirmed beside them.
         extra = _share((1 - precision) / precision, positives)
 
         def budget(size: int) -> int:
@@ -221,8 +228,7 @@ class Certificate:
 
 
 class _Nested:
-    """The values from the highest score down, and the sets that are tried: the first so many of them, never
-    some of equal scores without the others."""
+    """The values by descending score, and the sets to test: prefixes that never split equal scores."""
 
     def __init__(self, scores: Floats, strata: list[Ints]) -> None:
         places = np.argsort(-scores, kind="stable")
@@ -235,10 +241,10 @@ class _Nested:
         self._rank = np.empty(len(scores), dtype=np.int64)
         self._rank[places] = np.arange(len(scores))
         self.members = [self.counts(stratum) for stratum in strata]
-        """How many of each stratum the sets hold."""
+        """Sizes of the sets, per stratum."""
 
     def counts(self, positions: Ints) -> Ints:
-        """How many of the values at ``positions`` are in each of the sets."""
+        """How many of the values at ``positions`` are in each set."""
         inside: Ints = np.searchsorted(np.sort(self._rank[positions]), self.sizes)
         return inside
 
@@ -248,7 +254,7 @@ class _Nested:
 
 
 class _Counts:
-    """What a sample tells of sets of values, stratum by stratum."""
+    """The evidence of a sample about sets of values, by stratum."""
 
     def __init__(self, strata: list[Ints], drawn: list[int], supposed: list[int]) -> None:
         self._strata, self._drawn = strata, drawn
@@ -258,8 +264,8 @@ class _Counts:
     def safe(
         self, nested: _Nested, marked: Mask, budget: Callable[[int], int], delta: float
     ) -> int:
-        """The size of the largest set tried before the first that may hold more marked values than
-        ``budget`` gives to its size; 0 if already the smallest may."""
+        """The size of the largest set tested before the first that may hold more marked values than
+        ``budget`` allows for its size; 0 if the smallest may."""
         strata = []
         each = zip(self._strata, nested.members, self._drawn, self._growth, strict=True)
         for stratum, inside, drawn, growth in each:
@@ -277,7 +283,7 @@ class _Counts:
         return largest
 
     def least(self, marked: Mask, delta: float) -> int:
-        """A lower bound of how many of all values are marked."""
+        """A lower bound of the number of marked values."""
         total = 0
         for members, drawn, supposed in zip(self._strata, self._drawn, self._supposed, strict=True):
             found = int(marked[members[:drawn]].sum())
@@ -286,7 +292,7 @@ class _Counts:
         return total
 
     def unlabelled(self, mask: Mask) -> float:
-        """How many of the values in ``mask`` the sample does not hold, or would not."""
+        """How many of the values in ``mask`` the sample lacks, or would lack."""
         left = 0.0
         for members, drawn, supposed in zip(self._strata, self._drawn, self._supposed, strict=True):
             rest = int(mask[members[drawn:]].sum())
@@ -306,8 +312,8 @@ def _share(share: float, size: float) -> int:
 
 
 def _strata(scores: Floats, order: Ints, *, halves: bool) -> list[Ints]:
-    """The values in random order; ``halves``: those with the highest scores, which by them hold half of all
-    positives, apart from the others."""
+    """The values in random order. ``halves``: two strata, the first with the highest scores that
+    sum to half of all expected positives."""
     if not halves or len(scores) < 2:
         return [order]
     falling = np.argsort(-scores, kind="stable")
@@ -320,8 +326,8 @@ def _strata(scores: Floats, order: Ints, *, halves: bool) -> list[Ints]:
 
 @lru_cache(maxsize=1 << 16)
 def upper(size: int, drawn: int, found: int, delta: float) -> int:
-    """An upper bound of how many of ``size`` values are marked, where ``found`` of ``drawn`` are that were
-    drawn at random without replacement: it is too low with probability ``delta`` at most.
+    """An upper bound of the marked values among ``size``, if ``found`` of ``drawn`` random ones,
+    without replacement, are marked. It is too low with probability ``delta`` at most.
 
     >>> upper(1000, 100, 0, 0.05), upper(100, 100, 7, 0.05)
     (28, 7)
@@ -337,7 +343,7 @@ def upper(size: int, drawn: int, found: int, delta: float) -> int:
 
 
 def lower(size: int, drawn: int, found: int, delta: float) -> int:
-    """The same from below.
+    """A lower bound, analogous to ``upper``.
 
     >>> lower(1000, 100, 50, 0.05)
     418
@@ -346,20 +352,22 @@ def lower(size: int, drawn: int, found: int, delta: float) -> int:
 
 
 def _tail(size: int, marked: int, drawn: int, found: int) -> float:
-    """The probability that at most ``found`` of ``drawn`` are marked, where ``marked`` of ``size`` are."""
+    """The probability that at most ``found`` of ``drawn`` are marked, if ``marked`` of ``size``
+    are."""
     least, most = max(0, drawn - (size - marked)), min(marked, drawn)
     if found < least:
         return 0.0
     if found >= most:
         return 1.0
-    # Summed away from the middle, where terms fall: on the other side the first may be too small for a float.
+    # Summed away from the middle, where terms decrease; from the other side, the first may
+    # underflow.
     if found < drawn * marked / size:
         return _sum(size, marked, drawn, range(found, least - 1, -1))
     return 1.0 - _sum(size, marked, drawn, range(found + 1, most + 1))
 
 
 def _sum(size: int, marked: int, drawn: int, counts: range) -> float:
-    """The probability that so many are marked, summed until it grows no more."""
+    """The probability of the given counts, summed until it no longer grows."""
     at = counts[0]
     term = exp(
         _log_choose(marked, at) + _log_choose(size - marked, drawn - at) - _log_choose(size, drawn)

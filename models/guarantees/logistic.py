@@ -1,4 +1,4 @@
-"""Logistic regression over vectors: classes and how probable they are, learned from a few labelled ones."""
+"""Logistic regression over vectors: class probabilities learned from a few labelled ones."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 _PENALTIES = (1e-3, 1e-2, 1e-1)
-"""Of squared weights, beside the mean loss; the best is found by leaving out one part after the other."""
+"""Weights of the squared penalty relative to the mean loss; cross-validation selects one."""
 _PARTS = 3
 _STEPS = 100
 _DIGITS = 6
-"""Of a probability: sums of floats differ in later ones from machine to machine."""
+"""Digits of a probability: later digits of float sums differ between machines."""
 
 
 @dataclass(frozen=True)
 class Classifier:
-    """Weights, a column a class; the last row is that of a constant."""
+    """Weights, one column per class; the last row belongs to a constant."""
 
     weights: Floats
 
     def probabilities(self, vectors: npt.NDArray[np.floating]) -> Floats:
-        """One row a vector, one column a class."""
+        """Class probabilities: one row per vector, one column per class."""
         return np.round(_softmax(_with_constant(vectors) @ self.weights), _DIGITS)
 
 
 def fitted(vectors: npt.NDArray[np.floating], classes: Ints, number: int) -> Classifier:
-    """The classifier of vectors whose classes are known, as numbers below ``number``. It does not depend on
-    chance; the order of the vectors decides into which parts they fall."""
+    """The classifier of vectors with known classes, numbered below ``number``. It is deterministic;
+    the order of the vectors determines their folds."""
     inputs, wanted = _with_constant(vectors), np.eye(number)[classes]
     if len(classes) < 2 * _PARTS:
         return Classifier(_weights(inputs, wanted, _PENALTIES[-1]))
@@ -41,7 +41,7 @@ def fitted(vectors: npt.NDArray[np.floating], classes: Ints, number: int) -> Cla
 
 
 def numbered(labels: Sequence[str]) -> tuple[list[str], Ints]:
-    """(the different labels, the number of each one's)."""
+    """(the distinct labels, the number of each label)."""
     names = sorted(set(labels))
     places = {name: place for place, name in enumerate(names)}
     return names, np.array([places[label] for label in labels], dtype=np.int64)
@@ -58,11 +58,11 @@ def _loss_left_out(inputs: Floats, wanted: Floats, penalty: float) -> float:
 
 
 def _weights(inputs: Floats, wanted: Floats, penalty: float) -> Floats:
-    """Gradient descent with Nesterov's momentum (1983), by steps that the curvature allows."""
+    """Gradient descent with Nesterov's momentum (1983); the curvature bounds the steps."""
     rows = len(inputs)
     step = 1.0 / (0.5 * float(np.linalg.norm(inputs, 2)) ** 2 / rows + penalty)
     held = np.full((inputs.shape[1], 1), penalty)
-    held[-1] = 0.0  # a class that is frequent is no reason to hold back
+    held[-1] = 0.0  # no penalty on the constant, so that frequent classes stay frequent
     weights = ahead = np.zeros((inputs.shape[1], wanted.shape[1]))
     for turn in range(_STEPS):
         slope = inputs.T @ (_softmax(inputs @ ahead) - wanted) / rows + held * ahead

@@ -1,12 +1,14 @@
-"""Which values a ranking may decide either way, certified by the ranks of a sample's positives and negatives.
+"""Certifies decisions of a ranking on both sides, by the ranks of a sample's positives and
+negatives.
 
-As models/guarantees/recall.py, on both sides: of the sampled positives one of the lowest is the threshold below which all
-get a no, of the sampled negatives one of the highest that above which all get a yes. Given how many of the sample
-are positives, which ones of all they are is left to chance, and so it is with the negatives. How long to sample,
-and which places the thresholds have, is decided by these numbers, never by scores.
+The method is that of models/guarantees/recall.py, on both sides. Values below one of the lowest
+sampled positives get a no; values above one of the highest sampled negatives get a yes. Given the
+number of positives in the sample, their identity is random, and likewise for negatives. These
+numbers, never scores, determine the size of the sample and the ranks of the thresholds.
 
-How many negatives may get a yes depends on how many positives there are: a lower bound of that number is certain
-at every look (Clopper and Pearson, models/guarantees/accuracy.py), which has a part of the failure probability.
+The number of negatives that may get a yes depends on the number of positives. A lower bound of that
+number holds at every look (Clopper and Pearson, models/guarantees/accuracy.py), with a share of the
+failure probability.
 """
 
 from __future__ import annotations
@@ -17,25 +19,25 @@ from blendfusion.models.guarantees.accuracy import DELTA, YES, Decided, Floats, 
 from blendfusion.models.guarantees.recall import highest_place
 
 _COUNT_SHARE = 0.1
-"""Of the failure probability, for the number of positives; each side has half of the rest."""
+"""Share of the failure probability for the number of positives; each side has half of the rest."""
 _FIRST_LOOK, _GROWTH = 64, 1.5
 _MOST_SHARE = 0.5
-"""Of the values, for the sample."""
+"""Maximum share of the values in the sample."""
 _WANTED_PLACE = 12
-"""The sample is large enough when so far from the end the thresholds may lie; the more places there are, the
-nearer they come to what was asked for."""
+"""The sample is complete once both thresholds may have this rank from their end. More ranks bring
+the threshold nearer to the target."""
 _SMALL_SHARE = 0.2
-"""Of the values: from so many labels on, one place will do."""
+"""From this share of labelled values on, rank one suffices."""
 
 
 class RankedPair:
-    """Finds the values that need no label, by labels of a growing sample: those with the highest ``scores``
-    get a yes, those with the lowest a no.
+    """Finds the values that need no label, by labels of a growing sample: the highest ``scores``
+    get a yes, the lowest a no.
 
-    ``order`` is a random permutation of the values: the sample is drawn by it. Ask for ``wanted``, ``tell`` the
-    labels, until nothing is wanted; then ``decided`` holds. Recall and precision of all values are as
-    ``targets`` say with a probability of at least 1 - ``delta``; a label that is not YES counts as no.
-    ``affirmed`` counts other values, of which a yes is known.
+    ``order`` is a random permutation of the values, from which the sample is drawn. Callers answer
+    ``wanted`` with ``tell`` until nothing is wanted; then ``decided`` holds. Recall and precision
+    of all values meet ``targets`` with a probability of at least 1 - ``delta``; a label other than
+    YES counts as no. ``affirmed`` counts other values with a known yes.
     """
 
     def __init__(self, scores: Floats, targets: Targets, order: Ints, *, affirmed: int = 0) -> None:
@@ -57,13 +59,13 @@ class RankedPair:
 
     @property
     def wanted(self) -> Ints:
-        """Positions of the values of which labels are wanted next; none at the end."""
+        """Positions of the values to label next; empty at the end."""
         if self._look >= len(self._looks) or self._enough:
             return self._order[:0]
         return self._order[self._sampled : self._looks[self._look]]
 
     def tell(self, positions: Ints, labels: Ints) -> None:
-        """The labels of what was ``wanted``."""
+        """Record the labels of the ``wanted`` positions."""
         self.labelled[positions] = True
         self._yes[positions[labels == YES]] = True
         self._look += 1
@@ -82,14 +84,15 @@ class RankedPair:
 
     @property
     def _places(self) -> tuple[int, int]:
-        """Which of the sampled positives from the bottom, and of the negatives from the top, are thresholds."""
+        """The ranks of the thresholds: among the sampled positives from the bottom, and the
+        negatives from the top."""
         if not self._look:
             return 0, 0
         size, found, drawn = len(self.scores), self.positives, self._sampled
         side = self._delta * (1 - _COUNT_SHARE) / 2
         counted = self._delta * _COUNT_SHARE / len(self._looks)
         positives = lower(size, drawn, found, counted)
-        # All that gets a yes rightly, and the share of the negatives that may get one beside it.
+        # All values that rightly get a yes, and the share of the negatives that may also get one.
         right = self._affirmed + self._recall * positives
         wrong = (1 - self._precision) / self._precision * right / max(1, size - positives)
         negative = highest_place(drawn - found, max(0.0, 1 - wrong), side)
@@ -113,7 +116,7 @@ class RankedPair:
 
 
 def _looks(size: int) -> list[int]:
-    """How large the sample is each time that it is looked at."""
+    """The sizes of the sample at each look."""
     looks, drawn = [], float(_FIRST_LOOK)
     while drawn <= _MOST_SHARE * size:
         looks.append(int(drawn))

@@ -1,14 +1,14 @@
-"""Which values a ranking may rule out, certified by the ranks of a sample's positives.
+"""Certifies the values that a ranking may rule out, by the ranks of a sample's positives.
 
-The sample is drawn from all values alike. Of its positives, in the order of their scores, the k-th from the
-bottom is the threshold: too many of all positives lie below it only if less than k of the sampled ones are
-among the lowest share of them, and that is as improbable as less than k heads of a coin (the order statistics
-of Wilks 1941; a sample without replacement is less extreme than coins are, Hoeffding 1963). So it is one
-test, whatever the threshold comes out as. How long to sample is decided by how many positives were
-found, never by their scores: given their number, which of all positives they are is left to chance.
+The sample is drawn uniformly from all values. Of its positives, in the order of their scores, the
+k-th from the bottom is the threshold. Too many of all positives lie below it only if fewer than k
+of the sampled ones are in the lowest share of them. That is as improbable as fewer than k heads of
+a coin (the order statistics of Wilks 1941; a sample without replacement is less extreme than coins,
+Hoeffding 1963). So it is one test, whatever the threshold. The number of positives, never their
+scores, determines the size of the sample: given their number, their identity is random.
 
-Beside models/guarantees/accuracy.py, which bounds how many are missed: this needs no bound of how many positives there
-are, and so fewer answers, but can promise recall only.
+In contrast to models/guarantees/accuracy.py, which bounds the number of misses, this needs no bound
+of the number of positives, and so fewer answers, but can guarantee recall only.
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ from blendfusion.models.guarantees.accuracy import YES, Decided, Floats, Ints
 
 _FIRST_LABELS = 64
 _WANTED_PLACE = 12
-"""The sample is large enough when the twelfth positive from the bottom may be the threshold. One place is all
-that is needed, and the more there are the nearer the threshold comes to what was asked for."""
+"""The sample is complete once the twelfth positive from the bottom may be the threshold. One rank
+suffices for validity; more ranks bring the threshold nearer to the target."""
 _SMALL_SHARE = 0.1
-"""Of the values: from so many labels on, one place will do."""
+"""From this share of labelled values on, rank one suffices."""
 _BISECTIONS = 50
 
 
 class RankedCertificate:
-    """Finds the values with the lowest ``scores`` that need no label, by labels of a growing sample.
+    """Finds the values with the lowest ``scores`` that need no label, by labels of a growing
+    sample.
 
-    ``order`` is a random permutation of the values: the sample is drawn by it. Ask for ``wanted``, ``tell`` the
-    labels, until nothing is wanted; then ``decided`` holds. Among all values with the label YES, at
-    least the share ``recall`` is not decided, or was sampled, with a probability of at least 1 - ``delta``.
-    A score that is no number is higher than all others: such a value is not ruled out.
+    ``order`` is a random permutation of the values, from which the sample is drawn. Callers answer
+    ``wanted`` with ``tell`` until nothing is wanted; then ``decided`` holds. Among all values with
+    the label YES, at least the share ``recall`` is undecided or sampled, with a probability of at
+    least 1 - ``delta``. A NaN score is above all others, so such a value is not ruled out.
     """
 
     def __init__(self, scores: Floats, recall: float, delta: float, order: Ints) -> None:
@@ -52,18 +53,18 @@ class RankedCertificate:
 
     @property
     def place(self) -> int:
-        """Which positive of the sample, from the bottom, is the threshold; 0 if they are too few."""
+        """The rank, from the bottom, of the sampled positive that is the threshold; 0 with too few
+        positives."""
         return highest_place(self.positives, self.recall, self.delta)
 
     @property
     def bound(self) -> float:
-        """The share of all positives that is certain, which is at least what was asked for; 0 without a
-        threshold."""
+        """The certain share of all positives, at least the target; 0 without a threshold."""
         return certain_share(self.positives, self.place, self.delta) if self.place else 0.0
 
     @property
     def wanted(self) -> Ints:
-        """Positions of the values of which labels are wanted next; none at the end."""
+        """Positions of the values to label next; empty at the end."""
         size, found = len(self.scores), self.positives
         enough = found >= fewest(_WANTED_PLACE, self.recall, self.delta) or (
             self._sampled >= _SMALL_SHARE * size and self.place > 0
@@ -72,7 +73,8 @@ class RankedCertificate:
             return self._order[:0]
         more = _FIRST_LABELS
         if self._sampled:
-            # As many as it takes if positives go on as they came, and no more than there are so far.
+            # As many as the rate of positives so far requires, and no more than the sample has so
+            # far.
             missing = fewest(_WANTED_PLACE, self.recall, self.delta) - found
             more = min(
                 self._sampled, max(_FIRST_LABELS // 4, missing * self._sampled // max(found, 1))
@@ -80,7 +82,7 @@ class RankedCertificate:
         return self._order[self._sampled : self._sampled + more]
 
     def tell(self, positions: Ints, labels: Ints) -> None:
-        """The labels of what was ``wanted``."""
+        """Record the labels of the ``wanted`` positions."""
         self._sampled += len(positions)
         self._positives = sorted(
             [*self._positives, *self.scores[positions[labels == YES]].tolist()]
@@ -95,8 +97,8 @@ class RankedCertificate:
 
 @lru_cache(maxsize=1 << 12)
 def highest_place(positives: int, recall: float, delta: float) -> int:
-    """The highest place, from the bottom, of a sampled positive above which lies the share ``recall`` of all
-    positives, with a probability of at least 1 - ``delta``; 0 if it is certain of none.
+    """The highest rank, from the bottom, of a sampled positive above which lies the share
+    ``recall`` of all positives, with a probability of at least 1 - ``delta``; 0 if none qualifies.
 
     >>> [highest_place(n, 0.9, 0.05) for n in (28, 29, 46, 89)]
     [0, 1, 2, 5]
@@ -109,7 +111,7 @@ def highest_place(positives: int, recall: float, delta: float) -> int:
 
 @lru_cache(maxsize=1 << 10)
 def fewest(place: int, recall: float, delta: float) -> int:
-    """How many positives a sample must have for that place; more than there can be for all of them.
+    """The minimum positives of a sample for that rank, without regard to the number of values.
 
     >>> fewest(1, 0.9, 0.05), fewest(5, 0.9, 0.05)
     (29, 89)
@@ -123,7 +125,8 @@ def fewest(place: int, recall: float, delta: float) -> int:
 
 
 def certain_share(positives: int, place: int, delta: float) -> float:
-    """The share of all positives that lies above the one at ``place``, with a probability of 1 - ``delta``.
+    """The share of all positives above the one at rank ``place``, with a probability of 1 -
+    ``delta``.
 
     >>> round(certain_share(29, 1, 0.05), 3), round(certain_share(60, 1, 0.05), 3)
     (0.902, 0.951)
@@ -138,7 +141,8 @@ def certain_share(positives: int, place: int, delta: float) -> float:
 
 
 def _at_most(heads: int, coins: int, odds: float) -> float:
-    """The probability of at most so many heads; ``odds``: of one."""
+    """The probability of at most ``heads`` heads of ``coins`` coins; ``odds``: the probability of
+    one."""
     if odds >= 1:
         return float(heads >= coins)
     term = total = float((1 - odds) ** coins)

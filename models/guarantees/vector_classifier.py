@@ -1,4 +1,5 @@
-"""The model named "embedding": a classifier of vectors, fitted to a large model's answers in each run."""
+"""The model named "embedding": a classifier of vectors, fitted to a large model's answers in each
+run."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ EMBEDDING = "embedding"
 
 
 class EmbeddingModel:
-    """Stands in the place of the small model of a cascade. It answers nothing that it is asked: what it
-    knows it learns from the large model, in the cascade (``udfs/ask/cascade.py``), by the session's embedder."""
+    """Takes the place of the small model of a cascade. It answers no question itself: the cascade
+    (``udfs/ask/cascade.py``) fits it to the large model's answers, by the session's embedder."""
 
     name = EMBEDDING
     fingerprint = EMBEDDING
@@ -37,7 +38,7 @@ class EmbeddingModel:
 
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
         raise ModelFailed(
-            f"'{EMBEDDING}' answers only before a large model, and where a promise is made",
+            f"'{EMBEDDING}' answers only before a large model, and with a target",
             hint="bf.connect(['embedding', 'openai:…'], accuracy=0.9).",
         )
 

@@ -1,1 +1,1 @@
-"""Probabilities of replies, whatever gives them."""
+"""Probabilities of replies, independent of the back end."""

@@ -1,4 +1,4 @@
-"""Reads a chat completion: the text, why it ended, what it cost."""
+"""Parses a chat completion: its text, its end, its usage."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from blendfusion.types import Usage
 
 _BROKEN_OFF = ("error", "abort", "insufficient_system_resource")  # OpenRouter, vLLM, DeepSeek
 _LEAST = -1e4
-"""The log probability of what cannot be; OpenAI says -9999."""
+"""The log probability of an impossible token; OpenAI sends -9999."""
 _REFUSAL_SHOWN = 200
 """Characters of a model's refusal that an error repeats."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token of a reply, and the log probabilities of those that could have stood in its place."""
+    """A token of a reply, with the log probabilities of the alternatives at its position."""
 
     text: str
     logprobs: Mapping[str, float]
@@ -27,8 +27,8 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A model's reply. ``refusal``: the model's own words, or '' if it did not refuse. ``tokens`` are
-    those of the text, where they were asked for and the server tells them."""
+    """A model's reply. ``refusal``: the text of a refusal, or ''. ``tokens``: the tokens of the
+    text, if they were requested and the server returns them."""
 
     text: str
     finish: str
@@ -38,14 +38,15 @@ class Completion:
 
     @property
     def whole(self) -> bool:
-        """The model ended it, so that it shows what the model was held to."""
+        """Whether the model ended the reply itself, so that the reply shows the effect of a
+        constraint."""
         return self.finish not in ("length", "content_filter") and not self.refusal
 
 
 def read_completion(reply: dict[str, Json]) -> Completion:
-    """The first choice of ``reply``; raises ``Passing`` if there is none, or it was broken off.
+    """The first choice of ``reply``. Raises ``Passing`` if there is none, or it was broken off.
 
-    Some servers answer 200 to what failed behind them.
+    Some servers answer 200 to a failure behind them.
     """
     choices = reply.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
@@ -71,11 +72,13 @@ def _tokens(choice: dict[str, Json]) -> Iterator[Token]:
     for token in content if isinstance(content, list) else ():
         if isinstance(token, dict):
             others = token.get("top_logprobs")
-            told = [token, *(others if isinstance(others, list) else ())]
-            yield Token(str(token.get("token", "")), dict(filter(None, map(_told, told))))
+            alternatives = [token, *(others if isinstance(others, list) else ())]
+            yield Token(
+                str(token.get("token", "")), dict(filter(None, map(_logprob, alternatives)))
+            )
 
 
-def _told(entry: Json) -> tuple[str, float] | None:
+def _logprob(entry: Json) -> tuple[str, float] | None:
     if isinstance(entry, dict):
         text, logprob = entry.get("token"), entry.get("logprob")
         if isinstance(text, str) and isinstance(logprob, int | float) and logprob == logprob:
@@ -84,7 +87,7 @@ def _told(entry: Json) -> tuple[str, float] | None:
 
 
 def usage_of(reply: dict[str, Json]) -> Usage:
-    """The tokens that a reply says it took; none where it says nothing."""
+    """The usage in a reply; zero without any."""
     stated = reply.get("usage")
     if not isinstance(stated, dict):
         return Usage()

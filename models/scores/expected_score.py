@@ -1,4 +1,4 @@
-"""The expected value of a score: every point of its scale by the odds that a model sees for it."""
+"""The expected value of a score: each point of the scale weighted by the model's probability."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from blendfusion.types import Constraint
 
 
 def expected(logprobs: Mapping[int, float], constraint: Constraint) -> str:
-    """The canonical score, given the log probability of each point by its position.
+    """The canonical score, from the log probability of each point by its position.
 
     >>> expected({0: -0.6931472, 1: -0.6931472}, Constraint("score", scale=(1, 2)))
     '1.5'
@@ -26,11 +26,12 @@ def expected(logprobs: Mapping[int, float], constraint: Constraint) -> str:
 
 
 def of_tokens(tokens: Sequence[Token], constraint: Constraint) -> str | None:
-    """The score by the odds of a written reply; None if they tell none of the scale's points.
+    """The score by the probabilities of a generated reply; None if they cover no point of the
+    scale.
 
-    What is no point does not count. Where a point is written in several tokens and others begin alike
-    (1 and 10), those odds are known that stand behind what was written; another beginning is taken
-    for the point that it is by itself.
+    Other tokens do not count. For a point of several tokens that shares its beginning with others
+    (1 and 10), the probabilities after the generated beginning are known; another beginning counts
+    as the point that it is by itself.
     """
     scale = points(constraint)
     place = _first(tokens)
@@ -53,7 +54,7 @@ def of_tokens(tokens: Sequence[Token], constraint: Constraint) -> str | None:
 
 
 def _first(tokens: Sequence[Token]) -> int:
-    """The position of the token in which the answer begins: behind thoughts, and the name of the
+    """The position of the token that begins the answer, after thoughts and after the name of the
     field in a JSON object."""
     text = "".join(token.text for token in tokens)
     start = max(text.rfind("</think>"), text.rfind('":'), 0)
@@ -69,15 +70,15 @@ def _first(tokens: Sequence[Token]) -> int:
 
 
 def _digits(token: str) -> str:
-    """What a token says of a number, less the quotes, blanks and brackets around it."""
+    """The digits of a token, without the quotes, blanks and brackets around them."""
     return token.strip(' "\n}')
 
 
 def chains(root: Fork) -> list[list[Fork]]:
     """The forks of a tree in chains: each fork of a chain lies below the one before it.
 
-    A model that has computed its way to the first fork of a chain needs a few tokens more for each of
-    the others. The first chain begins at the root.
+    After the first fork of a chain, a model needs only a few more tokens for each of the others.
+    The first chain begins at the root.
     """
     found: list[list[Fork]] = []
     begun = [root]
@@ -91,7 +92,7 @@ def chains(root: Fork) -> list[list[Fork]]:
 
 
 def spread(root: Fork, scores: Mapping[Fork, Scores]) -> dict[int, float]:
-    """The log probability of every option by its position, from those of each fork's branches."""
+    """The log probability of every option by its position, from the scores of each fork's branches."""
     reached = {root: 0.0}
     found: dict[int, float] = {}
     for fork in forks(root):

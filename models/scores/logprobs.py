@@ -1,4 +1,4 @@
-"""The answer from a closed set by the odds of its options, and how probable it is among them."""
+"""The answer from a closed set by the odds of its options, with its probability among them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from blendfusion.models.scores.completion import Token
 from blendfusion.types import Constraint
 
 _AROUND = ' "\n\t}'
-"""What may stand around an answer in a reply, quotes and brackets of JSON among it."""
+"""Characters that may surround an answer in a reply, such as quotes and brackets of JSON."""
 
 _BEFORE = ("</think>", '":')
 
 
 def likeliest(odds: Mapping[Any, Any], constraint: Constraint) -> tuple[str, float] | None:
-    """The option with the highest odds, and the logarithm of its probability; None if these are no odds
-    of the options. They need not add up to one; options that are left out have none, and of equal ones the
-    first of the constraint is taken.
+    """The option with the highest odds, and the logarithm of its probability; None for invalid
+    odds. The odds need not add up to one. Missing options have none, and ties go to the
+    constraint's first.
 
     >>> likeliest({True: 3, False: 1}, Constraint("boolean"))
     ('true', -0.2876820724517809)
@@ -40,10 +40,11 @@ def likeliest(odds: Mapping[Any, Any], constraint: Constraint) -> tuple[str, flo
 
 
 def written_odds(tokens: Sequence[Token], replies: Sequence[str], chosen: str) -> float | None:
-    """The logarithm of the probability of ``chosen`` among ``replies``, by the tokens of a written reply
-    and those that could have stood in their places; None if they do not tell it.
+    """The logarithm of the probability of ``chosen`` among ``replies``, by the tokens of a
+    generated reply and their alternatives; None if they do not determine it.
 
-    What begins no reply does not count, nor what may still become the chosen one or another.
+    Tokens that begin no reply do not count, nor do tokens that may still become the chosen reply or
+    another.
     """
     known = {reply: reply.casefold() for reply in replies}
     own = known[chosen]
@@ -53,8 +54,8 @@ def written_odds(tokens: Sequence[Token], replies: Sequence[str], chosen: str) -
         for text, logprob in token.logprobs.items():
             if text == token.text or not text.strip(_AROUND):
                 continue
-            said = (begun + text).strip(_AROUND).casefold()
-            fits = [reply for reply in known.values() if reply.startswith(said)]
+            reply_start = (begun + text).strip(_AROUND).casefold()
+            fits = [reply for reply in known.values() if reply.startswith(reply_start)]
             if fits == [own]:
                 yes += reached * exp(logprob)
             elif fits and own not in fits:
@@ -63,8 +64,8 @@ def written_odds(tokens: Sequence[Token], replies: Sequence[str], chosen: str) -
             return None
         begun += token.text
         reached *= exp(token.logprobs[token.text])
-        said = begun.strip(_AROUND).casefold()
-        if [reply for reply in known.values() if reply.startswith(said)] == [own]:
+        reply_start = begun.strip(_AROUND).casefold()
+        if [reply for reply in known.values() if reply.startswith(reply_start)] == [own]:
             break
     else:
         if begun.strip(_AROUND).casefold() != own:
@@ -74,7 +75,7 @@ def written_odds(tokens: Sequence[Token], replies: Sequence[str], chosen: str) -
 
 
 def _first(tokens: Sequence[Token], answer: str) -> int:
-    """The position of the token in which the answer begins: behind thoughts, and the name of the
+    """The position of the token that begins the answer, after thoughts and after the name of the
     field in a JSON object."""
     text = "".join(token.text for token in tokens)
     behind = max(text.rfind(mark) + len(mark) if mark in text else 0 for mark in _BEFORE)

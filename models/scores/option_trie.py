@@ -1,13 +1,13 @@
-"""A closed set of replies as a tree of tokens: where they part, a model's scores decide.
+"""A closed set of replies as a tree of tokens, whose forks a model's scores decide.
 
-Options that differ in their first token are decided in one place; options that share tokens are
-decided where they part, one place after another, so that ``New York`` and ``New Jersey`` compete
-together against ``Texas`` and then with each other. Where one option begins another, its end
-token competes with the longer one's next.
+Options that differ in their first token are decided at one fork. Options with a common prefix are
+decided fork by fork, so that ``New York`` and ``New Jersey`` compete together against ``Texas`` and
+then with each other. If one option is a prefix of another, its end token competes with the longer
+one's next token.
 
-An option may be scored by other words than its own (``correct`` beside Yes) at no cost: their first tokens
-are scored in the same place. A word whose beginning tells nothing, since other options begin so too, is left
-out. Several such readings of the same place are added up.
+Other words than its own may score an option (``correct`` beside Yes) at no cost: their first tokens
+are scored at the same position. A word is left out if its first token also begins another option.
+Several such readings of one position are added up.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ Scores = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """For each option, the first tokens of the words that it is scored by. A score is the logarithm of the
-    power mean of their probabilities: with an ``exponent`` of 1 the sum counts, so the likeliest word; towards
-    0, the geometric mean, all count alike."""
+    """For each option, the first tokens of the words that score it. A score is the logarithm of the
+    power mean of their probabilities. With an ``exponent`` of 1 the sum counts, so the likeliest
+    word dominates; towards 0, the geometric mean, all words count alike."""
 
     tokens: Sequence[Sequence[int]]
     exponent: float = 0.0
 
 
 class Reading:
-    """How the branches of one place are scored: each by some tokens (``Words``)."""
+    """The scoring of one fork's branches: each branch by some tokens (``Words``)."""
 
     def __init__(self, tokens: Sequence[Sequence[int]], exponent: float = 0.0) -> None:
         self.tokens = tuple(map(tuple, tokens))
@@ -45,7 +45,7 @@ class Reading:
         self._counts = counts
 
     def scores(self, logits: NDArray[np.float32]) -> Scores:
-        """Of the branches, up to a constant."""
+        """The scores of the branches, up to a constant."""
         each = logits[self._scored].astype(np.float64)
         if not self._exponent:
             return np.asarray(np.add.reduceat(each, self._starts) / self._counts)
@@ -57,10 +57,10 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fork:
-    """A place where options part. ``path``: the tokens that lead here from the reply's start.
+    """A position where options diverge. ``path``: the tokens from the reply's start to it.
 
     ``next`` holds, for each of ``tokens``, a fork or the index of the option that it decides.
-    ``readings``: how these branches are scored, and ``weights``, what each counts.
+    ``readings`` score these branches, with ``weights``.
     """
 
     path: tuple[int, ...]
@@ -70,11 +70,11 @@ class Fork:
     weights: tuple[float, ...] = (1.0,)
 
     def parts(self, logits: NDArray[np.float32]) -> Scores:
-        """The scores of the branches by each reading: one row a reading."""
+        """The scores of the branches: one row per reading."""
         return np.stack([reading.scores(logits) for reading in self.readings])
 
     def weighed(self, parts: Scores, prior: Scores | float = 0.0) -> Scores:
-        """Log probabilities of the branches, among the branches, with ``prior`` taken away."""
+        """Log probabilities of the branches, relative to one another, minus ``prior``."""
         return log_softmax(np.asarray(self.weights) @ parts - prior)
 
     def scores(self, logits: NDArray[np.float32], prior: Scores | float = 0.0) -> Scores:
@@ -82,13 +82,13 @@ class Fork:
         return self.weighed(self.parts(logits), prior)
 
     def weighing(self, weights: Sequence[float]) -> Fork:
-        """The same place, where the first readings count so much, and others nothing."""
+        """The same fork with the given weights for its first readings, and zero for the others."""
         return replace(self, readings=self.readings[: len(weights)], weights=tuple(weights))
 
 
 def build(options: Sequence[Sequence[int]], end: int, *words: Words) -> Fork:
-    """The tree of two or more distinct options, given as tokens; ``end`` ends a reply. By the first of
-    ``words`` options are scored in place of themselves, by others besides."""
+    """The tree of two or more distinct options, given as tokens; ``end`` ends a reply. The first of
+    ``words`` replaces the options' own tokens, the others are added."""
     found = _grow([(*tokens, end) for tokens in options], list(range(len(options))), 0)
     assert isinstance(found, Fork)
     return found if found.path else _worded(found, words)
@@ -106,29 +106,32 @@ def log_softmax(scores: Scores) -> Scores:
 
 
 def _worded(root: Fork, words: Sequence[Words]) -> Fork:
-    """The root with the words of the options that are decided there. The first ones stand in for an option
-    unless none of them tells; others count only if they tell of all."""
+    """The root with the words of the options that it decides. The first words replace an option
+    unless none of them is distinctive; the others count only if they are distinctive for all
+    options."""
     readings = list(root.readings)
     for place, some in enumerate(words):
-        told = _telling(root, some.tokens)
+        telling = _telling(root, some.tokens)
         if place == 0:
-            own = [said or [token] for said, token in zip(told, root.tokens, strict=True)]
+            own = [found or [token] for found, token in zip(telling, root.tokens, strict=True)]
             readings = [Reading(own, some.exponent)]
-        elif all(told):
-            readings.append(Reading(told, some.exponent))
+        elif all(telling):
+            readings.append(Reading(telling, some.exponent))
     return replace(root, readings=tuple(readings), weights=(1.0,) * len(readings))
 
 
 def _telling(root: Fork, words: Sequence[Sequence[int]]) -> list[list[int]]:
-    """For each branch, those tokens that no other option begins with or has among its words."""
+    """For each branch, the tokens that no other option begins with or has among its words."""
     if not words:
         return [[] for _ in root.tokens]
     begins = {*root.tokens}
     options = Counter(token for tokens in words for token in {*tokens})
     kept: list[list[int]] = []
     for own, branch in zip(root.tokens, root.next, strict=True):
-        said = set() if isinstance(branch, Fork) else {*words[branch]}
-        kept.append(sorted(t for t in said if options[t] == 1 and (t == own or t not in begins)))
+        candidates = set() if isinstance(branch, Fork) else {*words[branch]}
+        kept.append(
+            sorted(t for t in candidates if options[t] == 1 and (t == own or t not in begins))
+        )
     return kept
 
 

@@ -1,1 +1,1 @@
-"""Files of model weights: where they are and what they hold."""
+"""Files of model weights: locations, downloads and metadata."""

@@ -1,4 +1,4 @@
-"""What the head of a GGUF file says of its weights, read without llama.cpp."""
+"""Reads the metadata of weights in the head of a GGUF file, without llama.cpp."""
 
 from __future__ import annotations
 
@@ -59,16 +59,16 @@ _ENDS = (b"token_embd", b"output.")
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """How many weights of which type a file holds."""
+    """The number of weights of each type in a file."""
 
     layers: Mapping[str, int]
     """Weights of the layers' matrices, by type."""
     ends: int
-    """Weights in the matrices around the layers: the vocabulary's, on its way in and out."""
+    """Weights in the matrices around the layers: the vocabulary's, at input and output."""
     vectors: int
     """Weights in tensors of one dimension, which always stay F32."""
     whole: bool
-    """False: this file is one of several."""
+    """False for one file of several."""
 
     @property
     def type(self) -> str:
@@ -80,12 +80,12 @@ class Head:
         return self.type not in NOT_QUANTISED
 
     def size(self, bits: float) -> int:
-        """Bytes of such a file whose matrices have so many bits a weight; its words are left out."""
+        """Bytes of the file at ``bits`` per matrix weight, without the vocabulary's words."""
         return int((sum(self.layers.values()) + self.ends) * bits / 8) + self.vectors * 4
 
 
 def head(path: Path) -> Head | None:
-    """The head of a file; None if it is none that this can read, or holds no matrices."""
+    """The head of a file; None if it is unreadable here, or has no matrices."""
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return _Reader(data).head()
@@ -152,7 +152,7 @@ class _Reader:
         return None
 
     def _skip_strings(self, count: int) -> None:
-        """There are hundreds of thousands: every word of the vocabulary."""
+        """Skip all words of the vocabulary, hundreds of thousands."""
         data, at, length = self._data, self._at, struct.Struct("<Q").unpack_from
         for _ in range(count):
             at += 8 + length(data, at)[0]

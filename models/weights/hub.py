@@ -1,4 +1,4 @@
-"""Weights from the Hugging Face Hub: ``hf:owner/repo/file.gguf``, kept in the cache of its library."""
+"""Weights from the Hugging Face Hub: ``hf:owner/repo/file.gguf``, in the cache of its library."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 _SPEC = re.compile(
     rf"(?P<repository>{_NAME}/{_NAME})/(?P<file>{_NAME}(?:/{_NAME})*\.gguf)(?:@(?P<revision>{_NAME}(?:/{_NAME})*))?"
 )
-"""No part begins with a dot, so that none leads out of a folder."""
+"""No part begins with a dot, so that no name leads out of a folder."""
 
 
 class HubFile(NamedTuple):
-    """A file of a repository of models; ``revision``: a branch, a tag or a commit."""
+    """A file of a model repository; ``revision``: a branch, a tag or a commit."""
 
     repository: str
     file: str
@@ -33,7 +33,7 @@ class HubFile(NamedTuple):
 
 
 def hub_file(argument: str) -> HubFile:
-    """What follows ``hf:`` in a model's name. Raises ModelNotFound.
+    """The file that a model's name has after ``hf:``. Raises ModelNotFound.
 
     >>> hub_file("owner/small/q8/small.gguf@v1")
     HubFile(repository='owner/small', file='q8/small.gguf', revision='v1')
@@ -42,13 +42,13 @@ def hub_file(argument: str) -> HubFile:
     if found is None or ".." in argument:
         raise ModelNotFound(
             f"'hf:{argument}' names no file of the Hub",
-            hint=f"Write '{FORM}', with '@REVISION' behind it for another than the newest.",
+            hint=f"Write '{FORM}', followed by '@REVISION' for another than the newest.",
         )
     return HubFile(found["repository"], found["file"], found["revision"] or "main")
 
 
 def hub_cache() -> Path:
-    """Where the Hub's own library keeps what was downloaded."""
+    """The folder in which the Hub's own library keeps downloads."""
     stated = os.environ.get("HF_HUB_CACHE", "").strip()
     if stated:
         return Path(stated).expanduser()
@@ -60,11 +60,11 @@ def hub_cache() -> Path:
 
 
 def fetch(wanted: HubFile) -> Path:
-    """The file in the cache; it is downloaded first if it is not there.
+    """The path of the file in the cache; a missing file is downloaded first.
 
-    A file that is there is taken without asking the Hub for a newer one. Honours HF_ENDPOINT,
-    HF_TOKEN, HF_HUB_CACHE, HF_HOME and HF_HUB_OFFLINE. Raises ModelNotFound if there is no such
-    file, or none for you, and ModelFailed if the Hub cannot be reached.
+    A cached file is used without a check for a newer one. Honours HF_ENDPOINT, HF_TOKEN,
+    HF_HUB_CACHE, HF_HOME and HF_HUB_OFFLINE. Raises ModelNotFound if the file does not exist or is
+    not accessible, and ModelFailed if the Hub cannot be reached.
     """
     if importlib.util.find_spec("huggingface_hub") is None:
         raise ModelNotFound(
@@ -91,13 +91,14 @@ def fetch(wanted: HubFile) -> Path:
     except LocalEntryNotFoundError:
         if _truth("HF_HUB_OFFLINE"):
             raise ModelNotFound(
-                f"'{wanted}' is not in {hub_cache()}, and HF_HUB_OFFLINE says not to download it",
+                f"'{wanted}' is not in {hub_cache()}, and HF_HUB_OFFLINE forbids the download",
                 hint="Unset HF_HUB_OFFLINE once, or copy the folder from another machine.",
             ) from None
     except HFValidationError as error:
         raise ModelNotFound(f"'{wanted}' names no repository: {_reason(error)}") from None
     try:
-        # Asked alone it fails at once where there is no network; the download tries for half a minute.
+        # A separate HEAD request fails at once without a network; the download retries for half a
+        # minute.
         url = hf_hub_url(*wanted[:2], revision=wanted.revision, endpoint=_endpoint())
         get_hf_file_metadata(url, endpoint=_endpoint())
         return download(cached=False)
@@ -114,18 +115,18 @@ def _truth(variable: str) -> bool:
 
 
 def _explained(error: Exception, wanted: HubFile) -> ModelNotFound | ModelFailed:
-    """What went wrong, for the person who named the file."""
+    """The error for the person who named the file."""
     from huggingface_hub import errors
 
     place, page = _endpoint(), f"{_endpoint()}/{wanted.repository}"
     if isinstance(error, errors.GatedRepoError):
         return ModelNotFound(
-            f"{page} is open only to those whom its owner lets in",
-            hint="Ask for access on that page, and set HF_TOKEN to a token of your account.",
+            f"{page} is gated",
+            hint="Request access on that page, and set HF_TOKEN to a token of your account.",
         )
     if isinstance(error, errors.RepositoryNotFoundError):
         return ModelNotFound(
-            f"{place} has no repository '{wanted.repository}', or none that you may see",
+            f"{place} has no repository '{wanted.repository}' that you can access",
             hint="Correct the name, or set HF_TOKEN if it is private.",
         )
     if isinstance(error, errors.RevisionNotFoundError):
@@ -144,22 +145,22 @@ def _explained(error: Exception, wanted: HubFile) -> ModelNotFound | ModelFailed
 
 
 def _files(wanted: HubFile) -> str | None:
-    """The weights that the repository has instead; None if it does not say."""
+    """The weights that the repository has instead; None if unknown."""
     from huggingface_hub import HfApi
 
     try:
         files = HfApi(endpoint=_endpoint()).list_repo_files(
             wanted.repository, revision=wanted.revision
         )
-    except Exception:  # it was only for the hint
+    except Exception:  # it serves only the hint
         return None
     weights = [name for name in files if name.endswith(".gguf")]
     return close_matches(wanted.file, weights) if weights else "It has no GGUF files at all."
 
 
 def _reason(error: BaseException) -> str:
-    """The first cause in one line: the library wraps it."""
+    """The first cause in one line, since the library wraps it."""
     while error.__cause__ is not None:
         error = error.__cause__
-    said = str(error).strip().splitlines()
-    return said[0][:200] if said else type(error).__name__
+    message_lines = str(error).strip().splitlines()
+    return message_lines[0][:200] if message_lines else type(error).__name__

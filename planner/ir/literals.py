@@ -13,14 +13,15 @@ from substrait.proto import Type as TypeMessage
 from blendfusion.udfs.declare.call import quoted
 
 _UNSIGNED = 1
-"""DataFusion's variation of an integer type without a sign, and of an interval that is a duration."""
+"""DataFusion's variation for unsigned integers, and for intervals that are durations."""
 _BITS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64}
 
 
 def literal_text(literal: ExpressionMessage.Literal) -> str:
-    """``literal`` as SQL would have it; its value, where SQL has no words for its type.
+    """``literal`` as SQL text, or its plain value if SQL has no notation for its type.
 
-    A day or a moment outside of the years 1 to 9999 is written as one from 1970 plus an interval.
+    Dates and timestamps outside of the years 1 to 9999 are written as one from 1970 plus an
+    interval.
     """
     kind = literal.WhichOneof("literal_type")
     value = getattr(literal, kind or "null")
@@ -75,7 +76,7 @@ def _float(value: float, *, single: bool) -> str:
         return f"CAST('{value}' AS {'FLOAT' if single else 'DOUBLE'})"
     if not single:
         return str(value)
-    # The shortest text that is this number in 32 bits: 0.1, not 0.10000000149011612.
+    # The shortest text of this number in 32 bits: 0.1, not 0.10000000149011612.
     texts = (f"{value:.{digits}g}" for digits in range(1, 10))
     return str(float(next(t for t in texts if _single(float(t)) == value)))
 
@@ -104,14 +105,14 @@ def _timestamp(seconds: int, fraction: str, zone: str) -> str:
 
 
 def _seconds(value: int, precision: int) -> tuple[int, str]:
-    """Whole seconds, rounded down, and the rest as ``.123`` ('' for none)."""
+    """Whole seconds, rounded down, and the fraction as ``.123``, or '' without a fraction."""
     seconds, rest = divmod(value, 10**precision)
     return seconds, f".{rest:0{precision}d}".rstrip("0") if rest else ""
 
 
 def _interval(parts: dict[str, str]) -> str:
-    said = [f"{n} {unit if n not in ('1', '-1') else unit[:-1]}" for unit, n in parts.items() if n]
-    return f"INTERVAL '{' '.join(said) or '0 days'}'"
+    terms = [f"{n} {unit if n not in ('1', '-1') else unit[:-1]}" for unit, n in parts.items() if n]
+    return f"INTERVAL '{' '.join(terms) or '0 days'}'"
 
 
 def _months(value: ExpressionMessage.Literal.IntervalYearToMonth) -> dict[str, str]:
@@ -161,7 +162,7 @@ _TYPES = {
 
 
 def type_text(kind: TypeMessage) -> str:
-    """A type by its name in SQL; without the precision of times, and the names of struct fields."""
+    """The SQL name of a type, without the precision of times and the names of struct fields."""
     name = kind.WhichOneof("kind") or "null"
     if name == "decimal":
         return f"DECIMAL({kind.decimal.precision}, {kind.decimal.scale})"

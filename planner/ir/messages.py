@@ -1,4 +1,4 @@
-"""Substrait's messages as such: bytes of plans, and the places in a message where others nest."""
+"""Substrait messages: their bytes, and the places of nested messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from blendfusion.errors import PlanError
 
 
 def parsed_plan(data: bytes) -> PlanMessage:
-    """The message of a plan, however deeply it is nested. Raises PlanError for what is none."""
+    """The message of a plan, however deeply it is nested. Raises PlanError for invalid bytes."""
     _allow_deep_nesting(True)
     try:
         return PlanMessage.FromString(data)
@@ -26,8 +26,8 @@ def parsed_plan(data: bytes) -> PlanMessage:
 
 
 def _allow_deep_nesting(allow: bool) -> None:
-    # Protobuf stops at 100 nested messages, a chain of 25 joins, unless told otherwise. Its
-    # implementation in C has this switch; the one in Python needs none.
+    # Protobuf stops at 100 nested messages, a chain of 25 joins, unless its limit is raised. Its C
+    # implementation has this switch; the Python one needs none.
     with suppress(ImportError):
         from google._upb import _message  # type: ignore[import-untyped]
 
@@ -35,7 +35,7 @@ def _allow_deep_nesting(allow: bool) -> None:
 
 
 def holes(message: Message) -> list[Message]:
-    """The relations and expressions right inside ``message``, in the order of its fields."""
+    """The relations and expressions directly inside ``message``, in the order of its fields."""
     found: list[Message] = []
     for descriptor, value in message.ListFields():
         if descriptor.message_type is None:
@@ -49,7 +49,7 @@ def holes(message: Message) -> list[Message]:
 
 
 def is_repeated(value: object) -> bool:
-    """True for the value of a field that may hold several messages."""
+    """Whether a field's value may hold several messages."""
     return not isinstance(value, Message)
 
 
@@ -58,22 +58,24 @@ def read_relation(data: bytes) -> bytes:
     return bytes(PlanMessage.FromString(data).relations[0].root.input.SerializeToString())
 
 
-def has_lost_types(data: bytes) -> bool:
-    """True for a plan with columns or casts of types that DataFusion writes, and does not read back.
+def has_unreadable_types(data: bytes) -> bool:
+    """Whether a plan has columns or casts of types that DataFusion writes but cannot read back.
 
     The literal NULL has such a type too; ``read`` takes it for a NULL of text.
     """
     message = parsed_plan(data)
     types = (e.extension_type for e in message.extensions)
-    lost = {t.type_anchor for t in types if t.name in _LOST_TYPES}
-    return bool(lost) and any(t.user_defined.type_reference in lost for t in _types(message))
+    unreadable = {t.type_anchor for t in types if t.name in _UNREADABLE_TYPES}
+    return bool(unreadable) and any(
+        t.user_defined.type_reference in unreadable for t in _types(message)
+    )
 
 
-_LOST_TYPES = frozenset({"fp16", "null"})
+_UNREADABLE_TYPES = frozenset({"fp16", "null"})
 
 
 def _types(message: Message) -> Iterator[TypeMessage]:
-    """The user-defined types in a message, but for those of literals and of functions' results."""
+    """The user-defined types in a message, except those of literals and of functions' results."""
     for descriptor, value in message.ListFields():
         if descriptor.message_type is None or descriptor.name in ("literal", "output_type"):
             continue
@@ -85,5 +87,5 @@ def _types(message: Message) -> Iterator[TypeMessage]:
 
 
 def serialized(message: Message) -> bytes:
-    """The bytes of a message, the same each time."""
+    """The bytes of a message, deterministically."""
     return bytes(message.SerializeToString(deterministic=True))

@@ -1,12 +1,12 @@
-"""A plan as a tree of frozen nodes, and what can be seen of it without knowing Substrait.
+"""A plan as a tree of frozen nodes, readable without knowledge of Substrait.
 
-A node keeps its Substrait message with the nested relations and expressions cut out (its
-*template*), so that whatever DataFusion puts into a message survives the round trip; what a rule
-may change, inputs, expressions and calls, stands beside it as tuples. ``read.py`` makes nodes of
-messages, ``write.py`` messages of nodes.
+A node keeps its Substrait message without the nested relations and expressions (its *template*), so
+that all of DataFusion's content survives the round trip. The parts that a rule may change, inputs,
+expressions and calls, are tuples beside it. ``read.py`` converts messages to nodes, and
+``write.py`` nodes to messages.
 
-Expressions name the columns of their relation's inputs by position (``Field``): for a join, the
-columns of the left input come first. Every relation's output is exactly ``width`` columns.
+Expressions name the columns of their relation's inputs by position (``Field``): in a join, the
+columns of the left input come first. Every relation's output has exactly ``width`` columns.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Field:
 class Ask:
     """An ingredient call on argument expressions. Equal asks have equal answers.
 
-    ``domain``: for one side of a join by meaning, the plan whose first column holds the texts that
-    may match the first argument; its others are equal to the other arguments.
+    ``domain``: in a join by meaning, the plan of the candidates. Its first column holds the texts
+    that may match the first argument; its other columns equal the other arguments.
     """
 
     call: Call
@@ -41,7 +41,8 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Any other expression: ``name`` is a function's name, or Substrait's word for the rest."""
+    """Any other expression. ``name`` is the name of a function, or Substrait's name of another
+    kind."""
 
     name: str
     template: bytes
@@ -55,10 +56,9 @@ Expr: TypeAlias = "Field | Ask | Node"
 
 @dataclass(frozen=True)
 class Rel:
-    """A relation of Substrait: ``kind`` is its word there (read, filter, join, aggregate, …).
+    """A relation of Substrait; ``kind`` is its name there (read, filter, join, aggregate, …).
 
-    ``exprs`` are its expressions in the order in which the message holds them; for a project
-    they are exactly the output columns.
+    ``exprs`` are its expressions in the message's order; for a project, exactly the output columns.
     """
 
     kind: str
@@ -80,11 +80,12 @@ class Rel:
 
 @dataclass(frozen=True)
 class Block:
-    """What runs outside DataFusion: ``SELECT select FROM source WHERE where LIMIT offset, count``.
+    """Row-wise work outside of DataFusion: ``SELECT select FROM source WHERE where LIMIT offset,
+    count``.
 
-    All row by row and in the order of the source. ``where`` holds the conjuncts that need a model,
-    in the order in which they are tried; ``select`` the output columns; both name columns of
-    the source. ``count`` None: no limit.
+    Rows keep the order of the source. ``where`` holds the conjuncts that need a model, in
+    evaluation order; ``select`` has the output columns. Both name columns of the source. ``count``
+    None: no limit.
     """
 
     source: Plan
@@ -132,21 +133,21 @@ Plan: TypeAlias = "Rel | Block | Stored"
 
 
 def parts(expr: Expr) -> tuple[Expr, ...]:
-    """The expressions right below ``expr``."""
+    """The direct subexpressions of ``expr``."""
     if isinstance(expr, Ask):
         return expr.args
     return expr.children if isinstance(expr, Node) else ()
 
 
 def plans_in(expr: Expr) -> tuple[Plan, ...]:
-    """The relations right inside ``expr``: those of a subquery, or what an answer is chosen from."""
+    """The relations directly inside ``expr``: of a subquery, or the candidates of a call."""
     if isinstance(expr, Node):
         return expr.rels
     return (expr.domain,) if isinstance(expr, Ask) and expr.domain is not None else ()
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
-    """``expr`` and everything below it, parents first; relations of subqueries are not entered."""
+    """``expr`` and all of its subexpressions, parents first; relations of subqueries are left out."""
     yield expr
     for part in parts(expr):
         yield from walk(part)
@@ -158,12 +159,13 @@ def asks(expr: Expr) -> list[Ask]:
 
 
 def asks_model(ask: Ask) -> bool:
-    """False for a call that needs no language model, whatever its arguments need: ``llm_embed``."""
+    """Whether the call itself needs a language model, whatever its arguments need; false for
+    ``llm_embed``."""
     return ask.call.ingredient.compute is None
 
 
 def needs_model(expr: Expr) -> bool:
-    """True if a call of this query level stands anywhere in ``expr``."""
+    """Whether ``expr`` contains a call of this query level."""
     return any(isinstance(e, Ask) for e in walk(expr))
 
 
@@ -173,7 +175,7 @@ def fields(expr: Expr) -> set[int]:
 
 
 def substitute(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
-    """``expr`` with every subexpression for which ``change`` returns one replaced, from the top."""
+    """``expr`` with each subexpression replaced for which ``change`` returns another, from the top."""
     changed = change(expr)
     if changed is not None:
         return changed
@@ -204,52 +206,52 @@ def has_window(expr: Expr) -> bool:
 
 
 def literal_like(expr: Expr) -> bool:
-    """True if ``expr`` has the same value on every row: it reads no column and asks nothing."""
+    """Whether ``expr`` has the same value on every row: it reads no column and contains no call."""
     return not any(isinstance(e, Field | Ask) for e in walk(expr)) and not is_volatile(expr)
 
 
 def is_volatile(expr: Expr) -> bool:
-    """True if ``expr`` may give another value each time it is evaluated."""
+    """Whether ``expr`` may give another value each time it is evaluated."""
     return any(isinstance(e, Node) and e.name in _VOLATILE for e in walk(expr))
 
 
 GATES = ("and", "or", "if_then", "coalesce", "nullif")
-"""Expressions whose parts are evaluated only where they matter."""
+"""Expressions that evaluate their parts only on rows where they matter."""
 
 
 _VOLATILE = frozenset({"random", "uuid", "uuidv4"})
 
 
 def asks_itself(block: Block) -> bool:
-    """True if a block has calls of its own."""
+    """Whether a block itself contains calls."""
     return any(map(needs_model, (*block.where, *block.select)))
 
 
 def is_volatile_block(block: Block) -> bool:
-    """True if a block may give other rows each time it runs over the same source."""
+    """Whether a block may give other rows each time it runs over the same source."""
     return any(map(is_volatile, (*block.where, *block.select)))
 
 
 def may_move(block: Block) -> bool:
-    """True if a block gives the same for a row whatever other rows stand beside it, or came before."""
+    """Whether the result of a block for a row is independent of the other rows."""
     return not block.limited and not is_volatile_block(block)
 
 
 def shift(expr: Expr, by: int) -> Expr:
-    """``expr`` with every column moved to the right by ``by``."""
+    """``expr`` with every column position increased by ``by``."""
     return substitute(expr, lambda e: Field(e.index + by) if isinstance(e, Field) else None)
 
 
 def conjuncts(expr: Expr) -> list[Expr]:
-    """The parts of a conjunction, nested ones flattened, in the order in which they are written."""
+    """The parts of a conjunction, nested ones flattened, in the written order."""
     if isinstance(expr, Node) and expr.name == "and":
         return [c for child in expr.children for c in conjuncts(child)]
     return [expr]
 
 
 def through_projection(plan: Plan) -> tuple[tuple[Expr, ...], Plan]:
-    """(the columns of ``plan``, the relation below it that they read): those of a projection without
-    windows and its input, or of ``plan`` itself."""
+    """(columns of ``plan``, the relation below it that they read). A projection without windows
+    gives its columns and its input; any other plan gives its own columns and itself."""
     if isinstance(plan, Rel) and plan.kind == "project" and not any(map(has_window, plan.exprs)):
         return plan.exprs, plan.inputs[0]
     return all_fields(plan.width), plan
@@ -260,7 +262,7 @@ def all_fields(width: int) -> tuple[Field, ...]:
 
 
 def side_of(expr: Expr, n_left: int) -> str | None:
-    """The side of a join that ``expr`` reads; None if both (or neither)."""
+    """The side of a join that ``expr`` reads; None for both or neither."""
     read = fields(expr)
     if read and all(i < n_left for i in read):
         return "left"
@@ -270,11 +272,11 @@ def side_of(expr: Expr, n_left: int) -> str | None:
 
 
 KEY_COMPARISONS = ("equal", "is_not_distinct_from")
-"""What a hash join can compare its keys by."""
+"""Comparisons that can be keys of a hash join."""
 
 
 def is_key(term: Expr, n_left: int) -> bool:
-    """True for an equality of one side with the other: a hash join can use it."""
+    """Whether ``term`` is an equality between both sides, which a hash join can use."""
     if not isinstance(term, Node) or term.name not in KEY_COMPARISONS:
         return False
     return {side_of(child, n_left) for child in term.children} == {"left", "right"}

@@ -1,4 +1,4 @@
-"""The names of opaque leaves: plans that DataFusion runs as they are, and that rules see as tables."""
+"""Names of leaves: parts of a plan that DataFusion runs unchanged and rules see as tables."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ from collections.abc import Sequence
 
 CATALOG = "__blendfusion"
 TABLES = "tables"
-"""A table of the user's, with columns of types that survive."""
+"""Schema of leaves that are a user's table, with columns of types that survive."""
 QUERIES = "queries"
-"""A plan that has no other form here."""
+"""Schema of leaves that are a query without another form here."""
 
 
 def leaf_name(serial: int, text: str) -> str:
-    """The name of a leaf in its schema; ``text`` says what it is."""
+    """The name of a leaf in its schema; ``text`` describes it."""
     return f"{serial} {text}"
 
 
 def leaf_text(names: Sequence[str], schema: str) -> str | None:
-    """What a leaf of ``schema`` is, by the parts of a table's name; None for any other table."""
+    """The description of a leaf of ``schema``, from the parts of a table's name; None for other
+    tables."""
     if is_leaf(names) and names[1] == schema:
         return names[2].partition(" ")[2]
     return None
 
 
 def is_leaf(names: Sequence[str]) -> bool:
-    """True for the name of a leaf, by its parts."""
+    """Whether the parts of a name are those of a leaf."""
     return len(names) == 3 and names[0] == CATALOG and names[1] in (TABLES, QUERIES)

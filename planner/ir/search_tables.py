@@ -1,4 +1,4 @@
-"""Searches as tables: what is searched for stands in the table's name, so that nothing else holds it."""
+"""Searches as tables whose name encodes the search, so that no other state is needed."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 class Search:
     """The best ``k`` rows of an index for a query.
 
-    ``where`` is SQL over the index's columns that rows must meet, '' for none; ``query`` is None
-    where each row of another table brings its own.
+    ``where``: an SQL condition over the index's columns, or ''. ``query`` is None if each row of
+    another table has its own.
     """
 
     index: str
@@ -41,12 +41,12 @@ class Search:
 
 def search_name(search: Search) -> str:
     """The name of the table of a search, in its schema."""
-    # A dollar would be read as a parameter of the query, and a backslash escapes only in JSON.
+    # A dollar would become a parameter of the query, and a backslash escapes only in JSON.
     return json.dumps(asdict(search)).replace("$", "\\u0024")
 
 
 def search_of(names: Sequence[str]) -> Search | None:
-    """The search that is a table, by the parts of its name; None for any other table."""
+    """The search that a table's name encodes, from its parts; None for any other table."""
     if len(names) != 3 or names[0] != CATALOG or names[1] != SEARCHES:
         return None
     return Search(**json.loads(names[2]))

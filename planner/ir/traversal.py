@@ -1,4 +1,4 @@
-"""Walking a plan: its relations, including those of subqueries inside expressions."""
+"""Traversal of a plan's relations, including those of subqueries inside expressions."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def expressions(plan: Plan) -> tuple[Expr, ...]:
 
 
 def subplans(plan: Plan) -> Iterator[Plan]:
-    """``plan`` and every relation below it, those of subqueries too, each before its parent.
+    """``plan`` and all relations below it, including subqueries, children first.
 
-    One that stands in several places, as a partner of joins does, comes once.
+    A relation with several parents, such as a partner of joins, comes once.
     """
     return _subplans(plan, set())
 
@@ -59,8 +59,7 @@ def _subplans(plan: Plan, seen: set[int]) -> Iterator[Plan]:
 def transform(plan: Plan, change: Change) -> Plan:
     """``plan`` with ``change`` applied to every relation, inputs before parents.
 
-    Comes back as the same object if nothing changed. A relation that stands in several places is
-    changed once.
+    Returns the same object if nothing changed. A relation with several parents is changed once.
     """
     return _transformed(plan, change, {})
 
@@ -73,8 +72,8 @@ def _transformed(plan: Plan, change: Change, done: dict[int, Plan]) -> Plan:
 
 
 def folded(plan: Plan, combine: Callable[[Plan, Sequence[T]], T]) -> T:
-    """What ``combine`` makes of ``plan`` and of what it made of its inputs, those of subqueries not among them; each
-    relation is looked at once."""
+    """The result of ``combine`` for ``plan`` and the results of its inputs, without subqueries.
+    Each relation is visited once."""
     return _folded(plan, combine, {})
 
 
@@ -86,13 +85,15 @@ def _folded(plan: Plan, combine: Callable[[Plan, Sequence[T]], T], done: dict[in
 
 
 def with_subplans(plan: Plan, change: Change) -> Plan:
-    """``plan`` with ``change`` applied to the relations right below it, those of subqueries too.
+    """``plan`` with ``change`` applied to its direct inputs, including subqueries.
 
-    Comes back as the same object if nothing changed.
+    Returns the same object if nothing changed.
     """
     if isinstance(plan, Stored):
         return plan
-    inputs = tuple(map(change, plan.inputs))  # map, not a generator: deep plans need the stack
+    inputs = tuple(
+        map(change, plan.inputs)
+    )  # map instead of a generator, since deep plans need the stack
     new: Rel | Block = plan
     if any(a is not b for a, b in zip(inputs, plan.inputs, strict=True)):
         new = new.with_inputs(*inputs)
@@ -108,13 +109,13 @@ def with_subplans(plan: Plan, change: Change) -> Plan:
 
 
 def asks_anything(plan: Plan) -> bool:
-    """True if a call stands anywhere in ``plan``."""
+    """Whether ``plan`` contains a call."""
     return any(any(map(needs_model, expressions(part))) for part in subplans(plan))
 
 
 def branches(plan: Plan) -> list[Plan]:
-    """Plans whose rows, one after the other, are those of ``plan``: the branches of a UNION ALL, also
-    below filters and projections; else ``plan`` alone."""
+    """Plans whose concatenated rows are those of ``plan``: the branches of a UNION ALL, also below
+    filters and projections; otherwise ``plan`` alone."""
     if not isinstance(plan, Rel):
         return [plan]
     if is_union_all(plan):
@@ -142,7 +143,7 @@ def _in_expr(expr: Expr, change: Change) -> Expr:
 
 
 def has_order(plan: Plan) -> bool:
-    """The rows come in an order, or they are few: a sort or a limit stands above what makes them."""
+    """Whether the rows have an order or a bound: a sort or a limit stands above their source."""
     if isinstance(plan, Block):
         return plan.limited or has_order(plan.source)
     if not isinstance(plan, Rel):
@@ -153,7 +154,7 @@ def has_order(plan: Plan) -> bool:
 
 
 def meets_pairs(plan: Plan) -> bool:
-    """The rows are those of a join, in no order that a query can ask for."""
+    """Whether the rows are those of a join, without an order that a query can rely on."""
     if not isinstance(plan, Rel):
         return False
     if plan.kind in ("project", "filter"):

@@ -1,1 +1,1 @@
-"""Cuts a plan into stages, and says which may end early."""
+"""Cuts a plan into stages, and determines which of them a limit may end early."""

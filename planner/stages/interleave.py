@@ -1,8 +1,9 @@
 """Stages that run no further than a limit above them needs.
 
-``limit k`` over ``(block) join (block) on f(l.x) = g(r.y)``: a hash join takes its keys from whole columns, so each side is a
-stage before it. But no pair of a join is lost where a side gets more rows, as none is below a filter, DISTINCT or IN. So the
-stages may give some rows each, in turn, until what stands above them has ``k`` rows.
+``limit k`` over ``(block) join (block) on f(l.x) = g(r.y)``: a hash join takes its keys from
+complete columns, so each side is a stage before it. A join loses no pair when a side grows, and
+neither does a filter, DISTINCT or IN. So the stages may produce some rows each, in turn, until the
+plan above them has ``k`` rows.
 """
 
 from __future__ import annotations
@@ -37,25 +38,27 @@ from blendfusion.planner.stages.split import Stage, Staged
 
 @dataclass(frozen=True, slots=True)
 class Limited:
-    """``stages``, in order, run in turn until stage ``above`` has the rows of its limit, or they end."""
+    """``stages``, in order, run in turn until stage ``above`` has the rows of its limit, or they
+    end."""
 
     above: int
     stages: tuple[int, ...]
     late: frozenset[int]
-    """Those that read nothing until others of them have rows, and then all."""
-    anew: frozenset[int]
-    """Those that read more when others of them have more rows, and begin anew."""
+    """Stages whose input is another interleaved stage; they start once it has produced rows, and
+    then read all of them."""
+    restarting: frozenset[int]
+    """Stages that restart when an input stage grows."""
     offset: int
     count: int
-    """Of the limit, what is skipped and what is left."""
+    """The limit: rows to skip plus rows to return."""
     own: bool
-    """The limit is that of stage ``above`` itself, after its predicates; else one that stands in its source."""
+    """Whether the limit belongs to stage ``above``, after its predicates, instead of its source."""
     multiplied: bool
-    """Whether there may be more rows above a stage than it has."""
+    """Whether the plan above a stage may have more rows than the stage."""
 
 
 def limited_stages(plan: Staged) -> dict[int, Limited]:
-    """Which stages of ``plan`` limits may end early, by the number of each of them."""
+    """The stages of ``plan`` that limits may end early, by stage number."""
     found: dict[int, Limited] = {}
     for stage in plan.stages:
         limited = _ended_by(stage, plan)
@@ -93,13 +96,13 @@ def _ended_by(above: Stage, plan: Staged) -> Limited | None:
     if not growing:
         return None
     blocks = {s.number: s.block for s in others if s.number in growing}
-    anew = {number for number, b in blocks.items() if growing & _rows_of(b)}
-    late = {number for number, b in blocks.items() if growing & stages_in(b)} - anew
+    restarting = {number for number, b in blocks.items() if growing & _rows_of(b)}
+    late = {number for number, b in blocks.items() if growing & stages_in(b)} - restarting
     return Limited(
         above.number,
         tuple(sorted(growing)),
         frozenset(late),
-        frozenset(anew),
+        frozenset(restarting),
         offset,
         count,
         own=below is block.source,
@@ -108,8 +111,8 @@ def _ended_by(above: Stage, plan: Staged) -> Limited | None:
 
 
 def _limit_of(block: Block) -> tuple[Plan, int, int] | None:
-    """(what is limited, offset, count) of a limit at the top of what a block reads, or of its own; None if there is
-    none that could end anything early."""
+    """(input, offset, count) of a limit at the top of a block's source, or of the block itself;
+    None without a limit that could end anything early."""
     _, fetch = through_projection(block.source)
     if stages_to_end(fetch):
         assert isinstance(fetch, Rel)
@@ -125,20 +128,20 @@ def _limit_of(block: Block) -> tuple[Plan, int, int] | None:
 
 
 def _run_again(exprs: Sequence[Expr]) -> bool:
-    """Whether calls may see rows more than once: what they asked they know, but other people's functions would run again,
-    and what chooses from the rows of a plan would count what it chose twice."""
+    """Whether calls may see rows repeatedly. Answers are cached, but user-defined functions would
+    run again, and a choice among the rows of a plan would be counted twice."""
     return not any(a.call.ingredient.run or a.domain for e in exprs for a in asks(e))
 
 
 def _needed_whole(block: Block) -> set[int]:
-    """The stages of which a block, some of whose rows are wanted, needs all rows."""
+    """The stages of which a block needs all rows, even if only some of its own rows are needed."""
     if not _run_again(expressions(block)):
         return _rows_of(block)
     return stages_needed_whole(block.source) | stages_in_expressions(expressions(block))
 
 
 def _rows_of(block: Block) -> set[int]:
-    """The stages whose rows a block reads, and not only to know whether there is one."""
+    """The stages whose rows a block reads, except those tested for existence only."""
     return folded(block, _read)
 
 

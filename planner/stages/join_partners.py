@@ -1,7 +1,7 @@
-"""Partners: what the rows of one side of a join can meet on the other, as a plan that runs on its own.
+"""Partners: the rows that one side of a join can meet on the other, as a plan of its own.
 
-A partner may have more rows than the other side will have, never fewer, and must give the same rows each
-time that it runs.
+A partner may have more rows than the other side, never fewer, and must give the same rows in each
+run.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from blendfusion.planner.ir.opaque_names import QUERIES, leaf_text
 from blendfusion.planner.ir.traversal import asks_anything, expressions
 
 _MOST_RELATIONS = 64
-"""A partner with more than that is not run a second time."""
+"""Maximum relations of a partner, which runs a second time."""
 _REPEATABLE = ("count", "min", "max", "bool_and", "bool_or")
-"""Aggregates that come out the same however their rows are divided among threads."""
+"""Aggregates whose result does not depend on the division of rows among threads."""
 
 
 def turned(term: Expr, n_left: int, n_right: int) -> Expr:
-    """The term with the columns of the right side before those of the left."""
+    """The term with the columns of both sides exchanged."""
 
     def place(part: Expr) -> Expr | None:
         if not isinstance(part, Field):
@@ -60,7 +60,7 @@ def turned(term: Expr, n_left: int, n_right: int) -> Expr:
 
 
 def inlined(terms: Sequence[Expr], columns: Sequence[Expr], width: int, below: int) -> list[Expr]:
-    """The terms over a relation as terms over its input, those that a model must decide left out."""
+    """The terms over a relation as terms over its input, without those that a model must decide."""
     place = (*columns, *(Field(below + i) for i in range(max(map(_most, terms), default=0) + 1)))
     moved = (inline(t, place) for t in terms)
     return [t for t in moved if not needs_model(t) and not is_volatile(t) and fields(t)]
@@ -71,8 +71,8 @@ def _most(term: Expr) -> int:
 
 
 def with_partner(source: Plan, terms: Sequence[Expr], partner: Plan, kind: str) -> Rel:
-    """The semi or mark join of ``source`` with the columns of ``partner`` that the terms read; with any
-    row of it, if they read none."""
+    """The semi or mark join of ``source`` with those columns of ``partner`` that the terms read;
+    with any row of it if they read none."""
     width = source.width
     both = tuple(dict.fromkeys(t for t in terms if min(fields(t)) < width))
     keys = {part for t in both for part in parts(t)}
@@ -90,23 +90,24 @@ def with_partner(source: Plan, terms: Sequence[Expr], partner: Plan, kind: str) 
 
 
 def partner_of(other: Plan) -> Plan | None:
-    """A plan with the rows of ``other``, or more, that asks nothing; None if there is none to be had."""
+    """A plan without calls that has all rows of ``other``, perhaps more; None if impossible."""
     bare = stripped(other)
     return None if asks_anything(bare) else small(steady(bare))
 
 
 def repeatable(plan: Plan) -> Plan | None:
-    """``plan``, or one with more rows, that gives the same rows whenever it runs; None if there is none."""
+    """``plan``, or one with more rows, that gives the same rows in each run; None if impossible."""
     return small(_exact(plan) or steady(plan))
 
 
 def small(plan: Plan | None) -> Plan | None:
-    """``plan`` if it may well run a second time."""
+    """``plan`` if it is small enough to run twice."""
     return None if plan is None or len(_relations(plan)) > _MOST_RELATIONS else plan
 
 
 def stripped(plan: Plan) -> Plan:
-    """A block's rows before it filters, TRUE in place of what it asks: then it need not run first."""
+    """The rows of a block before its filter, with TRUE instead of calls, so that it need not run
+    first."""
     if not isinstance(plan, Block) or plan.limited:
         return plan
     blank = tuple(boolean_literal(True) if needs_model(e) else e for e in plan.select)
@@ -114,8 +115,7 @@ def stripped(plan: Plan) -> Plan:
 
 
 def steady(plan: Plan) -> Plan | None:
-    """``plan`` without its limits, where that can only add rows; None if it may come out otherwise
-    when it runs again."""
+    """``plan`` without its limits if that only adds rows; None if it may differ from run to run."""
     if isinstance(plan, Block | Stored):
         return plan
     if plan.kind == "fetch":
@@ -145,7 +145,7 @@ def _with_steady(plan: Rel, inputs: Sequence[Plan | None]) -> Plan | None:
 
 
 def _exact(plan: Plan) -> Plan | None:
-    """``plan`` if it gives the same rows whenever it runs."""
+    """``plan`` if it gives the same rows in each run."""
     for part in _relations(plan):
         if isinstance(part, Rel) and not _repeats(part):
             return None
@@ -163,7 +163,7 @@ def _repeats(plan: Rel) -> bool:
 
 
 def _relations(plan: Plan) -> list[Plan]:
-    """The relations that run again: blocks are stages, which run once."""
+    """The relations that run again; blocks are stages, which run once."""
     if not isinstance(plan, Rel):
         return [plan]
     return [plan, *(p for below in plan.inputs for p in _relations(below))]

@@ -1,4 +1,4 @@
-"""What becomes of a plan's rows when stages below it have more: those that only ever come, and never go."""
+"""Monotone plans: their rows only grow when the stages below them grow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from blendfusion.planner.ir.nodes import (
 from blendfusion.planner.ir.traversal import folded, subplans
 
 MOST_WANTED = 100_000
-"""Rows of a limit. What is above the stages runs once for each quarter that they grow by, and is held in memory."""
+"""Maximum rows of a limit. The plan above the stages runs once per growth by a quarter, in memory.
+"""
 
 
 def stages_in(plan: Plan) -> set[int]:
@@ -30,13 +31,13 @@ def stages_in(plan: Plan) -> set[int]:
 
 
 def stages_in_expressions(exprs: Iterable[Expr]) -> set[int]:
-    """The stages that subqueries in expressions read, or what an answer is chosen from."""
+    """The stages that expressions read, by subqueries or candidates."""
     return set().union(*(stages_in(p) for e in exprs for part in walk(e) for p in plans_in(part)))
 
 
 def stages_needed_whole(plan: Plan) -> set[int]:
-    """The stages below that must be complete: with some of their rows, ``plan`` might have one that it does not have
-    with all of them."""
+    """The stages that must be complete: with a part of their rows, ``plan`` might have a row that
+    it lacks with all of them."""
     return folded(plan, _needed_whole)
 
 
@@ -59,7 +60,7 @@ def _needed_whole(plan: Plan, below: Sequence[set[int]]) -> set[int]:
 
 
 def has_at_most_their_rows(plan: Plan) -> bool:
-    """Whether every row of ``plan`` comes of one of a stage's, and of each at most one."""
+    """Whether each row of ``plan`` comes from a row of a stage, at most one per row."""
     if not isinstance(plan, Rel):
         return True
     if plan.kind == "join" and join_type(plan) in ("left_semi", "right_semi"):
@@ -69,7 +70,8 @@ def has_at_most_their_rows(plan: Plan) -> bool:
 
 
 def asks_for_a_row(plan: Plan) -> bool:
-    """Whether ``plan`` is the rows of its left side if a stage has one that will do: see semi-join reduction."""
+    """Whether ``plan`` keeps a row of its left side if a stage has one match: see semi-join
+    reduction."""
     if not isinstance(plan, Rel) or plan.kind != "join" or join_type(plan) != "left_semi":
         return False
     row = plan.inputs[1]
@@ -83,7 +85,7 @@ def asks_for_a_row(plan: Plan) -> bool:
 
 
 def stages_to_end(fetch: Plan) -> set[int]:
-    """The stages that a limit may end early, as far as it can tell; none for any other relation."""
+    """The stages that a limit may end early, judged by the limit alone; none for other relations."""
     if not isinstance(fetch, Rel) or fetch.kind != "fetch":
         return set()
     offset, count = fetch_bounds(fetch)

@@ -1,7 +1,7 @@
-"""A rewritten plan as stages: DataFusion plans linked by pipelines, in the order in which they run.
+"""Cuts a rewritten plan into stages: DataFusion plans linked by pipelines, in execution order.
 
-Every block becomes a stage: a plan of DataFusion's that is its source, and the row-wise work above
-it. No plan waits inside another: a stage that reads another's output finds it stored.
+Every block becomes a stage: a DataFusion plan as its source, and the row-wise work above it. No
+plan waits inside another: a stage reads another's stored output.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from blendfusion.planner.substrait.read import Root
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A block whose source is a plan of DataFusion's over tables and stored stages."""
+    """A block whose source is a DataFusion plan over tables and stored stages."""
 
     number: int
     block: Block
@@ -37,12 +37,12 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """Stages in order; the last one's output is the query's, under ``names``."""
+    """Stages in order; the output of the last one is the query's, under ``names``."""
 
     stages: tuple[Stage, ...]
     names: tuple[str, ...]
     whole: frozenset[int] = frozenset()
-    """Stages whose rows are all wanted, by what stands beside the plan."""
+    """Stages of which readers outside of the plan need all rows."""
 
     @property
     def last(self) -> Stage:
@@ -60,7 +60,7 @@ def staged(root: Root) -> Staged:
         return Stored(numbers.setdefault(block, len(numbers)), plan.width)
 
     def with_domain(expr: Expr) -> Expr | None:
-        """A call that chooses from the rows of a plan: those are a stage, which runs before."""
+        """A call with candidates: the candidates are a stage that runs before it."""
         if not isinstance(expr, Ask) or expr.domain is None:
             return None
         args = tuple(substitute(a, with_domain) for a in expr.args)
@@ -75,13 +75,14 @@ def staged(root: Root) -> Staged:
 
     def kept(block: Block) -> Plan:
         number = numbers.setdefault(block, len(numbers))
-        if block.width == 0:  # stored with a column all the same, or its rows would be lost
+        if block.width == 0:  # stored with one column, since its rows would be lost otherwise
             return projected(Stored(number, 1), ())
         return Stored(number, block.width)
 
     def limits(source: Plan) -> Plan:
-        """Limits that may end stages are sources of stages of their own: only of those is known what they need. So
-        are those that DataFusion would misplan below others."""
+        """Limits that may end stages become sources of stages of their own, because only the needs
+        of a whole stage are known. The same applies to limits that DataFusion would misplan below
+        others."""
         rows = {id(p.inputs[1]) for p in subplans(source) if asks_for_a_row(p)}
 
         def limit(plan: Plan) -> Plan:
@@ -91,7 +92,7 @@ def staged(root: Root) -> Staged:
         return transform(source, limit)
 
     def below_top(plan: Plan) -> Plan:
-        """A source with such limits cut off, unless one stands at its top."""
+        """A source with such limits cut off, except at its top."""
         columns, top = through_projection(plan)
         if not isinstance(top, Rel) or top.kind != "fetch":
             return limits(plan)
@@ -99,7 +100,9 @@ def staged(root: Root) -> Staged:
         return plan if below is top.inputs[0] else projected(top.with_inputs(below), columns)
 
     plan = below_top(transform(root.plan, cut))
-    if not isinstance(plan, Stored):  # DataFusion has the last word: its plan is the last source
+    if not isinstance(
+        plan, Stored
+    ):  # DataFusion runs the last plan, so it is the source of the last stage
         numbers[Block(plan, (), all_fields(plan.width))] = len(numbers)
     stages = [Stage(number, block) for block, number in numbers.items()]
     return Staged(tuple(stages), root.names)

@@ -1,1 +1,1 @@
-"""Nodes from Substrait and back, with what Substrait or DataFusion gets wrong."""
+"""Converts Substrait to nodes and back, and works around what Substrait or DataFusion gets wrong."""

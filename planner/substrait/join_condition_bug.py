@@ -1,7 +1,8 @@
-"""Join conditions that DataFusion would misread: equalities of two columns of one side.
+"""Rewrites join conditions that DataFusion would misread: equalities of two columns of one side.
 
-Its Substrait reader takes every ``column = column`` among the conjuncts of a join's condition for a
-pair of keys, one of each side, and then does not find the second where it looks for it.
+DataFusion's Substrait reader takes every ``column = column`` among the conjuncts of a join's
+condition for a pair of keys, one of each side. It then looks for the second column on the wrong
+side.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from blendfusion.planner.ir.nodes import KEY_COMPARISONS, Expr, Field, Node, Pla
 
 
 def readable(plan: Plan) -> Plan:
-    """A join with each ``x.a = x.b`` written ``(x.a = x.b) IS TRUE``: a condition that is NULL joins
-    no more rows than one that is false. Any other relation comes back as it is."""
+    """A join with each ``x.a = x.b`` written ``(x.a = x.b) IS TRUE``, which joins the same rows,
+    since NULL and false both join none. Any other relation is returned unchanged."""
     if not isinstance(plan, Rel) or plan.kind != "join":
         return plan
     width = plan.inputs[0].width

@@ -1,7 +1,7 @@
-"""``NOT IN (subquery)`` keeps its NULLs, which Substrait's anti join forgets.
+"""Expresses the NULL semantics of ``NOT IN (subquery)``, which Substrait's anti join lacks.
 
 DataFusion marks such a join *null_aware*: a row stays only if its comparison with every row of the
-subquery is FALSE. Substrait has no word for that, so the plan says it.
+subquery is FALSE. Substrait cannot express that, so two plain anti joins do.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def null_aware(text: str) -> list[bool]:
 
 
 def with_nulls(plan: Plan, aware: Sequence[bool]) -> Plan:
-    """``plan`` with what its null-aware anti joins keep, each said by two plain ones.
+    """``plan`` with each null-aware anti join replaced by two plain ones.
 
-    ``aware`` tells, for each anti join from the top, whether it is one; PlanError if they are not as
-    many.
+    ``aware`` has one entry per anti join from the top: whether it is null-aware. Raises PlanError
+    if the numbers differ.
 
     before: ``l anti join r on a = b``, null-aware
     after:  ``(l anti join r on a = b) anti join (the values of b IS NULL in r) on it OR a IS NULL``
@@ -92,7 +92,7 @@ def _aware(plan: Rel) -> Plan:
 
 
 def _sides(condition: Expr, n_left: int) -> tuple[Expr, Expr] | None:
-    """(what the condition reads of the left, of the right as an expression over it) of an equality."""
+    """(left operand, right operand over the right input) of an equality between both sides."""
     if not isinstance(condition, Node) or condition.name != "equal":
         return None
     a, b = sorted(condition.children, key=lambda e: min(fields(e), default=-1))

@@ -1,7 +1,8 @@
-"""Limits with an offset, which DataFusion 55 misplans.
+"""Isolates limits with an offset, which DataFusion 55 misplans.
 
-It puts a sort, a window's or an aggregate's too, below such a limit, as a TopK of as many rows as the limit leaves; of these
-the offset is skipped, and rows are lost. (Mended in its pull request 24958, which came later.)
+DataFusion pushes a sort, also that of a window or an aggregate, below such a limit, as a TopK of
+the limit's count. The offset then skips rows of these, and rows are lost. (Fixed later, in its pull
+request 24958.)
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from blendfusion.planner.ir.nodes import Plan, Rel
 
 
 def may_lose_rows(plan: Plan) -> bool:
-    """Whether ``plan`` is a limit that must not have anything above it in one plan of DataFusion's."""
+    """Whether ``plan`` is a limit that must be the top of a DataFusion plan."""
     if not isinstance(plan, Rel) or plan.kind != "fetch":
         return False
     offset, count = fetch_bounds(plan)

@@ -28,7 +28,7 @@ class Root:
 def read(data: bytes) -> Root:
     """The tree of a Substrait plan; functions that stand for calls become ``Ask``.
 
-    Raises PlanError for what rules cannot move: correlated references, nested fields.
+    Raises PlanError for plans that rules cannot move: correlated references, nested fields.
     """
     message = parsed_plan(data)
     functions = {
@@ -41,7 +41,7 @@ def read(data: bytes) -> Root:
 
 
 class _Reader:
-    """Takes messages apart, from the inside out: what it has read it clears, and so copies nothing."""
+    """Reads messages from the inside out. It clears what it has read, which avoids copies."""
 
     def __init__(self, functions: Mapping[int, str]) -> None:
         self.functions = functions
@@ -55,15 +55,15 @@ class _Reader:
         emit = self._take_emit(body)
         if kind == "aggregate":
             exprs = _keys_once(body, exprs)
-            # Function names ride along in the (otherwise unused) hint, so that a template
-            # does not depend on the numbering of one plan.
+            # The (otherwise unused) hint holds function names, so that a template does not depend
+            # on the numbering of one plan.
             body.common.hint.output_names.extend(
                 self.functions[m.measure.function_reference] for m in body.measures
             )
             for measure in body.measures:
                 measure.measure.function_reference = 0
         if kind == "read" and body.HasField("virtual_table"):
-            # DataFusion writes two columns of a name, and refuses to read them.
+            # DataFusion writes two columns of the same name, and refuses to read them.
             body.base_schema.names[:] = _apart(body.base_schema.names)
         if kind == "project":
             assert len(inputs) == 1
@@ -72,7 +72,7 @@ class _Reader:
                 columns = tuple(columns[i] for i in emit)
             return Rel("project", b"", inputs, columns, len(columns))
         if kind == "join" and not body.HasField("expression"):
-            # An uncorrelated EXISTS: DataFusion writes no condition, and refuses to read none.
+            # DataFusion writes an uncorrelated EXISTS without a condition, and refuses to read it.
             body.expression.SetInParent()
             exprs = (boolean_literal(True),)
         rel = Rel(kind, serialized(message), inputs, exprs, _width(kind, body, inputs))
@@ -107,7 +107,7 @@ class _Reader:
         if kind == "scalar_function":
             name = self.functions[message.scalar_function.function_reference]
             if name in ("and", "or"):
-                # DataFusion nests them two by two, and cannot read back more than thirty.
+                # DataFusion nests them in pairs, and cannot read back more than thirty.
                 return function(name, tuple(map(self.expr, self._chain(message, name))))
         if kind == "literal" and message.literal.null.WhichOneof("kind") == "user_defined":
             return text_null()
@@ -155,14 +155,14 @@ class _Reader:
 
 
 def _apart(names: Sequence[str]) -> list[str]:
-    """``names`` if no two are equal, else each with its place."""
+    """``names`` if all are distinct, else each with its position."""
     if len(set(names)) == len(names):
         return list(names)
     return [f"{i}:{name}" for i, name in enumerate(names)]
 
 
 def _searched(children: tuple[Expr, ...], branches: int) -> tuple[Expr, ...]:
-    """What CASE x WHEN v THEN … says, as CASE WHEN x = v THEN …"""
+    """CASE x WHEN v THEN … rewritten as CASE WHEN x = v THEN …."""
     base, *rest = children
     for i in range(0, 2 * branches, 2):
         rest[i] = function("equal", (base, rest[i]))
@@ -170,15 +170,15 @@ def _searched(children: tuple[Expr, ...], branches: int) -> tuple[Expr, ...]:
 
 
 def _keys_once(body: Message, exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """The expressions of an aggregate with each group key once, as DataFusion has them in its output.
+    """The expressions of an aggregate with each group key once, as in DataFusion's output.
 
-    Its Substrait repeats a key for every grouping set in which it stands.
+    DataFusion's Substrait repeats a key for each of its grouping sets.
     """
     n = len(body.grouping_expressions)
     keys = exprs[len(exprs) - n :]
     distinct = tuple(dict.fromkeys(keys))
     for grouping in body.groupings:
-        # DataFusion writes the keys here too, in a field that Substrait has retired.
+        # DataFusion also writes the keys here, in a field that Substrait has retired.
         grouping.DiscardUnknownFields()
         references = [distinct.index(keys[i]) for i in grouping.expression_references]
         grouping.expression_references[:] = references

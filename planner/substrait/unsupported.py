@@ -1,4 +1,4 @@
-"""What DataFusion leaves out, without a word, when it writes a plan as Substrait."""
+"""Finds features that DataFusion silently drops when it writes a plan as Substrait."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ _LOST = (
 )
 
 
-def lost(text: str) -> str | None:
-    """What of a DataFusion plan (as text) its Substrait would not say; None for nothing known."""
+def dropped_feature(text: str) -> str | None:
+    """The feature of a DataFusion plan (as text) that its Substrait would lack; None if none is
+    known."""
     for line in text.splitlines():
         for pattern, what in _LOST:
             if pattern.search(line):

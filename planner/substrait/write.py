@@ -1,4 +1,4 @@
-"""From nodes to the bytes of a Substrait plan."""
+"""Converts nodes to the bytes of a Substrait plan."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from blendfusion.planner.ir.opaque_names import is_leaf
 
 
 def write(plan: Plan, stored: Mapping[int, bytes], names: Sequence[str] = ()) -> bytes:
-    """The Substrait bytes of a plan without blocks and calls; its columns keep their places.
+    """The Substrait bytes of a plan without blocks and calls; its columns keep their positions.
 
-    ``stored`` gives, for each ``Stored`` leaf, the bytes of the relation that reads its table;
-    ``names`` what its columns are called (nested ones included).
+    ``stored`` has, for each ``Stored`` leaf, the bytes of the relation that reads its table;
+    ``names`` the names of the columns (nested ones included).
     """
     writer = _Writer(stored)
     message = PlanMessage()
@@ -80,8 +80,8 @@ class _Writer:
             self.expr(expr, body.expressions.add())
 
     def _leaf(self, into: RelMessage) -> None:
-        """A leaf is a view, and DataFusion does not read a choice of a view's columns: they are
-        chosen above it."""
+        """A leaf is a view. DataFusion cannot select columns of a view while reading Substrait, so
+        a projection above it does."""
         if not into.read.HasField("projection"):
             return
         chosen = [item.field for item in into.read.projection.select.struct_items]

@@ -69,7 +69,7 @@ def test_a_model_is_named_by_its_place_on_the_hub(server: LoopbackHub) -> None:
         (HubFile("owner/pages", "a.gguf"), "no file 'a.gguf'", "no GGUF"),
         (SMALL._replace(repository="owner/none"), "no repository 'owner/none'", "HF_TOKEN"),
         (SMALL._replace(revision="v9"), "no revision 'v9'", "tag"),
-        (GATED, "only to those whom its owner lets in", "HF_TOKEN"),
+        (GATED, "is gated", "HF_TOKEN"),
     ],
     ids=["file", "no weights", "repository", "revision", "gated"],
 )
