@@ -34,6 +34,8 @@ _PATTERNS = {
     "date": _DATE,
     "timestamp": f"{_DATE}T{_TIME}",
 }
+_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,18})")
+"""Every BIGINT: one digit more than a model is let write, as not all numbers of that many are one."""
 MAX_LIST_ITEMS = 16
 TEXT_PATTERN = r"[^\n]{1,400}"
 _JSON_STRING = r'"[^"\\\n\x00-\x1f]{1,100}"'
@@ -194,6 +196,8 @@ def holds(constraint: Constraint, text: str) -> bool:
             return False
     if constraint.kind == "regex":
         return matches(regex_of(constraint), text)
+    if constraint.kind == "integer":
+        return _WHOLE.fullmatch(text) is not None and -(2**63) <= int(text) < 2**63
     if re.fullmatch(regex_of(constraint), text) is None:
         return False
     return constraint.kind not in ("date", "timestamp") or _in_calendar(text)

@@ -18,6 +18,7 @@ from blendfusion.models.constraints.constraint import Json
 from blendfusion.models.http.adaptive_concurrency import InFlight
 from blendfusion.models.http.circuit_breaker import Line
 from blendfusion.models.http.rate_limit import Load, Rate
+from blendfusion.models.http.reply_body import ACCEPTED, TooLarge, whole
 from blendfusion.models.http.retry import Passing, Retry, seconds_asked
 from blendfusion.models.http.server_errors import says_too_long, shown, words_of
 from blendfusion.models.protocol.allowance import give_request_back, spend_request
@@ -83,7 +84,7 @@ class Endpoint:
     """Where to ask and how patiently.
 
     ``most_in_vain``: as many values in a row without an answer, each after every try, mean that the
-    server answers nobody.
+    server answers nobody. ``most_bytes``: a longer reply, when decompressed, is not read to its end.
     """
 
     url: str
@@ -91,6 +92,7 @@ class Endpoint:
     timeout_seconds: float
     retry: Retry
     most_in_vain: int = 32
+    most_bytes: int = 16 << 20
     rate: Rate = field(default_factory=Rate, repr=False)
     in_flight: InFlight = field(default_factory=lambda: InFlight(_ANY_NUMBER), repr=False)
     line: Line = field(init=False, repr=False)
@@ -131,7 +133,9 @@ class Endpoint:
 
     def client(self) -> httpx.AsyncClient:
         """A new client; it belongs to the event loop that uses it, and must be closed there."""
-        headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
+        headers = {"Accept-Encoding": ACCEPTED}
+        if self.key:
+            headers["Authorization"] = f"Bearer {self.key}"
         # A proxy cannot reach this machine's own loopback.
         trust_env = not _is_loopback(httpx.URL(self.url).host)
         if self._trusted is None:  # tens of milliseconds: to read all the certificates
@@ -172,7 +176,14 @@ class Endpoint:
             reply = self._object(await self._send(client, request, errand), errand, final)
             if errand.load is not None:
                 self.rate.settle(errand.load, reply)
-            return read(reply)
+            try:
+                return read(reply)
+            except (Passing, RequestError):
+                raise
+            except Exception as problem:
+                raise Passing(
+                    f"the server's reply cannot be read ({type(problem).__name__})"
+                ) from None
 
         try:
             reply: T = await self.retry.tries(self.host)(once)
@@ -236,7 +247,7 @@ class Endpoint:
         sent_at = time.monotonic()
         try:
             async with asyncio.timeout(self.timeout_seconds):
-                response = await client.send(request)
+                response = await whole(await client.send(request, stream=True), self.most_bytes)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             if content:
                 give_request_back()
@@ -245,6 +256,9 @@ class Endpoint:
         except (TimeoutError, httpx.TimeoutException):
             errand.calls += 1
             raise _Silent(f"no reply within {self.timeout_seconds:g} s", "timeout") from None
+        except TooLarge as error:
+            errand.calls += 1
+            raise Unanswered(str(error)) from None
         except httpx.HTTPError as error:
             errand.calls += 1
             said = f"connection lost ({type(error).__name__})"

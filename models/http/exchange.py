@@ -27,9 +27,14 @@ from blendfusion.models.protocol.model import Values
 from blendfusion.models.scores.completion import Completion, read_completion
 from blendfusion.models.scores.expected_score import of_tokens
 from blendfusion.models.scores.logprobs import written_odds
+from blendfusion.redaction import without_secrets
 from blendfusion.types import Answer, Constraint, Task, Usage
 
 Message: TypeAlias = dict[str, Json]
+
+_SHOWN = 80
+"""Characters of a reply that an error repeats."""
+_SHOWN_FROM = 10_000
 
 
 @dataclass(slots=True)
@@ -190,8 +195,16 @@ class Exchange:
             return reply
 
     def _read(self, reply: Completion) -> Answer:
+        """The answer that a reply states, or why it states none: never an exception."""
+        try:
+            return self._answer_in(reply)
+        except Exception as problem:  # whatever is wrong with one reply is that value's failure
+            return Answer.failed(f"the reply cannot be read ({type(problem).__name__})")
+
+    def _answer_in(self, reply: Completion) -> Answer:
         if reply.refusal:
-            return Answer.failed(f"the model refused: {reply.refusal!r}")
+            refusal = without_secrets(reply.refusal, self._chat.endpoint.key)
+            return Answer.failed(f"the model refused: {refusal!r}")
         if reply.finish == "content_filter":
             return Answer.failed("the server's content filter stopped the answer")
         text = self._expected(reply) or read_reply(reply.text, self._constraint)
@@ -200,7 +213,8 @@ class Exchange:
                 return Answer(text, finish="length")
             return Answer.failed(f"cut off at {self._chat.max_tokens} tokens")
         if text is None:
-            shown = f"{reply.text.strip()[:80]!r}" if reply.text.strip() else "nothing"
+            said = without_secrets(reply.text[:_SHOWN_FROM].strip(), self._chat.endpoint.key)
+            shown = repr(said[:_SHOWN]) if said else "nothing"
             return Answer.failed(f"answered {shown}, which is not {self._constraint}")
         return Answer(text, logprob=self._logprob(reply, text))
 

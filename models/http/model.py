@@ -32,6 +32,9 @@ DEFAULT_WINDOW = 8192
 _BATCHES_IN_FLIGHT = 8
 """A batch of so many times the concurrency keeps the pipe full; the last ones wait little."""
 
+_FRAME_BYTES, _TOKEN_BYTES = 1 << 20, 1 << 12
+"""The most bytes of a reply: so many, and so many for each token with the odds of others in its place."""
+
 _IN_VAIN = 32
 """Values in a row, at least, that get no answer from a server that is given up for it."""
 
@@ -73,6 +76,7 @@ class OpenAIModel:
                 answer_tokens=self._options.max_tokens,
             ),
             in_flight=in_flight,
+            most_bytes=_FRAME_BYTES + _TOKEN_BYTES * self._options.max_tokens,
         )
         self._window = window
         self._chat = Chat(

@@ -17,7 +17,11 @@ from blendfusion.types import Constraint
 FIELD = "answer"
 """The one field of the JSON object that a server may be asked to reply with."""
 
-_THOUGHT = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
+MOST_CHARACTERS = 1_000_000
+"""A longer reply states no answer."""
+_MOST_SHORT = 10_000
+"""The most characters of a value that is no text, list or struct."""
+_THOUGHT, _THOUGHT_ENDS = "<think>", "</think>"
 _FENCE = re.compile(r"```\w*\n(.*?)\n?```", re.DOTALL)
 _THOUSANDS = re.compile(r"[-+]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?")
 _NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]+)?")
@@ -28,7 +32,8 @@ def read_reply(reply: str, constraint: Constraint) -> str | None:
     """The canonical answer that ``reply`` states, or None if it states none within ``constraint``.
 
     Undone are wrappings (a JSON object with the field "answer", quotes, code fences, thoughts
-    before the answer) and spellings of the same value; nothing is guessed from a sentence.
+    before the answer) and spellings of the same value; nothing is guessed from a sentence. Time is
+    linear in the length of the reply, and no reply raises.
 
     >>> read_reply('{"answer": "Yes."}', Constraint("boolean"))
     'true'
@@ -37,9 +42,14 @@ def read_reply(reply: str, constraint: Constraint) -> str | None:
     >>> read_reply("probably 3", Constraint("integer")) is None
     True
     """
-    for candidate in map(encodable, _candidates(reply, constraint)):
-        if candidate and holds(constraint, candidate):
-            return candidate
+    if len(reply) > MOST_CHARACTERS:
+        return None
+    try:
+        for candidate in map(encodable, _candidates(reply, constraint)):
+            if candidate and holds(constraint, candidate):
+                return candidate
+    except (ValueError, ArithmeticError, RecursionError):
+        return None  # nested too deeply, or a number that is none
     return None
 
 
@@ -54,7 +64,7 @@ def read_answer(said: str, constraint: Constraint) -> str | None:
 
 
 def _candidates(reply: str, constraint: Constraint) -> Iterator[str]:
-    text = _THOUGHT.sub("", reply, count=1).strip()
+    text = _without_thought(reply).strip()
     fenced = _FENCE.fullmatch(text)
     if fenced:
         text = fenced[1].strip()
@@ -69,7 +79,18 @@ def _candidates(reply: str, constraint: Constraint) -> Iterator[str]:
         return
     bare = text.strip("\"'`*. \t\n")
     yield bare
+    if len(bare) > _MOST_SHORT:
+        return
     yield from _spellings(bare, constraint)
+
+
+def _without_thought(reply: str) -> str:
+    """The reply without its first thought, and without the blanks around that."""
+    start = reply.find(_THOUGHT)
+    end = reply.find(_THOUGHT_ENDS, start) if start >= 0 else -1
+    if end < 0:
+        return reply
+    return reply[:start].rstrip() + reply[end + len(_THOUGHT_ENDS) :].lstrip()
 
 
 def _stated(text: str, constraint: Constraint) -> str | None:

@@ -22,6 +22,9 @@ fields of a struct, or the odds of the points of a score or of the options of a 
 _BARE_ITEMS = ("integer", "number")
 _DECIMALS = 6
 """Digits after the point that a canonical number may have."""
+_MOST_DIGITS = 400
+"""Digits before the point that are written out: more than any float has."""
+_HUGE = 10**_MOST_DIGITS
 
 
 def canonical(value: Value, constraint: Constraint) -> str:
@@ -42,7 +45,7 @@ def canonical(value: Value, constraint: Constraint) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
-        return str(value)
+        return str(value) if abs(value) < _HUGE else f"an integer of {value.bit_length():,} bits"
     if isinstance(value, float | Decimal):
         return _number(value)
     if isinstance(value, datetime.date):
@@ -57,6 +60,16 @@ def canonical(value: Value, constraint: Constraint) -> str:
 
 
 def _number(value: float | Decimal) -> str:
+    if (
+        isinstance(value, Decimal)
+        and value.is_finite()
+        and value
+        and value.adjusted() > _MOST_DIGITS
+    ):
+        # A few characters may stand for a gigabyte of digits, which no constraint admits.
+        return str(value) if len(value.as_tuple().digits) <= _MOST_DIGITS else "a huge number"
+    if isinstance(value, Decimal) and value.is_finite() and value.adjusted() < -_MOST_DIGITS:
+        return "0"
     text = format(value, f".{_DECIMALS}f")
     if "." not in text:  # inf and nan, which no constraint admits
         return text

@@ -13,6 +13,8 @@ from blendfusion.types import Usage
 _BROKEN_OFF = ("error", "abort", "insufficient_system_resource")  # OpenRouter, vLLM, DeepSeek
 _LEAST = -1e4
 """The log probability of an impossible token; OpenAI sends -9999."""
+_MOST_TOKENS = 1 << 40
+"""A count beyond this is a mistake of the server's."""
 _REFUSAL_SHOWN = 200
 """Characters of a model's refusal that an error repeats."""
 
@@ -58,12 +60,22 @@ def read_completion(reply: dict[str, Json]) -> Completion:
         raise Passing(f"the server broke the answer off ({finish})")
     content, refusal = message.get("content"), message.get("refusal")
     return Completion(
-        encodable(content) if isinstance(content, str) else "",
+        encodable(_text(content)),
         finish,
         usage_of(reply),
-        " ".join(encodable(str(refusal)).split())[:_REFUSAL_SHOWN] if refusal else "",
+        " ".join(encodable(str(refusal)[: 8 * _REFUSAL_SHOWN]).split())[:_REFUSAL_SHOWN]
+        if refusal
+        else "",
         tuple(_tokens(choice)),
     )
+
+
+def _text(content: Json) -> str:
+    """The text of a message: a text, or a list of parts with texts."""
+    if isinstance(content, list):
+        parts = (part.get("text") for part in content if isinstance(part, dict))
+        return "".join(part for part in parts if isinstance(part, str))
+    return content if isinstance(content, str) else ""
 
 
 def _tokens(choice: dict[str, Json]) -> Iterator[Token]:
@@ -103,4 +115,4 @@ def usage_of(reply: dict[str, Json]) -> Usage:
 
 def _count(stated: dict[str, Json], name: str) -> int:
     count = stated.get(name)
-    return count if isinstance(count, int) and count > 0 else 0
+    return min(count, _MOST_TOKENS) if isinstance(count, int) and count > 0 else 0
