@@ -118,6 +118,10 @@ class ModelWarning(UserWarning):
     """One of several models failed as a whole; the next was asked in its place."""
 
 
+class HostedModelWarning(UserWarning):
+    """Values go to a hosted server that the model's name leaves out."""
+
+
 class CacheWarning(UserWarning):
     """A file of stored answers could not be used; results are not affected by it."""
 

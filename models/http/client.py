@@ -16,6 +16,7 @@ import httpx
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.constraints.constraint import Json
 from blendfusion.models.http.adaptive_concurrency import InFlight
+from blendfusion.models.http.address import URL_VARIABLE, below, checked_url
 from blendfusion.models.http.circuit_breaker import Line
 from blendfusion.models.http.rate_limit import Load, Rate
 from blendfusion.models.http.reply_body import ACCEPTED, TooLarge, whole
@@ -23,8 +24,9 @@ from blendfusion.models.http.retry import Passing, Retry, seconds_asked
 from blendfusion.models.http.server_errors import says_too_long, shown, words_of
 from blendfusion.models.protocol.allowance import give_request_back, spend_request
 
+__all__ = ["KEY_VARIABLE", "URL_VARIABLE", "Endpoint", "Errand", "Missing", "Refused", "Unanswered"]
+
 KEY_VARIABLE = "OPENAI_API_KEY"
-URL_VARIABLE = "OPENAI_BASE_URL"
 
 _CONNECT_SECONDS = 10.0
 _TRANSIENT = (408, 409, 425, 429)
@@ -96,19 +98,11 @@ class Endpoint:
     rate: Rate = field(default_factory=Rate, repr=False)
     in_flight: InFlight = field(default_factory=lambda: InFlight(_ANY_NUMBER), repr=False)
     line: Line = field(init=False, repr=False)
+    _url: httpx.URL = field(init=False, repr=False)
     _trusted: ssl.SSLContext | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.url = self.url.rstrip("/")
-        try:
-            parsed = httpx.URL(self.url)
-        except httpx.InvalidURL as error:
-            raise ModelNotFound(f"{self.url!r} is not a URL: {error}") from None
-        if parsed.scheme not in ("http", "https") or not parsed.host:
-            raise ModelNotFound(
-                f"{self.url!r} is not the URL of a server",
-                hint="It begins with http:// or https:// and mostly ends in /v1.",
-            )
+        self._url = checked_url(self.url)
         self.key = (self.key or "").strip() or None
         if self.key and not (self.key.isascii() and self.key.isprintable()):
             raise ModelNotFound(
@@ -120,15 +114,15 @@ class Endpoint:
     @property
     def shown(self) -> str:
         """The URL without what may be secret in it."""
-        return str(httpx.URL(self.url).copy_with(userinfo=b"", query=None))
+        return str(self._url.copy_with(userinfo=b"", query=None))
 
     @property
     def host(self) -> str:
-        return httpx.URL(self.url).host
+        return self._url.host
 
     @property
     def port(self) -> int:
-        url = httpx.URL(self.url)
+        url = self._url
         return url.port or (443 if url.scheme == "https" else 80)
 
     def client(self) -> httpx.AsyncClient:
@@ -137,7 +131,7 @@ class Endpoint:
         if self.key:
             headers["Authorization"] = f"Bearer {self.key}"
         # A proxy cannot reach this machine's own loopback.
-        trust_env = not _is_loopback(httpx.URL(self.url).host)
+        trust_env = not _is_loopback(self._url.host)
         if self._trusted is None:  # tens of milliseconds: to read all the certificates
             self._trusted = httpx.create_ssl_context(trust_env=trust_env)
         return httpx.AsyncClient(
@@ -170,7 +164,7 @@ class Endpoint:
         Raises ``Refused``, ``Missing`` or ``Unanswered`` for this request alone, and
         ``ModelFailed`` where every other request would meet the same.
         """
-        request = client.build_request("POST", f"{self.url}{path}", json=body)
+        request = client.build_request("POST", below(self._url, path), json=body)
 
         async def once() -> T:
             reply = self._object(await self._send(client, request, errand), errand, final)
@@ -199,7 +193,7 @@ class Endpoint:
 
         Raises ``ModelFailed`` if there is no server, no access, or trouble at every try.
         """
-        request = client.build_request("GET", f"{self.url}{path}")
+        request = client.build_request("GET", below(self._url, path))
 
         async def once() -> httpx.Response:
             try:

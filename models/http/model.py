@@ -9,6 +9,7 @@ import httpx
 
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.http.adaptive_concurrency import InFlight
+from blendfusion.models.http.address import HOSTED_URL, announce
 from blendfusion.models.http.client import KEY_VARIABLE, URL_VARIABLE, Endpoint, Missing
 from blendfusion.models.http.exchange import Chat, Exchange, sent_constraint
 from blendfusion.models.http.rate_limit import Rate
@@ -25,7 +26,7 @@ from blendfusion.types import Answer, ModelInfo, Task
 
 __all__ = ["DEFAULT_URL", "KEY_VARIABLE", "URL_VARIABLE", "OpenAIModel"]
 
-DEFAULT_URL = "https://api.openai.com/v1"
+DEFAULT_URL = HOSTED_URL
 DEFAULT_WINDOW = 8192
 """Tokens, until the server says otherwise."""
 
@@ -48,7 +49,7 @@ class OpenAIModel:
     ``answer``: its thread and its connections end with it.
 
     ``window``: tokens of prompt and answer; by default what the server states when ``check`` asks
-    it, else 8192.
+    it, else 8192. ``says_where``: the first use warns of the server's URL.
     """
 
     def __init__(
@@ -60,7 +61,9 @@ class OpenAIModel:
         *,
         retry: Retry | None = None,
         window: int | None = None,
+        says_where: bool = False,
     ) -> None:
+        self._says_where = says_where
         self._options = options or Options()
         self._model = model
         in_flight = InFlight(self._options.concurrency, self._options.concurrency_most)
@@ -135,6 +138,7 @@ class OpenAIModel:
         Raises ``ModelFailed`` if there is no server or no access. Learns the window, and what the
         server is, where it states that.
         """
+        self._announce()
         run_confined(self._look)
 
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
@@ -149,7 +153,12 @@ class OpenAIModel:
         """As ``answer``; answers are told in the order in which the server gives them."""
         if not values:
             return []
+        self._announce()
         return run_confined(lambda: self._answer_all(task, values, told))
+
+    def _announce(self) -> None:
+        if self._says_where:
+            announce(self._model, self._endpoint.shown)
 
     async def _answer_all(self, task: Task, values: Sequence[Values], told: Told) -> list[Answer]:
         answers: dict[int, Answer] = {}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import re
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from typing import NamedTuple
 
 from blendfusion.errors import ModelNotFound, close_matches
 from blendfusion.models.protocol.model import Model
@@ -148,28 +148,40 @@ def _hub(argument: str, options: Options) -> Model:
 
 
 def _openai(argument: str, options: Options) -> Model:
+    from blendfusion.models.http.address import HOSTED_URL
     from blendfusion.models.http.model import OpenAIModel
 
-    return OpenAIModel(*server_named(argument), options)
+    server = server_named(argument)
+    says_where = server.url == HOSTED_URL and "@" not in argument
+    return OpenAIModel(server.name, server.url, server.key, options, says_where=says_where)
 
 
-def server_named(argument: str) -> tuple[str, str, str | None]:
-    """(a model's name, its server's URL, the key) of what follows ``openai:``. Raises ModelNotFound."""
-    from blendfusion.models.http.model import DEFAULT_URL, KEY_VARIABLE, URL_VARIABLE
+class Server(NamedTuple):
+    """A model of a server."""
 
-    found = re.fullmatch(r"(?P<name>.+?)(@(?P<url>https?://.+))?", argument)
-    if found is None:
-        raise ModelNotFound(
-            f"'openai:{argument}' names no model", hint="Write 'openai:MODEL@http://HOST:PORT/v1'."
-        )
-    url = found["url"] or os.environ.get(URL_VARIABLE) or DEFAULT_URL
+    name: str
+    url: str
+    key: str | None
+
+
+def server_named(argument: str) -> Server:
+    """The model, the server and the key of what follows ``openai:``. Raises ModelNotFound.
+
+    A name without a server is one of the server that OPENAI_BASE_URL names, else of OpenAI's.
+    """
+    from blendfusion.models.http.address import HOSTED_URL, URL_VARIABLE, checked_url, split_name
+    from blendfusion.models.http.client import KEY_VARIABLE
+
+    name, url = split_name(argument)
+    url = url or os.environ.get(URL_VARIABLE, "").strip() or HOSTED_URL
     key = os.environ.get(KEY_VARIABLE)
-    if not key and url == DEFAULT_URL:
+    checked_url(url)
+    if not key and url == HOSTED_URL:
         raise ModelNotFound(
-            f"'openai:{argument}' needs a key for {DEFAULT_URL}, and {KEY_VARIABLE} is not set",
-            hint=f"Set {KEY_VARIABLE}, or name a server: 'openai:{argument}@http://HOST:PORT/v1'.",
+            f"'openai:{name}' needs a key for {HOSTED_URL}, and {KEY_VARIABLE} is not set",
+            hint=f"Set {KEY_VARIABLE}, or name a server: 'openai:{name}@http://HOST:PORT/v1'.",
         )
-    return found["name"], url, key
+    return Server(name, url, key)
 
 
 def _embedding(argument: str, options: Options) -> Model:

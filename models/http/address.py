@@ -1,0 +1,92 @@
+"""The URL of a server: read by a library, and checked before anything is sent there."""
+
+from __future__ import annotations
+
+import re
+import threading
+import warnings
+
+import httpx
+
+from blendfusion.errors import HostedModelWarning, ModelNotFound
+
+URL_VARIABLE = "OPENAI_BASE_URL"
+HOSTED_URL = "https://api.openai.com/v1"
+_MOST_PORT = 65_535
+_URL_IN_NAME = re.compile(r"@\s*(?P<url>[a-zA-Z][a-zA-Z0-9+.-]*://.*)", re.DOTALL)
+
+_announced: set[str] = set()
+_announcing = threading.Lock()
+
+
+def checked_url(text: str) -> httpx.URL:
+    """The URL of a server. Raises ModelNotFound for a text that is none, with the reason.
+
+    >>> str(checked_url("HTTP://[::1]:8000/v1/"))
+    'http://[::1]:8000/v1'
+    """
+    wrong = f"'{_shown(text)}' is not the URL of a server"
+    hint = "It begins with http:// or https:// and mostly ends in /v1."
+    try:
+        url = httpx.URL(text.strip())
+        host, port = url.host, url.port
+        text.encode("utf-8")
+    except Exception as problem:  # httpx raises its own, idna and ipaddress theirs
+        raise ModelNotFound(f"{wrong}: {problem}", hint=hint) from None
+    if url.scheme not in ("http", "https") or not host or set(host) & set(" %"):
+        raise ModelNotFound(wrong, hint=hint)
+    if port is not None and not 0 < port <= _MOST_PORT:
+        raise ModelNotFound(f"{wrong}: there is no port {port}", hint=hint)
+    return url.copy_with(path=url.path.rstrip("/"), fragment=None)
+
+
+def below(url: httpx.URL, path: str) -> httpx.URL:
+    """A path below the URL of a server, with the server's own query string.
+
+    >>> str(below(checked_url("http://host/v1?api-version=2"), "/models"))
+    'http://host/v1/models?api-version=2'
+    """
+    return url.copy_with(path=url.path.rstrip("/") + path)
+
+
+def split_name(argument: str) -> tuple[str, str | None]:
+    """(name, URL) of ``NAME@URL``; the URL is None for a plain name, which has no ``@``.
+
+    Raises ModelNotFound for an ``@`` without a URL behind it: what was meant for a server of one's own
+    must not go to another one.
+
+    >>> split_name("org/model:7b@http://localhost:8000/v1")
+    ('org/model:7b', 'http://localhost:8000/v1')
+    """
+    found = _URL_IN_NAME.search(argument)
+    name = (argument[: found.start()] if found else argument).strip()
+    if not found and "@" in argument:
+        raise ModelNotFound(
+            f"'openai:{_shown(argument)}' has no URL behind the @",
+            hint="A URL begins with http:// or https://: 'openai:MODEL@http://HOST:PORT/v1'.",
+        )
+    if not name:
+        raise ModelNotFound(
+            f"'openai:{_shown(argument)}' names no model",
+            hint="Write 'openai:MODEL@http://HOST:PORT/v1'.",
+        )
+    return name, found["url"] if found else None
+
+
+def announce(name: str, url: str) -> None:
+    """Say once a process where a model is asked that was named without a server."""
+    with _announcing:
+        new = f"{name}@{url}" not in _announced
+        _announced.add(f"{name}@{url}")
+    if new:
+        warnings.warn(
+            f"the values go to {url}, as 'openai:{name}' names no server. "
+            f"'openai:{name}@{url}' names it.",
+            HostedModelWarning,
+            stacklevel=2,
+        )
+
+
+def _shown(text: str) -> str:
+    """A name or URL without the user and the query, which may be secrets."""
+    return re.sub(r"(?<=://)[^/?#@]*@", "…@", re.sub(r"\?.*", "?…", text, flags=re.DOTALL))

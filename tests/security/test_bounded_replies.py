@@ -1,0 +1,254 @@
+"""Whatever a server replies is read in bounded time and memory, and is at worst that value's failure."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import resource
+import time
+import tracemalloc
+import warnings
+from decimal import Decimal
+
+import pytest
+from loopback import Reply, serving
+
+import blendfusion as bf
+from blendfusion.models.http.parse_reply import read_reply
+from blendfusion.models.prompts.canonical import canonical
+from blendfusion.types import Constraint, StructField
+
+TEXT, INT = Constraint(), Constraint("integer")
+KINDS = (
+    TEXT,
+    INT,
+    Constraint("boolean"),
+    Constraint("number"),
+    Constraint("date"),
+    Constraint("timestamp"),
+    Constraint("score", scale=(0, 10)),
+    Constraint("choice", options=("a", "b", "it's")),
+    Constraint("regex", pattern="[A-Z]{2}[0-9]*"),
+    Constraint("list", item=INT),
+    Constraint("list", item=TEXT),
+    Constraint("struct", fields=(StructField("n", INT), StructField("t", TEXT))),
+)
+
+HUGE = [
+    '{"answer": 1e999999999}',
+    '{"answer": 1e99999999999}',
+    '{"answer": 1e999999999999999999}',
+    '{"answer": -1e3000000}',
+    '{"answer": 1e-999999999}',
+    '{"answer": [1e999999999]}',
+    '{"n": 1e999999999, "t": "x"}',
+    '{"n": 1, "t": 1e999999999}',
+    "1e99999999",
+    "9" * 5_000,
+    "0." + "9" * 50_000,
+    '{"answer": ' + "9" * 5_000 + "}",
+    "[" * 50_000,
+    '{"answer":' * 5_000 + "1" + "}" * 5_000,
+    '{"n": ' * 900 + "1" + "}" * 900,
+    " " * 20_000 + "x",
+    "<think>" * 8_000,
+    "<think>" + " " * 190_000,
+    "```\n" * 10_000,
+    '"' * 100_000,
+    ",".join(["123"] * 20_000),
+    "\ud83d" * 1_000,
+]
+
+
+def spent(reply: str, constraint: Constraint) -> tuple[float, int]:
+    """Seconds of CPU, and bytes of memory above the reply's own size."""
+    tracemalloc.start()
+    start = time.thread_time()
+    try:
+        answer = read_reply(reply, constraint)
+        assert answer is None or len(answer) <= 2 * len(reply) + 100
+    finally:
+        seconds = time.thread_time() - start
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    return seconds, most - 20 * len(reply)
+
+
+@pytest.mark.parametrize("constraint", KINDS, ids=str)
+def test_no_reply_stalls_or_fills_memory(constraint: Constraint) -> None:
+    for reply in HUGE:
+        seconds, more = spent(reply, constraint)
+        assert seconds < 1.0, reply[:40]  # tracing takes most of it
+        assert more < 10_000_000, reply[:40]
+
+
+@pytest.mark.parametrize(
+    "value", [Decimal("1e999999999"), Decimal("-1e400000"), 10**5_000], ids=["long", "less", "int"]
+)
+def test_a_huge_number_has_a_short_text(value: Decimal | int) -> None:
+    assert len(canonical(value, INT)) < 500
+
+
+def test_every_bigint_is_an_integer() -> None:
+    for value in (2**63 - 1, -(2**63), 10**18):
+        assert read_reply(f'{{"answer": {value}}}', INT) == str(value)
+    assert read_reply(str(2**63), INT) is None
+
+
+def test_a_thought_is_left_out_wherever_it_stands() -> None:
+    assert read_reply("<think>2 or 3?</think>\n 3", INT) == "3"
+    assert read_reply("so <think>x</think> 3", TEXT) == "so3"
+    assert read_reply("<think>never ended 3", INT) is None
+
+
+def _some_reply(pick: random.Random) -> str:
+    words = [
+        '{"answer": ',
+        "}",
+        "[",
+        "]",
+        '"',
+        "1e9",
+        "99999999999",
+        "-",
+        ".",
+        ",",
+        "<think>",
+        "</think>",
+    ]
+    words += [
+        "```",
+        "\n",
+        "yes",
+        "true",
+        "2024-02-29",
+        "null",
+        "\\u0000",
+        "é",
+        "\ud83d",
+        "🙂",
+        " ",
+        "\t",
+        "a",
+    ]
+    words += [
+        '"n": ',
+        '"t": ',
+        "{",
+        ":",
+        "E+",
+        "0x1",
+        "NaN",
+        "Infinity",
+        "１２",
+        "\u202e",
+        "\x00",
+        "'",
+    ]
+    return "".join(
+        pick.choice(words) * pick.choice((1, 1, 1, 2, 50)) for _ in range(pick.randint(1, 30))
+    )
+
+
+def test_random_replies_never_raise_and_take_no_time(request: pytest.FixtureRequest) -> None:
+    """``--cases N`` tries more."""
+    cases = request.config.getoption("--cases") or 2_000
+    pick = random.Random(7)
+    slowest, most = 0.0, 0
+    for _ in range(cases):
+        reply, constraint = _some_reply(pick), pick.choice(KINDS)
+        start = time.thread_time()
+        read_reply(reply, constraint)
+        slowest = max(slowest, time.thread_time() - start)
+        most = max(most, len(reply))
+    print(f"{cases:,} replies of up to {most:,} characters: at most {slowest * 1000:.1f} ms each")
+    assert slowest < 0.5  # 0.05 on a machine of its own
+
+
+# --- through a server ---------------------------------------------------------------------------------
+
+
+def ask(server: object, query: str, **options: object) -> tuple[list[object], list[str]]:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        model = f"openai:m@{server.url}"  # type: ignore[attr-defined]
+        given = {"cache": None, "retries": 0, "show_values": "on", **options}
+        with bf.connect(model, **given) as session:
+            session.from_pydict({"x": ["a", "b", "c"]}, name="t")
+            rows = session.sql(f"SELECT {query} AS y FROM t ORDER BY x").to_pydict()["y"]
+    return rows, [str(w.message) for w in told]
+
+
+@pytest.mark.parametrize("reply", HUGE, ids=lambda reply: f"{reply[:20]!r}")
+def test_one_bad_reply_is_that_values_failure(reply: str) -> None:
+    """operations.md: what goes wrong with one value is that value's."""
+
+    # Each text is its own request; the reply to one of them is bad.
+    def by_value(body: dict[str, object]) -> Reply:
+        last = str(body["messages"][-1]["content"])  # type: ignore[index]
+        return Reply(reply if last.rstrip().endswith("b") or ": b" in last else "7")
+
+    with serving(by_value) as server:
+        start = time.monotonic()
+        rows, _ = ask(server, "llm_int('How many?', x)")
+        assert time.monotonic() - start < 10
+    assert rows[0] == rows[2] == 7
+    assert rows[1] is None or isinstance(rows[1], int)
+
+
+def test_a_long_body_is_not_read_to_its_end() -> None:
+    with serving(lambda body: Reply("x" * 20_000_000)) as server:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        rows, told = ask(server, "llm_text('What?', x)", timeout_seconds=20)
+        after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert rows == [None, None, None]
+    assert any("longer than" in text for text in told)
+    assert (after - before) / 1024 < 200  # the server's own copies are in this process, too
+
+
+def test_a_key_that_a_server_repeats_is_cut_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """security.md: keys are cut out of what a server says, in every status."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-SECRETKEY-1234")
+    with serving(lambda body: Reply("my key is sk-SECRETKEY-1234")) as server:
+        _, told = ask(server, "llm_int('How many?', x)")
+    assert told
+    assert not any("SECRETKEY" in text for text in told)
+
+
+def test_content_in_parts_is_read() -> None:
+    from blendfusion.models.scores.completion import read_completion
+
+    parts = [{"type": "text", "text": "4"}, {"type": "image"}, {"type": "text", "text": "2"}]
+    reply = {"choices": [{"message": {"content": parts}, "finish_reason": "stop"}]}
+    assert read_completion(reply).text == "42"
+
+
+# --- the body -------------------------------------------------------------------------------------------
+
+
+def test_a_compressed_body_is_not_inflated_beyond_its_bound() -> None:
+    import asyncio
+
+    import httpx
+
+    from blendfusion.models.http.reply_body import TooLarge, whole
+
+    bomb = gzip.compress(b"0" * 300_000_000)
+
+    async def read(content: bytes, encoding: str) -> httpx.Response:
+        headers = {"content-encoding": encoding}
+        stream = httpx.ByteStream(content)
+        response = httpx.Response(200, headers=headers, stream=stream)
+        response.request = httpx.Request("GET", "http://h/")
+        return await whole(response, 1_000_000)
+
+    tracemalloc.start()
+    with pytest.raises(TooLarge, match="longer than"):
+        asyncio.run(read(bomb, "gzip"))
+    assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    tracemalloc.stop()
+    with pytest.raises(TooLarge, match="compressed as 'br'"):
+        asyncio.run(read(b"x", "br"))
+    assert asyncio.run(read(gzip.compress(b"[1]"), "gzip")).json() == [1]
+    with pytest.raises(httpx.DecodingError):
+        asyncio.run(read(b"no gzip", "gzip"))
