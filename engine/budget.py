@@ -1,4 +1,4 @@
-"""What a session or a query may spend, and what models charge. A leaf: it imports only leaves."""
+"""Spending limits of sessions and queries, and prices of models. A leaf: it imports only leaves."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """The most that may be spent on models; None: no limit. What the cache answers is free.
+    """The spending limits on models; None: no limit. Cached answers are free.
 
-    calls: requests: of a server, HTTP requests with their retries; in process, batches.
-    values: values put to a model, also those that fail.
-    prompt_tokens: of all prompts; a beginning that they share counts each time.
-    completion_tokens: of all answers.
-    seconds: inside models, waiting for a server among it.
-    cost: in the currency of the session's ``prices``.
+        calls: requests of a server, retries included; in process, batches.
+        values: values sent to a model, failed ones included.
+        prompt_tokens: tokens of all prompts; a shared prefix counts each time.
+        completion_tokens: tokens of all answers.
+        seconds: time inside models, waits for a server included.
+        cost: in the currency of the session's ``prices``.
 
-    What a server of embeddings takes counts, but its texts are no values. Each limit is checked before
-    a batch is asked, and a batch that is being asked may finish: values are exact, and the others are
-    exceeded by no more than that batch. Raises OptionError for a limit that is no number, or below zero.
+    Usage of embedding servers counts, but texts to embed are not values. Each limit is checked
+    before a batch, and a running batch may finish: values are exact, and other limits are exceeded
+    by at most that batch. Raises OptionError for a limit that is not a number, or below zero.
 
     >>> Budget(values=1_000, cost=2.5)
     Budget(values=1000, cost=2.5)
@@ -63,7 +63,7 @@ class Budget:
 
     @staticmethod
     def parsed(text: str) -> Budget:
-        """A budget as a command line has it.
+        """A budget from the text of a command line.
 
         >>> Budget.parsed("values=1000,cost=2.5")
         Budget(values=1000, cost=2.5)
@@ -73,7 +73,7 @@ class Budget:
 
 
 def checked_budget(given: Budget | None) -> Budget | None:
-    """``given``. Raises OptionError if it is no budget."""
+    """The budget itself. Raises OptionError for any other object."""
     if given is None or isinstance(given, Budget):
         return given
     raise OptionError(
@@ -82,7 +82,7 @@ def checked_budget(given: Budget | None) -> Budget | None:
 
 
 def lowest(budgets: Iterable[Budget | None]) -> Budget | None:
-    """All of these at once: of each limit the lowest. None if there is none among them.
+    """The lowest of each limit over all budgets; None without any budget.
 
     >>> lowest([Budget(values=10, seconds=60), None, Budget(values=5)])
     Budget(values=5, seconds=60)
@@ -96,10 +96,10 @@ def lowest(budgets: Iterable[Budget | None]) -> Budget | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """What a model charges for a million tokens of prompts and of answers, in any currency.
+    """The price of a model for a million tokens of prompts and of answers, in any currency.
 
-    A lower price for tokens that a server has cached is not known here: a cost is an upper bound
-    then. Raises OptionError for a price that is no number, or below zero.
+    Discounts for tokens that a server has cached are not modelled, so a cost is an upper bound.
+    Raises OptionError for a price that is not a number, or below zero.
 
     >>> Price(prompt=0.15, completion=0.6).of(Usage(prompt_tokens=2_000_000, completion_tokens=500_000))
     0.6
@@ -113,17 +113,17 @@ class Price:
             if not _is_amount(price):
                 raise OptionError(
                     f"Price({name}={price!r}) is not possible",
-                    hint="What a million tokens cost: a number, at least 0.",
+                    hint="The price of a million tokens: a number, at least 0.",
                 )
 
     def of(self, usage: Usage) -> float:
-        """What ``usage`` costs."""
+        """The cost of ``usage``."""
         spent = usage.prompt_tokens * self.prompt + usage.completion_tokens * self.completion
         return spent / _MILLION
 
     @staticmethod
     def parsed(text: str) -> Price:
-        """A price as a command line has it.
+        """A price from the text of a command line.
 
         >>> Price.parsed("prompt=0.15,completion=0.6")
         Price(prompt=0.15, completion=0.6)
@@ -140,11 +140,11 @@ PriceList: TypeAlias = "Price | Mapping[str, Price] | None"
 
 
 class Prices:
-    """Prices of models: one for whichever model a session has, or by name.
+    """Prices of models: one for every model of a session, or by name.
 
-    A name is the model's as ``ModelInfo`` has it, ``openai:gpt-x@https://…``, with or without the URL
-    or the back end: ``openai:gpt-x``, ``gpt-x``. The longest form that has a price counts. Raises
-    OptionError for what is no price.
+    A name is that of ``ModelInfo``, ``openai:gpt-x@https://…``, with or without the URL or the back
+    end: ``openai:gpt-x``, ``gpt-x``. The longest form with a price counts. Raises OptionError for
+    invalid prices.
     """
 
     def __init__(self, given: PriceList = None) -> None:
@@ -153,7 +153,7 @@ class Prices:
         if not isinstance(named, Mapping) or not all(isinstance(p, Price) for p in named.values()):
             raise OptionError(
                 f"prices={given!r} is not possible",
-                hint="A bf.Price(prompt=…, completion=…), or a dict of such by the names of models.",
+                hint="A bf.Price(prompt=…, completion=…), or a dict of prices by the names of models.",
             )
         self._named = dict(named)
 
@@ -161,17 +161,17 @@ class Prices:
         return self._any is not None or bool(self._named)
 
     def of(self, model: str) -> Price | None:
-        """The price of the model of this name; None if it has none."""
+        """The price of the model with this name; None if unknown."""
         return next((self._named[n] for n in _forms(model) if n in self._named), self._any)
 
     def required(self, model: str) -> Price:
-        """The same. Raises OptionError where there is none."""
+        """The price of the model with this name. Raises OptionError if unknown."""
         price = self.of(model)
         if price is None:
             near = close_matches(_forms(model)[-1], self._named)
             raise OptionError(
                 f"a budget of cost needs the price of the model '{model}'",
-                hint=f"{near} Say what a million tokens cost: prices={{'{_forms(model)[-1]}': "
+                hint=f"{near} State the price of a million tokens: prices={{'{_forms(model)[-1]}': "
                 "bf.Price(prompt=…, completion=…)}, or --price prompt=…,completion=….".strip(),
             )
         return price
@@ -188,7 +188,7 @@ def _forms(model: str) -> list[str]:
 
 
 def money(cost: float) -> str:
-    """An amount for people: two decimals, or as many as a small one needs.
+    """An amount with two decimals, or with as many as a small amount needs.
 
     >>> money(12.3456), money(0.000153), money(0.0)
     ('12.35', '0.000153', '0')

@@ -1,4 +1,4 @@
-"""Which store a session keeps its answers in, and where the file of it is."""
+"""Selects the store of a session's answers, and the path of its file."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from blendfusion.models.stores.sqlite_file import SCHEMA_VERSION
 
 CACHE_VARIABLE = "BLENDFUSION_CACHE"
 MEMORY_WORDS = ("off", "none", "memory")
-"""What the variable, or ``--cache``, says where there should be no file."""
+"""Values of the variable, or of ``--cache``, for no file."""
 FILE_NAME = f"answers-{SCHEMA_VERSION}.sqlite"
-"""A name for each version of the file, so that two versions of BlendFusion do not meet."""
+"""The name contains the version of the file format, so that two versions of BlendFusion do not
+share a file."""
 
 Cache: TypeAlias = "str | os.PathLike[str] | AnswerStore | None"
 
 
 def store_for(cache: Cache, limit_mb: int) -> AnswerStore:
-    """The store that ``connect(cache=…)`` names: a path, a store, None for memory, or "auto" (what
-    BLENDFUSION_CACHE says, else the file in the user's cache folder). No file is made yet.
+    """The store of ``connect(cache=…)``: a path, a store, None for memory, or "auto" (the file that
+    BLENDFUSION_CACHE names, else one in the user's cache folder). No file is created yet.
 
-    Raises OptionError for what is none of these.
+    Raises OptionError for other values.
     """
     if cache == "auto":
         path = cache_path()
@@ -53,18 +54,18 @@ def store_for(cache: Cache, limit_mb: int) -> AnswerStore:
 def cache_path(
     environment: Mapping[str, str] = os.environ, platform: str = sys.platform
 ) -> Path | None:
-    """The file that "auto" means; None where answers are kept in memory.
+    """The file of "auto"; None for memory.
 
     >>> cache_path({"BLENDFUSION_CACHE": "off"}) is None
     True
     >>> cache_path({"XDG_CACHE_HOME": "/tmp/c"}, "linux").as_posix()
     '/tmp/c/blendfusion/answers-1.sqlite'
     """
-    said = environment.get(CACHE_VARIABLE, "").strip()
-    if said.lower() in MEMORY_WORDS:
+    path_text = environment.get(CACHE_VARIABLE, "").strip()
+    if path_text.lower() in MEMORY_WORDS:
         return None
-    if said:
-        return Path(said).expanduser()
+    if path_text:
+        return Path(path_text).expanduser()
     try:
         return user_cache(environment, platform) / FILE_NAME
     except RuntimeError:  # a user without a home
@@ -72,18 +73,17 @@ def cache_path(
 
 
 def user_cache(environment: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
-    """The folder of what can be made again for this user. Raises RuntimeError for a user without a
-    home."""
+    """This user's folder for reproducible files. Raises RuntimeError for a user without a home."""
     return _folder(environment, platform) / "blendfusion"
 
 
 def _folder(environment: Mapping[str, str], platform: str) -> Path:
-    """Where programs of this user keep what they can make again."""
+    """The platform's cache folder of this user."""
     if platform == "win32":
         local = environment.get("LOCALAPPDATA")
         return Path(local) if local else Path.home() / "AppData" / "Local"
     if platform == "darwin":
         return Path.home() / "Library" / "Caches"
     xdg = environment.get("XDG_CACHE_HOME", "")
-    # The XDG specification has relative paths ignored.
+    # The XDG specification ignores relative paths.
     return Path(xdg) if os.path.isabs(xdg) else Path.home() / ".cache"

@@ -1,4 +1,4 @@
-"""Where everything starts: a session of our own, or ingredients in a context of the user's."""
+"""Entry points: ``connect`` opens a session, ``register`` adds ingredients to a user's context."""
 
 from __future__ import annotations
 
@@ -29,24 +29,26 @@ def connect(
     embedder: str | Embedder | None = "auto",
     **options: object,
 ) -> Session:
-    """A session with ``model``: the place to register tables and run queries.
+    """Open a session with ``model``, in which tables are registered and queries run.
 
     ``model`` is "auto" (the environment variable BLENDFUSION_MODEL, else the packaged weights), a
     GGUF path, "hf:owner/repository/file.gguf" (downloaded once, the extra ``hub``),
-    "openai:name@http://host:port/v1", or a model object; or a list of these: each is asked what those
-    before it fail at; with a promise (``accuracy``, ``recall``, ``precision``), two are a cascade.
-    ``cache`` is where answers are
-    kept: the path of a file, "auto" (the environment variable BLENDFUSION_CACHE, else a file in the
-    user's cache folder), None for the memory of this session, or an object with the methods of
-    ``bf.AnswerStore``. ``options`` are the fields of ``bf.Options``; ``config`` and ``runtime`` go to
-    DataFusion. ``budget`` is what the session may spend on models in its life, ``prices`` what they
-    charge: a ``bf.Price``, or a dict of such by the names of models, {"gpt-x": bf.Price(…)}.
-    ``embedder`` gives texts vectors, for search and similarity: "auto" (the environment variable
-    BLENDFUSION_EMBEDDER, else the packaged wordllama), "openai:name@http://host:port/v1", an object
-    with the methods of ``bf.Embedder``, or None for none. It is loaded when it is needed.
+    "openai:name@http://host:port/v1", a model object, or a list of these. A list is a failover
+    chain; with a target (``accuracy``, ``recall``, ``precision``), two models form a cascade.
 
-    Raises ModelNotFound for a model that cannot be had, OptionError for an unknown option, a budget
-    or a price that is none.
+    ``cache`` is the store of answers: the path of a file, "auto" (the environment variable
+    BLENDFUSION_CACHE, else a file in the user's cache folder), None for the memory of this session,
+    or an object with the methods of ``bf.AnswerStore``. ``options`` are the fields of
+    ``bf.Options``. ``config`` and ``runtime`` go to DataFusion.
+
+    ``budget`` limits the session's spending on models. ``prices`` are a ``bf.Price``, or a dict of
+    prices by the names of models, {"gpt-x": bf.Price(…)}. ``embedder`` computes vectors for search
+    and similarity: "auto" (the environment variable BLENDFUSION_EMBEDDER, else the packaged
+    wordllama), "openai:name@http://host:port/v1", an object with the methods of ``bf.Embedder``, or
+    None. It is loaded at its first use.
+
+    Raises ModelNotFound for an unavailable model, and OptionError for an unknown option or an
+    invalid budget or price.
 
     >>> session = connect(ScriptedModel(lambda call: "good" in call.values[0]))
     >>> frame = session.from_pydict({"text": ["good", "bad"]}, name="reviews")
@@ -68,24 +70,24 @@ def register(
     embedder: str | Embedder | None = "auto",
     **options: object,
 ) -> None:
-    """Put the ingredients into a plain DataFusion context, as ordinary typed functions.
+    """Add the ingredients to a plain DataFusion context, as ordinary typed functions.
 
-    Each takes its literals and one value column, all as arguments: ``llm_filter(question, value)``,
-    ``llm_classify(value, labels)``, ``llm_qa(question, value)``; ``llm_extract``, whose type depends on
-    its schema, there is in sessions only. The answers are those of a session;
-    without the planner, though, a function sees whatever DataFusion passes to it. ``budget`` is for
-    all that they ask from now on; DataFusion passes on the text of BudgetExceeded, not its type.
+    Each takes its literals and one value column as arguments: ``llm_filter(question, value)``,
+    ``llm_classify(value, labels)``, ``llm_qa(question, value)``. ``llm_extract``, whose type
+    depends on its schema, exists in sessions only. Answers equal those of a session; without the
+    planner, though, a function sees every value that DataFusion passes to it. ``budget`` limits all
+    of their spending from now on; DataFusion passes on the text of BudgetExceeded, not its type.
     """
     chosen = Options().with_(**options)
     store = store_for(cache, chosen.cache_size)
     if chosen.confirm_above:
         raise OptionError(
-            "confirm_above needs a session: registered functions do not know how many values come",
-            hint="Use bf.connect(confirm_above=…), or limit what is spent here: budget=bf.Budget(…).",
+            "confirm_above needs a session: registered functions cannot know the number of values",
+            hint="Use bf.connect(confirm_above=…), or limit the spending here: budget=bf.Budget(…).",
         )
     ledger = Ledger(budget, Prices(prices), whose="context")
     vectors = LazyEmbedder(embedder, chosen)
-    asked = model_for(model, chosen, store)
-    told = Told(Watch(questions=chosen.log_questions))
-    register_plain(context, asked, chosen, ledger, vectors, told)
+    resolved = model_for(model, chosen, store)
+    observer = Told(Watch(questions=chosen.log_questions))
+    register_plain(context, resolved, chosen, ledger, vectors, observer)
     context.register_udf(open_during_function())

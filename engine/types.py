@@ -1,7 +1,7 @@
-"""The nouns that cross folders: a leaf that imports nothing of ours.
+"""The types that cross packages: a leaf without imports from other packages.
 
-Every noun is a frozen dataclass that can be compared and hashed, so that two equal
-requests are one question to the model and one entry of the cache.
+Every type is a frozen dataclass that can be compared and hashed, so that two equal requests are one
+question to the model and one entry of the cache.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ FinishReason = Literal["complete", "decided", "length", "error"]
 ComparisonOperator = Literal["=", "<", "<=", ">", ">=", "between", "like"]
 
 ADDED = {"added": True}
-"""Metadata of a field that nouns did not always have: as long as it has its default it is no part of
-a cache key, so that answers which were stored before are found."""
+"""Metadata of fields that were added later. A field with its default value is left out of the cache
+key, so that earlier stored answers are found."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Comparison:
-    """A comparison of an answer with literals. Its negation is the same comparison: what is known
-    of one is known of the other, so ``<>`` is ``=`` here, and NOT LIKE is LIKE."""
+    """A comparison of an answer with literals. A comparison and its negation are equivalent here,
+    since either determines the other: ``<>`` is ``=``, and NOT LIKE is LIKE."""
 
     operator: ComparisonOperator
     operands: tuple[str, ...]
-    """One literal, or the two bounds of ``between``: a number as it was written, else the text; a
-    date or a timestamp in the form that answers have."""
+    """One literal, or the two bounds of ``between``: a number as written, a date or a timestamp in
+    the canonical form of answers, else the text."""
 
     def text(self, *, quoted: bool) -> str:
-        """The comparison as SQL has it behind the answer; ``quoted``: the literals are texts."""
+        """The comparison as SQL after the answer; ``quoted``: the literals are texts."""
         shown = [f"'{operand}'" if quoted else operand for operand in self.operands]
         return f"{self.operator} {' and '.join(shown)}"
 
 
 @dataclass(frozen=True, slots=True)
 class StructField:
-    """One field of a struct: what its value looks like, where there is one, and what it means."""
+    """One field of a struct: the constraint of its value, and its meaning."""
 
     name: str
     constraint: Constraint
@@ -63,40 +63,40 @@ class StructField:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """What an answer may look like.
+    """The set of valid answers.
 
     Answers are exchanged as canonical text: ``true``/``false`` for a boolean, decimal digits for
     integer, number and score, ISO 8601 for date (``2024-02-29``) and timestamp
     (``2024-02-29T12:30:00``), the option itself for a choice, a JSON array of strings for a list, a
-    JSON object of all fields in their order for a struct, null for one that has no value.
+    JSON object of all fields in their order for a struct, with null for a missing value.
     """
 
     kind: ConstraintKind = "text"
     options: tuple[str, ...] = ()
-    """The closed set of a choice, in the order in which the user wrote it."""
+    """The closed set of a choice, in the user's order."""
     meanings: tuple[str, ...] = field(default=(), metadata=ADDED)
-    """What the user says that each option means, in their order; () where nothing is said."""
+    """The user's meaning of each option, in their order; () without meanings."""
     query: str | None = None
-    """SQL whose one column holds the options of a choice; read when the query runs, and no part of
-    what a model is asked: by then they are ``options``."""
+    """SQL whose one column holds the options of a choice. It is read when the query runs; requests
+    then contain ``options`` instead."""
     pattern: str | None = None
     """The regular expression (whole match, Rust/RE2 syntax) of kind ``regex``."""
     item: Constraint | None = None
-    """What each element of a list may look like."""
+    """The constraint of each item of a list."""
     min_items: int = field(default=0, metadata=ADDED)
-    """How many elements a list has at least."""
+    """The minimum number of items of a list."""
     max_items: int | None = field(default=None, metadata=ADDED)
-    """How many it has at most; None: as many as lists have at most where nothing is said."""
+    """The maximum number of items; None: the default maximum."""
     fields: tuple[StructField, ...] = field(default=(), metadata=ADDED)
-    """What a struct consists of; their names differ."""
+    """The fields of a struct, with distinct names."""
     scale: tuple[int, int] | None = field(default=None, metadata=ADDED)
     """The lowest and the highest point of a score, which may lie anywhere between them."""
     literals: tuple[str, ...] = ()
     """Literals that the query compares the answer with; shown to the model as examples."""
     decides: tuple[Comparison, ...] = ()
-    """All that the query wants to know of the answer, if it is no more than the truth of these.
-    Then an answer may end where they are decided (finish ``decided``): it is a beginning of the
-    text, or a number or a date that begins alike, for which they have the same truth."""
+    """The comparisons whose truth is all that the query needs of the answer, if so. An answer may
+    then end early (finish ``decided``): it is a prefix of the text, or a number or a date with that
+    prefix, with the same truth values."""
 
     def __str__(self) -> str:
         if self.decides:
@@ -122,7 +122,7 @@ class Constraint:
 
     @property
     def lengths(self) -> str:
-        """How many elements a list has, in words; '' where nothing is said."""
+        """The number of items of a list, in words; '' without bounds."""
         if self.min_items == self.max_items:
             return f"{self.min_items} "
         if self.max_items is not None:
@@ -132,7 +132,7 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A worked example of the user's: the values of one request and the right answer, as text."""
+    """A worked example by the user: the values of one request and the right answer, as text."""
 
     values: tuple[str, ...]
     answer: str
@@ -140,38 +140,38 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One question with its constraint: all that the requests of one call have in common.
+    """One question with its constraint: the common part of a call's requests.
 
-    Functions that put the same question in the same way share its answers.
+    Functions with an equal task share its answers.
     """
 
     ingredient: str = field(compare=False)
-    """The name of the function that asks (first), e.g. ``llm_filter``."""
+    """The name of the (first) function with this task, e.g. ``llm_filter``."""
     question: str
-    """The question as the user wrote it; may hold ``{}`` or ``{column}`` placeholders."""
+    """The question as the user wrote it, perhaps with ``{}`` or ``{column}`` placeholders."""
     constraint: Constraint = field(default_factory=Constraint)
     columns: tuple[str, ...] = ()
-    """The names of the values, one a value; '' where an expression has none."""
+    """The names of the values, one per value; '' for an expression without a name."""
     examples: tuple[Example, ...] = ()
     aggregate: bool = False
-    """True: a request's values are the rows of one context, any number of them.
-    False: a request's values are the columns of one row, as many as ``columns``."""
+    """True: a request's values are the rows of one context, any number of them. False: a request's
+    values are the columns of one row, as many as ``columns``."""
     form: TaskForm = "question"
-    """What ``question`` is: a question, a statement to be judged, or what a summary should say."""
+    """The form of ``question``: a question, a statement to judge, or the topic of a summary."""
     images: bool = field(default=False, metadata=ADDED)
-    """The values are images: their names, for which ``blendfusion.models.protocol.images`` has the bytes, or
-    URLs."""
+    """Whether the values are images: URLs, or names whose bytes
+    ``blendfusion.models.protocol.images`` has."""
     examples_query: str | None = field(default=None, metadata=ADDED)
-    """SQL whose rows are labelled ones, of which some become ``examples``; read when the query runs, and
-    no part of what a model is asked."""
+    """SQL whose rows are labelled examples, from which ``examples`` are picked. It is read when the
+    query runs, and is not part of a request."""
     consistency: int = field(default=1, metadata=ADDED)
-    """In how many ways the question is put; the answer is what most of theirs say."""
+    """The number of ways in which the question is asked; the majority answer counts."""
     variant: int = field(default=0, metadata=ADDED)
-    """Which of these ways this is: 0 is the usual one."""
+    """The number of this way; 0 is the usual one."""
 
     @property
     def in_full(self) -> Task:
-        """The same question, answered to the end whatever the query compares the answer with."""
+        """The same question with complete answers, whatever the query compares them with."""
         if not self.constraint.decides:
             return self
         return replace(self, constraint=replace(self.constraint, decides=()))
@@ -179,9 +179,9 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A task put to one tuple of values: equal requests share one answer.
+    """A task with one tuple of values; equal requests share one answer.
 
-    A value that is NULL in a tuple of several is None and is left out of the prompt.
+    A NULL in a tuple of several values is None, and is left out of the prompt.
     """
 
     task: Task
@@ -202,12 +202,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What was asked and spent. The same noun for an estimate and for a measurement.
+    """Questions and spending, both estimated and measured.
 
     ``values`` counts requests that reached a model, ``cached`` those answered from the cache,
-    ``calls`` the batches (or HTTP requests) they went in. ``prompt_tokens`` counts every token of
-    every prompt, ``evaluated_tokens`` those that the model really computed (a shared prefix
-    counts once). ``seconds`` is time spent inside the model.
+    ``calls`` the batches (or HTTP requests). ``prompt_tokens`` counts every token of every prompt,
+    ``evaluated_tokens`` those that the model computed (a shared prefix counts once). ``seconds`` is
+    time spent inside the model.
     """
 
     values: int = 0
@@ -226,7 +226,7 @@ class Usage:
     def total(usages: Iterable[Usage]) -> Usage:
         """The sum of many usages (faster than adding them one by one)."""
         held = list(usages)
-        times = Counter(map(id, held))  # the hits of a cache share one
+        times = Counter(map(id, held))  # cache hits share one object
         each = {id(usage): usage for usage in held}.items()
         columns = zip(*([n * times[i] for n in u.numbers] for i, u in each), strict=True)
         return Usage(*map(sum, columns))
@@ -257,10 +257,10 @@ class Answer:
     usage: Usage = field(default_factory=Usage)
     error: str | None = None
     too_long: bool = False
-    """A failed answer: what was asked does not fit the model's window."""
+    """Whether the request failed because it exceeds the model's window."""
     spent: tuple[tuple[str, Usage], ...] = ()
-    """Where others than the session's first model were asked: what each model spent, by name, in
-    their order. ``usage`` is that of the value then, which counts once."""
+    """The usage of each model by name, in their order, if other models than the session's first
+    were asked. ``usage`` then counts the value once."""
 
     @staticmethod
     def failed(reason: str, usage: Usage | None = None, *, too_long: bool = False) -> Answer:
@@ -272,17 +272,18 @@ class Answer:
 
     @property
     def model(self) -> str:
-        """Who gave it; '' for the session's first model."""
+        """The model that answered; '' for the session's first model."""
         return self.spent[-1][0] if self.spent else ""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """How a model presents itself in EXPLAIN, in the trace and in the cache key."""
+    """The description of a model for EXPLAIN, the trace and the cache key."""
 
     name: str
     fingerprint: str
-    """Changes whenever weights, prompts or settings change in a way that may change an answer."""
+    """A text that changes with every change of weights, prompts or settings that may change an
+    answer."""
     window: int
-    """Longest prompt plus answer, in tokens."""
+    """The maximum length of prompt plus answer, in tokens."""
     settings: Mapping[str, str] = field(default_factory=dict, hash=False)

@@ -1,1 +1,1 @@
-"""The command `blendfusion`."""
+"""The command ``blendfusion``."""

@@ -1,4 +1,4 @@
-"""The command ``blendfusion bench``: how many rows a second a model answers, beside what is possible."""
+"""``blendfusion bench``: measures rows per second of a model, beside the possible rate."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ QUESTIONS = {
     "a few words": "llm_map('What is it about? Two words.', text)",
 }
 _ALONE = 3
-"""Values that a server is asked one after the other before a question is measured, to tell how long one
-takes. A local model is asked one, which loads what is to be loaded."""
+"""Sequential values of a server before each question, to measure its latency. A local model gets
+one, which loads it."""
 
 _PASSES, _RAW_SECONDS = 5, 3.0
-"""The raw rate is the best of so many passes, or of as many as fit into the time."""
+"""Maximum passes and seconds for the raw rate; the best pass counts."""
 
 _BEGINS = (
     *(
@@ -58,7 +58,7 @@ _ENDS = (
 
 
 def texts(count: int) -> list[str]:
-    """So many different short reviews."""
+    """``count`` distinct short reviews."""
     made = (
         f"{begin.format(days)} {end}"
         for days, begin, end in itertools.product(range(2, 1000), _BEGINS, _ENDS)
@@ -68,7 +68,7 @@ def texts(count: int) -> list[str]:
 
 def add_bench_command(commands: Commands) -> None:
     """Add ``bench`` to a parser's commands."""
-    bench = commands.add_parser("bench", help="measure how many rows a second a model answers")
+    bench = commands.add_parser("bench", help="measure the rows per second of a model")
     bench.set_defaults(run=_bench)
     bench.add_argument("--model", metavar="SPEC", help="as for 'query'; see 'blendfusion models'")
     bench.add_argument(
@@ -76,13 +76,13 @@ def add_bench_command(commands: Commands) -> None:
         type=int,
         default=32,
         metavar="N",
-        help="how many different texts each question is asked about (default: 32)",
+        help="the number of distinct texts per question (default: 32)",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One question: what its values took, and rows a second that the machine allows (None: unknown)."""
+    """One question: the usage of its values, and the possible rows per second (None: unknown)."""
 
     question: str
     usage: Usage
@@ -96,7 +96,7 @@ class Measured:
 
 def _bench(arguments: argparse.Namespace) -> int:
     if not 1 <= arguments.values <= 10_000:
-        raise OptionError("--values is 1 to 10,000")
+        raise OptionError("--values is a number from 1 to 10,000")
     options = bf.Options(max_tokens=16, progress="off")
     model = load(arguments.model, options)
     raw = _raw_rate(model)
@@ -138,7 +138,7 @@ def _measured(
         warnings.catch_warnings(),
         bf.connect(model, cache=None, progress="off") as session,
     ):
-        warnings.simplefilter("ignore", bf.AnswerWarning)  # what failed is counted in the table
+        warnings.simplefilter("ignore", bf.AnswerWarning)  # the table counts failures
         session.from_pydict({"text": made[_ALONE:]}, name="measured")
         for place, text in enumerate(made[:repeats]):
             session.from_pydict({"text": [text]}, name=f"alone_{place}")
@@ -161,14 +161,13 @@ def _run(session: bf.Session, call: str, table: str) -> tuple[Usage, float]:
 
 
 def _in_flight(model: Model) -> int:
-    """Requests of a server that are under way together; 1 for a model that is none."""
+    """Concurrent requests of a server; 1 for other models."""
     of_server = getattr(model, "call_per_value", False)
     return int(getattr(model, "at_once", 1)) if of_server else 1
 
 
 def _raw_rate(model: Model) -> float | None:
-    """Tokens of prompts that llama.cpp computes in a second, in batches as large as it takes them; None
-    for a model that is not computed here."""
+    """Prompt tokens per second of llama.cpp in its largest batches; None for other models."""
     path = getattr(model, "path", None)
     if not isinstance(path, Path):
         return None

@@ -1,4 +1,4 @@
-"""The command ``blendfusion cache``: what the file of stored answers holds, and copies of it."""
+"""``blendfusion cache``: statistics, deletion and copies of the file of stored answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def add_cache_command(commands: Commands) -> None:
     """Add ``cache`` with its subcommands to a parser's commands."""
-    cache = commands.add_parser("cache", help="the file of stored answers: stats, clear, copies")
+    cache = commands.add_parser(
+        "cache", help="manage the file of stored answers: stats, clear, export, import"
+    )
     actions = cache.add_subparsers(required=True, metavar="ACTION")
 
     def action(
@@ -37,7 +39,7 @@ def add_cache_command(commands: Commands) -> None:
             "--path",
             type=Path,
             metavar="FILE",
-            help=f"default: what {CACHE_VARIABLE} names, else the one in your cache folder",
+            help=f"default: the file that {CACHE_VARIABLE} names, else the one in your cache folder",
         )
         return parser
 
@@ -55,11 +57,11 @@ def _with_store(
     path = arguments.path or cache_path()
     if path is None:
         raise OptionError(
-            f"there is no file of stored answers: {CACHE_VARIABLE} says so",
-            hint="Give --path FILE.",
+            f"there is no file of stored answers: {CACHE_VARIABLE} is off",
+            hint="Pass --path FILE.",
         )
     if path.is_dir():
-        raise OptionError(f"'{path}' is a folder", hint="Give --path FILE.")
+        raise OptionError(f"'{path}' is a folder", hint="Pass --path FILE.")
     store = SqliteStore(path, limit_mb=Options().cache_size)
     try:
         return run(store, arguments)
@@ -77,7 +79,7 @@ def _stats(store: SqliteStore, arguments: argparse.Namespace) -> int:
     table.add_row("least recent use", _moment(stats.oldest))
     table.add_row("last use", _moment(stats.newest))
     console = Console(file=sys.stdout, highlight=False, markup=False)
-    console.width = max(console.width, len(str(store.path)) + 40)  # a path is never cut
+    console.width = max(console.width, len(str(store.path)) + 40)  # paths are never cut
     console.print(table)
     return 0
 
@@ -98,7 +100,7 @@ def _clear(store: SqliteStore, arguments: argparse.Namespace) -> int:
 def _export(store: SqliteStore, arguments: argparse.Namespace) -> int:
     to_output = arguments.file == "-"
     try:
-        # Answers are private, as the file that they come from.
+        # Answers are as private as the file that they come from.
         target = nullcontext(sys.stdout) if to_output else _private(Path(arguments.file))
         with target as out:
             out.writelines(lines_of(store.entries()))
@@ -125,7 +127,7 @@ def _import(store: SqliteStore, arguments: argparse.Namespace) -> int:
             new = store.add(entries_of(lines))
     except WrongLine as problem:
         raise OptionError(
-            f"{arguments.file}: {problem}", hint="What stands above that line was added."
+            f"{arguments.file}: {problem}", hint="The lines above it were added."
         ) from problem
     except (OSError, UnicodeDecodeError) as problem:
         raise OptionError(

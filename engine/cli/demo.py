@@ -1,4 +1,4 @@
-"""The command ``blendfusion demo``: a few queries over the example tables, with what each cost."""
+"""``blendfusion demo``: a few queries over the example tables, with their usage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TABLES = ("reviews", "products", "tickets")
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One query of the demonstration; ``explain`` shows its plan too."""
+    """One query of the demonstration; ``explain`` also shows its plan."""
 
     title: str
     sql: str
@@ -71,9 +71,9 @@ ORDER BY p.category""",
 
 
 def run(model: list[str] | None, folder: Path) -> None:
-    """Print every example: its SQL, its rows, what it asked and spent.
+    """Print every example: its SQL, its rows, its usage.
 
-    Raises ``QueryError`` if ``folder`` does not hold the example tables.
+    Raises ``QueryError`` if ``folder`` lacks the example tables.
     """
     missing = [name for name in TABLES if not (folder / f"{name}.csv").is_file()]
     if missing:
@@ -82,7 +82,7 @@ def run(model: list[str] | None, folder: Path) -> None:
             hint="The example tables are in the folder examples/ of BlendFusion's repository: "
             "run the demo there, or name the folder with --examples DIR.",
         )
-    # Without the answers of earlier times: what each query asks is what it shows.
+    # Without earlier answers, so that each query shows its questions.
     with bf.connect(model=model, cache=None) as session:
         for name in TABLES:
             register_file(session, f"{name}={folder / f'{name}.csv'}")

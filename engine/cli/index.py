@@ -1,4 +1,4 @@
-"""``blendfusion index``: build or update an index over a file."""
+"""``blendfusion index``: builds or updates an index over a file."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ if TYPE_CHECKING:
 
 
 def add_index_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to the parser's."""
+    """Add ``index`` to a parser's commands."""
     index = commands.add_parser(
         "index", help="build or update an index over a file, for llm_search: see docs/search.md"
     )
     index.set_defaults(run=_index)
-    index.add_argument("name", metavar="NAME", help="what llm_search calls it")
+    index.add_argument("name", metavar="NAME", help="the name for llm_search")
     index.add_argument(
         "--table", required=True, metavar="NAME=PATH", help="the table: as for blendfusion query"
     )
     index.add_argument(
-        "--columns", metavar="A,B", help="the columns to be searched (default: all of text)"
+        "--columns", metavar="A,B", help="the columns to search (default: all text columns)"
     )
     index.add_argument(
         "--path",
         type=Path,
         metavar="FOLDER",
-        help="a folder for this index alone (default: one in your cache folder)",
+        help="a separate folder for this index (default: one in your cache folder)",
     )
     index.add_argument(
         "--language",
         default="English",
-        help="whose stems and stop words are used, 'none' for neither (default: English)",
+        help="the language of stems and stop words, or 'none' (default: English)",
     )
-    index.add_argument("--no-vectors", action="store_true", help="only a full-text index")
+    index.add_argument("--no-vectors", action="store_true", help="build only a full-text index")
     add_embedder(index)
 
 
@@ -48,7 +48,7 @@ def add_embedder(parser: argparse.ArgumentParser) -> None:
         "--embedder",
         default="auto",
         metavar="SPEC",
-        help="what gives vectors: wordllama, openai:NAME@http://HOST:PORT/v1",
+        help="the embedder: wordllama, openai:NAME@http://HOST:PORT/v1",
     )
 
 
@@ -59,7 +59,7 @@ def add_opened(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME[=FOLDER]",
-        help="an index that blendfusion index has built; may be repeated",
+        help="an index built by blendfusion index; may be repeated",
     )
 
 

@@ -1,4 +1,4 @@
-"""The command ``blendfusion``: a query over files, a demonstration, and commands with files of their own."""
+"""The command ``blendfusion``: a query over files, a demonstration, and further commands."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print("interrupted", file=sys.stderr)
             return EXIT_INTERRUPTED
         except BrokenPipeError:
-            # The reader (head, less) has seen enough; what is still buffered goes nowhere.
+            # The reader (head, less) has stopped; the remaining buffer is discarded.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
     return status
@@ -101,11 +101,15 @@ def _parser() -> argparse.ArgumentParser:
         "--trace",
         type=Path,
         metavar="FILE",
-        help="write a page of HTML with the plan, what was asked, answered and spent",
+        help="write an HTML page with the plan, questions, answers and usage",
     )
     shown = query.add_mutually_exclusive_group()
-    shown.add_argument("--explain", action="store_true", help="show the plan, ask nothing")
-    shown.add_argument("--analyze", action="store_true", help="run, and show plan and measurements")
+    shown.add_argument(
+        "--explain", action="store_true", help="show the plan without asking a model"
+    )
+    shown.add_argument(
+        "--analyze", action="store_true", help="run, and show the plan with measurements"
+    )
 
     demo = commands.add_parser("demo", help="a few queries over the example tables")
     demo.set_defaults(run=_demo)
@@ -115,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         default=Path("examples"),
         metavar="DIR",
-        help="where reviews.csv, products.csv and tickets.csv are (default: ./examples)",
+        help="the folder of reviews.csv, products.csv and tickets.csv (default: ./examples)",
     )
     add_index_command(commands)
     add_cache_command(commands)
@@ -147,7 +151,7 @@ def _query(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _traced(frame: bf.Frame, path: Path | None) -> Iterator[None]:
-    """The page of what ``frame`` runs meanwhile goes to ``path``, however that ends."""
+    """Write the page of the runs of ``frame`` in this context to ``path``, however they end."""
     if path is not None and (path.is_dir() or not path.parent.is_dir()):
         raise QueryError(f"--trace {path}: no file can be written there", hint="Name a file.")
     try:

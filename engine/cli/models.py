@@ -1,4 +1,4 @@
-"""The command ``blendfusion models``: what there is to connect to, and what is not installed."""
+"""``blendfusion models``: lists available models and missing extras."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Row: TypeAlias = tuple[str, str, str]
 
 _MOST_MODELS = 20
-"""So many of one server are listed: hosted ones have hundreds."""
+"""Maximum models listed per server; hosted ones have hundreds."""
 
 
 def add_models_command(commands: Commands) -> None:
@@ -37,7 +37,7 @@ def _models(arguments: argparse.Namespace) -> int:
     for row in _rows():
         table.add_row(*map(printable, row))
     console = Console(file=sys.stdout, highlight=False, markup=False)
-    console.width = 10_000  # a name is there to be copied: it is never cut
+    console.width = 10_000  # names are for copying, so they are never cut
     if table.row_count:
         console.print(table)
     else:
@@ -75,7 +75,7 @@ def _notes() -> Iterator[str]:
 
 
 def _size(count: int) -> str:
-    """Bytes for people.
+    """A size in bytes, abbreviated.
 
     >>> _size(91_700_000), _size(4_680_000_000)
     ('92 MB', '4.7 GB')

@@ -71,7 +71,7 @@ def found_by(ask: Ask, counts: Counts | None) -> list[str]:
         return []
     vectors = counts.vectors.get(ask.call)
     said = [] if vectors is None else [f"vectors: {vectors}"]
-    return [*said, *(counts.matched[ask].said if ask in counts.matched else [])]
+    return [*said, *(counts.matched[ask].summary if ask in counts.matched else [])]
 
 
 def stage_lines(

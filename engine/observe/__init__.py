@@ -1,1 +1,1 @@
-"""Progress for people, and the rates that were measured."""
+"""Progress lines, and the measured rates of models."""

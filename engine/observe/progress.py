@@ -1,4 +1,4 @@
-"""Lines for people about model calls: how far a long run is, and what it spent in the end."""
+"""Progress lines of long runs, and a summary of their spending."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from blendfusion.options import Progress
 from blendfusion.types import Usage
 
 _PATIENCE_SECONDS = 1.0
-"""Work that ends sooner shows nothing."""
+"""Minimum duration of work that shows a line."""
 _REFRESH_SECONDS = 0.1
 _TICK_SECONDS = 1.0
-"""How often the line is drawn without news."""
+"""Interval of redrawing without news."""
 _BAR_WIDTH = 24
 
 
 class Reporter:
-    """Shows nothing. A context manager, like every reporter; ``update`` may come from any thread."""
+    """A reporter that shows nothing. All reporters are context managers; ``update`` may come from
+    any thread."""
 
     shows = False
-    """Whether anybody sees it."""
+    """Whether the reporter shows anything."""
 
     def __enter__(self) -> Reporter:
         return self
@@ -44,15 +45,15 @@ class Reporter:
         """Nothing to clean up."""
 
     def update(self, done: int, known: int | None, tokens: int, cached: int) -> None:
-        """Totals so far: values answered, values known to be needed (None: not known yet), tokens
-        evaluated, answers from the cache."""
+        """Report totals: values answered, values needed (None if unknown), tokens evaluated,
+        answers from the cache."""
 
 
 class ProgressLine(Reporter):
-    """One line that is redrawn in place, and gone when the work ends, however it ends.
+    """One line that is redrawn in place and removed when the work ends, however it ends.
 
-    It shows after ``patience_seconds``, before the first answer too, and is drawn when there is news and
-    once a second besides, by a thread that ends with the work. ``clock``: seconds that never go back.
+    It appears after ``patience_seconds``, even before the first answer. It is drawn at each update,
+    and once a second by a thread that ends with the work. ``clock``: a monotonic clock in seconds.
     """
 
     shows = True
@@ -100,14 +101,14 @@ class ProgressLine(Reporter):
             self._draw(_REFRESH_SECONDS)
 
     def show(self, line: str) -> None:
-        """Draw ``line`` in place of the one before."""
+        """Draw ``line`` in place of the previous one."""
         if self._live is None:
             self._live = Live(console=self._console, auto_refresh=False, transient=True)
             self._live.start()
         self._live.update(Text(line, no_wrap=True, overflow="ellipsis"), refresh=True)
 
     def clear(self) -> None:
-        """Take the line away."""
+        """Remove the line."""
         if self._live is not None:
             self._live.stop()
             self._live = None
@@ -129,7 +130,8 @@ class ProgressLine(Reporter):
 
 
 class NotebookLine(ProgressLine):
-    """The line as an output of a notebook's cell, in which a terminal's line would leave its marks."""
+    """The line as an output of a notebook's cell, which would show the control characters of a
+    terminal."""
 
     _output: Any = None
 
@@ -169,7 +171,7 @@ def progress(mode: Progress = "auto", *, console: Console | None = None) -> Repo
 
 
 def status(done: int, known: int | None, tokens: int, cached: int, seconds: float) -> str:
-    """The line itself.
+    """The text of the line.
 
     >>> status(12, 48, 960, 3, 8.0)
     '██████░░░░░░░░░░░░░░░░░░ 12/48 values · 3 cached · 120 tokens/s · 24 s left'
@@ -195,7 +197,7 @@ def status(done: int, known: int | None, tokens: int, cached: int, seconds: floa
 
 
 def spent(usage: Usage, cost: float | None = None, vectors: str = "") -> str:
-    """What was asked and spent, in one line; ``vectors``: where those of the run came from.
+    """What was summary and spent, in one line; ``vectors``: where those of the run came from.
 
     >>> spent(Usage(values=40, cached=2, failed=1, calls=3, evaluated_tokens=1200, seconds=4.0))
     'asked 40 values in 3 calls, 2 more from the cache, 1 failed · 1,200 tokens · 4.0 s'
@@ -211,13 +213,13 @@ def spent(usage: Usage, cost: float | None = None, vectors: str = "") -> str:
         more = f" · vectors: {vectors}{more}"
     if not usage.values and not usage.cached:
         return f"asked nothing{more}"
-    asked = f"asked {counted(usage.values, 'value')} in {counted(usage.calls, 'call')}"
+    summary = f"asked {counted(usage.values, 'value')} in {counted(usage.calls, 'call')}"
     if usage.cached:
-        asked += f", {usage.cached:,} more from the cache"
+        summary += f", {usage.cached:,} more from the cache"
     if usage.failed:
-        asked += f", {usage.failed:,} failed"
+        summary += f", {usage.failed:,} failed"
     tokens = usage.evaluated_tokens + usage.completion_tokens
-    return f"{asked} · {counted(tokens, 'token')} · {usage.seconds:.1f} s{more}"
+    return f"{summary} · {counted(tokens, 'token')} · {usage.seconds:.1f} s{more}"
 
 
 def counted(number: int, noun: str) -> str:

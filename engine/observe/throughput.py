@@ -1,4 +1,4 @@
-"""What a session's model has spent so far: the base of estimates of what it will spend."""
+"""Measured usage of a session's models, the basis of its estimates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeAlias
 from blendfusion.types import Task, Usage
 
 Question: TypeAlias = "tuple[Task, tuple[str, ...]]"
-"""What is asked, and the models that are named for it; (): those of the session."""
+"""A task, and the models that the call names; () for those of the session."""
 
 
 class Measured:
@@ -20,19 +20,19 @@ class Measured:
         self._lock = threading.Lock()
 
     def add(self, question: Question, spent: Usage) -> None:
-        """Note what one batch spent."""
+        """Record the usage of one batch."""
         with self._lock:
             self._by_question[question] = self._by_question.get(question, Usage()) + spent
             names = question[1]
             self._by_names[names] = self._by_names.get(names, Usage()) + spent
 
     def of(self, question: Question) -> Usage | None:
-        """What the values of a question cost so far; None if it was not asked of any."""
+        """The total usage of a question so far; None before its first value."""
         usage = self._by_question.get(question)
         return usage if usage is not None and usage.values else None
 
     def seconds_per_token(self, names: tuple[str, ...]) -> float | None:
-        """Of these models, over all tokens that were evaluated or generated; None before the first."""
+        """Seconds per evaluated or generated token of these models; None before the first."""
         total = self._by_names.get(names, Usage())
         tokens = total.evaluated_tokens + total.completion_tokens
         return total.seconds / tokens if tokens else None

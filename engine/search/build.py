@@ -1,8 +1,7 @@
-"""Builds or updates an index: rows that are new are embedded and added, those that are gone deleted.
+"""Builds or updates an index: embeds and adds new rows, and deletes missing ones.
 
-One pass over the table, in chunks. Every chunk that was written is a version of the dataset, so a
-build that is killed goes on from there; readers see the version that was served before until all is
-done.
+It reads the table once, in chunks. Every written chunk is a version of the dataset, so that the
+next build continues after a kill. Readers keep the served version until the build is complete.
 """
 
 from __future__ import annotations
@@ -29,27 +28,28 @@ TEXT, VECTOR, ROW, TEXT_HASH = "_text", "_vector", "_row", "_text_hash"
 """The columns of an index beside those of its rows."""
 CHUNK_ROWS = 8_192
 CHUNK_BYTES = 16 * 1024 * 1024
-"""What is read, embedded and written at once: so much is lost when a build is killed."""
+"""Maximum bytes that are read, embedded and written at once, and lost if a build is killed."""
 CLUSTERED_ROWS = 100_000
-"""From here on vectors are searched by clusters; below, all of them are compared."""
+"""Rows from which on vectors are searched by clusters; below, all of them are compared."""
 CLUSTER_ROWS = 4_096
 _LOOSE_SHARE = 0.2
-"""Of the rows may have come or gone before the full-text index is built anew: until then its
-statistics count rows that are deleted."""
+"""Share of the rows that may come or go before the full-text index is rebuilt; until then its
+statistics count deleted rows."""
 _MOST_FRAGMENTS = 32
 _INDEXING_MB = 512
-"""Memory in which the full-text index is built; beyond it the library writes parts and merges them."""
+"""Memory in MB for building the full-text index; above it the library writes parts and merges them.
+"""
 _DELETED_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    """What an update of an index did. A changed row is one removed and one added."""
+    """The result of an update. A changed row counts as one removed and one added."""
 
     name: str
     path: Path
     rows: int
-    """Rows that can be found now."""
+    """Rows that searches can find now."""
     added: int
     removed: int
     blank: int
@@ -58,14 +58,14 @@ class IndexReport:
     """Texts that were embedded."""
     seconds: float
     rebuilt: str | None = None
-    """Why everything was built anew; None for an update, and for the first time."""
+    """The reason for a rebuild; None for an update, and for the first build."""
 
     def __str__(self) -> str:
         parts = [f"{self.rows:,} rows", f"{self.added:,} added", f"{self.removed:,} removed"]
         if self.blank:
             parts.append(f"{self.blank:,} without text")
         parts += [f"{self.embedded:,} texts embedded", f"{self.seconds:.2f} s"]
-        again = f", built anew: {self.rebuilt}" if self.rebuilt else ""
+        again = f", rebuilt: {self.rebuilt}" if self.rebuilt else ""
         return f"index '{self.name}': {', '.join(parts)}{again}"
 
 
@@ -77,11 +77,12 @@ def build(
     embedder: Embedder | None,
     table: str | None = None,
 ) -> IndexReport:
-    """Bring the index in ``folder`` up to the rows of ``batches``, and serve it. ``table``: their name.
+    """Update the index in ``folder`` to the rows of ``batches``, and serve it. ``table``: their
+    name.
 
-    A batch has the columns of ``spec.schema`` and after them each row's text, '' or NULL for none.
-    Waits for another writer. Raises what the batches or the embedder raise; then readers see what
-    they saw before, and the next build finds what was embedded.
+    A batch has the columns of ``spec.schema`` and then each row's text, '' or NULL for none. Waits
+    for another writer. Exceptions of the batches and the embedder pass through; readers then keep
+    the previous version, and the next build reuses the embedded vectors.
     """
     with folder.writing():
         return _Build(name, folder, spec, embedder, table).run(batches)
@@ -106,7 +107,7 @@ class _Build:
         self._served = folder.state()
         self._dataset = opened(folder.dataset(spec.dataset))
         self._donor = self._dataset
-        """Where vectors of texts that were embedded already are found, and its rows, once known."""
+        """The dataset whose vectors of known texts are reused, with its rows."""
         self._donated: Known | None = None
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> IndexReport:
@@ -137,7 +138,7 @@ class _Build:
     # --- before ----------------------------------------------------------------------------------
 
     def _prepare(self) -> str | None:
-        """Drop what nobody needs any more; why everything is built anew, if it is."""
+        """Drop unused versions, and return the reason for a rebuild, if any."""
         served = self._served
         if served is None:
             self._folder.drop_others(self._spec.dataset)
@@ -150,7 +151,8 @@ class _Build:
         if self._dataset is not None:
             old = [v["version"] for v in self._dataset.versions() if v["version"] < served.version]
             if old:
-                # Nobody else writes here, so what no version names is what a killed writer left.
+                # Only this process writes here, so files of no version were left by a killed
+                # writer.
                 self._dataset.cleanup_old_versions(versions=old, delete_unverified=True)
         return None
 
@@ -197,7 +199,7 @@ class _Build:
         self._added += len(new)
 
     def _vectors(self, texts: pa.Array, hashes: pa.Array) -> Vectors:
-        """A vector a text: of a row that has this text already, else of the embedder."""
+        """One vector per text: of a row that has this text already, else of the embedder."""
         assert self._embedder is not None
         if self._donated is None:
             self._donated = self._known(self._donor)
@@ -211,7 +213,7 @@ class _Build:
         if not len(places):
             return made[of]
         assert self._donor is not None
-        # Ids that occur twice would be given once.
+        # Repeated ids would be returned once.
         distinct, again = np.unique(ids, return_inverse=True)
         stored = self._donor.scanner(
             columns=[VECTOR], filter=_with_ids(distinct), with_row_id=True
@@ -253,7 +255,7 @@ class _Build:
     # --- indexes ---------------------------------------------------------------------------------
 
     def _settle(self, dataset: lance.LanceDataset, changed: int) -> None:
-        """Index what is in the dataset, and serve it."""
+        """Index the rows of the dataset, and serve it."""
         served, rows = self._served, dataset.count_rows()
         same = served is not None and served.dataset == self._spec.dataset
         if served is not None and same and not changed and served.version == dataset.version:

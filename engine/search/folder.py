@@ -30,7 +30,7 @@ import pyarrow as pa
 from blendfusion.errors import QueryError
 
 FORMAT = 1
-"""Of the datasets and of index.json; another one is built anew."""
+"""Format of the datasets and of index.json; an index of another format is rebuilt."""
 _STATE = "index.json"
 _LOCK = "writing"
 _LOCK_SLICE_SECONDS = 0.2
@@ -38,15 +38,15 @@ _LOCK_SLICE_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What decides about the content of an index, beside the rows themselves."""
+    """The parameters of an index's content, beside the rows themselves."""
 
     columns: tuple[str, ...]
-    """Those that are searched."""
+    """The searched columns."""
     schema: pa.Schema
     """The columns of the rows."""
     language: str | None
     embedder: str | None
-    """The fingerprint; None: no vectors."""
+    """The embedder's fingerprint; None: no vectors."""
 
     @property
     def dataset(self) -> str:
@@ -58,7 +58,7 @@ class Spec:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is served."""
+    """The served version."""
 
     dataset: str
     version: int
@@ -68,9 +68,9 @@ class State:
     embedder: str | None
     embedder_name: str | None
     loose: int = 0
-    """Rows that came or went since the full-text index was last built as a whole."""
+    """Rows that came or went since the full-text index was last built completely."""
     clustered: int = 0
-    """Rows of which the vectors' clusters were made; 0: there are none."""
+    """Rows from which the vectors' clusters were made; 0: no clusters."""
     table: str | None = None
     """The name of the table that was indexed; None for a frame or an Arrow table."""
     format: int = FORMAT
@@ -86,7 +86,7 @@ class Folder:
         return self.path / f"{name}.lance"
 
     def state(self) -> State | None:
-        """What is served; None if nothing is, or if another version of BlendFusion wrote it."""
+        """The served version; None if there is none, or if another version of BlendFusion wrote it."""
         try:
             found = json.loads((self.path / _STATE).read_text(encoding="utf-8"))
             if found.get("format") != FORMAT:
@@ -98,7 +98,7 @@ class Folder:
             return None
 
     def stamp(self) -> tuple[int, int] | None:
-        """Something that changes whenever another state is served; None if none is."""
+        """A value that changes with every served state; None without one."""
         try:
             found = (self.path / _STATE).stat()
         except FileNotFoundError:
@@ -106,7 +106,7 @@ class Folder:
         return found.st_mtime_ns, found.st_ino
 
     def serve(self, state: State) -> None:
-        """From here on readers see ``state``."""
+        """Serve ``state`` to readers from now on."""
         handle, name = tempfile.mkstemp(dir=self.path, prefix=_STATE)
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -118,7 +118,7 @@ class Folder:
             Path(name).unlink(missing_ok=True)
 
     def drop_others(self, *names: str) -> None:
-        """Delete the datasets that have none of these names."""
+        """Delete the datasets with other names."""
         kept = {self.dataset(name) for name in names}
         for path in self.path.glob("rows-*.lance"):
             if path not in kept:
@@ -126,7 +126,8 @@ class Folder:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Be the only writer, of all processes: waits for the one before. A killed one lets go."""
+        """Hold the write lock of all processes; waits for another writer. A killed writer releases
+        it."""
         self._make()
         # SQLite's lock on a file works on every platform, and ends with the process.
         lock = sqlite3.connect(self.path / _LOCK, timeout=_LOCK_SLICE_SECONDS, isolation_level=None)
@@ -135,7 +136,9 @@ class Folder:
                 try:
                     lock.execute("BEGIN EXCLUSIVE")
                     break
-                except sqlite3.OperationalError as problem:  # in slices: a wait can be interrupted
+                except (
+                    sqlite3.OperationalError
+                ) as problem:  # in slices, so that the wait can be interrupted
                     if problem.sqlite_errorcode != sqlite3.SQLITE_BUSY:
                         raise QueryError(f"cannot write in '{self.path}': {problem}") from problem
             yield
@@ -151,12 +154,12 @@ class Folder:
         except OSError as problem:
             raise QueryError(
                 f"'{self.path}' cannot be the folder of an index: {problem.strerror or problem}",
-                hint="Name a folder of its own: session.index(…, path='docs.index').",
+                hint="Name a separate folder: session.index(…, path='docs.index').",
             ) from problem
         ours = ("rows-", f"{_STATE}", f"{_LOCK}")
         stray = sorted(name for name in strange if not name.startswith(ours))
         if stray:
             raise QueryError(
-                f"'{self.path}' holds other files, '{stray[0]}' for one",
-                hint="An index wants a folder of its own: session.index(…, path='docs.index').",
+                f"'{self.path}' contains other files, for example '{stray[0]}'",
+                hint="An index needs a separate folder: session.index(…, path='docs.index').",
             )

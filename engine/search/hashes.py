@@ -1,4 +1,4 @@
-"""Rows by the hashes of their content: which ones an index has already, and which it has no more."""
+"""Compares rows by hashes of their content: rows that an index has already, and rows that are gone."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ import pyarrow.compute as pc
 HASH_BYTES = 16
 HASH = pa.binary(HASH_BYTES)
 Hashes = npt.NDArray[np.bytes_]
-"""Of type S16. numpy leaves zeros at the end out of comparisons, on both sides alike."""
+"""An array of type S16. numpy ignores trailing zeros in comparisons, on both sides alike."""
 
 
 def text_hashes(texts: pa.Array) -> pa.Array:
-    """The blake2b hash of each text, which is not NULL."""
+    """The blake2b hash of each text; texts are not NULL."""
     found = [blake2b(t.encode(), digest_size=HASH_BYTES).digest() for t in texts.to_pylist()]
     return pa.array(found, HASH)
 
 
 def row_hashes(columns: Sequence[pa.Array]) -> pa.Array:
-    """The hash of each row: of all its values, as text, with their lengths between them."""
+    """The hash of each row: of all its values as text, each with its length."""
     parts = []
     for column in columns:
         texts = _texts(column)
@@ -56,13 +56,13 @@ class _Places:
     """Row ids sorted by the hashes of the rows."""
 
     keys: Hashes
-    """Each distinct hash once, sorted."""
+    """The distinct hashes, sorted."""
     starts: npt.NDArray[np.int64]
     counts: npt.NDArray[np.int64]
     ids: npt.NDArray[np.uint64]
 
     def find(self, hashes: Hashes) -> npt.NDArray[np.int64]:
-        """The position of each hash among ``keys``, -1 for one that is not there."""
+        """The position of each hash among ``keys``, or -1."""
         if not len(self.keys):
             return np.full(len(hashes), -1, dtype=np.int64)
         at = np.minimum(np.searchsorted(self.keys, hashes), len(self.keys) - 1)
@@ -77,7 +77,7 @@ def _places(hashes: pa.ChunkedArray, ids: pa.ChunkedArray) -> _Places:
 
 
 def as_numpy(hashes: pa.Array | pa.ChunkedArray) -> Hashes:
-    """The hashes as they are compared and sorted."""
+    """The hashes in the type in which they are compared and sorted."""
     whole = hashes.combine_chunks() if isinstance(hashes, pa.ChunkedArray) else hashes
     kind = f"S{HASH_BYTES}"
     if not len(whole):
@@ -88,9 +88,9 @@ def as_numpy(hashes: pa.Array | pa.ChunkedArray) -> Hashes:
 
 
 class Known:
-    """The rows that an index has: each may be met once, as often as it is there.
+    """The rows of an index; each equal row can be matched once.
 
-    It takes 56 bytes a row.
+    It takes 56 bytes per row.
     """
 
     def __init__(self, rows: pa.ChunkedArray, texts: pa.ChunkedArray, ids: pa.ChunkedArray) -> None:
@@ -99,21 +99,21 @@ class Known:
         self._texts = _places(texts, ids)
 
     def new(self, rows: pa.Array) -> npt.NDArray[np.int64]:
-        """The positions of those rows, given by their hashes, that are not there."""
+        """The positions of the rows, given by their hashes, that the index lacks."""
         hashes = as_numpy(rows)
         distinct, of, counts = np.unique(hashes, return_inverse=True, return_counts=True)
         at = self._rows.find(distinct)
         met = np.where(at >= 0, np.minimum(self._left[at], counts), 0) if len(self._left) else 0
         met = np.broadcast_to(met, at.shape)
         self._left[at[at >= 0]] -= met[at >= 0]
-        # The number of each row among equal ones: the first ones are those that were met.
+        # The number of each row among equal ones; the first ones are those already matched.
         order = np.argsort(of, kind="stable")
         number = np.empty(len(of), dtype=np.int64)
         number[order] = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
         return np.flatnonzero(number >= met[of])
 
     def gone(self) -> npt.NDArray[np.uint64]:
-        """The ids of the rows that nobody met."""
+        """The ids of the unmatched rows."""
         found = [
             self._rows.ids[self._rows.starts[at] : self._rows.starts[at] + self._left[at]]
             for at in np.flatnonzero(self._left)
@@ -121,7 +121,7 @@ class Known:
         return np.concatenate(found) if found else np.zeros(0, dtype=np.uint64)
 
     def with_text(self, texts: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
-        """(positions, ids): for those texts, given by their hashes, that a row has, such a row."""
+        """(positions, ids): for each text, given by its hash, that some row has, one such row."""
         at = self._texts.find(as_numpy(texts))
         positions = np.flatnonzero(at >= 0)
         return positions, self._texts.ids[self._texts.starts[at[positions]]]

@@ -1,4 +1,4 @@
-"""One index as a session sees it: the version that is served now, opened when it is needed."""
+"""One index in a session: the served version, opened at its first use."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ from blendfusion.sql.read_only import READING
 from blendfusion.udfs.declare.call import quoted
 
 MOST_ROWS = 10_000
-"""Of one search: more are a scan."""
+"""Maximum rows of one search; for more, scan the table."""
 MOST_RANKED_ROWS = 200_000
-"""Of an index whose vectors are read for a LIMIT without being asked for: 2 s."""
+"""Maximum rows of an index whose vectors are read automatically for a LIMIT, which takes 2 s."""
 
 
 class Index:
-    """An index that was built. Another process may update it meanwhile: then searches see the
-    new rows from its end on."""
+    """A built index. Another process may update it; searches see the new rows after the update."""
 
     def __init__(self, name: str, path: Path, embedder: Callable[[], Embedder]) -> None:
         self.name = name
@@ -57,15 +56,15 @@ class Index:
             try:
                 return snapshot.search(search, queries, embedder)
             except (OSError, ValueError) as problem:
-                # A writer may have dropped the files of a version that was old already.
+                # A writer may have dropped the files of an old version.
                 failed = problem
                 if not self._moved_on():
                     break
         raise QueryError(f"{self._place}: {_said(str(failed))}") from failed
 
     def checked(self, query: str | None, k: object, mode: object, where: object) -> Search:
-        """A search with these arguments; mode None means the best one that the index has. Raises
-        QueryError for arguments that are not possible."""
+        """A search with these arguments; mode None means the best mode of the index. Raises
+        QueryError for invalid arguments."""
         if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MOST_ROWS:
             raise QueryError(
                 f"llm_search: k => {k!r} is not possible",
@@ -99,12 +98,12 @@ class Index:
         return Search(self.name, query, k, chosen, where)
 
     def _check_filter(self, where: str) -> None:
-        """Raises QueryError if ``where`` is no predicate over the columns of the rows."""
+        """Raises QueryError if ``where`` is not a predicate over the columns of the rows."""
         snapshot = self.snapshot()
         scratch = SessionContext()
         scratch.register_record_batches("rows", [batches_of(snapshot.rows_schema.empty_table())])
         try:
-            # What Lance does not know it takes for a reason to panic.
+            # Lance panics on unknown functions.
             scratch.sql(f"SELECT 1 FROM rows WHERE ({where}\n)", READING)
             snapshot.check_filter(where)
         except Exception as problem:
@@ -114,9 +113,9 @@ class Index:
             ) from problem
 
     def serves(self, column: Column) -> bool:
-        """Whether it has the vectors of the texts in this column of a table: as far as it is up to
-        date, and by the session's embedder. Its table is the one that it was built from by name, or
-        else the one called like it."""
+        """Whether the index has the vectors of the texts in this table column, by the session's
+        embedder, as far as it is up to date. Its table is the one from which it was built by name,
+        or else the one with its name."""
         try:
             state = self.snapshot().state
             return (
@@ -130,7 +129,7 @@ class Index:
             return False
 
     def snapshot(self) -> Snapshot:
-        """The version that is served now. Raises QueryError if there is none."""
+        """The served version. Raises QueryError if there is none."""
         with self._lock:
             stamp = self.folder.stamp()
             if self._snapshot is None or stamp != self._stamp:
@@ -162,7 +161,7 @@ class Index:
             raise QueryError(
                 f"{self._place} has vectors of {state.embedder_name}, "
                 f"and this session's embedder is {embedder.name}",
-                hint="Connect with that embedder, or build the index anew: session.index(…).",
+                hint="Connect with that embedder, or rebuild the index: session.index(…).",
             )
         return embedder
 
@@ -172,5 +171,5 @@ class Index:
 
 
 def _said(words: str) -> str:
-    """What Lance says, without the place in its source."""
+    """Lance's message without the place in its source."""
     return re.sub(r"^Invalid user input: |, /\S+\.rs:\d+:\d+$", "", words)

@@ -27,10 +27,10 @@ class Indexes:
         self._embedder = embedder
         self._indexes: dict[str, Index] = {}
         self._failed: Exception | None = None
-        """What the latest search raised."""
+        """The latest exception of a search."""
 
     def open(self, name: str, path: Path) -> None:
-        """Search the index in ``path`` as ``name`` from here on. Raises QueryError if there is none."""
+        """Search the index in ``path`` as ``name`` from now on. Raises QueryError if there is none."""
         index = Index(name, path, self._embedder)
         index.snapshot()
         self._indexes[name] = index
@@ -53,7 +53,7 @@ class Indexes:
         return column is not None and any(index.serves(column) for index in self._indexes.values())
 
     def vectors(self, fingerprint: str, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
-        """The vectors that the indexes hold: see ``stored_vectors``."""
+        """The vectors in the indexes: see ``stored_vectors``."""
         return stored_vectors(self._indexes, fingerprint, keys)
 
     def checked(
@@ -63,14 +63,14 @@ class Indexes:
         return self.index(name).checked(query, k, mode, where)
 
     def search(self, search: Search, queries: Sequence[str], schema: pa.Schema) -> list[pa.Table]:
-        """The best rows for each query: see ``Index.search``. Raises QueryError if the index has other
-        columns by now than ``schema``, with which the query was planned."""
+        """The best rows for each query: see ``Index.search``. Raises QueryError if the columns of
+        the index no longer match ``schema``, with which the query was planned."""
         try:
             found = self.index(search.index).search(search, queries)
             if any(not table.schema.equals(schema) for table in found):
                 raise QueryError(
                     f"the index '{search.index}' has other columns than when this query was planned",
-                    hint="Make the frame anew.",
+                    hint="Create the frame again.",
                 )
             return found
         except Exception as problem:
@@ -79,7 +79,8 @@ class Indexes:
 
     @contextmanager
     def telling(self) -> Iterator[None]:
-        """What a search raises inside DataFusion, which passes on its text only, is raised as it was."""
+        """Raise the original exception of a search inside DataFusion, which passes on only its
+        text."""
         try:
             yield
         except Exception as problem:
@@ -91,7 +92,7 @@ class Indexes:
     def function(self, search: Search, *, keeps_empty: bool) -> ScalarUDF:
         """A function of query texts that gives each row the list of its best rows, as structs.
 
-        ``keeps_empty``: where there are none, a list of one NULL, as an outer join has it.
+        ``keeps_empty``: an empty result is a list of one NULL, as in an outer join.
         """
         schema = self.index(search.index).schema
         hit = pa.struct(list(schema))
@@ -103,12 +104,13 @@ class Indexes:
 
         key = repr((search, keeps_empty, str(hit)))
         name = f"llm_search_{hashlib.blake2b(key.encode(), digest_size=8).hexdigest()}"
-        # Volatile: a search of a literal is not to be carried out while the query is planned.
+        # Volatile, so that the search of a literal does not run during planning.
         return udf(run, [pa.string()], pa.list_(hit), "volatile", name)
 
 
 def _tells_of(problem: Exception, failed: Exception) -> bool:
-    """The text of ``problem`` holds what ``failed`` says first, quoted one way or another."""
+    """Whether the text of ``problem`` contains the message of ``failed``, in either form of
+    quoting."""
     texts = [str(problem), str(failed).split("\n")[0]]
     whole, part = ("".join(filter(str.isalnum, text)) for text in texts)
     return part in whole
@@ -117,7 +119,7 @@ def _tells_of(problem: Exception, failed: Exception) -> bool:
 def _lists(
     tables: Sequence[pa.Table], rows: np.ndarray, hit: pa.StructType, *, keeps_empty: bool
 ) -> pa.Array:
-    """For each row the list of the structs of its table."""
+    """For each row the list of the structs from its table."""
     structs = [
         struct for table in tables for struct in table.to_struct_array().chunks if len(struct)
     ]
@@ -128,7 +130,7 @@ def _lists(
     if keeps_empty:
         taken = np.maximum(taken, 1)
     ends = np.cumsum(taken)
-    # The places of each row's structs one after the other: its start, and so on.
+    # The positions of each row's structs in sequence, from its start.
     places = np.repeat(starts[rows] - (ends - taken), taken) + np.arange(
         ends[-1] if len(ends) else 0
     )

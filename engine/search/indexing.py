@@ -1,4 +1,4 @@
-"""``session.index``: from a table of the session's to an index on disk."""
+"""``session.index``: from a table of the session to an index on disk."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ LANGUAGES = (
 
 
 def default_path(name: str) -> Path:
-    """Where an index lies whose path is not said: in the user's cache folder, by its name and the
-    working directory, so that tables of one name in two projects do not meet."""
+    """The default folder of an index, in the user's cache folder. The name and the working
+    directory determine it, so that tables of one name in two projects do not collide."""
     place = hashlib.blake2b(f"{os.getcwd()}\n{name}".encode(), digest_size=6).hexdigest()
     word = "".join(c if c.isalnum() or c in "-_" else "_" for c in name)[:40]
     try:
@@ -91,7 +91,7 @@ def _frame(session: Session, name: str, source: object) -> DataFrame:
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
         return session.plain_frame(pa.table(source))
     raise QueryError(
-        f"session.index('{name}'): {type(source).__name__} is no table",
+        f"session.index('{name}'): {type(source).__name__} is not a table",
         hint="Give the name of a table, a frame, or an Arrow table.",
     )
 
@@ -112,10 +112,10 @@ def _columns(name: str, schema: pa.Schema, columns: Sequence[str] | None) -> lis
         if not columns:
             raise QueryError(
                 f"session.index('{name}'): the table has no column of text",
-                hint="Name the columns to be searched: columns=['…'].",
+                hint="Name the columns to search: columns=['…'].",
             )
     if not columns:
-        raise QueryError(f"session.index('{name}'): columns=[] leaves nothing to search")
+        raise QueryError(f"session.index('{name}'): columns=[] leaves no column to search")
     for column in columns:
         if column not in names:
             raise QueryError(

@@ -1,7 +1,7 @@
 """Lance tables as tables of a session: columns and filters go into Lance's own scan.
 
-DataFusion has a provider of Lance's for an older version only, and a Lance dataset that is registered as
-it is fails as soon as a filter is pushed into it.
+Lance's provider supports older versions of DataFusion only, and a plainly registered Lance dataset
+fails as soon as a filter is pushed into it.
 """
 
 from __future__ import annotations
@@ -25,14 +25,13 @@ if TYPE_CHECKING:
 
 
 def lance_table(path: str | os.PathLike[str]) -> Table:
-    """The Lance table in the folder ``path`` as a table of DataFusion's. Raises QueryError if there is
-    none, ModelNotFound without the extra 'search'."""
+    """The Lance table in the folder ``path`` as a DataFusion table. Raises QueryError if there is
+    none, and ModelNotFound without the extra 'search'."""
     return Table(LanceTable(Path(path).expanduser()))
 
 
 class LanceTable(ScannedTable):
-    """The dataset at a path: each scan reads its latest version, with the columns that it had when it
-    was registered."""
+    """The dataset at a path. Each scan reads the latest version, with the columns at registration."""
 
     def __init__(self, path: Path) -> None:
         """Raises QueryError if there is no dataset."""
@@ -60,7 +59,7 @@ def _scan(
     try:
         scanner: Scanner = dataset.scanner(columns=columns, filter=where, **wanted)
     except (pa.ArrowException, ValueError, OSError):
-        # Not every predicate has a form that Lance takes: then all rows come, and are filtered here.
+        # Lance cannot express every predicate; in that case, all rows are read, and filtered here.
         rows = dataset.scanner(**wanted)
         scanner = pads.Scanner.from_batches(
             rows.to_batches(), schema=dataset.schema, columns=columns, filter=where
@@ -81,6 +80,6 @@ def _opened(path: Path) -> lance.LanceDataset:
         return lance.dataset(path)
     except (OSError, ValueError) as problem:
         raise QueryError(
-            f"'{path}' is no Lance table: {problem}",
-            hint="It is a folder that a writer of Lance or LanceDB has made: NAME.lance.",
+            f"'{path}' is not a Lance table: {problem}",
+            hint="A Lance table is a folder that Lance or LanceDB has written: NAME.lance.",
         ) from problem

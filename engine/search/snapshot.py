@@ -1,4 +1,4 @@
-"""Searching one version of an index: by words (BM25), by vectors, or by both."""
+"""Searches one version of an index: by words (BM25), by vectors, or by both."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     import lance
 
 SCORE, RANK = "_score", "_rank"
-"""The columns that a search adds: the higher the better, and the place from 1."""
+"""The columns that a search adds: the score, higher is better, and the rank from 1."""
 _CANDIDATES = 100
 _CANDIDATES_PER_ROW = 4
-"""How many rows each side of a hybrid search brings: 100, or four times as many as are wanted."""
+"""Candidates of each side of a hybrid search, per requested row; at least 100."""
 _PROBED_SHARE = 4
-"""Of so many clusters of vectors one is looked into, and 20 at least."""
+"""One of so many clusters of vectors is searched, at least 20 clusters."""
 _DECIMALS = 6
 
 
 @dataclass(slots=True)
 class _Hits:
-    """Row ids with scores, and the hash of each row, by which ties are broken."""
+    """Row ids with scores, and the hash of each row as a tie-breaker."""
 
     ids: npt.NDArray[np.uint64]
     scores: npt.NDArray[np.float64]
@@ -47,7 +47,7 @@ class _Hits:
 
 
 class Snapshot:
-    """One version of an index, open for reading; from any thread."""
+    """One version of an index, open for reading from any thread."""
 
     def __init__(self, dataset: lance.LanceDataset, state: State) -> None:
         self._dataset = dataset
@@ -60,11 +60,11 @@ class Snapshot:
 
     @cached_property
     def places(self) -> TextPlaces:
-        """Where its texts stand, for their vectors; of an index with vectors."""
+        """The positions of its texts, for their vectors; requires an index with vectors."""
         return TextPlaces(self._dataset)
 
     def check_filter(self, where: str) -> None:
-        """Raises ValueError if ``where`` is no predicate over the columns of the rows."""
+        """Raises ValueError if ``where`` is not a predicate over the columns of the rows."""
         self._dataset.scanner(filter=where, columns=[ROW]).explain_plan()
 
     def search(
@@ -72,7 +72,7 @@ class Snapshot:
     ) -> list[pa.Table]:
         """For each query the best rows, best first: their columns, ``_score`` and ``_rank``.
 
-        ``search.query`` is not looked at. ``embedder`` may be None for ``text``.
+        ``search.query`` is ignored. ``embedder`` may be None in mode ``text``.
         """
         wanted = {query: text_query(query) for query in queries if query.strip()}
         vectors: dict[str, Vectors] = {}
@@ -139,9 +139,9 @@ class Snapshot:
     def _both(self, search: Search, query: TextQuery, vector: Vectors) -> _Hits:
         """The sum of two scores: BM25, as a share of the best row's, and the cosine.
 
-        A row that only one side brings has none of the other's score, except that the cosine of a row
-        with the words is computed. An operator or a phrase is a condition that rows must meet, so then
-        the words alone say which rows there are.
+        The cosine is computed for rows that only the words find; rows that only the vectors find
+        have no BM25 score. An operator or a phrase is a condition, so only the words then determine
+        the rows.
         """
         most = max(_CANDIDATES, _CANDIDATES_PER_ROW * search.k)
         matching = self._matching(query, most, search.where, VECTOR)

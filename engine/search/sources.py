@@ -1,8 +1,8 @@
-"""``FROM llm_search('docs', 'query', k => 5)`` in the text of a query.
+"""Rewrites ``FROM llm_search('docs', 'query', k => 5)`` in the text of a query.
 
-With a literal query it becomes the name of a table that is scanned when the query runs. With an
-expression it becomes an unnest() of a function that gives each row the list of its best rows: of the
-relation that the expression reads, or of one row where it reads none.
+A search for a literal becomes the name of a table that is scanned when the query runs. A search for
+an expression becomes an unnest() of a function that gives each row the list of its best rows: over
+the relation that the expression reads, or over one row if it reads none.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def table_of(search: Search) -> str:
 def searched(
     sql: str, session: Session, parameters: Mapping[str, str] | None, columns: Columns
 ) -> str:
-    """``sql`` with its searches as DataFusion knows them. Raises QueryError for one that is wrong.
+    """``sql`` with its searches rewritten for DataFusion. Raises QueryError for an invalid search.
 
-    ``parameters`` is SQL for ``$name``, by name.
+    ``parameters`` has SQL for ``$name``, by name.
     """
     if NAME not in sql.lower():
         return sql
@@ -73,7 +73,7 @@ def searched(
 
 
 def _spans(tokens: Sequence[Token]) -> list[tuple[int, int]]:
-    """Offsets of the searches, with all that stands in their parentheses."""
+    """Offsets of the searches, including their parentheses."""
     found = []
     for i, token in enumerate(tokens[:-1]):
         if token.text.lower() == NAME and tokens[i + 1].token_type == TokenType.L_PAREN:
@@ -94,12 +94,12 @@ class _Searching(Rewriting):
         super().__init__(place)
         self._session = session
         self._query: Sequence[Token] = ()
-        """The tokens of the query, if it is no literal."""
+        """The tokens of the query, if it is not a literal."""
         self._search = self._read()
         self._names = tuple(session.indexes.index(self._search.index).schema.names)
 
     def rewritten(self) -> str:
-        """The text with something else in the place of this search. Raises QueryError."""
+        """The text with this search replaced. Raises QueryError."""
         if not self._query:
             return self._in_place(table_of(self._search))
         alone = self._alone()
@@ -108,10 +108,10 @@ class _Searching(Rewriting):
         found = self.text()
         if found is None:
             raise QueryError(
-                f"{NAME}: the query {self._said} cannot be searched for here",
-                hint="It is a literal, a parameter, or an expression over the columns of one table "
+                f"{NAME}: the query {self._said} is not searchable here",
+                hint="The query is a literal, a parameter, or an expression over the columns of one table "
                 "that stands before it in FROM, joined by a comma, CROSS JOIN, JOIN … ON or LEFT "
-                "JOIN … ON TRUE. Where both have a column of one name, say whose is meant.",
+                "JOIN … ON TRUE. Qualify a column name that two tables share.",
             )
         return found
 
@@ -182,13 +182,13 @@ class _Searching(Rewriting):
         return edited(self.sql, self.tokens, [(start, source.end, text)])
 
     def _alone(self) -> str:
-        """A derived table of the rows for a query that reads no table beside it."""
+        """A derived table of the rows for a query that reads no other table."""
         hits = f"SELECT unnest({self._function(keeps_empty=False)}({self._said})) AS {_HIT}"
         fields = ", ".join(_fields(_HIT, self._names, self._names))
         return f"(SELECT {fields} FROM ({hits}))"
 
     def _function(self, *, keeps_empty: bool) -> str:
-        """A function of the session's that gives each row the list of its best rows."""
+        """The session's function that gives each row the list of its best rows."""
         function = self._session.indexes.function(self._search, keeps_empty=keeps_empty)
         SessionContext.register_udf(self._session, function)
         return function.name
@@ -207,15 +207,15 @@ class _Searching(Rewriting):
         function = self._function(keeps_empty=what.keeps_empty)
         kept = [quoted_name(name) for name in known]
         fields = _fields(_HIT, self._names, inside)
-        said = str(self._search).replace("…", self._said, 1)
+        search_text = str(self._search).replace("…", self._said, 1)
         # For EXPLAIN: see ``cuts.squeezed``.
-        comment = f"{said} for each row".replace("*/", "* /").replace("$", "")
+        comment = f"{search_text} for each row".replace("*/", "* /").replace("$", "")
         values = f"unnest({function}({self._said})) AS {_HIT}"
         hits = f"SELECT /*= {comment} =*/ *, {values} FROM {owner}"
         return f"SELECT {', '.join([*kept, *fields])} FROM ({hits})"
 
     def alias_of(self, source: Source) -> Token | None:
-        """Without an alias, a search is called by the function's name."""
+        """The function's name is the default alias of a search."""
         found = super().alias_of(source)
         return self.tokens[source.start] if found is None and source is self.source else found
 

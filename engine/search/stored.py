@@ -1,4 +1,5 @@
-"""The vectors that indexes hold, by the hashes of their texts: what is there is not embedded again."""
+"""Reads vectors from indexes by the hashes of their texts, so that known texts are not embedded
+again."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TextPlaces:
-    """Where the texts of one version of an index stand in it. It takes 24 bytes a row."""
+    """The positions of texts in one version of an index. It takes 24 bytes per row."""
 
     def __init__(self, dataset: lance.LanceDataset) -> None:
         hashes = as_numpy(dataset.scanner(columns=[TEXT_HASH]).to_table()[TEXT_HASH])
@@ -28,7 +29,7 @@ class TextPlaces:
         self._hashes, self._places = np.unique(hashes, return_index=True)
 
     def vectors(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
-        """The vectors of those texts, given by their hashes, that are there."""
+        """The vectors of the known texts among those with these hashes."""
         if not len(self._hashes):
             return {}
         wanted = as_numpy(pa.array(keys, HASH))
@@ -45,9 +46,9 @@ class TextPlaces:
 def stored_vectors(
     indexes: Mapping[str, Index], fingerprint: str, keys: Sequence[bytes]
 ) -> dict[bytes, Vectors]:
-    """The vectors of an embedder that any of the indexes holds, of texts given by their hashes.
+    """The vectors of an embedder in any of the indexes, by the hashes of their texts.
 
-    An index that cannot be read is none: its vectors can be had from the embedder.
+    An unreadable index is skipped, since the embedder can compute its vectors.
     """
     found: dict[bytes, Vectors] = {}
     for index in tuple(indexes.values()):

@@ -1,4 +1,4 @@
-"""Searches as tables of DataFusion's: the name says what is searched for, a scan searches."""
+"""Searches as DataFusion tables: the name encodes the search, and a scan runs it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class SearchTables(SchemaProvider):
-    """A schema with a table for every search of a session's indexes. It lists none."""
+    """A schema with a table for every search of a session's indexes. It lists none of them."""
 
     def __init__(self, indexes: Indexes) -> None:
         self._indexes = indexes
@@ -39,7 +39,7 @@ class SearchTables(SchemaProvider):
 
 
 class Found(ScannedTable):
-    """The rows of a search. It runs when the first of them is read, not while a query is planned."""
+    """The rows of a search, which runs when the first row is read, not during planning."""
 
     def __init__(self, indexes: Indexes, search: Search) -> None:
         super().__init__()

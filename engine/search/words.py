@@ -1,7 +1,7 @@
-"""The words of a full-text query: plain ones, phrases, and the operators AND, OR, NOT.
+"""Parses a full-text query: plain words, phrases, and the operators AND, OR, NOT.
 
-Queries may come from data, a row each, so every text means something: one whose operators do not
-make sense is read as plain words.
+Queries may come from data, one per row, so every text is valid: a query with misplaced operators is
+read as plain words.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ _OPERATORS = ("AND", "OR", "NOT")
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Any of these words; those that occur in more of them, and more rarely elsewhere, rank first."""
+    """Any of these words; rows with more of them, and with rarer ones, rank higher."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """These words one after the other."""
+    """These words in sequence."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Combined:
-    """``some``: at least one of them, if there is any; ``all``: each; ``none``: not one."""
+    """``some``: at least one of them, if there is any; ``all``: each of them; ``none``: none of
+    them."""
 
     some: tuple[Term, ...] = ()
     all: tuple[Term, ...] = ()
@@ -46,8 +47,8 @@ Term: TypeAlias = "Words | Phrase | Combined"
 
 @dataclass(frozen=True, slots=True)
 class TextQuery:
-    """``term`` is None where there is nothing to look for. ``plain``: no row is out of the question,
-    since the text has no operators and no phrases. ``text`` is what it is about, for a vector."""
+    """A parsed query. ``term`` is None without words. ``plain``: no operators and no phrases, so no
+    row is excluded. ``text`` is the query for a vector."""
 
     term: Term | None
     plain: bool
@@ -55,10 +56,10 @@ class TextQuery:
 
 
 def text_query(text: str) -> TextQuery:
-    """What ``text`` asks for; never an error.
+    """The parsed ``text``; never an error.
 
-    Words beside each other are one group, of which any may match. NOT binds more than AND, AND
-    more than OR; operators are in capitals.
+    Adjacent words form one group, of which any may match. NOT binds more strongly than AND, and AND
+    more strongly than OR; operators are in capitals.
 
     >>> text_query('gravel bike AND NOT "road bike"').term
     Combined(some=(), all=(Words(text='gravel bike'),), none=(Phrase(text='road bike'),))
@@ -77,7 +78,7 @@ def text_query(text: str) -> TextQuery:
 
 
 def lance_query(term: Term, column: str) -> FullTextQuery:
-    """``term`` as Lance's full-text search takes it."""
+    """``term`` as a query of Lance's full-text search."""
     from lance.query import BooleanQuery, MatchQuery, Occur, PhraseQuery
 
     if isinstance(term, Words):
@@ -98,7 +99,7 @@ class _SenselessError(Exception):
 
 
 class _Reader:
-    """Reads parts by recursive descent. ``wanted`` are the words that are not behind a NOT."""
+    """A recursive descent parser. ``wanted`` collects the words that no NOT excludes."""
 
     def __init__(self, parts: Sequence[str]) -> None:
         self._parts = parts
@@ -141,7 +142,7 @@ class _Reader:
         return Combined(all=tuple(wanted), none=tuple(unwanted))
 
     def _group(self) -> Term:
-        """Words, phrases and parentheses beside each other."""
+        """Adjacent words, phrases and parentheses."""
         terms: list[Term] = []
         words: list[str] = []
 

@@ -1,1 +1,1 @@
-"""Models that turn texts into vectors."""
+"""Embedders: models that compute vectors of texts."""

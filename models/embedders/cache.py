@@ -1,4 +1,4 @@
-"""An embedder that remembers its latest vectors, finds stored ones, and is asked for the rest in batches."""
+"""An embedder that remembers recent vectors, finds stored ones, and computes the rest in batches."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from blendfusion.options import Options
 from blendfusion.types import Usage
 
 MOST_BYTES = 128 * 1024 * 1024
-"""Of vectors that are remembered: 128,000 of wordllama's."""
+"""Maximum size of remembered vectors: 128,000 of wordllama's."""
 
 Stored: TypeAlias = "Callable[[str, Sequence[bytes]], dict[bytes, Vectors]]"
-"""The vectors that are stored somewhere: of the embedder with this fingerprint, of texts by their keys."""
+"""Looks up stored vectors, from the embedder's fingerprint and the keys of texts."""
 
 
 def nothing_stored(fingerprint: str, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
@@ -35,15 +35,15 @@ def nothing_stored(fingerprint: str, keys: Sequence[bytes]) -> dict[bytes, Vecto
 
 @dataclass(slots=True)
 class VectorCounts:
-    """Where the vectors of distinct texts came from."""
+    """Sources of the vectors of distinct texts."""
 
     embedded: int = 0
     stored: int = 0
-    """In an index."""
+    """Vectors from an index."""
     remembered: int = 0
-    """In memory."""
+    """Vectors from memory."""
     usage: Usage = field(default=Usage(), repr=False)
-    """What those that were embedded took of a server."""
+    """Usage of a server for the embedded texts."""
 
     def __add__(self, other: VectorCounts) -> VectorCounts:
         return VectorCounts(
@@ -58,22 +58,22 @@ class VectorCounts:
         >>> print(VectorCounts(embedded=1, stored=2_000))
         1 embedded, 2,000 from an index
         """
-        said = [f"{self.embedded:,} embedded"]
+        sources = [f"{self.embedded:,} embedded"]
         if self.usage.calls:
-            said[0] += f" ({self.usage.calls:,} requests, {self.usage.prompt_tokens:,} tokens)"
+            sources[0] += f" ({self.usage.calls:,} requests, {self.usage.prompt_tokens:,} tokens)"
         other = ((self.stored, "from an index"), (self.remembered, "remembered"))
-        return ", ".join([*said, *(f"{n:,} {how}" for n, how in other if n)])
+        return ", ".join([*sources, *(f"{n:,} {how}" for n, how in other if n)])
 
 
 class LazyEmbedder:
-    """Gives, when called, the embedder that ``spec`` names, always the same one. Calling raises
+    """Returns the embedder of ``spec`` when called, always the same object. Calls raise
     ModelNotFound."""
 
     def __init__(self, spec: str | Embedder | None, options: Options) -> None:
         self.stored: Stored = nothing_stored
-        """Where the embedder looks before it embeds; to be set before it is made."""
+        """Looks up stored vectors; set before the first call."""
         self.purse: Purse | None = None
-        """Who pays where nobody else does; to be set before it is made."""
+        """Pays for embeddings outside of a run; set before the first call."""
         self._spec = spec
         self._options = options
         self._made: CachedEmbedder | None = None
@@ -87,23 +87,23 @@ class LazyEmbedder:
             return self._made
 
     def remembered(self) -> Remembered:
-        """Only what is remembered or stored; loads nothing."""
+        """Remembered and stored vectors only; loads nothing."""
         return Remembered(self._made)
 
     def close(self) -> None:
-        """Free what was loaded; the next call loads it again."""
+        """Free the loaded embedder; the next call loads it again."""
         with self._lock:
             if self._made is not None:
                 self._made.close()
 
 
 class UnknownVectorError(Exception):
-    """A text would have to be embedded."""
+    """A text is neither remembered nor stored."""
 
 
 class Remembered:
-    """The vectors that an embedder remembers or finds stored; ``embed`` raises UnknownVectorError for
-    another text."""
+    """The remembered and stored vectors of an embedder; ``embed`` raises UnknownVectorError for
+    other texts."""
 
     name = "remembered"
     fingerprint = ""
@@ -126,12 +126,11 @@ class Remembered:
 
 
 class CachedEmbedder:
-    """Asks ``embedder`` for each distinct text once, as long as its vector is remembered, and not for
-    those whose vectors are ``stored``: these are read again each time.
+    """Asks ``embedder`` for each distinct text once, while its vector is remembered. Vectors in
+    ``stored`` are read again each time.
 
-    Vectors are kept in memory only: an index holds those of its rows, and for the rest a local
-    embedder is about as fast as a file. ``embedded`` counts the texts that were embedded. Safe to
-    use from threads.
+    Vectors are kept in memory only: an index holds those of its rows, and a local embedder is about
+    as fast as a file. ``embedded`` counts the embedded texts. Safe to use from threads.
     """
 
     def __init__(
@@ -164,14 +163,14 @@ class CachedEmbedder:
         return self.embedder.batch_size
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """As ``Embedder.embed``; of no texts an array without rows and columns."""
+        """Like ``Embedder.embed``; without texts, an array without rows and columns."""
         return self.counted(texts, VectorCounts())
 
     def counted(
         self, texts: Sequence[str], counts: VectorCounts, purse: Purse | None = None
     ) -> Vectors:
-        """``embed``, and ``counts`` grow. ``purse`` pays. Raises BudgetExceeded where it is empty: what was
-        embedded before is remembered."""
+        """Like ``embed``, adding to ``counts`` and charging ``purse``. Raises BudgetExceeded if it
+        is empty; earlier vectors stay remembered."""
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)
         keys = list(map(_key, texts))
@@ -202,14 +201,14 @@ class CachedEmbedder:
         start = perf_counter()
         try:
             return self._metered.metered(texts, spent.append)
-        finally:  # a request that fails was sent all the same
+        finally:  # a failed request was sent nevertheless
             usage = replace(Usage.total(spent), seconds=perf_counter() - start)
             counts.usage += usage
             if purse is not None:
                 purse.settle_texts(self._metered, len(texts), usage)
 
     def counting(self, counts: VectorCounts, purse: Purse) -> Counting:
-        """The same embedder, for one run: ``counts`` grow with what it is asked for, and ``purse`` pays."""
+        """The same embedder for one run, which adds to ``counts`` and charges ``purse``."""
         return Counting(self, counts, purse)
 
     def close(self) -> None:
@@ -221,7 +220,7 @@ class CachedEmbedder:
     def known(
         self, keys: Sequence[bytes], counts: VectorCounts | None = None
     ) -> dict[bytes, Vectors]:
-        """The vectors that are remembered or stored among those of these keys."""
+        """The remembered and stored vectors among those of these keys."""
         found = self.look_up(keys)
         remembered = len(found)
         missing = [key for key in dict.fromkeys(keys) if key not in found]
@@ -233,7 +232,7 @@ class CachedEmbedder:
         return found
 
     def look_up(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
-        """The vectors that are remembered among those of these keys."""
+        """The remembered vectors among those of these keys."""
         with self._lock:
             found = {key: self._known[key] for key in keys if key in self._known}
             for key in found:
@@ -245,7 +244,7 @@ class CachedEmbedder:
             self.embedded += len(new)
             for key, vector in new.items():
                 if key not in self._known:
-                    # A copy: a row of a batch would keep the whole batch.
+                    # A copy, because a row of a batch would keep the whole batch alive.
                     self._known[key] = vector.copy()
                     self._bytes += vector.nbytes
             while self._bytes > self._most_bytes:
@@ -253,7 +252,7 @@ class CachedEmbedder:
 
 
 class Counting:
-    """An embedder whose vectors are counted by where they come from, and paid for by one run."""
+    """An embedder that counts its vectors by source and charges one run."""
 
     def __init__(self, embedder: CachedEmbedder, counts: VectorCounts, purse: Purse) -> None:
         self._embedder = embedder
@@ -280,5 +279,5 @@ class Counting:
 
 
 def _key(text: str) -> bytes:
-    """The hash by which an index knows a text, too (engine/search/hashes.py)."""
+    """The hash of a text, equal to that of an index (engine/search/hashes.py)."""
     return hashlib.blake2b(text.encode(), digest_size=16).digest()

@@ -1,4 +1,4 @@
-"""Texts as vectors: the protocol of an embedder, and an embedder by its name."""
+"""The protocol of embedders, and the registry of embedders by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from blendfusion.options import Options
 from blendfusion.types import Usage
 
 Vectors: TypeAlias = npt.NDArray[np.float32]
-"""One row a text."""
+"""Vectors of texts, one row per text."""
 
 VARIABLE = "BLENDFUSION_EMBEDDER"
 FORMS = "'wordllama', 'openai:MODEL@http://HOST:PORT/v1', 'openai:MODEL'"
@@ -22,76 +22,79 @@ FORMS = "'wordllama', 'openai:MODEL@http://HOST:PORT/v1', 'openai:MODEL'"
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Gives texts vectors whose inner products say how alike their meanings are."""
+    """Computes vectors whose inner products measure the similarity of texts."""
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """The display name."""
         ...
 
     @property
     def fingerprint(self) -> str:
-        """Two embedders with one fingerprint give equal vectors, in every process; what an index
-        was built with is known by it. Cheap after the first use; the first may load the weights."""
+        """A text that identifies the vectors: equal fingerprints give equal vectors in every
+        process, so an index records it. Cheap after the first use; the first may load the weights.
+        """
         ...
 
     @property
     def batch_size(self) -> int:
-        """How many texts one ``embed`` should get; the caller may interrupt between batches."""
+        """The recommended number of texts per ``embed``; the caller may interrupt between batches."""
         ...
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """A vector of length one for each text, in order, as float32 of shape (texts, dimensions).
+        """A unit vector for each text, in order, as float32 of shape (texts, dimensions).
 
-        No text is blank. One without anything to go by has a vector of zeros. A text's vector does
-        not depend on those beside it. Raises ModelNotFound or ModelFailed.
+        Texts are not blank. A text without known words has a zero vector. A text's vector does not
+        depend on the other texts. Raises ModelNotFound or ModelFailed.
         """
         ...
 
     def close(self) -> None:
-        """Free what it holds. May be called twice; it may be used again after."""
+        """Free its resources. It may be closed twice, and used again afterwards."""
         ...
 
 
 Spend: TypeAlias = Callable[[Usage], None]
-"""Is told what was spent."""
+"""Receives the usage of requests."""
 
 
 @runtime_checkable
 class MeteredEmbedder(Embedder, Protocol):
-    """An embedder that takes what budgets count, as a server does: requests, tokens, time."""
+    """An embedder whose requests, tokens and time count in budgets, such as a server."""
 
     @property
     def texts_a_request(self) -> int:
-        """How many texts go in one request."""
+        """The number of texts per request."""
         ...
 
     def metered(self, texts: Sequence[str], spend: Spend) -> Vectors:
-        """As ``embed``; ``spend`` is told what requests took, but for values and seconds, as soon as it is known."""
+        """Like ``embed``; ``spend`` receives the usage of requests, except values and seconds, as
+        soon as it is known."""
         ...
 
 
 class Purse(Protocol):
-    """What metered embedders may spend, and have spent."""
+    """The spending limits and the spending of metered embedders."""
 
     def admit_texts(self, embedder: MeteredEmbedder, pending: int) -> int:
-        """How many of ``pending`` texts may be embedded at once: at least one. Raises BudgetExceeded."""
+        """The number of ``pending`` texts that may be embedded at once, at least one. Raises
+        BudgetExceeded."""
         ...
 
     def settle_texts(self, embedder: MeteredEmbedder, texts: int, spent: Usage) -> None:
-        """So many texts took so much."""
+        """Record the usage of ``texts`` texts."""
         ...
 
 
 BuildEmbedder: TypeAlias = Callable[[str, Options], Embedder]
-"""Builds an embedder from what follows the first colon ('' if there is none); loads nothing."""
+"""Builds an embedder from the text after the first colon, or ''; loads nothing."""
 
 
 def load_embedder(spec: str | Embedder | None, options: Options) -> Embedder:
-    """The embedder that ``spec`` names; an embedder is returned as it is.
+    """The embedder that ``spec`` names; an embedder is returned unchanged.
 
-    "auto" means the one that the environment variable BLENDFUSION_EMBEDDER names, else wordllama.
-    Raises ModelNotFound; no weights are loaded and no server is asked.
+    "auto" means the embedder that the environment variable BLENDFUSION_EMBEDDER names, else
+    wordllama. Raises ModelNotFound. Loads no weights and sends no request.
     """
     if spec is None:
         raise ModelNotFound(
@@ -120,7 +123,7 @@ def no_embedder() -> Embedder:
 
 
 def normalised(vectors: npt.NDArray[np.floating]) -> Vectors:
-    """The rows at length one; rows of zeros stay as they are.
+    """The rows scaled to length one; zero rows stay unchanged.
 
     >>> normalised(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
     [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]

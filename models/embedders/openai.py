@@ -1,4 +1,4 @@
-"""Vectors of any server with OpenAI's embeddings API: vLLM, llama-server, Ollama, hosted ones."""
+"""Vectors of servers with OpenAI's embeddings API: vLLM, llama-server, Ollama, hosted servers."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from blendfusion.types import Usage
 _PATH = "/embeddings"
 _TEXTS_A_REQUEST = 64
 _SHORTEST = 32
-"""Characters: a text that is refused at this length is not refused for its length."""
+"""Minimum characters of a text to shorten: a refusal of a shorter text has another reason."""
 
 
 class OpenAIEmbedder:
-    """Asks a server for the vectors of 64 texts a request, ``options.concurrency`` at a time.
+    """Asks a server for the vectors of 64 texts per request, ``options.concurrency`` at a time.
 
-    A text that the server refuses for its length is embedded by its beginning: half of it, and
-    half of that, until it fits. Requests are tried again as a model's are.
+    A text that the server refuses for its length is halved until it fits. Requests are retried like
+    those of a model.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class OpenAIEmbedder:
         try:
             return await self._ask(client, texts, spend)
         except Refused as refused:
-            if len(texts) > 1:  # one of them, perhaps: alone each shows
+            if len(texts) > 1:  # one of them may be the cause, so each is sent alone
                 return [v for text in texts for v in await self._embed(client, [text], spend)]
             text = texts[0]
             if len(text) <= _SHORTEST:
@@ -112,7 +112,7 @@ class OpenAIEmbedder:
         except Missing as missing:
             raise ModelNotFound(
                 f"{self._endpoint.shown} has no embedding model '{self._model}' ({missing})",
-                hint="A server that only chats has no vectors: name one that embeds, "
+                hint="A chat server may have no embeddings: name one that has, "
                 "bf.connect(embedder='openai:MODEL@http://HOST:PORT/v1').",
             ) from None
 
@@ -142,7 +142,7 @@ class OpenAIEmbedder:
 
 
 def _vectors(reply: dict[str, Json], n: int) -> list[list[float]] | None:
-    """The vectors in a reply, in the order of its texts; None if they are not as many."""
+    """The vectors in a reply, in the order of its texts; None if their number differs."""
     data = reply.get("data")
     if not isinstance(data, list):
         return None
@@ -161,5 +161,5 @@ def _vectors(reply: dict[str, Json], n: int) -> list[list[float]] | None:
 
 
 def _is_final(words: str) -> bool:
-    """Words of an error that says that a text is too long."""
+    """Whether an error's message says that a text is too long."""
     return any(word in words.lower() for word in ("too long", "too large", "maximum", "exceed"))

@@ -1,4 +1,4 @@
-"""A Python function as embedder: for tests, and for vectors from a library of the user's own."""
+"""A Python function as an embedder: for tests, and for vectors of other libraries."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from blendfusion.models.embedders.embedder import Vectors, normalised
 
 
 class ScriptedEmbedder:
-    """Asks ``fn`` for the vectors of a list of texts; ``texts`` keeps what it was asked, in order.
+    """Calls ``fn`` with lists of texts; ``texts`` records them, in order.
 
-    ``fn`` gives one vector a text, all of one length; they are brought to length one. An index is
-    known by its embedder's ``fingerprint``: without one, no other embedder has these vectors, and
-    an index that another process built is built anew.
+    ``fn`` returns one vector per text, all of one length; they are scaled to length one.
+    ``fingerprint`` identifies the vectors in an index; without it, no other embedder shares them,
+    and an index built by another process is rebuilt.
 
     >>> embedder = ScriptedEmbedder(lambda texts: [[len(t), 1.0] for t in texts])
     >>> embedder.embed(["a"]).round(2).tolist()
@@ -41,14 +41,14 @@ class ScriptedEmbedder:
         return f"ScriptedEmbedder({self.name!r})"
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        asked = list(texts)
-        self.texts += asked
-        vectors = np.asarray(self._fn(asked), dtype=np.float32)
-        if vectors.ndim != 2 or len(vectors) != len(asked):
+        batch = list(texts)
+        self.texts += batch
+        vectors = np.asarray(self._fn(batch), dtype=np.float32)
+        if vectors.ndim != 2 or len(vectors) != len(batch):
             raise ModelFailed(
                 f"the embedder '{self.name}' gave an array of shape {vectors.shape} "
-                f"for {len(asked)} texts",
-                hint="One vector a text, all of one length.",
+                f"for {len(batch)} texts",
+                hint="Return one vector per text, all of one length.",
             )
         return normalised(vectors)
 

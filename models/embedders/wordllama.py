@@ -1,7 +1,7 @@
 """wordllama: small static word vectors (256 dimensions, 19 MB) that ship inside a Python package.
 
-A text's vector is the mean of its tokens' vectors. The package's files are read without importing
-it: its import sets up the process's root logger, and its own loader may go to the network.
+A text's vector is the mean of its tokens' vectors. The package's files are read without an import,
+because importing it configures the process's root logger, and its own loader may use the network.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _WEIGHTS = Path("weights") / "l2_supercat_256.safetensors"
 _TOKENIZER = Path("tokenizers") / "l2_supercat_tokenizer_config.json"
 _TENSOR = "embedding.weight"
 _MOST_TOKENS = 65_536
-"""Tokens whose vectors are held at once: 64 MB."""
+"""Maximum tokens whose vectors are in memory at once: 64 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
     tokenizer: Tokenizer
     vectors: Vectors
-    """One row a token."""
+    """One row per token."""
     fingerprint: str
 
 
@@ -65,7 +65,7 @@ class WordLlamaEmbedder:
         means = np.zeros((len(tokens), loaded.vectors.shape[1]), dtype=np.float32)
         for group in _groups([len(t) for t in tokens]):
             means[group] = _sums([tokens[i] for i in group], loaded.vectors)
-        # The mean and the sum point the same way.
+        # The mean and the sum have the same direction.
         return normalised(means)
 
     def close(self) -> None:
@@ -108,7 +108,7 @@ def _read(folder: Path) -> _Loaded:
 
 
 def _groups(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Texts, by number, that are looked up together; those without tokens are in none."""
+    """Texts, by number, that are looked up together; texts without tokens are in no group."""
     group: list[int] = []
     room = _MOST_TOKENS
     for i, length in enumerate(lengths):
@@ -124,8 +124,8 @@ def _groups(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 
 def _sums(tokens: Sequence[npt.NDArray[np.int64]], vectors: Vectors) -> Vectors:
-    """The sum of the vectors of each text's tokens; the same for a text whatever is beside it."""
-    if len(tokens) == 1:  # it may be longer than what is held at once
+    """The sum of the vectors of each text's tokens, independent of the other texts."""
+    if len(tokens) == 1:  # it may exceed the maximum
         text = tokens[0]
         parts = [text[at : at + _MOST_TOKENS] for at in range(0, len(text), _MOST_TOKENS)]
         pieces = [np.add.reduceat(vectors[part], [0], axis=0) for part in parts]

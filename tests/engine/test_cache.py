@@ -285,7 +285,7 @@ def test_errors_of_the_command(
     wrong = tmp_path / "wrong.jsonl"
     wrong.write_text("{}\n")
     for arguments, said in (
-        (["stats"], "no file of stored answers: BLENDFUSION_CACHE says so"),
+        (["stats"], "no file of stored answers: BLENDFUSION_CACHE is off"),
         (["stats", "--path", str(tmp_path)], "is a folder"),
         (["import", str(wrong), "--path", str(path)], "line 1: not answers that"),
         (["import", str(tmp_path / "none"), "--path", str(path)], "No such file"),

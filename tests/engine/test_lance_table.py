@@ -106,7 +106,7 @@ def test_what_is_no_lance_table_is_an_error(session: bf.Session, path: Path) -> 
         session.register_lance("t", path.with_name("thing.lance"))
     empty = path.with_name("empty.lance")
     empty.mkdir()
-    with pytest.raises(bf.QueryError, match="is no Lance table"):
+    with pytest.raises(bf.QueryError, match="is not a Lance table"):
         session.register_lance("t", empty)
 
 

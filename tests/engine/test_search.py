@@ -357,9 +357,9 @@ ERRORS = {
     "Hint: Did you mean 'price'?",
     "SELECT * FROM llm_search('docs', 'x', where => 'price >')": "where => 'price >'",
     "SELECT * FROM llm_search('docs', 'x', where => 'price > $k')": "where => 'price > $k'",
-    "SELECT * FROM llm_search('docs', nope.x)": "the query nope.x cannot be searched for here",
-    "SELECT * FROM docs RIGHT JOIN llm_search('docs', docs.title) s ON TRUE": "cannot be searched",
-    "SELECT title FROM docs, llm_search('docs', docs.body) s": "say whose is meant",
+    "SELECT * FROM llm_search('docs', nope.x)": "the query nope.x is not searchable here",
+    "SELECT * FROM docs RIGHT JOIN llm_search('docs', docs.title) s ON TRUE": "is not searchable",
+    "SELECT title FROM docs, llm_search('docs', docs.body) s": "Qualify a column name",
     "SELECT llm_search('docs', 'x')": "llm_search stands in FROM",
 }
 
@@ -522,8 +522,8 @@ def test_every_type_of_column_comes_back(session: bf.Session, path: Path) -> Non
     [
         ({"source": "dcos"}, "unknown table 'dcos'\nHint: Did you mean 'docs'?"),
         ({"columns": ["titel"]}, "no column 'titel'\nHint: Did you mean 'title'?"),
-        ({"columns": []}, "columns=[] leaves nothing to search"),
-        ({"source": 3}, "int is no table"),
+        ({"columns": []}, "columns=[] leaves no column to search"),
+        ({"source": 3}, "int is not a table"),
         ({"source": DOCS.select(["id"])}, "the table has no column of text"),
         (
             {"source": DOCS.rename_columns([*"abcd", "_score"])},
@@ -544,7 +544,7 @@ def test_what_cannot_be_indexed_is_said(
 
 def test_a_folder_with_other_files_is_left_alone(session: bf.Session, tmp_path: Path) -> None:
     (tmp_path / "letters.txt").write_text("mine")
-    with pytest.raises(bf.QueryError, match=r"holds other files, '.*' for one"):
+    with pytest.raises(bf.QueryError, match=r"contains other files, for example '.*'"):
         session.index("docs", columns=PLACES, path=tmp_path)
     with pytest.raises(bf.QueryError, match="cannot be the folder of an index"):
         session.index("docs", columns=PLACES, path=tmp_path / "letters.txt")

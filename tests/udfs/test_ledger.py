@@ -224,7 +224,7 @@ def test_a_cost_without_a_price_is_an_error_before_any_call() -> None:
         made.ask(TASK, rows(3))
     assert raised.value.message == "a budget of cost needs the price of the model 'told'"
     assert raised.value.hint == (
-        "Did you mean 'tolb'? Say what a million tokens cost: prices={'told': bf.Price(prompt=…, "
+        "Did you mean 'tolb'? State the price of a million tokens: prices={'told': bf.Price(prompt=…, "
         "completion=…)}, or --price prompt=…,completion=…."
     )
     assert model.batches == []

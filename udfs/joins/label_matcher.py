@@ -1,8 +1,8 @@
-"""The matches of labelled values, where sampled pairs say which labels match.
+"""Finds the matches of labelled values, where sampled pairs decide which labels match.
 
-Of every pair of labels that meet some pairs of values are asked about. If nearly all of them give one
-answer, it is the answer for all such pairs; else these are asked about one by one. Where values come chunk
-by chunk, each has its share of the sample, as the first ones may differ from the rest.
+For every pair of labels that occurs, the model judges some pairs of values. If nearly all agree,
+the majority answer holds for all such pairs; otherwise these are asked one by one. If values come
+in chunks, each chunk has its share of the sample, as the first ones may differ from the rest.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from blendfusion.udfs.evaluate.label_join import labelling_of
 from blendfusion.udfs.text.binomial_bounds import at_most
 
 BY_LABEL, BY_TEXT = "label ", "text "
-"""What a match begins with: the others of this label, or this one other."""
+"""Prefixes of a match: all values of this label, or this one value."""
 
 AGREEING = 0.95
-"""The share of the sampled pairs of two labels that must have one answer."""
+"""The minimum share of the sampled pairs of two labels with the same answer."""
 
 Row: TypeAlias = tuple[object, ...]
 """A value, its label, and the key beside it."""
 Key: TypeAlias = tuple[object, ...]
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 Group: TypeAlias = tuple[str, Sequence[str]]
-"""A value, and others of one label that it meets."""
+"""A value, and the values of one label of the other side."""
 
 
 @dataclass(slots=True)
 class LabelTally:
-    """What samples said of the pairs of labels."""
+    """The results of the samples of pairs of labels."""
 
     sampled: int = 0
     decided: int = 0
     open: int = 0
-    """Pairs of labels whose samples do not agree."""
+    """Pairs of labels whose samples disagree."""
     uncertainty: float = 0.0
-    """The largest share of the pairs of two labels that may be otherwise than these decide."""
+    """The largest share of the pairs of two labels that may differ from the sample's answer."""
     one_by_one: int = 0
     """Pairs of values that no labels decide."""
 
@@ -67,17 +67,17 @@ class LabelTally:
 
 @dataclass(slots=True)
 class _Sampled:
-    """What is known of the pairs of values of two labels."""
+    """The state of the pairs of values of two labels."""
 
     met: int = 0
-    """All pairs so far."""
+    """The number of pairs so far."""
     answers: list[object] = field(default_factory=list)
-    """Those to the sampled ones: TRUE, FALSE, or NULL for none."""
+    """The answers to the sampled pairs: TRUE, FALSE, or NULL without an answer."""
 
 
 class LabelMatcher:
-    """Finds what one call's values match; one for a run. ``call``: a ``label_chooser``; ``table``: texts that
-    may match, their labels, and their keys."""
+    """Finds the matches of one call's values in one run. ``call``: a ``label_chooser``; ``table``:
+    the texts that may match, their labels, and their keys."""
 
     def __init__(self, call: Call, table: pa.Table, asker: Asker) -> None:
         self._call = call
@@ -89,12 +89,12 @@ class LabelMatcher:
         self.tally = LabelTally()
 
     @property
-    def said(self) -> list[str]:
+    def summary(self) -> list[str]:
         return [f"matches: {self.tally}"]
 
     def column(self, columns: Sequence[Column]) -> pa.Array:
-        """What each row's value matches: LIST of TEXT, each a label or a text behind ``BY_LABEL`` or
-        ``BY_TEXT``; NULL where the value or its label is."""
+        """The matches of each row's value: LIST of TEXT, each a label or a text after ``BY_LABEL``
+        or ``BY_TEXT``; NULL if the value or its label is NULL."""
         rows: list[Row] = list(zip(*(column.to_pylist() for column in columns), strict=True))
         new = [row for row in dict.fromkeys(rows) if row not in self._matches]
         met = list(self._met(new))
@@ -115,7 +115,7 @@ class LabelMatcher:
         return pa.array([self._matches[row] or None for row in rows], self._call.type)
 
     def _met(self, rows: Sequence[Row]) -> Iterator[tuple[Row, str, Sequence[str]]]:
-        """Each row with each label that it meets, and the texts of that label."""
+        """Each row with each label of the other side, and the texts of that label."""
         for row in rows:
             if row[0] is not None and row[1] is not None:
                 for label, texts in self._among.get(row[2:], {}).items():
@@ -124,7 +124,7 @@ class LabelMatcher:
     def _settle(
         self, met: Sequence[tuple[Row, str, Sequence[str]]]
     ) -> Mapping[Labels, bool | None]:
-        """Whether the labels that meet match, by what has been sampled so far; None: they do not decide."""
+        """Whether two labels match, by the samples so far; None: the labels do not decide."""
         groups: dict[Labels, list[Group]] = {}
         for row, label, texts in met:
             groups.setdefault((str(row[1]), label), []).append((str(row[0]), texts))
@@ -133,26 +133,26 @@ class LabelMatcher:
             sampled = self._samples.setdefault(labels, _Sampled())
             pairs = sum(len(texts) for _, texts in new)
             sampled.met += pairs
-            # All of the first ones' sample, and of later ones as many as are their share.
+            # The whole sample of the first chunk, and the share of later ones.
             size = -(-self._labelling.check * pairs // sampled.met)
             chosen[labels] = _sample(new, size)
         answers = iter(self._answers([pair for pairs in chosen.values() for pair in pairs]))
-        for labels, asked in chosen.items():
-            self._samples[labels].answers += [next(answers) for _ in asked]
+        for labels, values in chosen.items():
+            self._samples[labels].answers += [next(answers) for _ in values]
         verdicts = {labels: self._verdict(labels) for labels in self._samples}
         self._count(verdicts)
         return verdicts
 
     def _verdict(self, labels: Labels) -> bool | None:
         sampled = self._samples[labels]
-        said = self._said(labels)
-        agreeing = sampled.answers.count(said)
+        expected = self._expected(labels)
+        agreeing = sampled.answers.count(expected)
         if agreeing < AGREEING * len(sampled.answers) and not self._asker.guesses_answers:
             return None
-        return said
+        return expected
 
-    def _said(self, labels: Labels) -> bool:
-        """What the sample must agree with."""
+    def _expected(self, labels: Labels) -> bool:
+        """The answer that the sample must confirm."""
         if self._labelling.match:
             return bool(self._labelling.holds(*labels))
         answers = self._samples[labels].answers
@@ -169,12 +169,15 @@ class LabelMatcher:
             if verdict is not None
         )
         tally.uncertainty = max(
-            (at_most(len(given) - given.count(said), len(given)) for given, said in answers),
+            (
+                at_most(len(given) - given.count(expected), len(given))
+                for given, expected in answers
+            ),
             default=0.0,
         )
 
     def _answers(self, pairs: Sequence[Values]) -> list[object]:
-        """TRUE, FALSE, or NULL for no answer, for each pair of values."""
+        """The answer for each pair of values: TRUE, FALSE, or NULL without an answer."""
         return outcomes(
             self._call,
             self._asker.ask(self._call.task, pairs, self._call),
@@ -185,7 +188,7 @@ class LabelMatcher:
 
 
 def _by_label(table: pa.Table) -> Mapping[Key, Mapping[str, Sequence[str]]]:
-    """The texts by their labels, by the values of the columns behind; what has a NULL is left out."""
+    """The texts by their labels, by the key columns; rows with a NULL are left out."""
     found: dict[Key, dict[str, list[str]]] = {}
     for text, label, *key in zip(*(column.to_pylist() for column in table.columns), strict=True):
         if text is not None and label is not None and None not in key:
@@ -197,7 +200,7 @@ def _by_label(table: pa.Table) -> Mapping[Key, Mapping[str, Sequence[str]]]:
 
 
 def _sample(groups: Sequence[Group], size: int) -> list[Values]:
-    """So many of the pairs, all alike and the same each time; all of them, if they are no more."""
+    """A deterministic uniform sample of the pairs; all pairs, if there are no more than ``size``."""
     starts, total = [], 0
     for _, texts in groups:
         starts.append(total)

@@ -1,7 +1,8 @@
-"""The matches of values in a set of others, for joins by meaning: equal ones for free, then a model.
+"""Finds the matches of values in a set of others, for joins by meaning: first without, then with a
+model.
 
-A value meets, in this order: what is equal to it, what differs in case, accents or punctuation
-alone, and else the candidates that look most like it, among which the model chooses. So a value is
+A value matches, in this order: an equal text, a text that differs only in case, accents or
+punctuation, or else the one that the model chooses among the most similar candidates. So a value is
 one request, however large the set is.
 """
 
@@ -31,7 +32,7 @@ from blendfusion.udfs.joins.vector_candidates import NearestInMeaning
 from blendfusion.udfs.text.tfidf import Nearest, normalized
 
 NONE = "none"
-"""The answer that no candidate matches."""
+"""The answer for no matching candidate."""
 
 Key: TypeAlias = tuple[object, ...]
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
@@ -39,27 +40,27 @@ Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 @dataclass(slots=True)
 class Tally:
-    """How the values of one join found their matches."""
+    """Statistics of how the values of one join found their matches."""
 
     equal: int = 0
     alike: int = 0
-    """In all but case, accents and punctuation."""
+    """Values equal except for case, accents and punctuation."""
     alone: int = 0
-    """With no text to be matched with, by their keys."""
+    """Values whose key has no text to match."""
     asked: int = 0
     unmatched: int = 0
-    """Asked, and none of the candidates chosen."""
+    """Values asked without a chosen candidate."""
     ranks: Counter[int] = field(default_factory=Counter)
-    """The places, from 1, of the chosen among their candidates."""
+    """The ranks, from 1, of the chosen candidates."""
     open: int = 0
     """Values that may have a match beyond their candidates."""
     sampled: int = 0
     beyond: int = 0
-    """Of the values sampled among them, those that have one among the next candidates."""
+    """Sampled values with a match among the next candidates."""
     missed: int = 0
-    """The matches that they have there."""
+    """The number of those matches."""
     vectors: str = ""
-    """Whose vectors found candidates beside their words; '': nobody's."""
+    """The embedder whose vectors found candidates beside the spelling; '' for none."""
 
     def __str__(self) -> str:
         """
@@ -73,15 +74,15 @@ class Tally:
             f"{self.ranks[1]:,} the first, {near:,} second or third, "
             f"{chosen - self.ranks[1] - near:,} later"
         )
-        asked = [f"{chosen:,} chosen of {self.asked:,} asked: {places}"] if self.asked else []
+        chosen_text = [f"{chosen:,} chosen of {self.asked:,} asked: {places}"] if self.asked else []
         none = self.unmatched + self.alone
-        parts = ", ".join(free + asked) or "nothing to match"
+        parts = ", ".join(free + chosen_text) or "nothing to match"
         means = f"; candidates by words and the vectors of {self.vectors}" if self.vectors else ""
         return f"{parts}; {none:,} without a match{means}"
 
 
 class Domain:
-    """The texts that may match: those of one key, where an equality stands beside the join."""
+    """The texts that may match: those of one key, if an equality stands beside the join."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = sorted(set(texts))
@@ -95,19 +96,20 @@ class Domain:
         return self._places.get(text)
 
     def alike(self, text: str) -> int | None:
-        """The one text that is the same but for case, accents and punctuation."""
+        """The only text that is equal except for case, accents and punctuation."""
         plain = normalized(text)
         found = self._alike.get(plain, ()) if plain else ()
         return found[0] if len(found) == 1 else None
 
     def candidates(self, text: str, k: int) -> list[int]:
-        """Those most like ``text``, best first; all of them if they are no more than ``k``."""
+        """The texts most similar to ``text``, best first; all of them if there are no more than
+        ``k``."""
         return self._nearest.of(text, k)
 
     def candidates_in_meaning(
         self, text: str, vector: Vectors, k: int, embedder: Embedder
     ) -> list[int]:
-        """Those most like ``text`` in its words or by its ``vector`` in turn."""
+        """The texts most similar to ``text`` by spelling and by ``vector``, in turn."""
         if self._in_meaning is None:
             self._in_meaning = NearestInMeaning(self.texts, self._nearest, embedder)
         return self._in_meaning.of(text, vector, k)
@@ -118,7 +120,7 @@ class Domain:
 
 
 def domains(table: pa.Table) -> dict[Key, Domain]:
-    """The texts of the first column by the values of the others; rows with a NULL, and blank texts,
+    """The texts of the first column by the values of the others; rows with a NULL and blank texts
     match nothing."""
     grouped: dict[Key, list[str]] = {}
     for text, *key in zip(*(column.to_pylist() for column in table.columns), strict=True):
@@ -128,13 +130,14 @@ def domains(table: pa.Table) -> dict[Key, Domain]:
 
 
 Row: TypeAlias = tuple[object, ...]
-"""A value, and the key beside it."""
+"""A value with its key."""
 
 
 class Matcher:
-    """Finds the matches of one call's values in one plan's rows; one for a run. ``call``: a ``chooser``.
+    """Finds the matches of one call's values in the rows of one plan, in one run. ``call``: a
+    ``chooser``.
 
-    ``tally`` tells how they were found.
+    ``tally`` has its statistics.
     """
 
     def __init__(self, call: Call, among: Mapping[Key, Domain], asker: Asker) -> None:
@@ -148,7 +151,7 @@ class Matcher:
         self.tally = Tally()
 
     @property
-    def said(self) -> list[str]:
+    def summary(self) -> list[str]:
         tally, k = self.tally, self._pairing.k
         found = Found(
             tally.equal + tally.alike + tally.ranks.total(),
@@ -163,9 +166,9 @@ class Matcher:
         return [f"matches: {tally}", f"recall of {k} candidates: {found}"]
 
     def column(self, columns: Sequence[Column]) -> pa.Array:
-        """The match of each row's first value among the texts of its key, the others: TEXT, or a LIST
-        of TEXT where a value may have many. NULL where the value or its key is, for blank values, and
-        without a match."""
+        """The match of each row's first value among the texts of its key, the other columns: TEXT,
+        or a LIST of TEXT for a call with many matches. NULL without a match, for blank values, and
+        if the value or its key is NULL."""
         rows = list(zip(*(column.to_pylist() for column in columns), strict=True))
         self._match([row for row in dict.fromkeys(rows) if row not in self._matches])
         matches = [self._matches[row] for row in rows]
@@ -203,7 +206,8 @@ class Matcher:
         self._look_beyond(beyond, vectors)
 
     def _look_beyond(self, rows: Sequence[Row], vectors: Mapping[str, Vectors]) -> None:
-        """Sample values that may have a match beyond their candidates, to see how many have."""
+        """Sample values that may have a match beyond their candidates, and count those that have
+        one."""
         k = self._pairing.k
         further: dict[Row, list[str]] = {}
         for row in rows:
@@ -216,15 +220,15 @@ class Matcher:
             domain = self._among[row[1:]]
             near = self._near(str(row[0]), domain, vectors, 2 * k)
             further[row] = [domain.texts[i] for i in near[k:]]
-        asked = {row: texts for row, texts in further.items() if texts}
-        self.tally.sampled += len(asked)
-        chosen = self._chosen(asked).values()
+        sampled = {row: texts for row, texts in further.items() if texts}
+        self.tally.sampled += len(sampled)
+        chosen = self._chosen(sampled).values()
         self.tally.beyond += sum(map(bool, chosen))
         self.tally.missed += sum(map(len, chosen))
 
     def _vectors(self, rows: Sequence[Row]) -> dict[str, Vectors]:
-        """The vectors of the rows' values, of those with more texts to choose from than candidates; none
-        where words alone find them."""
+        """The vectors of the rows' values that have more texts than candidates to choose from; none
+        if spelling alone finds candidates."""
         if self._embedder is None:
             return {}
         k = self._pairing.k
@@ -238,7 +242,7 @@ class Matcher:
         self.tally.vectors = self._embedder.name
         try:
             return dict(zip(texts, self._embedder.embed(texts), strict=True))
-        except UnknownVectorError:  # an estimate embeds nothing
+        except UnknownVectorError:  # an estimate does not embed
             return {}
 
     def _texts_of(self, row: Row) -> Sequence[str]:
@@ -246,7 +250,7 @@ class Matcher:
         return () if domain is None else domain.texts
 
     def _near(self, text: str, domain: Domain, vectors: Mapping[str, Vectors], k: int) -> list[int]:
-        """The candidates of a text, best first; the first of more are those of fewer."""
+        """The candidates of a text, best first; a longer list begins with the shorter one."""
         if self._embedder is None or text not in vectors:
             return domain.candidates(text, k)
         try:
@@ -255,7 +259,8 @@ class Matcher:
             return domain.candidates(text, k)
 
     def _free(self, text: str, domain: Domain) -> int | None:
-        """The match that needs no model; a criterion of the user's may mean another."""
+        """The match without the model; none with a user's criterion, which may define another
+        match."""
         if self._pairing.criterion:
             return None
         same = domain.equal(text)
@@ -268,24 +273,24 @@ class Matcher:
         return alike
 
     def _chosen(self, waiting: Mapping[Row, list[str]]) -> dict[Row, list[int]]:
-        """The places, from 1, of what the model chooses for each row among its candidates."""
+        """The positions, from 1, of the candidates that the model chooses for each row."""
         chosen: dict[Row, list[int]] = {}
         for size in sorted({len(texts) for texts in waiting.values()}):
             own = {row: texts for row, texts in waiting.items() if len(texts) == size}
-            put = question(self._call.task, self._pairing, size)
-            asked: list[Values] = [(str(row[0]), listed(texts)) for row, texts in own.items()]
-            answers = self._asker.ask(self._call.task, asked, self._call, put=put)
-            results = outcomes(self._call, answers, asked, self._asker)
+            task = question(self._call.task, self._pairing, size)
+            values: list[Values] = [(str(row[0]), listed(texts)) for row, texts in own.items()]
+            answers = self._asker.ask(self._call.task, values, self._call, put=task)
+            results = outcomes(self._call, answers, values, self._asker)
             chosen |= zip(own, map(_places, results), strict=True)
         return chosen
 
 
 class Matches(Protocol):
-    """What finds the matches of one call's values; one for a run."""
+    """Finds the matches of one call's values in one run."""
 
     @property
-    def said(self) -> list[str]:
-        """How they were found, a line each."""
+    def summary(self) -> list[str]:
+        """A description of how matches were found, one line each."""
         ...
 
     def column(self, columns: Sequence[Column]) -> pa.Array:
@@ -294,8 +299,8 @@ class Matches(Protocol):
 
 
 def _embedder(call: Call, asker: Asker) -> Embedder | None:
-    """What finds candidates by what they mean: matches by a criterion of the user's need not look alike.
-    None without an embedder."""
+    """The embedder for candidates by meaning, since matches by a user's criterion may be spelled
+    differently. None without an embedder."""
     assert call.pairing is not None
     if not call.pairing.criterion:
         return None
@@ -306,14 +311,14 @@ def _embedder(call: Call, asker: Asker) -> Embedder | None:
 
 
 def matcher(call: Call, table: pa.Table, asker: Asker) -> Matches:
-    """What finds matches in the rows of ``table``, which a call chooses from."""
+    """The matcher for a call that chooses from the rows of ``table``."""
     if call.pairing is not None and call.pairing.labelling is not None:
         return LabelMatcher(call, table, asker)
     return Matcher(call, domains(table), asker)
 
 
 def _places(answer: object) -> list[int]:
-    """The numbers of the candidates that an answer names."""
+    """The candidate numbers in an answer."""
     if answer is None or answer == NONE:
         return []
     if isinstance(answer, list):
@@ -322,7 +327,7 @@ def _places(answer: object) -> list[int]:
 
 
 def listed(candidates: Sequence[str]) -> str:
-    """The candidates as numbered lines. Line breaks in them are blanks, so that each is one line.
+    """The candidates as numbered lines, with line breaks replaced by blanks.
 
     >>> print(listed(["a", "b c"]))
     1. a
@@ -332,14 +337,14 @@ def listed(candidates: Sequence[str]) -> str:
 
 
 def chooser(call: Call) -> Call:
-    """The call that chooses the matches of values among candidates, for one that judges pairs."""
+    """The call that chooses among candidates, from the call that judges pairs."""
     assert call.pairing is not None
     kind = pa.list_(pa.string()) if call.pairing.many else pa.string()
     return replace(call, task=question(call.task, call.pairing, call.pairing.k), type=kind)
 
 
 def question(task: Task, pairing: Pairing, candidates: int) -> Task:
-    """What a model is asked of a value and so many candidates."""
+    """The task for a value and so many candidates."""
     numbers = tuple(str(i) for i in range(1, candidates + 1))
     which = "Which candidates match" if pairing.many else "Which candidate matches"
     how = pairing.criterion or "they are the same thing, perhaps written differently"

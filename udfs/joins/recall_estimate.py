@@ -1,8 +1,9 @@
-"""How many matches lie beyond the candidates that a model saw: sampled, or by the places of the chosen.
+"""Estimates the matches beyond the candidates that a model saw: by a sample, or by the ranks of the
+chosen.
 
-If matches fall off as the square of their place, as many lie beyond ``k`` as between half of it and it. Of
-papers and products that came within half a per cent (benchmarks/bench_joins.py). Both estimates are of
-what the model would choose, not of what is true.
+If matches decrease with the square of their rank, as many lie beyond ``k`` as between half of ``k``
+and ``k``. For papers and products that was right within half a per cent
+(benchmarks/bench_joins.py). Both estimates concern what the model would choose, not the truth.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from blendfusion.udfs.text.binomial_bounds import at_most
 
 FEWEST = 20
-"""Matches among candidates below which their places tell nothing."""
+"""Minimum matches among candidates for an estimate by ranks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,20 +22,21 @@ class Found:
     """The matches of a join by candidates."""
 
     matches: int
-    """All of them, those that needed no model, too."""
+    """The number of matches, including those without a model."""
     ranks: Mapping[int, int]
-    """The places, from 1, of the chosen among their candidates, with how often."""
+    """The frequency of each rank, from 1, among the chosen candidates."""
     k: int
     open: int
-    """Values that may have a match beyond: there are more candidates, and they have none, or may have many."""
+    """Values that may have a match beyond: there are more candidates, and they have no match, or
+    may have many."""
     sampled: int = 0
-    """Those of them that were asked among the next ``k``."""
+    """Those values that were sampled, with the next ``k`` candidates."""
     beyond: int = 0
-    """Those of the sampled that have a match there."""
+    """Sampled values with a match there."""
     missed: int = 0
-    """The matches that they have there."""
+    """The number of those matches."""
     most_each: int = 1
-    """So many one value may have there."""
+    """The maximum matches of one value there."""
 
     def __str__(self) -> str:
         """
@@ -62,6 +64,6 @@ class Found:
         return f"about {self._share(late)}, if as many lie beyond as stand in {places} ({late:,})"
 
     def _share(self, missed: float) -> str:
-        """The share of matches that were found, if so many were missed."""
+        """The share of matches that were found, if ``missed`` were not."""
         every = self.matches + missed
         return f"{100 * self.matches / every:.1f} %" if every else "100.0 %"

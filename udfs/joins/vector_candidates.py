@@ -1,5 +1,5 @@
-"""Which texts of a set are most like a text, in its words or in what it means: candidates of a join whose
-matches need not look alike."""
+"""Finds the texts most similar to a text by spelling or by meaning: candidates of joins with a
+criterion."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from blendfusion.udfs.text.tfidf import Nearest
 
 
 class NearestInMeaning:
-    """``texts`` by their vectors, beside ``words``, which finds them by their words."""
+    """``texts`` by their vectors, beside ``words``, which finds them by spelling."""
 
     def __init__(self, texts: Sequence[str], words: Nearest, embedder: Embedder) -> None:
         self._words = words
         self._vectors = embedder.embed(texts)
 
     def of(self, text: str, vector: Vectors, k: int) -> list[int]:
-        """The positions of ``k`` texts (all, if they are fewer): the nearest by words, the nearest by vectors,
-        the next by words, and so on, none twice; of equals the earlier."""
+        """The positions of ``k`` texts (all, if there are fewer), without repetition: the nearest
+        by spelling and by vectors in turn; ties go to the earlier."""
         by_words = self._words.of(text, k)
         cosines = self._vectors @ vector
         by_vectors = np.lexsort((np.arange(len(cosines)), -np.round(cosines, 6)))[:k].tolist()

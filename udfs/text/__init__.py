@@ -1,1 +1,1 @@
-"""Reads texts without a model: quantities, opening hours, similar words."""
+"""Reads and compares texts without a model: quantities, opening hours, similar spelling."""

@@ -1,4 +1,4 @@
-"""How much a sample proves of what it was taken from."""
+"""Confidence bounds of a share, from a sample."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ CONFIDENCE = 0.95
 
 
 def at_most(found: int, sampled: int) -> float:
-    """The largest share that is believable at 95 % if ``found`` of ``sampled`` have a property: the upper bound
-    of Clopper and Pearson (1934), one-sided. 1.0 for no sample.
+    """The upper bound of a share at 95 % confidence if ``found`` of ``sampled`` have a property, by
+    Clopper and Pearson (1934), one-sided. 1.0 without a sample.
 
     >>> [round(at_most(found, 20), 2) for found in (0, 1, 20)]
     [0.14, 0.22, 1.0]

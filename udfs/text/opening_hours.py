@@ -1,10 +1,10 @@
-"""Hours of the week, as opening hours are written: read without a model, and compared.
+"""Parses and compares opening hours without a model.
 
-Read are days with spans of time, ``Mon-Fri 9:00-17:00, Sat 10am-2pm; Sun closed``, spans alone, which
-hold every day, and the two JSON forms of Yelp: ``{"Monday": "11:0-22:0"}`` and lists of ``{"day": 0,
-"start": "1700", "end": "0200"}``. A span that ends no later than it begins ends on the next day. Where one
-of two times says am or pm, the other is the nearest one. What may be day or night, as ``10-2`` and
-``10-2am``, is not read.
+The supported forms are days with spans of time, ``Mon-Fri 9:00-17:00, Sat 10am-2pm; Sun closed``,
+spans alone, which hold every day, and the two JSON forms of Yelp: ``{"Monday": "11:0-22:0"}`` and
+lists of ``{"day": 0, "start": "1700", "end": "0200"}``. A span that ends no later than it begins
+ends on the next day. If one of two times has am or pm, the other is the nearest matching one.
+Ambiguous texts such as ``10-2`` and ``10-2am`` are rejected.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WEEK = 7 * _DAY
 
 _CLOCK_24 = "([01][0-9]|2[0-3]):[0-5][0-9]"
 PATTERN = rf"({'|'.join(DAYS)}) {_CLOCK_24}-({_CLOCK_24}|24:00)"
-"""One span of one day, in a form that ``read`` reads."""
+"""One span of one day, in a form that ``read`` accepts."""
 
 
 class Span(NamedTuple):
@@ -31,7 +31,7 @@ class Span(NamedTuple):
 
 
 def read(text: str) -> list[Span] | None:
-    """The spans that a text names, none where it is always closed; None if it cannot be read.
+    """The spans in a text, none if it is always closed; None if the text is unreadable.
 
     >>> read("Tue 11:30-11:45")
     [Span(start=2130, end=2145)]
@@ -50,13 +50,13 @@ def read(text: str) -> list[Span] | None:
 
 
 def during(hours: str, times: str) -> bool | None:
-    """Whether it is open at some of the times; None if one of the texts cannot be read."""
-    open_at, asked = read(hours), read(times)
-    return None if open_at is None or asked is None else overlap(open_at, asked)
+    """Whether the hours include some of the times; None if one of the texts is unreadable."""
+    open_at, wanted = read(hours), read(times)
+    return None if open_at is None or wanted is None else overlap(open_at, wanted)
 
 
 def overlap(some: Iterable[Span], others: Iterable[Span]) -> bool:
-    """Whether some minute lies in both."""
+    """Whether both have a minute in common."""
     others = list(others)
     return any(
         max(a.start, b.start + shift) < min(a.end, b.end + shift)
@@ -91,37 +91,37 @@ _GROUPS = {"weekdays": range(5), "weekends": range(5, 7)}
 def _in_words(text: str) -> list[Span] | None:
     found: list[Span] = []
     days: list[int] = []
-    told, through, at = False, False, 0
-    """Whether these days' hours were told; whether the next day ends a row of days."""
+    has_hours, through, at = False, False, 0
+    """Whether the current days have hours; whether the next day ends a range of days."""
     while at < len(text):
         token = _TOKEN.match(text, at)
         if token is None:
             return None
         at = token.end()
-        kind, said = token.lastgroup, token[0].lower()
+        kind, word = token.lastgroup, token[0].lower()
         if kind == "nothing":
             continue
         if kind == "through":
-            if told or not days:
+            if has_hours or not days:
                 return None
             through = True
             continue
         if kind in ("day", "daily"):
-            if told:
-                days, told = [], False
+            if has_hours:
+                days, has_hours = [], False
             if through:
                 if kind == "daily":
                     return None
-                last = _number(said)
+                last = _number(word)
                 days += [d % 7 for d in range(days[-1] + 1, last + 1 + 7 * (last <= days[-1]))]
                 through = False
             else:
-                daily = _GROUPS.get(said.replace(" ", ""), range(7))
-                days += [_number(said)] if kind == "day" else daily
+                daily = _GROUPS.get(word.replace(" ", ""), range(7))
+                days += [_number(word)] if kind == "day" else daily
             continue
         if through:
             return None
-        told = True
+        has_hours = True
         for day in days or range(7):
             if kind == "all":
                 found.append(Span(day * _DAY, (day + 1) * _DAY))
@@ -130,7 +130,7 @@ def _in_words(text: str) -> list[Span] | None:
                 if clock is None:
                     return None
                 found.append(_span(day, *clock))
-    return found if told and not through else None
+    return found if has_hours and not through else None
 
 
 def _number(day: str) -> int:
@@ -138,7 +138,7 @@ def _number(day: str) -> int:
 
 
 def _clocks(token: re.Match[str]) -> tuple[int, int] | None:
-    """The two times of a span in minutes; None if one is no time of a day."""
+    """The two times of a span in minutes; None for an invalid time."""
     parts = token.groups()[1:17]
     first, second = _clock(*parts[:8]), _clock(*parts[8:])
     if first is None or second is None:

@@ -1,9 +1,9 @@
-"""What two texts say that can be compared without a model: numbers, amounts, dates and times.
+"""Compares two texts without a model: numbers, amounts, dates and times.
 
-A text is read only where it can mean one thing. ``03/04/2020`` is a date in March and one in April,
-``12 apples`` may be compared by more than its number, ``5 GB`` may be counted in two ways: such texts
-are not read. Number words, dates and units are read by libraries (the extra ``compare``); without
-them those texts are not read either.
+Only unambiguous texts are read. ``03/04/2020`` is a date in March or in April, ``12 apples`` may be
+compared by more than its number, and ``5 GB`` has two definitions: such texts are not read.
+Libraries read number words, dates and units (the extra ``compare``); without them, those texts are
+not read either.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ _LEADING_ZERO = re.compile(r"0\d")
 """``007`` is a name rather than a number."""
 _MOST_DIGITS = 60
 _LONGEST = 80
-"""Characters: no number, amount or date is longer."""
+"""Maximum characters of a number, an amount or a date."""
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _CURRENCIES = "$€£¥₹"
 _ROUNDED = Fraction(1, 10)
-"""Amounts whose units are no whole multiple of each other may be rounded: so near to each other,
-what was meant is not known."""
+"""Amounts whose units are not whole multiples of each other may be rounded; within this share of
+each other, their order is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A number of something; ``unit``: '' for a bare number, ``%``, a currency's sign, or a unit."""
+    """A number with a unit: '' for a bare number, ``%``, a currency's sign, or a unit of measure."""
 
     number: Fraction
     unit: str = ""
 
 
 Reading: TypeAlias = Amount | date
-"""A moment is a ``datetime``, which is a ``date`` for Python."""
+"""A timestamp is a ``datetime``, which is a subclass of ``date`` in Python."""
 
 
 def order(a: str, b: str) -> int | None:
-    """-1, 0 or 1 as ``a`` is less than, equal to or greater than ``b``; None where the texts alone do
-    not say it.
+    """-1, 0 or 1 as ``a`` is less than, equal to or greater than ``b``; None if the texts alone do
+    not determine it.
 
     >>> order("1,234", "1.3e3"), order("5 km", "5000 m"), order("12", "12 apples")
     (-1, 0, None)
@@ -63,7 +63,8 @@ def order(a: str, b: str) -> int | None:
 
 
 def same_text(a: str, b: str) -> bool:
-    """The texts differ in blanks alone; those of letters in nothing but case, accents and marks.
+    """Whether the texts differ only in blanks, or, for texts of letters, only in case, accents and
+    marks.
 
     >>> same_text("Café Noir", "cafe noir."), same_text("5 MW", "5 mW"), same_text("C++", "C")
     (True, False, False)
@@ -73,13 +74,13 @@ def same_text(a: str, b: str) -> bool:
 
 
 def _is_prose(text: str) -> bool:
-    """Letters, and marks that say nothing."""
+    """Whether a text has only letters and insignificant marks."""
     return all(c.isalpha() or c in " .,;:!?'\"’“”()" for c in text)
 
 
 @lru_cache(maxsize=65_536)
 def reading(text: str) -> Reading | None:
-    """What ``text`` as a whole says; None if that is not sure."""
+    """The quantity that ``text`` as a whole denotes; None if it is ambiguous."""
     text = " ".join(text.split())
     if not text or len(text) > _LONGEST:
         return None
@@ -117,7 +118,7 @@ def _number(found: re.Match[str]) -> Fraction | None:
 
 
 def _in_words(text: str) -> Amount | None:
-    """``twelve``, ``five hundred km``."""
+    """An amount in number words: ``twelve``, ``five hundred km``."""
     number = _words(text)
     if number is not None:
         return Amount(number)
@@ -152,7 +153,7 @@ def _amounts(a: Amount, b: Amount) -> int | None:
 
 @lru_cache(maxsize=1024)
 def _factor(unit: str, to: str) -> Fraction | None:
-    """How many of ``to`` one ``unit`` is; None for units of different things."""
+    """The number of ``to`` in one ``unit``; None for incompatible units."""
     if _library("pint", "UnitRegistry") is None or unit not in _NAMES or to not in _NAMES:
         return None
     registry = _registry()
@@ -168,10 +169,10 @@ def _registry() -> Any:
 
 
 def _spellings() -> dict[str, str]:
-    """The spellings of units that everybody means alike, with the names that pint has for them.
+    """Unambiguous spellings of units, with pint's names.
 
-    Not among them: what differs from country to country (gallons, tons, cups), and bytes, of which
-    a thousand or 1,024 make the next.
+    It leaves out units that differ between countries (gallons, tons, cups), and bytes, with their
+    factors of 1,000 or 1,024.
     """
     symbols = {
         "kilometer": "km",
@@ -252,7 +253,7 @@ _YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)")
 
 
 def _date(text: str) -> date | None:
-    """A day that is said in full: day, month and a year of four digits."""
+    """A complete date: day, month and a year of four digits."""
     parse = _library("dateutil.parser", "parse")
     words = [w.lower() for w in re.findall(r"[^\W\d_]+", text)]
     numbers = re.findall(r"\d+", text)
@@ -276,7 +277,7 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?", re.
 
 
 def _moment(text: str) -> date | None:
-    """A day, or a time without a zone, as SQL writes them."""
+    """A date, or a time without a zone, in SQL notation."""
     found = _MOMENT.fullmatch(text)
     if found is None:
         return None
@@ -289,7 +290,7 @@ def _moment(text: str) -> date | None:
 def _times(a: date, b: date) -> int | None:
     if isinstance(a, datetime) == isinstance(b, datetime):
         return _sign(a, b)
-    # A day and a moment: on that day the moment is neither before nor after it.
+    # A timestamp on a given day is neither before nor after that day.
     days = [t.date() if isinstance(t, datetime) else t for t in (a, b)]
     return _sign(*days) or None
 
@@ -300,7 +301,7 @@ def _sign(a: Any, b: Any) -> int:
 
 @lru_cache(maxsize=8)
 def _library(module: str, name: str) -> Callable[..., Any] | None:
-    """A function of a library that may not be there."""
+    """A function of an optional library; None if it is missing."""
     try:
         found: Callable[..., Any] = getattr(import_module(module), name)
     except ImportError:

@@ -1,8 +1,8 @@
-"""Which texts of a set look most like a text: candidates of a join, found without a model.
+"""Finds the texts of a set with the most similar spelling: candidates of joins, without a model.
 
-Cosine of TF-IDF weights (Salton and Buckley 1988) of words and of their pieces of three letters:
-words that are spelled alike, or glued and cut otherwise, still meet. Case, accents and punctuation
-say nothing.
+The measure is the cosine of TF-IDF weights (Salton and Buckley 1988) of words and of their
+three-letter pieces, so that similar spellings and differently split words still match. Case,
+accents and punctuation are ignored.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def normalized(text: str) -> str:
 
 
 def terms(text: str) -> Counter[str]:
-    """The words of a text and their pieces, with how often they occur; edges of words count.
+    """The words of a text and their three-letter pieces, with their counts; word boundaries count
+    as blanks.
 
     >>> sorted(terms("Ab"))
     [' ab', ' ab ', 'ab ']
@@ -48,14 +49,14 @@ def terms(text: str) -> Counter[str]:
 
 
 class Nearest:
-    """An index over ``texts``: which of them share the rarest words with another text."""
+    """An index over ``texts`` that finds those sharing the rarest words with another text."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         counted = [terms(text) for text in texts]
         holders = Counter(term for counts in counted for term in counts)
         self._size = len(texts)
         self._rarity = {term: log(1 + len(texts) / n) for term, n in holders.items()}
-        # What holds a term lies together, in the order of texts.
+        # The entries of a term are adjacent, in the order of texts.
         starts = accumulate(holders.values(), initial=0)
         self._spans = {
             term: (start, start + n)
@@ -74,15 +75,15 @@ class Nearest:
                 self._texts[at], self._weights[at] = number, weight / length
 
     def of(self, text: str, k: int) -> list[int]:
-        """The positions of the ``k`` texts most like ``text`` (all, if they are fewer), best first;
-        of equals the earlier."""
+        """The positions of the ``k`` texts most similar to ``text`` (all, if there are fewer), best
+        first; ties go to the earlier."""
         scores = np.zeros(self._size, dtype=np.float32)
         for term, weight in self._weighted(terms(text)).items():
             start, stop = self._spans[term]
             scores[self._texts[start:stop]] += weight * self._weights[start:stop]
         near = np.arange(self._size)
         if k < self._size:
-            # Everything that may be among the first k, equals at the edge too.
+            # All candidates for the first k, including ties at the end.
             edge = np.partition(scores, self._size - k)[self._size - k]
             near = np.flatnonzero(scores >= edge)
         return [int(i) for i in near[np.lexsort((near, -scores[near]))][:k]]
