@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from blendfusion.errors import ModelNotFound, close_matches
 from blendfusion.models.protocol.model import Model
+from blendfusion.models.wrappers.checked import CheckedModel
 from blendfusion.options import Options
 
 BackEnd = Callable[[str, Options], Model]
@@ -43,17 +44,24 @@ def load(spec: str | Model | None, options: Options) -> Model:
         # Not isinstance: before Python 3.12 that would read ``info``, which may load the weights.
         if not callable(getattr(spec, "answer", None)):
             raise ModelNotFound(f"{spec!r} is neither a model nor the name of one", hint=_forms())
-        return spec
+        return _checked(spec)
     scheme, _, argument = spec.partition(":")
     if scheme in BACK_ENDS:
         return BACK_ENDS[scheme](argument, options)
     added = _added()
     if scheme in added:
-        return _from_entry_point(added[scheme], argument, options)
+        return _checked(_from_entry_point(added[scheme], argument, options))
     if spec.endswith(".gguf"):
         return _llama(spec, options)
     near = close_matches(scheme, [*BACK_ENDS, *added, "auto"])
     raise ModelNotFound(f"no model '{spec}'. {near}", hint=_forms())
+
+
+def _checked(model: Model) -> Model:
+    """A model that is not this package's own, with a check around it."""
+    if type(model).__module__.startswith(f"{__name__.split('.')[0]}."):
+        return model
+    return CheckedModel(model)
 
 
 def _forms() -> str:

@@ -9,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
+_TRUTH = {"true": True, "false": False}
+
 
 def decode(answers: Sequence[str | None], to: pa.DataType) -> pa.Array:
     """One value an answer, in order; None stays NULL.
@@ -27,7 +29,7 @@ def value(text: str | None, to: pa.DataType) -> object:
     if text is None:
         return None
     if pa.types.is_boolean(to):
-        return text == "true"
+        return _TRUTH[text]
     if pa.types.is_integer(to):
         return int(text)
     if pa.types.is_floating(to):

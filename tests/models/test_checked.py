@@ -1,0 +1,142 @@
+"""A model that somebody else wrote gives a right answer or a failed value, never a wrong one."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import pytest
+
+import blendfusion as bf
+from blendfusion.models.protocol.model import Told, Values
+from blendfusion.models.wrappers.checked import CheckedModel
+from blendfusion.types import Answer, Constraint, ModelInfo, Task, Usage
+
+
+class Foreign:
+    """A model of another package: it answers whatever ``answers`` says."""
+
+    def __init__(self, answers: object) -> None:
+        self._answers = answers
+        self.asked = 0
+
+    info = ModelInfo("foreign", "foreign:1", 4096)
+    batch_size = 16
+
+    def count_tokens(self, text: str) -> int:
+        return len(text)
+
+    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
+        self.asked += len(values)
+        made = self._answers
+        return made(task, values) if callable(made) else [made for _ in values]  # type: ignore[misc]
+
+    def close(self) -> None:
+        pass
+
+
+def run(model: object, call: str) -> tuple[list[object], str]:
+    with warnings.catch_warnings(record=True) as told, bf.connect(model, cache=None) as session:  # type: ignore[arg-type]
+        warnings.simplefilter("always")
+        session.from_pydict({"x": ["a", "b"]}, name="t")
+        rows = session.sql(f"SELECT {call} AS y FROM t ORDER BY x").to_pydict()["y"]
+    return rows, " ".join(str(w.message) for w in told)
+
+
+CALLS = [
+    "llm_classify(x, ['a', 'b'])",
+    "llm_map('q', x, regex => '[0-9]+')",
+    "llm_bool('q', x)",
+    "llm_filter('q', x)",
+    "llm_int('q', x)",
+    "llm_float('q', x)",
+    "llm_date('q', x)",
+    "llm_map('q', x, returns => 'timestamp')",
+    "llm_list('q', x)",
+    "llm_map('q', x, returns => 'list[int]')",
+    "llm_extract(x, 'name TEXT, year INT')",
+    "llm_score('q', x)",
+]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_an_answer_outside_of_the_constraint_is_a_failed_value(call: str) -> None:
+    rows, told = run(Foreign(Answer("WRONG")), call)
+    assert rows == [None, None]
+    assert "2 values got no valid answer" in told
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "true",
+        None,
+        7,
+        Answer(7),  # type: ignore[arg-type]
+        Answer("maybe"),
+        lambda task, values: [Answer("true")],
+        lambda task, values: [Answer("true")] * 3,
+        lambda task, values: [],
+        lambda task, values: None,
+        lambda task, values: "true",
+        lambda task, values: {0: Answer("true"), 1: Answer("true")},
+    ],
+)
+def test_whatever_a_model_returns_no_query_ends(given: object) -> None:
+    rows, told = run(Foreign(given), "llm_bool('q', x)")
+    assert rows == [None, None]
+    assert "no valid answer" in told
+
+
+def test_right_answers_go_through_unchanged() -> None:
+    usage = Usage(values=1, calls=1, completion_tokens=3)
+
+    def right(task: Task, values: Sequence[Values]) -> list[Answer]:
+        return [Answer("true", logprob=-0.5, usage=usage), Answer.failed("no idea")]
+
+    model = CheckedModel(Foreign(right))
+    first, second = model.answer(Task("llm_bool", "q", Constraint("boolean")), [("a",), ("b",)])
+    assert (first.text, first.logprob, first.usage) == ("true", -0.5, usage)
+    assert second.error == "no idea"
+
+
+def test_the_usage_of_a_wrong_answer_counts() -> None:
+    usage = Usage(values=1, calls=1, completion_tokens=3)
+    model = CheckedModel(Foreign(Answer("WRONG", usage=usage)))
+    (answer,) = model.answer(Task("llm_bool", "q", Constraint("boolean")), [("a",)])
+    assert answer.error == "answered 'WRONG', which is not boolean"
+    assert answer.usage.completion_tokens == 3
+
+
+def test_answers_before_an_error_are_kept() -> None:
+    class Telling(Foreign):
+        def answer_each(self, task: Task, values: Sequence[Values], told: Told) -> list[Answer]:
+            told(0, Answer("true"))
+            told(0, Answer("false"))  # a second time: not heard
+            told(9, Answer("true"))  # no such request
+            raise bf.ModelFailed("broke")
+
+    heard: dict[int, Answer] = {}
+    model = CheckedModel(Telling(None))
+    with pytest.raises(bf.ModelFailed):
+        model.answer_each(
+            Task("llm_bool", "q", Constraint("boolean")), [("a",), ("b",)], heard.__setitem__
+        )
+    assert {place: answer.text for place, answer in heard.items()} == {0: "true"}
+
+
+def test_what_a_model_says_of_itself_goes_through() -> None:
+    class Seeing(Foreign):
+        sees_images = True
+        at_once = 4
+
+    model = CheckedModel(Seeing(None))
+    assert model.sees_images
+    assert model.at_once == 4
+    assert not hasattr(model, "fingerprint_lasts")
+
+
+def test_models_of_this_package_need_no_check() -> None:
+    scripted = bf.ScriptedModel(lambda call: True)
+    with bf.connect(scripted) as session:
+        assert session.model.inner is scripted
