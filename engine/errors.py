@@ -29,7 +29,7 @@ from blendfusion.types import Usage
 
 
 class BlendFusionError(Exception):
-    """Base of all errors of BlendFusion: what was asked, what is possible, what to do.
+    """Base of all errors of BlendFusion: the problem, the valid alternatives, the remedy.
 
     ``hint`` is printed on a line of its own.
     """
@@ -44,7 +44,7 @@ class QueryError(BlendFusionError):
     """The text of a query is wrong; raised before any model call."""
 
     span: tuple[int, int] | None = None
-    """Where in the text of the query, if that is known: offsets of the first character, and one past
+    """The position in the text of the query, if known: offsets of the first character, and one past
     the last."""
 
 
@@ -53,8 +53,8 @@ class ArgumentError(QueryError):
 
 
 class ExecutionError(BlendFusionError):
-    """The query failed on its data while it ran, in DataFusion's words: a division by zero, a value that
-    cannot be cast. What was answered is kept."""
+    """The query failed on its data while it ran, with DataFusion's message: a division by zero, a
+    value that cannot be cast. The answers so far are kept."""
 
 
 class OptionError(BlendFusionError):
@@ -62,11 +62,11 @@ class OptionError(BlendFusionError):
 
 
 class ProcessError(BlendFusionError):
-    """A session or frame is used in a process that was forked from its own, or pickled."""
+    """A session or frame was used in a fork of its process, or pickled."""
 
 
 class ModelError(BlendFusionError):
-    """Something about a model. ``retryable``: the same request may succeed later."""
+    """An error of a model. ``retryable``: the same request may succeed later."""
 
     retryable = False
 
@@ -84,14 +84,14 @@ class ModelFailed(ModelError):
 
 
 class AnswerError(BlendFusionError):
-    """A value got no valid answer, and the call says ``on_error => 'raise'``."""
+    """A value got no valid answer, and the call has ``on_error => 'raise'``."""
 
 
 class BudgetExceeded(BlendFusionError):
     """A limit of a budget is reached, and more values would have to be asked.
 
-    What was answered so far is in the cache and in the trace: run again with a larger budget, a
-    query goes on from there.
+    The answers so far are in the cache and in the trace: with a larger budget, the same query
+    continues from there.
     """
 
     limit: str = ""
@@ -99,15 +99,15 @@ class BudgetExceeded(BlendFusionError):
     allowed: float = 0
     """The limit itself."""
     usage: Usage = Usage()
-    """What was spent under this budget."""
+    """The spending under this budget."""
     cost: float | None = None
-    """The same as money; None if the model has no price."""
+    """The spending as money; None if the model has no price."""
     pending: int = 0
-    """Values that the step at hand still had to ask; later steps may need more."""
+    """Values that the current step still had to ask; later steps may need more."""
 
 
 class NotConfirmed(BlendFusionError):
-    """A query is expected to ask more values than ``confirm_above``, and nobody said yes."""
+    """A query is expected to ask more values than ``confirm_above``, and was not confirmed."""
 
 
 class PlanError(BlendFusionError):
@@ -115,7 +115,7 @@ class PlanError(BlendFusionError):
 
 
 class ModelWarning(UserWarning):
-    """One of several models failed as a whole; the next was asked in its place."""
+    """One of several models failed as a whole; the next one took over."""
 
 
 class HostedModelWarning(UserWarning):
@@ -123,11 +123,11 @@ class HostedModelWarning(UserWarning):
 
 
 class CacheWarning(UserWarning):
-    """A file of stored answers could not be used; results are not affected by it."""
+    """A file of stored answers could not be used; results do not change."""
 
 
 def check_encodable(text: str) -> None:
-    """Raise QueryError for a Python text that is none in any encoding."""
+    """Raise QueryError for a Python text that no encoding can represent."""
     try:
         text.encode()
     except UnicodeEncodeError as problem:
@@ -140,12 +140,12 @@ def half_a_pair(problem: UnicodeEncodeError) -> QueryError:
     return QueryError(
         f"line {line}: {problem.object[problem.start : problem.end]!r} is half of a surrogate pair, "
         "which is no character",
-        hint="It comes of bytes that were decoded wrongly: decode them as UTF-8.",
+        hint="It comes from bytes that were decoded wrongly: decode them as UTF-8.",
     )
 
 
 def close_matches(name: str, known: Iterable[str]) -> str:
-    """A sentence that names what was probably meant, or lists what exists ('' if nothing does).
+    """A sentence that names the closest matches, or lists all names; '' without any.
 
     >>> close_matches("llm_fliter", ["llm_filter", "llm_map"])
     "Did you mean 'llm_filter'?"

@@ -1,4 +1,4 @@
-"""A DataFrame whose verbs stay frames and whose results go through the planner."""
+"""A DataFrame whose methods return frames and whose results come from the planner."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ class Prepared:
     rewrites: tuple[Rewrite, ...] = ()
     reason: str | None = None
     leaves: tuple[Leaf, ...] = ()
-    """What the staged plan reads by names that are known as long as these are held."""
+    """The opaque tables that the staged plan reads; their names exist while these are held."""
     fed: Fed = NOTHING
-    """The stages whose rows leaves read."""
+    """The stages whose rows the opaque tables read."""
 
     @property
     def shape(self) -> Prepared:
-        """This to be looked at, not to be run: what it reads is not held."""
+        """A copy for display, which holds none of the tables that a run reads."""
         return replace(self, leaves=(), fed=NOTHING)
 
 
@@ -81,7 +81,7 @@ JoinType = Literal["inner", "left", "right", "full", "semi", "anti"]
 def _verb(
     inherited: Callable[Concatenate[DataFrame, P], DataFrame],
 ) -> Callable[Concatenate[Frame, P], Frame]:
-    """A method of DataFrame that builds another, building a Frame."""
+    """Wraps a method of DataFrame that builds another, so that it builds a Frame."""
 
     def verb(self: Frame, /, *args: P.args, **kwargs: P.kwargs) -> Frame:
         return self._next(inherited, *args, **kwargs)
@@ -92,7 +92,7 @@ def _verb(
 def _writer(
     inherited: Callable[Concatenate[DataFrame, P], None],
 ) -> Callable[Concatenate[Frame, P], None]:
-    """A method of DataFrame that writes its rows, writing a Frame's result."""
+    """Wraps a method of DataFrame that writes rows, so that it writes the result of a Frame."""
 
     def write(self: Frame, /, *args: P.args, **kwargs: P.kwargs) -> None:
         inherited(self._result(), *args, **kwargs)
@@ -102,10 +102,10 @@ def _writer(
 
 @gated(lambda frame: frame.session.options.redaction)
 class Frame(DataFrame):
-    """A DataFusion DataFrame in a session of BlendFusion's.
+    """A DataFusion DataFrame in a BlendFusion session.
 
-    Building one calls no model. Every way to get data out of it runs the staged plan;
-    afterwards ``trace`` tells what was asked and spent.
+    Building a frame asks no model. Every method that returns data runs the staged plan; afterwards
+    ``trace`` has the questions and the spending.
     """
 
     def __init__(
@@ -115,10 +115,10 @@ class Frame(DataFrame):
         super().__init__(df)
         self.origin = origin
         self.budget = budget
-        """What each run may spend on models, within the session's budget; None: no limit."""
+        """The spending limits of each run, within the session's budget; None: no limit."""
         self._trace: Trace | None = None
         self._expected: int | None = None
-        """Values that the next run is expected to ask, if that is known."""
+        """The expected values of the next run, if known."""
         self._last: Execution | None = None
 
     @property
@@ -166,7 +166,7 @@ class Frame(DataFrame):
     __getitem__ = _verb(DataFrame.__getitem__)
 
     def filter(self, *predicates: Expr | str) -> Frame:
-        """The rows where every predicate is true; text is SQL, in which calls may stand."""
+        """The rows where every predicate is true; a text is SQL and may contain calls."""
         parsed = (
             self._parsed(p, "SELECT 1 WHERE ") if isinstance(p, str) else p for p in predicates
         )
@@ -191,11 +191,11 @@ class Frame(DataFrame):
         join_type: JoinType = "inner",
     ) -> Frame:
         """This frame joined with ``right`` where a value of the column ``left_on`` matches one of
-        ``right_on``: see ``bf.llm_join``. ``how`` says in words what a match is, ``join_type`` the
+        ``right_on``: see ``bf.llm_join``. ``how`` defines a match in words; ``join_type`` is the
         kind of the join."""
         if how in get_args(JoinType):
             raise QueryError(
-                f"llm_join: how={how!r} is a kind of join, not what a match is",
+                f"llm_join: how={how!r} is a kind of join, not the definition of a match",
                 hint=f"Write join_type={how!r}.",
             )
         try:
@@ -220,28 +220,28 @@ class Frame(DataFrame):
             raise self._understood(problem, f"llm_join({left_on}, {right_on})") from problem
 
     def parse_sql_expr(self, expr: str) -> Expr:
-        """The expression that ``expr`` says in SQL, in which calls may stand."""
+        """The expression of the SQL text ``expr``, which may contain calls."""
         return self._parsed(expr, "SELECT ")
 
     def select_exprs(self, *args: str) -> Frame:
-        """One column an expression in SQL, in which calls may stand."""
+        """One column per SQL expression, which may contain calls."""
         ready = [self._session.calls.typed(self._session, f"SELECT {text}") for text in args]
         texts = [r.sql.removeprefix("SELECT ") for r in ready]
         written = {name: ways for r in ready for name, ways in r.written.items()}
         return named(self._next(self._selected, *texts), written)
 
     def _selected(self, below: DataFrame, *texts: str) -> DataFrame:
-        # DataFusion forgets to wrap what this method gives.
+        # DataFusion returns an unwrapped frame here.
         return DataFrame(self._up_to_date(below).df.select_exprs(*texts))
 
     def _up_to_date(self, frame: DataFrame) -> DataFrame:
-        """A frame as the session is now: DataFusion's frames know only the functions that were
-        registered when they were made."""
+        """The frame with the session's current functions: DataFusion's frames know only the
+        functions that were registered when they were created."""
         plan = frame.logical_plan()
         return SessionContext.create_dataframe_from_logical_plan(self._session, plan)
 
     def _next(self, method: Callable[..., DataFrame], *args: Any, **kwargs: Any) -> Frame:
-        """The frame that a method of DataFrame makes of this one."""
+        """The frame that a method of DataFrame returns for this one."""
         try:
             made = method(self, *args, **kwargs)
         except Exception as problem:
@@ -254,16 +254,16 @@ class Frame(DataFrame):
         return Frame(made.df, self._session, verb, lowest(budgets))
 
     def with_budget(self, budget: Budget | None) -> Frame:
-        """This frame, with what each of its runs may spend on models; None: as much as its session.
+        """This frame with spending limits for each of its runs; None: only the session's limits.
 
-        It replaces the frame's own budget, and goes on to the frames that verbs make of it; what two
-        frames make together has of each limit the lower one. A run that would need more raises
-        BudgetExceeded; its answers are kept, and a run with a larger budget goes on from there.
+        The budget replaces the frame's own, and frames derived by methods inherit it; a frame made
+        of two has the lower of each limit. A run that would need more raises BudgetExceeded. Its
+        answers are kept, and a run with a larger budget continues from there.
         """
         return Frame(self.df, self._session, self.origin, checked_budget(budget))
 
     def _parsed(self, text: str, place: str) -> Expr:
-        """``text`` as an expression; ``place`` is the SQL before it, which tells its type."""
+        """``text`` as an expression; ``place`` is the SQL before it, which determines its type."""
         ready = self._session.calls.typed(self._session, f"{place}{text}").sql.removeprefix(place)
         try:
             return DataFrame.parse_sql_expr(self._up_to_date(self), ready)
@@ -282,9 +282,9 @@ class Frame(DataFrame):
         return self.prepare(parts=True)
 
     def prepare(self, *, parts: bool) -> Prepared:
-        """A plan of this frame; ``parts``: it may stage parts of the query by themselves."""
+        """A plan of this frame; ``parts``: parts of the query may be staged separately."""
         if not calls_in(self.logical_plan().display_indent()):
-            return Prepared()  # most frames of a session: nothing is optimized twice for them
+            return Prepared()  # most frames of a session have no calls, and are not optimized twice
         plan = self._optimized()
         calls = tuple(calls_in(plan.display_indent()))
         if not calls:
@@ -307,7 +307,7 @@ class Frame(DataFrame):
         return replace(prepared, leaves=cut.leaves)
 
     def _staged(self, calls: tuple[Call, ...], plan: LogicalPlan) -> Prepared:
-        """The staged plan of ``plan``. Raises PlanError where there is none."""
+        """The staged plan of ``plan``. Raises PlanError if there is none."""
         text = plan.display_indent()
         data = encoded(self._session, plan)
         query = inputs_first(self.logical_plan().display_indent())
@@ -323,7 +323,7 @@ class Frame(DataFrame):
 
     @property
     def trace(self) -> Trace:
-        """What the latest run of this frame asked, was answered, and spent; empty before a run."""
+        """The questions, answers and spending of the latest run of this frame; empty before a run."""
         return self._trace or Trace()
 
     @property
@@ -333,15 +333,15 @@ class Frame(DataFrame):
 
     @contextmanager
     def _traced_by(self, other: Frame) -> Iterator[None]:
-        """What ``other`` runs meanwhile is this frame's latest run, also where it ends in an error."""
+        """Record the run of ``other`` within this context as this frame's latest, also if it fails."""
         try:
             yield
         finally:
             self._trace = other._trace
 
     def _optimized(self) -> LogicalPlan:
-        """DataFusion's plan of this frame. Raises QueryError, since its optimizer computes what is
-        constant."""
+        """DataFusion's plan of this frame. Raises QueryError, since its optimizer evaluates
+        constants."""
         try:
             return DataFrame.optimized_logical_plan(self)
         except Exception as problem:
@@ -357,13 +357,13 @@ class Frame(DataFrame):
         return understood(problem, self._session, text, redaction, given(self))
 
     def running(self) -> AbstractContextManager[None]:
-        """Meanwhile, what DataFusion raises is an ExecutionError."""
+        """Convert DataFusion's exceptions within this context to ExecutionError."""
         called = functions_in(" ".join(call.text for call in self.prepared.calls))
         return running(self._session.options.redaction, called)
 
     def _result_schema(self) -> pa.Schema:
-        """The schema of the result: of a union's columns, and of one that is NULL in a branch, ``schema``
-        knows less than DataFusion's analyser."""
+        """The schema of the result. ``schema`` knows less than DataFusion's analyser about columns
+        of a union, and about columns that are NULL in a branch."""
         schema = self.schema()
         united = "Union" in self.logical_plan().display_indent()
         if not united and not any(pa.types.is_null(field.type) for field in schema):
@@ -393,13 +393,13 @@ class Frame(DataFrame):
         trace.warn(asker.outages)
 
     def answered(self, asker: Asker, *, eager: bool) -> Generator[pa.Table, None, None]:
-        """The result as tables of this frame's schema, at least one, with answers by ``asker``."""
+        """The result as tables of this frame's schema, at least one, with the answers of ``asker``."""
         schema = self._result_schema()
         self._session.calls.settle(self._session, self.prepared.calls, asker)
         try:
             yield from self._staged_tables(asker, schema, eager=eager)
         except PlanError as problem:
-            # DataFusion refused a stage: nothing is lost, what was answered is in the cache.
+            # DataFusion refused a stage; the answers so far are in the cache.
             self.prepared = replace(self.prepared, staged=None, reason=reason(problem))
         if self.prepared.staged is None:
             yield from self._plain_tables(asker, schema)
@@ -434,7 +434,9 @@ class Frame(DataFrame):
             with asker.served_by(pump.serve):
                 yield from pump.batches(lambda: DataFrame.execute_stream(self), asks=True)
         except Exception:
-            if asker.error is not None:  # DataFusion wraps what a function raises into text
+            if (
+                asker.error is not None
+            ):  # DataFusion passes on only the text of a function's exception
                 raise asker.error from None
             raise
 
@@ -535,11 +537,11 @@ class Frame(DataFrame):
         return Frame(self._result().describe().df, self._session)
 
     def __repr__(self) -> str:
-        """The first rows if all that they need is stored already, else the plan: asks nothing."""
+        """The first rows if the cache has all of their answers, else the plan; asks nothing."""
         return as_text(self)
 
     def _repr_html_(self) -> str:
-        """The same for a notebook, with values as text whatever markup is in them."""
+        """The HTML of ``__repr__`` for a notebook, with values escaped as text."""
         return as_html(self)
 
     # --- explaining ------------------------------------------------------------------------------
@@ -550,11 +552,11 @@ class Frame(DataFrame):
         return self._session
 
     def estimate(self) -> Estimate:
-        """What running this frame is expected to ask and to spend, call by call.
+        """The expected questions and spending of a run of this frame, call by call.
 
-        No model is asked, and none is loaded. What needs no model is computed on real rows,
-        100,000 of a plan at most; larger ones are sampled, which ``basis`` tells. What is in the
-        cache counts as ``cached``, not as asked.
+        No model is asked or loaded. The parts without a model are computed on real rows, at most
+        100,000 of a plan; larger inputs are sampled, as ``basis`` states. Cached answers count as
+        ``cached``, not as asked.
         """
         estimate = estimated(self)
         self._expected = estimate.total.values if estimate.complete else None
@@ -563,9 +565,8 @@ class Frame(DataFrame):
     def explain(
         self, verbose: bool = False, analyze: bool = False, *args: Any, **kwargs: Any
     ) -> None:
-        """Print the staged plan, and beside its calls what they are expected to ask (see
-        ``estimate``); with ``analyze``, run it and print what was counted. ``verbose`` adds what
-        each rule did.
+        """Print the staged plan with the expected questions of its calls (see ``estimate``). With
+        ``analyze``, run it and print the counts. ``verbose`` adds the effect of each rule.
 
         Further arguments are DataFusion's, for frames without calls.
         """
@@ -590,7 +591,7 @@ class Frame(DataFrame):
         return self._shown(text)
 
     def _shown(self, text: str) -> str:
-        """A plan without the values of parameters, if values are not to be seen."""
+        """A plan without the values of parameters, if values are hidden."""
         for value in given(self) if self._hides else ():
             text = text.replace(value, WITHHELD)
         return printable(text)

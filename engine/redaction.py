@@ -1,8 +1,8 @@
-"""What people get to see of the data outside of results: in warnings, errors, logs and pages. A leaf
-that imports nothing of ours.
+"""Controls which values appear outside of results: in warnings, errors, logs and pages. A leaf
+without imports from other packages.
 
-Words that are not ours (a value, an answer, what a server says) stand in a message in Python's quotes,
-with every control character escaped, so that they can be told from ours: see ``quoted``.
+Foreign text in a message (a value, an answer, a server's message) stands in Python's quotes, with
+every control character escaped, so that it is distinguishable from the message: see ``quoted``.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from urllib.parse import quote, quote_plus
 
 ShowValues = Literal["auto", "on", "off"]
 Redact: TypeAlias = "Callable[[str], str]"
-"""What may be shown of a text."""
+"""A function from a text to the text to show."""
 
 WITHHELD = "…"
-"""Stands for what is not shown."""
+"""The placeholder of a hidden value."""
 
 _CHARACTERS = 80
 _ROW_VALUES = 4
@@ -35,11 +35,11 @@ class Redaction:
     redact: Redact | None = None
 
     def quoted(self, value: str | None) -> str:
-        """One value for a warning or an error: through ``redact``, cut at 80 characters, in quotes,
-        control characters escaped. WITHHELD where no value is to be seen; NULL is None.
+        r"""One value for a warning or an error: after ``redact``, cut at 80 characters, in quotes,
+        with control characters escaped. WITHHELD if values are hidden; NULL is None.
 
-        >>> Redaction("on").quoted("a\\x1b[1m"), Redaction("on", str.upper).quoted("a")
-        ("'a\\\\x1b[1m'", "'A'")
+        >>> Redaction("on").quoted("a\x1b[1m"), Redaction("on", str.upper).quoted("a")
+        ("'a\\x1b[1m'", "'A'")
         """
         if value is None:
             return "None"
@@ -56,7 +56,7 @@ class Redaction:
         return ", ".join(self.quoted(value) for value in values[:_ROW_VALUES])
 
     def reason(self, text: str) -> str:
-        """A message whose quotations are shown as values are.
+        """A message whose quotations are shown like values.
 
         >>> Redaction("off").reason("answered 'Ann Lee', which is not a date")
         'answered …, which is not a date'
@@ -67,7 +67,7 @@ class Redaction:
                 return WITHHELD
             try:
                 said = ast.literal_eval(found[0])
-            except (SyntaxError, ValueError):  # no quotation of ours
+            except (SyntaxError, ValueError):  # the quotation is foreign
                 said = found[0]
             return quoted(self._redacted(str(said)))
 
@@ -77,12 +77,12 @@ class Redaction:
 
     @property
     def remedy(self) -> str:
-        """A sentence on how to see what is withheld; '' if nothing is."""
+        """A sentence on how to show hidden values; '' if nothing is hidden."""
         return "" if self.shows else "Values are withheld here: show_values='on' shows them."
 
     def page(self, text: str) -> str:
-        """A whole text for what somebody asked for, such as a page of sample prompts: through
-        ``redact``, WITHHELD if ``show_values`` is "off". Not escaped for the page."""
+        """A whole text that the user requested, such as a page of sample prompts: after ``redact``,
+        WITHHELD if ``show_values`` is "off". Not escaped for HTML."""
         return WITHHELD if self.show == "off" else self._redacted(text)
 
     def passed(self, text: str) -> str:
@@ -91,12 +91,12 @@ class Redaction:
 
     @property
     def shows_all(self) -> bool:
-        """Values are shown as they are."""
+        """Whether values are shown unchanged."""
         return self.shows and self.redact is None
 
     @property
     def shows(self) -> bool:
-        """Values are shown, as ``redact`` leaves them."""
+        """Whether values are shown, after ``redact``."""
         return self.show == "on" or (self.show == "auto" and _looked_on())
 
     def _redacted(self, text: str) -> str:
@@ -104,25 +104,24 @@ class Redaction:
             return text
         try:
             return str(self.redact(text))
-        except Exception as problem:  # it must not let a text through, nor end a query
+        except Exception as problem:  # it must neither reveal a text nor end a query
             return f"(redact failed: {type(problem).__name__})"
 
 
 def quoted(text: str, characters: int = _CHARACTERS) -> str:
-    """``text`` in quotes with nothing in it that a terminal obeys, cut at ``characters``.
+    r"""``text`` in quotes, without characters that control a terminal, cut at ``characters``.
 
-    >>> quoted("one\\ntwo"), quoted("abcdef", 4)
-    ("'one\\\\ntwo'", "'abc…'")
+    >>> quoted("one\ntwo"), quoted("abcdef", 4)
+    ("'one\\ntwo'", "'abc…'")
     """
     return repr(text if len(text) <= characters else text[: characters - 1] + "…")
 
 
 def printable(text: str) -> str:
-    """``text`` with the control, format and surrogate characters escaped, line breaks and tabs
-    excepted.
+    r"""``text`` with control, format and surrogate characters escaped, except line breaks and tabs.
 
-    >>> printable("a\\x1b[2J\\u202eb\\nc")
-    'a\\\\x1b[2J\\\\u202eb\\nc'
+    >>> printable("a\x1b[2J\u202eb\nc")
+    'a\\x1b[2J\\u202eb\nc'
     """
     if text.isprintable():
         return text
@@ -152,7 +151,7 @@ def without_secrets(text: str, *keys: str | None) -> str:
 
 
 def _looked_on() -> bool:
-    """A person sees what goes to standard error: a terminal, an interactive Python, a notebook."""
+    """Whether standard error is visible to a person: a terminal, an interactive Python, a notebook."""
     stream = sys.stderr
     return (
         hasattr(sys, "ps1")

@@ -78,7 +78,7 @@ P = ParamSpec("P")
 def _source(
     inherited: Callable[Concatenate[SessionContext, P], DataFrame],
 ) -> Callable[Concatenate[Session, P], Frame]:
-    """A method of SessionContext that builds a DataFrame, building a Frame."""
+    """Wraps a method of SessionContext that builds a DataFrame, so that it builds a Frame."""
 
     def source(self: Session, /, *args: P.args, **kwargs: P.kwargs) -> Frame:
         try:
@@ -91,7 +91,8 @@ def _source(
 
 
 def _held_by(indexes: Indexes) -> Stored:
-    """The vectors of a session's indexes, for its embedder: they hold it, so it must not hold them."""
+    """Looks up vectors in a session's indexes, for its embedder. The indexes hold the embedder, so
+    it must not hold them."""
     held = weakref.ref(indexes)
 
     def stored(fingerprint: str, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
@@ -106,8 +107,9 @@ class Session(OwnContext):
     """A ``datafusion.SessionContext`` whose SQL and frames may ask a model.
 
     All of DataFusion's registration functions work; ``sql`` and ``table`` return frames. Settings
-    and answers belong to the session. A context manager: ``close`` frees the model, as does dropping
-    the session and its frames. It belongs to its process: ProcessError where it is forked or pickled.
+    and answers belong to the session. A context manager: ``close`` frees the model, and so does
+    dropping the session and its frames. A session belongs to its process: it raises ProcessError in
+    a fork, and when pickled.
     """
 
     def __init__(
@@ -125,13 +127,13 @@ class Session(OwnContext):
         self.options = options or Options()
         self.rules_off = rules_off(self.options)
         self.ledger = Ledger(budget, Prices(prices))
-        """What this session's model was asked so far, and may be asked yet."""
+        """The session's spending so far, and its limits."""
         self._store: AnswerStore = MemoryStore() if store is None else store
         self.models = NamedModels(model, self._store)
         """The session's own models, and those that calls name."""
         self.measured = Measured()
-        # A model that was named is looked up at once, so that a typing error shows here; the
-        # packaged one only when it is needed, so that plain SQL works without any.
+        # A named model is looked up at once, so that a typing error shows here; the packaged one
+        # only when it is needed, so that plain SQL works without any.
         if model is not None and model != "auto":
             self.models.own(self.options)
         self.calls = KnownCalls()
@@ -161,20 +163,21 @@ class Session(OwnContext):
 
     @property
     def model_names(self) -> tuple[str, ...]:
-        """The models that were named, in the order in which they are asked; () for the default one, as
-        long as nothing was asked."""
+        """The names of the session's models, in order; () for the default one before its first
+        question."""
         return self.models.own_names
 
     def register_model(self, name: str, model: str | Model) -> None:
-        """Let calls name ``model``, as ``bf.connect`` takes it: ``llm_filter('…', x, model => 'large')``.
+        """Register ``model`` under ``name`` for calls: ``llm_filter('…', x, model => 'large')``.
 
-        The session's own models may be named without, by what was given to ``bf.connect``, and packaged
-        ones: 'smollm2', 'gemma'. Raises ModelNotFound for a model that cannot be had.
+        ``model`` is any value that ``bf.connect`` takes. The session's own models, by the text
+        passed to ``bf.connect``, and the packaged models 'smollm2' and 'gemma' need no
+        registration. Raises ModelNotFound for an unavailable model.
         """
         self.models.register(name, model, self.options)
 
     def asker(self, trace: Trace, budget: Budget | None = None) -> Asker:
-        """What puts the requests of one run to the model, as far as ``budget`` and the session's go."""
+        """The dispatcher of one run's requests, limited by ``budget`` and the session's budget."""
         trace.ledger = ledger = self.ledger.for_query(budget)
         trace.first_model = lambda: self.model.name
         options = self.options
@@ -194,7 +197,7 @@ class Session(OwnContext):
 
     @property
     def budget(self) -> Budget:
-        """What this session may spend in its life; what it has spent is in ``ledger``."""
+        """The spending limits of this session; ``ledger`` has its spending."""
         return self.ledger.budget
 
     @budget.setter
@@ -202,17 +205,19 @@ class Session(OwnContext):
         self.ledger.budget = checked_budget(budget) or Budget()
 
     def clear_cache(self) -> None:
-        """Forget every answer of this session's models: its own, and those that its calls name.
+        """Delete every stored answer of this session's models: its own, and those that its calls
+        name.
 
-        In a file of stored answers too, for all sessions that share it; other models' answers stay.
+        In a file of stored answers, this affects all sessions that share it; other models' answers
+        stay.
         """
-        with suppress(ModelNotFound):  # which then has answered nothing
+        with suppress(ModelNotFound):  # and so has no stored answers
             self.models.own(self.options)
         self.models.forget()
 
     def close(self) -> None:
-        """Free the models and the file of stored answers. May be called twice; the next question
-        loads them again."""
+        """Free the models and close the file of stored answers. It may be called twice; the next
+        question loads them again."""
         self.models.close()
         self._store.close()
         self._lazy_embedder.close()
@@ -232,15 +237,15 @@ class Session(OwnContext):
 
     @property
     def similar_first_pays(self) -> Pays:
-        """Where the rule ``similar_first`` puts rows in order."""
+        """Where the rule ``similar_first`` orders rows."""
         return always if self.options.similar_first is True else self.indexes.serve
 
     def remembered_vectors(self) -> Embedder:
-        """Gives the vectors that ``embedder`` remembers, and embeds nothing."""
+        """The vectors that ``embedder`` remembers; embeds nothing."""
         return self._lazy_embedder.remembered()
 
     def register_lance(self, name: str, path: str | os.PathLike[str]) -> None:
-        """Let ``name`` stand for the Lance (or LanceDB) table in the folder ``path``.
+        """Register the Lance (or LanceDB) table in the folder ``path`` as ``name``.
 
         Columns and filters go into Lance's own scan; every query reads the latest version. Raises
         QueryError if there is none, ModelNotFound without the extra 'search'.
@@ -249,7 +254,7 @@ class Session(OwnContext):
 
     @property
     def embedder(self) -> CachedEmbedder:
-        """What gives texts vectors; it remembers the latest ones. Raises ModelNotFound."""
+        """The session's embedder, which remembers recent vectors. Raises ModelNotFound."""
         return self._lazy_embedder()
 
     def index(
@@ -264,13 +269,13 @@ class Session(OwnContext):
     ) -> IndexReport:
         """Build or update the index ``name`` over a table, for ``llm_search``: see docs/search.md.
 
-        ``source`` is the table: its name (None: that of the index), a frame, or an Arrow table.
-        ``columns`` are those that are searched (None: all of text). ``path`` is a folder for the index
-        alone (None: one in the user's cache folder). ``language`` is that of the texts, for the stems of
-        words and the words that do not count (None: neither). ``vectors=False`` leaves out embeddings.
+        ``source`` is a table name (None: the name of the index), a frame, or an Arrow table.
+        ``columns`` are the searched columns (None: all text columns). ``path`` is a folder for the
+        index alone (None: one in the user's cache folder). ``language`` determines stems and stop
+        words (None: neither). ``vectors=False`` leaves out embeddings.
 
-        Only new rows are embedded, and rows that are gone vanish; until all is done searches see what
-        they saw before. Raises QueryError for a table or columns that are not there, ModelNotFound
+        Only new rows are embedded, and missing rows are deleted; searches see the previous version
+        until the update is complete. Raises QueryError for missing tables or columns, ModelNotFound
         without the extra 'search'.
         """
         place = default_path(name) if path is None else Path(path).expanduser()
@@ -280,8 +285,8 @@ class Session(OwnContext):
         return report
 
     def open_index(self, name: str, path: str | os.PathLike[str] | None = None) -> None:
-        """Search the index in ``path``, which some session has built, as ``name``. Raises QueryError if
-        there is none."""
+        """Make the index in ``path``, built by any session, searchable as ``name``. Raises
+        QueryError if there is none."""
         require_lance()
         place = default_path(name) if path is None else Path(path).expanduser()
         self.indexes.open(name, place)
@@ -295,12 +300,12 @@ class Session(OwnContext):
         mode: Mode | None = None,
         where: str | None = None,
     ) -> Frame:
-        """The best ``k`` rows of the index ``name`` for ``query``, best first, with ``_score`` (the
-        higher the better) and ``_rank`` (from 1).
+        """The best ``k`` rows of the index ``name`` for ``query``, best first, with ``_score``
+        (higher is better) and ``_rank`` (from 1).
 
         ``mode`` is 'text' (BM25), 'vector', or 'hybrid', the default for an index with vectors.
-        ``where`` is SQL over the index's columns: only rows that meet it are looked at, while
-        ``filter`` on the frame drops rows among the best ``k``. Nothing is searched before the frame runs.
+        ``where`` is SQL over the index's columns and restricts the search, while ``filter`` on the
+        frame drops rows among the best ``k``. The search runs with the frame.
         """
         search = self.indexes.checked(name, query, k, mode, where)
         return self.table(table_of(search)).sort(RANK)
@@ -318,17 +323,20 @@ class Session(OwnContext):
         read_only: bool = False,
         **named_params: Any,
     ) -> Frame:
-        """A frame of a query, which may call ingredients anywhere DataFusion takes a function.
+        """A frame of a query, which may contain calls wherever DataFusion takes a function.
 
-        Nothing runs (DDL and DML statements excepted, as in DataFusion) and no model is asked.
-        Raises QueryError, with the place and a remedy, for a query that cannot be planned.
-        ``EXPLAIN [ANALYZE]`` gives the staged plan; ``SET blendfusion.option = value`` changes
-        an option of this session. ``dialect`` is "blendsql", "suql" or "sql", ours; without it a text
-        with ``{{…}}`` outside of quotes is BlendSQL (docs/dialects.md). ``param_values`` are by name,
-        or in order: those of ``$1``, … and of BlendSQL's ``?``. ``budget`` is what each run of the frame may spend on models,
-        within the session's: see ``Frame.with_budget``. ``read_only`` is for queries that you did
-        not write: they may read registered tables, and anything else raises QueryError before it
-        happens (docs/security.md); the session's option says it for all.
+        Nothing runs (except DDL and DML statements, as in DataFusion) and no model is asked. Raises
+        QueryError, with the place and a remedy, for a query that cannot be planned. ``EXPLAIN
+        [ANALYZE]`` returns the staged plan; ``SET blendfusion.option = value`` changes an option of
+        this session.
+
+        ``dialect`` is the name of a dialect (docs/dialects.md), or "sql" for BlendFusion's own.
+        Without it, a text with ``{{…}}`` outside of quotes is BlendSQL. ``param_values`` are by
+        name, or in order for ``$1``, … and for BlendSQL's ``?``. ``budget`` limits each run of the
+        frame, within the session's budget: see ``Frame.with_budget``. ``read_only`` is for
+        untrusted queries: they may only read registered tables, and any other statement raises
+        QueryError before it runs (docs/security.md); the session's option applies it to all
+        queries.
         """
         words = spoken(query, dialect)
         ordered = None if isinstance(param_values, Mapping) else param_values
@@ -368,7 +376,7 @@ class Session(OwnContext):
     def translated(
         self, query: str, dialect: str | None = None, param_values: Sequence[Any] | None = None
     ) -> str:
-        """``query`` in our SQL, as ``sql`` reads it: see docs/dialects.md. Nothing runs."""
+        """``query`` translated to BlendFusion's SQL: see docs/dialects.md. Nothing runs."""
         words = spoken(query, dialect)
         if words == OURS:
             return query
@@ -379,12 +387,12 @@ class Session(OwnContext):
         return translation(self, query, words, run, param_values).sql
 
     def ingredient_names(self) -> set[str]:
-        """The names of the functions that ask a model, as queries call them."""
+        """The names of the session's functions that ask a model."""
         return set(ingredients(self))
 
     def register_enum(self, table: str, *columns: str) -> None:
-        """Have SUQL compare ``columns`` of ``table`` by meaning: ``'coffee' = ANY(cuisines)`` is true of
-        {cafe} and {coffee & tea}. See ``llm_members``; raises QueryError for a column that is none.
+        """Compare ``columns`` of ``table`` by meaning in SUQL: ``'coffee' = ANY(cuisines)`` is true
+        of {cafe} and {coffee & tea}. See ``llm_members``. Raises QueryError for an unknown column.
         """
         known = self.table(table).schema().names
         for column in columns:
@@ -409,7 +417,8 @@ class Session(OwnContext):
     # --- plain execution -------------------------------------------------------------------------
 
     def plain_asker(self) -> Asker:
-        """Who answers where DataFusion evaluates a call itself: the current run, if there is one."""
+        """The dispatcher of calls that DataFusion evaluates: that of the current run, if there is
+        one."""
         if self._answering is not None:
             return self._answering
         trace = Trace(redaction=self.options.redaction)
@@ -418,7 +427,7 @@ class Session(OwnContext):
 
     @contextmanager
     def answering(self, asker: Asker) -> Iterator[None]:
-        """Answer calls that DataFusion evaluates by ``asker`` meanwhile."""
+        """Use ``asker`` for calls that DataFusion evaluates within this context."""
         before, self._answering = self._answering, asker
         try:
             yield
@@ -426,7 +435,7 @@ class Session(OwnContext):
             self._answering = before
 
     def workbench_source(self) -> Callable[[], Workbench]:
-        """A workbench for one run, made when it is first needed."""
+        """A function that returns the scratch context of one run, created at its first use."""
         made: list[Workbench] = []
 
         def workbench() -> Workbench:

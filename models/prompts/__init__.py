@@ -1,1 +1,1 @@
-"""The words of a task: prompts, examples, canonical answers."""
+"""Builds prompts: the text of a task, worked examples, canonical answers."""

@@ -1,4 +1,4 @@
-"""The canonical text of a Python value: the form in which answers are exchanged and checked."""
+"""Converts Python values to canonical text: the form in which answers are exchanged and checked."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ Value: TypeAlias = (
     "bool | int | float | str | Decimal | datetime.date | datetime.datetime | Sequence[Value]"
     " | Mapping[str, Any] | Mapping[int, float] | Mapping[bool, float]"
 )
-"""What a person's code may answer with; see ``Constraint`` for the text it becomes. A mapping is the
-fields of a struct, or the odds of the points of a score or of the options of a closed set."""
+"""The values that a Python function may answer; see ``Constraint`` for their text. A mapping holds
+the fields of a struct, or the odds of a score's points or of a closed set's options."""
 
 _BARE_ITEMS = ("integer", "number")
 _DECIMALS = 6
-"""Digits after the point that a canonical number may have."""
+"""Maximum digits after the point of a canonical number."""
 _MOST_DIGITS = 400
-"""Digits before the point that are written out: more than any float has."""
+"""Maximum digits before the point that are written out; no float has more."""
 _HUGE = 10**_MOST_DIGITS
 
 
 def canonical(value: Value, constraint: Constraint) -> str:
-    """The text of ``value`` in the form that ``constraint`` asks for, where there is one.
+    """The text of ``value`` in the form of ``constraint``, if possible.
 
-    Total, and checks nothing: a value that does not fit keeps its plain text, and ``holds`` then
-    refuses it. A number loses what lies behind its sixth decimal.
+    Total and without checks: an invalid value keeps its plain text, which ``holds`` then rejects. A
+    number is cut after its sixth decimal.
 
     >>> canonical(True, Constraint("boolean")), canonical(3.0, Constraint("integer"))
     ('true', '3')
@@ -66,7 +66,7 @@ def _number(value: float | Decimal) -> str:
         and value
         and value.adjusted() > _MOST_DIGITS
     ):
-        # A few characters may stand for a gigabyte of digits, which no constraint admits.
+        # A few characters may denote a gigabyte of digits, which no constraint admits.
         return str(value) if len(value.as_tuple().digits) <= _MOST_DIGITS else "a huge number"
     if isinstance(value, Decimal) and value.is_finite() and value.adjusted() < -_MOST_DIGITS:
         return "0"
@@ -97,8 +97,8 @@ def _list(elements: Sequence[Value], item: Constraint) -> str:
 
 
 def _struct(members: Mapping[Any, Any], constraint: Constraint) -> str:
-    """A JSON object: the fields of the constraint in their order, null where nothing is said, and
-    behind them what it does not have."""
+    """A JSON object: the constraint's fields in their order, null for missing ones, then unknown
+    ones."""
     known = {f.name: f.constraint for f in constraint.fields}
     names = [*known, *(name for name in members if name not in known)]
     shown = [

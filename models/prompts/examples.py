@@ -1,7 +1,7 @@
-"""Worked examples for the prompt, written for this project: a few for each kind of constraint.
+"""Built-in worked examples for prompts: a few for each kind of constraint.
 
-They teach the form of an answer more than the matter: questions and labels differ from shot to
-shot, so that no answer is favoured and none of the user's labels is assumed.
+They teach the form of an answer rather than its content: questions and labels differ between
+examples, so that no answer is favoured and none of the user's labels is suggested.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from blendfusion.types import ConstraintKind
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """One worked example: ``reply`` is what the model should have written."""
+    """One worked example: ``reply`` is the right output of the model."""
 
     question: str
     text: str
     reply: str
     options: tuple[str, ...] = ()
     fields: tuple[tuple[str, str], ...] = ()
-    """The names of the fields of a struct, and what each looks like."""
+    """The names of a struct's fields, with their forms."""
 
 
 _YES_NO = (
@@ -153,9 +153,9 @@ BUILT_IN: dict[ConstraintKind, tuple[Shot, ...]] = {
     "list": _LIST,
     "struct": _STRUCT,
 }
-"""The shots of each kind of constraint. A score has none: small models were measured to tell more
-apart without (docs/lab.md)."""
+"""The examples of each kind of constraint. A score has none, since measurements showed that small
+models separate more without them (docs/lab.md)."""
 
 SCORED: dict[ConstraintKind, tuple[Shot, ...]] = {**BUILT_IN, "boolean": _YES_NO_SCORED}
-"""The same where replies are scored, by a local model that computes the shots once for all values: more
-examples cost next to nothing there."""
+"""The examples where replies are scored by a local model, which computes the examples once for all
+values, so that more of them cost almost nothing."""

@@ -1,7 +1,7 @@
-"""From a task and its values to the words that a model reads, the same for every back end.
+"""Builds the prompt of a task and its values, the same for every back end.
 
-All that the requests of a task share comes first and the values come last, so that a back end
-can compute the shared part once.
+The common part of a task's requests comes first and the values come last, so that a back end can
+compute the common prefix once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from blendfusion.types import Constraint, Example, StructField, Task
 T = TypeVar("T")
 
 PROMPT_VERSION = "3"
-"""Goes into fingerprints: change it with any wording here or in ``shots``."""
+"""A part of fingerprints: change it with any wording here or in ``examples``."""
 
 _LINE_BREAK = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
@@ -27,10 +27,10 @@ _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The words of one task.
+    """The texts of one task.
 
-    ``shots`` pairs what is asked with the right reply. ``replies`` are what a model writes for
-    each canonical answer of a closed set, in its order (Yes/No for true/false); () if it is open.
+    ``shots`` pairs questions with their right replies. ``replies`` are the model's outputs for each
+    canonical answer of a closed set, in its order (Yes/No for true/false); () for an open set.
     """
 
     task: Task
@@ -42,13 +42,14 @@ class Prompt:
 
     @property
     def head(self) -> str:
-        """What every question of this task begins with; the block of values follows."""
+        """The beginning of every question of this task; the block of values follows."""
         return f"{self.question}\n{self.label}"
 
     def block(self, values: Values, *, one_line: bool = False) -> str:
-        """The values alone, with a leading blank or line break. Among several, the further lines of
-        one are indented: only we begin a line with a name or a dash. With ``one_line`` a value cannot
-        open a line of its own (for plain templates, where a line break ends a turn)."""
+        """The values alone, with a leading blank or line break. Among several values, the further
+        lines of one are indented: only this module begins a line with a name or a dash. With
+        ``one_line``, a value cannot begin a line (for plain templates, where a line break ends a
+        turn)."""
         alone = len(values) == 1 and not self.task.aggregate
         inner: Callable[[str], str] = _folded if one_line else str if alone else _indented
         present = [(name, inner(value)) for name, value in self.named(values)]
@@ -71,7 +72,7 @@ class Prompt:
         return [*turns, {"role": "user", "content": self.ask(values)}]
 
     def named(self, values: Values) -> list[tuple[str, str]]:
-        """The values that are there, each with its name."""
+        """The values that are not NULL, each with its name."""
         names = self._names(len(values))
         return [(n, v) for n, v in zip(names, values, strict=True) if v is not None]
 
@@ -84,16 +85,17 @@ class Prompt:
 
 
 def render(task: Task, *, shots: bool = True, listed: bool = True) -> Prompt:
-    """The prompt of ``task``: its own examples if it has any, else (with ``shots``) ours.
+    r"""The prompt of ``task``: with its own examples if it has any, else (with ``shots``) the
+    built-in ones.
 
-    ``listed``: name the options of a choice. A model that writes its answer must know them; one
-    whose scores are compared was measured to do better without (docs/lab.md), unless it is said
-    what they mean, and options that stem from data then stay out of the shared part. There they are
-    named in an order of their own, so that the user's does not matter.
+    ``listed``: name the options of a choice. A model that generates its answer must know them. A
+    model that scores options was measured to do better without (docs/lab.md), unless the options
+    have meanings, and options from data then stay out of the common prefix. Meanings are listed in
+    an order independent of the user's.
 
     >>> task = Task("llm_filter", "Is {} a fruit?", columns=("name",))
     >>> render(task, shots=False).ask(("apple",))
-    'Question: Is the text a fruit?\\nText: apple'
+    'Question: Is the text a fruit?\nText: apple'
     """
     label = "Texts:" if task.aggregate else "Text:" if len(task.columns) <= 1 else "Values:"
     if task.images:
@@ -117,7 +119,7 @@ def render(task: Task, *, shots: bool = True, listed: bool = True) -> Prompt:
 
 
 def replies_of(task: Task) -> tuple[str, ...]:
-    """What a model writes for each canonical answer of the task's closed set, in its order; for a
+    """The model's output for each canonical answer of the task's closed set, in its order; for a
     score, the points of its scale."""
     if task.constraint.kind == "boolean":
         return ("Yes", "No")
@@ -125,7 +127,7 @@ def replies_of(task: Task) -> tuple[str, ...]:
 
 
 def reference(question: str, columns: Sequence[str], noun: str = "text") -> str:
-    """The question with ``{}`` and ``{column}`` replaced by words that point at the value.
+    """The question with ``{}`` and ``{column}`` replaced by words that refer to the value.
 
     >>> reference("Does {title} fit {}?", ["title", "body_text"])
     'Does the title fit the body text?'
@@ -184,7 +186,7 @@ def _asked(
 
 
 def _named(constraint: Constraint, variant: int) -> str:
-    """The options of a choice, each with what it means where that is said."""
+    """The options of a choice, with their meanings if they have any."""
     options = list(map(_one_line, constraint.options))
     if not constraint.meanings:
         return ", ".join(_varied(options, variant))
@@ -199,11 +201,11 @@ def _in_order(constraint: Constraint) -> Constraint:
 
 
 _MANNERS = ("", " Read the text first.", " Go by what the text says.")
-"""What the ways to put a question say besides."""
+"""Additions to a question in the ways of self-consistency."""
 
 
 def _varied(listed: Sequence[T], variant: int) -> tuple[T, ...]:
-    """The same in another order, another one for each variant; 0 leaves it as it is."""
+    """The items in another order for each variant; variant 0 keeps the order."""
     turn = variant % len(listed) if listed else 0
     turned = (*listed[turn:], *listed[:turn])
     return turned[::-1] if variant % 2 else turned
@@ -214,7 +216,7 @@ def _listed(fields: Sequence[tuple[str, str]]) -> str:
 
 
 def _meant(member: StructField) -> str:
-    """What a field holds: its form, then what the user says of it."""
+    """The description of a field: its form, then the user's comment."""
     form, said = _form(member.constraint), _folded(member.description)
     return f"{form}: {said}" if said else form
 
@@ -274,7 +276,7 @@ def _shots(
 ) -> tuple[tuple[str, str], ...]:
     if task.examples:
         bare = Prompt(task, "", (), asked, label)
-        # They may stem from data, which must not open a line of its own.
+        # They may come from data, which must not begin a line.
         return tuple(
             (
                 bare.head + bare.block(example.values, one_line=True),

@@ -1,1 +1,1 @@
-"""What every model and its callers share: the interface, images, events."""
+"""The interface between models and their callers: the protocol, images, events."""

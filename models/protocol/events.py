@@ -1,8 +1,8 @@
-"""Tells logs and OpenTelemetry what happens, by the names in ``fields``.
+"""Reports events to logs and OpenTelemetry, under the names in ``event_fields``.
 
-Nothing is set up here. Where no handler takes a level no record is made, and without OpenTelemetry's
-SDK spans and metrics do nothing. Neither gets values, answers, prompts or keys: of an exception only
-its class is told, as its words may hold any of them.
+Nothing is set up here. Without a handler for a level, no record is created; without OpenTelemetry's
+SDK, spans and metrics do nothing. Neither receives values, answers, prompts or keys. Only the class
+of an exception is reported, as its text may contain any of them.
 """
 
 from __future__ import annotations
@@ -39,12 +39,13 @@ _CALL_SECONDS = _METER.create_histogram("gen_ai.client.operation.duration", "s")
 
 
 def logs(logger: str, level: int) -> bool:
-    """Whether anybody takes records of ``blendfusion.{logger}``."""
+    """Whether a handler takes records of ``blendfusion.{logger}``."""
     return logging.getLogger(f"blendfusion.{logger}").isEnabledFor(level)
 
 
 def log(logger: str, level: int, message: str, fields: Fields) -> None:
-    """A record of ``blendfusion.{logger}``: ``fields`` are attributes of it, and stand in its text."""
+    """Emit a record of ``blendfusion.{logger}``; ``fields`` are its attributes, and appear in its
+    text."""
     to = logging.getLogger(f"blendfusion.{logger}")
     if to.isEnabledFor(level):
         said = [f"{k.removeprefix('blendfusion.')}={_short(v)}" for k, v in fields.items()]
@@ -56,7 +57,7 @@ def _short(value: Field) -> str:
 
 
 def fields_of(usage: Usage) -> Fields:
-    """What was asked and spent, with the seconds inside the model."""
+    """The fields of a usage, with the seconds inside the model."""
     return {
         f.VALUES: usage.values,
         f.CACHED: usage.cached,
@@ -70,7 +71,7 @@ def fields_of(usage: Usage) -> Fields:
 
 
 def digest_of(task: Task) -> str:
-    """12 hexadecimal digits that stand for a task where its words must not."""
+    """12 hexadecimal digits that identify a task without its text."""
     said = repr((task.question, task.constraint, task.columns, task.examples, task.form))
     return hashlib.blake2s(said.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
@@ -81,7 +82,7 @@ def digest_of(task: Task) -> str:
 def start_span(
     name: str, fields: Fields | None, parent: Context | None, kind: SpanKind = SpanKind.INTERNAL
 ) -> Span:
-    """A span that the caller ends; it is nobody's current one. ``parent`` None: the current one."""
+    """A span that the caller ends, never the current one. ``parent`` None: the current span."""
     return _TRACER.start_span(name, context=parent, kind=kind, attributes=fields)
 
 
@@ -96,7 +97,7 @@ def end_span(span: Span, problem: BaseException | None, fields: Fields) -> None:
 
 
 class ModelCall:
-    """One call of a model: what it ``spent`` is told by who makes it, if that is known."""
+    """One call of a model. Its caller sets ``spent``, if known."""
 
     def __init__(self) -> None:
         self.spent: Usage | None = None
@@ -111,8 +112,8 @@ def model_call(
     server: str = "",
     port: int | None = None,
 ) -> Iterator[ModelCall]:
-    """Around one call of a model (one HTTP request with its retries, one batch of a local model): a
-    span below the current one and a measurement, named by OpenTelemetry's conventions."""
+    """Measure one call of a model (one HTTP request with its retries, one batch of a local model):
+    a span below the current one and a metric, named by OpenTelemetry's conventions."""
     fields: Fields = {f.OPERATION: operation, f.PROVIDER: provider, f.REQUEST_MODEL: model}
     if server:
         fields[f.SERVER] = server
@@ -156,7 +157,7 @@ def count_batch(spent: Usage, ingredient: str, model: str, *, asked: bool) -> No
 
 
 def batch_answered(spent: Usage, fields: Fields, *, asked: bool) -> None:
-    """``fields`` tell what batch."""
+    """Report a batch; ``fields`` identify it."""
     message = "batch answered" if asked else "answered from the cache"
     log("batch", logging.DEBUG, message, fields | fields_of(spent))
 
@@ -166,7 +167,7 @@ def query_started(fields: Fields) -> None:
 
 
 def query_ended(spent: Usage, fields: Fields) -> None:
-    """``fields`` hold the outcome."""
+    """Report the end of a query; ``fields`` have its outcome."""
     _QUERIES.add(1, {f.OUTCOME: fields[f.OUTCOME]})
     log("query", logging.INFO, "query ended", fields | fields_of(spent))
     if spent.failed:
@@ -179,13 +180,13 @@ def stage_ended(fields: Fields) -> None:
 
 
 def model_loaded(model: str, seconds: float) -> None:
-    """Weights came into memory."""
+    """Report that weights were loaded."""
     log("model", logging.INFO, "model loaded", {f.REQUEST_MODEL: model, f.SECONDS: seconds})
 
 
 def rows_computed(model: str, given: int, computed: int, again: int, extra: int) -> None:
-    """The rows of one call of a local model: the tokens that they consist of, and those that were
-    computed; how often one was asked again exactly, at a near-tie, and the tokens of that."""
+    """Report the rows of one call of a local model: their tokens, the computed tokens, the
+    near-ties that were computed again, and the tokens of those."""
     fields: Fields = {
         f.REQUEST_MODEL: model,
         f.GIVEN_TOKENS: given,
@@ -197,21 +198,21 @@ def rows_computed(model: str, given: int, computed: int, again: int, extra: int)
 
 
 def weights_converted(file: str, weights: str, size_bytes: int, seconds: float) -> None:
-    """A copy of weights was made; ``weights`` says in what type."""
+    """Report a converted copy of weights; ``weights`` is its type."""
     fields: Fields = {f.FILE: file, f.WEIGHTS: weights, f.BYTES: size_bytes, f.SECONDS: seconds}
     log("model", logging.INFO, "weights converted", fields)
 
 
 def weights_kept(file: str, reason: str) -> None:
-    """No faster copy of weights can be had, for a ``reason``."""
+    """Report that no faster copy of weights was made, with the ``reason``."""
     fields: Fields = {f.FILE: file, f.REASON: reason}
     log("model", logging.WARNING, "weights stay as they are in the file, which is slower", fields)
 
 
 def request_retried(server: str, attempt: int, wait_seconds: float, problem: str) -> None:
-    """Try number ``attempt`` (from 1) of an HTTP request failed and will be made once more.
+    """Report a failed try (from 1) of an HTTP request that will be repeated.
 
-    ``problem``: the status of the reply, or a word for what happened.
+    ``problem``: the status of the reply, or a word for the failure.
     """
     fields: Fields = {
         f.SERVER: server,
@@ -224,5 +225,5 @@ def request_retried(server: str, attempt: int, wait_seconds: float, problem: str
 
 
 def cache_trouble(text: str) -> None:
-    """The file of stored answers is of no use; ``text`` is that of the CacheWarning."""
+    """Report that the file of stored answers is unusable; ``text`` is that of the CacheWarning."""
     logging.getLogger("blendfusion.cache").warning("%s", text)

@@ -1,8 +1,8 @@
 """Images among the values of requests.
 
-A value is text, so an image is its name there: type, size and a digest of its bytes. Equal images are
-equal values; traces, logs, errors and keys of the cache hold names. The bytes lie here while they are
-asked about. An image at a URL is the URL.
+A value is text, so an image is represented by its name: type, size and a digest of its bytes. Equal
+images are equal values; traces, logs, errors and cache keys have names. The bytes are held here
+while a model is asked about them. An image at a URL is represented by the URL.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from blendfusion.models.constraints.constraint import Json
 Bytes: TypeAlias = "bytes | memoryview"
 
 IMAGE_TOKENS = 765
-"""Of one image, as long as none has been measured: what OpenAI counts for a photo of 1024 x 1024."""
+"""Tokens of one image before any measurement: OpenAI's count for a photo of 1024 x 1024."""
 
 _DIGEST_BYTES = 16
 _BEGINNINGS = (
@@ -37,7 +37,7 @@ _NAME = re.compile(r"(image/\w+), [\d,]+ bytes, [0-9a-f]{32}")
 
 
 def type_of(data: Bytes) -> str | None:
-    """The media type that the first bytes of an image say; None if they are of none that is known.
+    """The media type by the first bytes of an image; None for an unknown type.
 
     >>> type_of(b"GIF89a...")
     'image/gif'
@@ -47,7 +47,7 @@ def type_of(data: Bytes) -> str | None:
 
 
 def name_of(data: Bytes) -> str | None:
-    """The name of an image, by its bytes alone; None if they are no image.
+    """The name of an image, from its bytes; None if they are not an image.
 
     >>> name_of(b"GIF89a")
     'image/gif, 6 bytes, a4ebc5f66162847b445559c37cdf009b'
@@ -59,13 +59,14 @@ def name_of(data: Bytes) -> str | None:
 
 
 _LENT: dict[str, tuple[Bytes, int]] = {}
-"""Bytes by name, and by how many they are lent now. Names are digests: sessions can share them."""
+"""Bytes by name, with the number of current users. Names are digests, so sessions can share them.
+"""
 _GUARD = threading.Lock()
 
 
 @contextmanager
 def lent(images: Mapping[str, Bytes]) -> Iterator[None]:
-    """Meanwhile these images, by name, can be asked about."""
+    """Provide these images, by name, within this context."""
     with _GUARD:
         for name, data in images.items():
             known, times = _LENT.get(name, (data, 0))
@@ -83,19 +84,19 @@ def lent(images: Mapping[str, Bytes]) -> Iterator[None]:
 def image_bytes(value: str) -> bytes:
     """The bytes of an image among the values of a request, for a model that is a Python function.
 
-    Raises QueryError for a value that is a URL, and for one that is not asked about any more.
+    Raises QueryError for a URL, and for an image whose request has ended.
     """
     held = _LENT.get(value)
     if held is None:
         raise QueryError(
             f"{value!r} has no bytes here",
-            hint="They are at hand while a model is asked about the image; of a URL there are none.",
+            hint="Bytes are available while a model is asked about the image; a URL has none.",
         )
     return bytes(held[0])
 
 
 def url_of(value: str) -> str:
-    """Where an image is for a server: its URL, or a data: URL with its bytes."""
+    """The image's URL for a server, or a data: URL with its bytes."""
     kind = _NAME.fullmatch(value)
     if kind is None:
         return value
@@ -103,8 +104,8 @@ def url_of(value: str) -> str:
 
 
 def content(asked: str, urls: Sequence[tuple[str, str]]) -> list[Json]:
-    """The content of a message that asks about images at these URLs: each behind its name, the only
-    one without."""
+    """The content of a message with images at these URLs: each after its name, a single one
+    without."""
     parts: list[Json] = [{"type": "text", "text": asked}]
     for name, url in urls:
         if len(urls) > 1:
@@ -114,7 +115,7 @@ def content(asked: str, urls: Sequence[tuple[str, str]]) -> list[Json]:
 
 
 def plain_image() -> list[Json]:
-    """A question that whoever sees images can answer, about a white square of 64 x 64."""
+    """A question about a white square of 64 x 64, which every vision model can answer."""
     side = 64
     rows = (b"\0" + b"\xff" * side) * side
     head = struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)

@@ -1,1 +1,1 @@
-"""The words by which a small model's answers are scored."""
+"""The verbalizer: the words that score a small model's answers, and their calibration."""

@@ -1,13 +1,13 @@
-"""What a model would answer to nothing in particular, so that it can be subtracted.
+"""Priors: the answers of a model to neutral texts, which are subtracted from its scores.
 
 A small model prefers some options whatever the text says. Its scores are corrected by a prior:
 
-- *contextual calibration* (Zhao, Wallace, Feng, Klein, Singh: "Calibrate Before Use", 2021):
-  the mean scores of content-free inputs;
-- the mean scores over texts of the kind that the question is about (``banks``), which look more like
-  data than "N/A" does; domain words do the same for Fei et al. ("Mitigating Label Biases", 2023);
-- *batch calibration* (Zhou et al., 2023): the mean over the values asked together. Then an answer
-  depends on its neighbours, so it is an option and not the default.
+- *contextual calibration* (Zhao, Wallace, Feng, Klein, Singh: "Calibrate Before Use", 2021): the
+  mean scores of content-free inputs;
+- the mean scores over texts of the kind that the question is about (``calibration_texts``), which
+  resemble data more than "N/A" does; Fei et al. use domain words ("Mitigating Label Biases", 2023);
+- *batch calibration* (Zhou et al., 2023): the mean over the values asked together. An answer then
+  depends on other values, so this is an option and not the default.
 
 The default prior is the mean of the first two: the same for every query over the same task.
 """
@@ -25,27 +25,27 @@ from blendfusion.models.verbalizer.lexicon import Idea
 from blendfusion.types import Task
 
 CALIBRATION_VERSION = 4
-"""Goes into fingerprints: change it with a prior, its texts (``banks``), or the words of replies
-(``wordings``, ``related_words``, ``asked_idea``)."""
+"""A part of fingerprints: change it with a prior, its texts, or the words of replies."""
 
 _NO_SPREAD = 1e-6
 
 MOST_LIFTED = 2.5
-"""How much rarer than the middle one an option may be taken to be (natural logarithm): one that is hardly
-ever said would win everywhere."""
+"""Maximum lift of an option above the median one (natural logarithm): an option that the model
+hardly ever gives would otherwise win everywhere."""
 
 TRUTH_BESIDE_MANY = 1 / 3
-"""What yes and no count, where the words of one idea are told from those of many."""
+"""Weight of yes/no evidence relative to lexicon evidence when the idea has no antonym."""
 
 SURENESS = 2.5
-"""What all readings of yes and no count together, where the words of an idea are scored. Power means are closer
-to one another than probabilities are; so often as it says, an answer is right (docs/lab.md)."""
+"""Total weight of all readings of yes and no when an idea's words are scored. Power means lie
+closer together than probabilities; with this weight, probabilities are calibrated (docs/lab.md)."""
 
 CONTENT_FREE = ("N/A", "", "[MASK]")
 
 
 def probes(task: Task) -> list[Values]:
-    """The inputs whose scores make the prior: CONTENT_FREE, then its bank, in every column."""
+    """The inputs whose scores form the prior: CONTENT_FREE, then the calibration texts, in every
+    column."""
     width = 1 if task.aggregate else max(1, len(task.columns))
     return [(text,) * width for text in (*CONTENT_FREE, *bank(task))]
 
@@ -60,17 +60,17 @@ def prior(scores: Sequence[Scores]) -> Scores:
 
 
 def weights(parts: Sequence[Scores], idea: Idea) -> tuple[float, float]:
-    """What yes and no count, and what the words of the idea that the question asks for (one row each in
-    ``parts``), by the log probabilities of ``probes``: ``SURENESS`` times what they count beside each other."""
+    """The weights of yes/no and of the words of the question's idea (one row each in ``parts``), by
+    the log probabilities of ``probes``: ``SURENESS`` times their relative weights."""
     truth, words = _beside_each_other(parts, idea)
     return SURENESS * truth, SURENESS * words
 
 
 def _beside_each_other(parts: Sequence[Scores], idea: Idea) -> tuple[float, float]:
-    """So that both vary as much over the bank.
+    """Relative weights that give both parts equal variation over the calibration texts.
 
-    Where the two contradict each other over the bank, the model hears yes and no as praise rather than as
-    the question: they count the less the more they do, and nothing from a correlation of -0.5 on.
+    If both contradict each other there, the model reads yes and no as praise rather than as
+    answers: their weight falls with the correlation, to zero at -0.5.
     """
     odds = np.stack(parts)[len(CONTENT_FREE) :]
     truth, words = (odds[:, :, 0] - odds[:, :, 1]).T
@@ -85,8 +85,9 @@ def _beside_each_other(parts: Sequence[Scores], idea: Idea) -> tuple[float, floa
 
 
 def of_idea(scores: Sequence[Scores], idea: Idea) -> Scores:
-    """The prior of yes and no where the words of an idea are scored, from the log probabilities of ``probes``:
-    of the bank alone, since content-free inputs are closer to some ideas than any text is."""
+    """The prior of yes and no when an idea's words are scored, from the log probabilities of
+    ``probes``: of the calibration texts alone, since content-free inputs are closer to some ideas
+    than any text is."""
     bank = np.stack(scores)[len(CONTENT_FREE) :]
     spread = float(np.std(bank[:, 0] - bank[:, 1]))
     rarer = np.array([idea.rarity * spread, 0.0])
@@ -94,17 +95,18 @@ def of_idea(scores: Sequence[Scores], idea: Idea) -> Scores:
 
 
 def mean(scores: Sequence[Scores]) -> Scores:
-    """The mean log probabilities, as of content-free inputs."""
+    """The mean log probabilities, such as those of content-free inputs."""
     return np.asarray(np.stack(scores).mean(axis=0), dtype=np.float64)
 
 
 def of_column(scores: Sequence[Scores], prior: Scores) -> Scores:
-    """The prior by the log probabilities of the values asked together, whose options may be of very
-    different shares.
+    """The prior from the log probabilities of the values asked together, whose options may have
+    very different shares.
 
-    The mean over all values takes the commonest option for the model's bias: where one message in ten is
-    spam, half of them would be called so. So each option that ``prior`` finds has the same weight, and
-    what they say together the same as ``prior``, which counts alone where it finds one option only.
+    The plain mean over all values mistakes the most frequent option for the model's bias: if one
+    message in ten is spam, half of them would be called so. So each option that ``prior`` finds has
+    equal weight, and their mean has the same weight as ``prior``, which counts alone if it finds
+    one option only.
     """
     table = np.stack(scores)
     told = (table - prior).argmax(axis=1)

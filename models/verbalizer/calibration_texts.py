@@ -1,8 +1,8 @@
-"""Texts of our own that stand for "any text", by the kind of text that a question is about.
+"""Calibration texts that represent "any text", by the kind of text in a question.
 
-What a model answers to them is taken for its prior (``calibrate``). So they should look like the
-data without being of it, and fall on all sides of what people ask: half of the reviews praise, half of
-the messages are unwanted, articles and questions are about all kinds of things.
+A model's answers to them form its prior (``calibration``). They resemble data without coming from
+it, and cover all sides of common questions: half of the reviews praise, half of the messages are
+unwanted, articles and questions have various subjects.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ _BANKS = {word: bank for bank, words in _KINDS for word in words.split()}
 
 
 def bank(task: Task) -> tuple[str, ...]:
-    """The texts for ``task``: of the kind that its question names first, or else one of its columns, or
+    """The texts for ``task``: of the kind that its question names first, else one of its columns,
     else of any kind.
 
     >>> bank(Task("llm_filter", "Is this review positive?"))[0]

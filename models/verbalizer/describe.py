@@ -1,7 +1,7 @@
-"""By which words a local model tells the replies of a closed set apart, in a line for EXPLAIN.
+"""Describes the words that score a closed set's replies, in a line for EXPLAIN.
 
-What is told apart by words of ours should be seen: whether a question was understood as being about an idea, and
-what stands against it.
+The line shows whether a question was recognised as one about an idea, and the opposite of that
+idea.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _LETTERS = 40
 
 
 def scored_by(task: Task, *, wordings: bool) -> str | None:
-    """The words of the replies of a boolean or a choice, the first few of each; None where a reply is scored by
-    itself alone, or written. Of related words, those count that are one token to the model.
+    """The words of the replies of a boolean or a choice, the first few of each; None for replies
+    that are scored by themselves alone, or generated. Only related words of one token count.
 
     >>> from blendfusion.types import Constraint
     >>> scored_by(Task("llm_filter", "Is it about sports?", Constraint("boolean")), wordings=True)

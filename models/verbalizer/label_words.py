@@ -1,8 +1,8 @@
-"""The words by which the replies of a closed set are scored, besides or instead of their own.
+"""The words that score the replies of a closed set, besides or instead of their own.
 
-A small model that would answer *Yes* says so more reliably by several words than by one, and a label by
-its lower case, as the answers of the worked examples are written, and by words that say the same
-(``related_words``). All are scored in the same place, so they cost nothing (docs/lab.md has what each is worth).
+A small model expresses *Yes* more reliably by several words than by one. It expresses a label more
+reliably in lower case, as in the worked examples, and by related words (``lexicon``). All are
+scored at the same position, so they cost nothing (docs/lab.md has the worth of each).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _DENIED = re.compile(r"\b(?:not?|non|never|none|without|less|un)\b|n't\b")
 
 
 def words_of(task: Task) -> tuple[tuple[str, ...], ...]:
-    """The words for each canonical answer of the task's closed set, in its order: truth has words of
-    ours, a label is written in lower case, and by the names that it lists, or that its meaning does.
+    """The words for each canonical answer of the task's closed set, in its order: fixed words for
+    yes and no; a label in lower case, by the names that it lists, or that its meaning lists.
 
     >>> from blendfusion.types import Constraint
     >>> words_of(Task("llm_classify", "", Constraint("choice", options=("World", "Sci/Tech"))))
@@ -36,8 +36,8 @@ def words_of(task: Task) -> tuple[tuple[str, ...], ...]:
 
 
 def related_words_of(task: Task) -> tuple[tuple[str, ...], ...]:
-    """Words that say the same as each of the labels of a choice, in the order of its answers; none where a label
-    names no idea that is known, and none that another label has too. () for other closed sets.
+    """Related words of each label of a choice, in the order of its answers; none for an unknown
+    label, and none shared with another label. () for other closed sets.
 
     >>> from blendfusion.types import Constraint
     >>> related_words_of(Task("llm_classify", "", Constraint("choice", options=("film", "novels"))))
@@ -54,7 +54,7 @@ def related_words_of(task: Task) -> tuple[tuple[str, ...], ...]:
 
 
 def _related(name: str) -> tuple[str, ...]:
-    """By the last word of a name: what credit cards are is cards."""
+    """The related words of the last word of a name: a credit card is a card."""
     idea = None if _DENIED.search(name) else idea_of(re.split(r"[\s_-]+", name.strip())[-1])
     return idea.words if idea else ()
 
@@ -65,5 +65,5 @@ def _label(option: str, meaning: str) -> tuple[str, ...]:
 
 
 def _spelled(name: str) -> str:
-    """In lower case, unless it is all capitals, as abbreviations are."""
+    """In lower case, except abbreviations in capitals."""
     return name if name.isupper() and len(name) > 1 else name.lower()

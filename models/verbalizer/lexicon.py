@@ -1,10 +1,10 @@
-"""Words that say the same as common labels, and what stands against them.
+"""A lexicon of related words of common labels, with their opposites.
 
-A small model that reads about a goal and a cup answers *football* or *game* as readily as *sports*. All of them are
-scored in the same place, so they cost nothing, and together they are less a matter of luck than one word
-(verbalizers with outside knowledge: Hu et al., "Knowledgeable Prompt-tuning", 2022). The words are ours: nearest
-neighbours among word vectors were tried and made answers worse, as most are the same word in other forms
-(docs/lab.md).
+A small model that reads about a goal and a cup answers *football* or *game* as readily as *sports*.
+All related words are scored at the same position, so they cost nothing, and together they vary less
+than one word (verbalizers with outside knowledge: Hu et al., "Knowledgeable Prompt-tuning", 2022).
+The words were written for this project: nearest neighbours among word vectors made answers worse,
+as most are other forms of the same word (docs/lab.md).
 """
 
 from __future__ import annotations
@@ -149,18 +149,18 @@ true, correct: true yes correct right <> false, incorrect: false no wrong incorr
 male, man, men: male man boy he <> female, woman, women: female woman girl she
 formal: formal polite official <> informal, casual: informal casual friendly
 """
-"""A line for each idea: the labels that name it, then the words that it is scored by. Behind ``<>`` stands its
-opposite, in the same way, or a name of it; behind ``<`` one that is true of more texts. Ideas under one heading
-are told from each other."""
+"""One line per idea: the labels that name it, then its words. After ``<>`` stands its opposite, in
+the same form, or a name of it; after ``<`` an idea that is true of more texts. Ideas under one
+heading compete with each other."""
 
 RARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Idea:
-    """What a label stands for. ``against``: the words of its opposite; if it has none (not
-    ``has_opposite``), those of all other ideas that it could be instead. ``rarity``: how many standard deviations
-    above a neutral text one must lie of which the idea is true; less than 0 where it is true of most."""
+    """The idea behind a label. ``against``: the words of its opposite; without one (not
+    ``has_opposite``), those of all competing ideas. ``rarity``: the threshold above a neutral text
+    in standard deviations; negative for an idea that is true of most texts."""
 
     words: tuple[str, ...]
     against: tuple[str, ...]

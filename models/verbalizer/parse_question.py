@@ -1,13 +1,13 @@
-"""The idea that a yes or no asks for, found in its words: *negative* in "Is this review negative?", in "the review
-is negative" and in "Determine whether the review expresses a negative sentiment."
+"""Finds the idea in the text of a yes/no question: *negative* in "Is this review negative?", in
+"the review is negative" and in "Determine whether the review expresses a negative sentiment."
 
-Small models answer such a question by how nice the text is, whatever is asked. What they tell very well, in the
-same place, is whether *negative* or *positive* would be said of the text. So where a question says plainly that
-something is so, or is about something that is known (``related_words``), the words of that idea are scored
-against those of its opposite, or of all other ideas that it could be instead.
+Small models answer such a question by the tone of the text, whatever the question. At the same
+position, they separate *negative* from *positive* very well. So if a question plainly asks for one
+known idea (``lexicon``), the words of that idea are scored against those of its opposite, or of all
+competing ideas.
 
-Only forms are understood in which that is the whole question. Others stay with yes and no alone: what is denied or
-put in alternatives, two ideas, a known word in any other place.
+Only questions that consist of such a form are recognised. Others use yes and no alone: negations,
+alternatives, two ideas, a known word in any other position.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _KINDS = _set(
     "text texts message messages review reviews article articles question request sentence comment mail email "
     "tweet post document note letter passage utterance one"
 )
-"""What a text is called; "a positive review" asks for *positive*."""
+"""Nouns for a text; "a positive review" asks for *positive*."""
 _BE = _set("is are was were")
 _DO = _set("do does did")
 _SEEM = _set("sound sounds seem seems feel feels appear appears look looks")
 _ARTICLES = _set("a an the any some")
 _DEGREES = _set("very clearly really mostly mainly primarily rather quite overall generally")
 _FEELINGS = _set("sentiment tone mood opinion feeling feelings emotion emotions attitude")
-"""What has an idea: "a positive tone" asks for *positive*."""
+"""Nouns that have an idea: "a positive tone" asks for *positive*."""
 _EXPRESS = _set("express expresses convey conveys")
 _HAVE = _set("have has")
 _TOLD = re.compile(
@@ -58,18 +58,18 @@ _WITH_PREPOSITION = {
     "to": _set("refer refers referring related relate relates relating"),
     "with": _set("deal deals dealing"),
 }
-"""What may stand before such a word, so that the two say what a text is about."""
+"""Prepositions before such a noun that introduce the subject of a text."""
 _VERBS = _SEEM | _MENTION | _EXPRESS | _HAVE | _set("talks asks refers relates deals reads")
-"""Of a statement, besides forms of *be*."""
+"""Verbs of a statement, besides forms of *be*."""
 _OTHERWISE = re.compile(
     r"\b(?:not|no|never|none|nothing|nobody|neither|nor|without|instead|but|except|or|and|than|if|more|less|least|"
     r"most|too|enough|only|both|either|fail\w*|lack\w*)\b|n['’]t\b|[.?!:;]\s*\S"
 )
-"""With these a question is another one."""
+"""Words that change the meaning of a question."""
 
 
 def asked_idea(task: Task) -> Idea | None:
-    """The idea that a question asks for, if its form says so and the idea is known.
+    """The idea of a question, if its form is recognised and the idea is known.
 
     >>> from blendfusion.types import Constraint
     >>> asked_idea(Task("llm_filter", "Is this review negative?", Constraint("boolean"))).against[:2]
@@ -113,7 +113,8 @@ def _in_order(words: list[str]) -> list[str]:
 
 
 def _is_said(before: list[str]) -> bool:
-    """ "Is the customer", "Does the review sound": what stands before says that the idea is said of something."""
+    """ "Is the customer", "Does the review sound": whether the words before ascribe the idea to a
+    subject."""
     first, *subject = before or [""]
     if first in _DO:
         if not subject or subject[-1] not in _SEEM:
@@ -125,7 +126,7 @@ def _is_said(before: list[str]) -> bool:
 
 
 def _is_plain(subject: list[str]) -> bool:
-    """ "The customer", "the tone of the review": no more than who or what is spoken of."""
+    """ "The customer", "the tone of the review": whether the words are a plain subject."""
     whole, *parts = " ".join(subject).split(" of ")
     plain = [whole.split(), *(part.split() for part in parts)]
     return plain[0][0] in _SUBJECTS and all(
@@ -134,7 +135,8 @@ def _is_plain(subject: list[str]) -> bool:
 
 
 def _is_about(before: list[str], *, felt: bool) -> bool:
-    """ "Is this about", "Does the text mention"; "Does it have" what is ``felt``."""
+    """ "Is this about", "Does the text mention"; "Does it have" with ``felt``: whether the words ask
+    for a subject."""
     if len(before) < 2 or before[0] not in _DO | _BE:
         return False
     *_, verb, last = before

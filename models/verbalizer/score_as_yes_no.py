@@ -1,7 +1,8 @@
-"""The yes or no question behind "how much": *Is this review positive?* behind *How positive is this review?*
+"""The yes/no question behind a score: *Is this review positive?* behind *How positive is this
+review?*
 
-Small models tell little apart by the numbers of a scale, and much by the words of an idea and of its opposite. So
-where the idea is known, the score is how probable the yes is, on the scale (docs/lab.md).
+Small models separate little by the numbers of a scale, and much by the words of an idea and of its
+opposite. So if the idea is known, the score is the probability of yes, on the scale (docs/lab.md).
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ _FORMS = (
         "{asked}",
     ),
 )
-"""What asks how much, and what it asks whether."""
+"""Questions for a degree, with their yes/no questions."""
 
 
 def put_as(task: Task, options: Options) -> Task:
-    """What a local model is asked for ``task``: of a score about one idea that is known, whether it holds.
+    """The task that a local model runs for ``task``: for a score about one known idea, the yes/no
+    question.
 
-    Any other task is asked as it is, as are those with examples, which have numbers.
+    Other tasks are returned unchanged, and so are scores with examples, which have numbers.
 
     >>> task = Task("llm_score", "How positive is this review?", Constraint("score", scale=(0, 10)))
     >>> put_as(task, Options()).question
