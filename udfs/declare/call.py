@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias
+from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
@@ -152,7 +153,7 @@ class Call:
             a, b = values
             parts = [a, quoted(self.comparing.operator), b]
         choice = task.constraint.item or task.constraint
-        if choice.options:
+        if choice.options and choice is not ingredient.returns:
             shown = f"[{', '.join(map(quoted, choice.options))}]"
             if choice.meanings:
                 pairs = zip(choice.options, choice.meanings, strict=True)
@@ -162,6 +163,8 @@ class Call:
         if self.options_query is not None:
             shown = f"({' '.join(self.options_query.split())})"
             parts.append(shown if ingredient.trailing else f"options => {shown}")
+        if task.constraint.pattern is not None and not task.constraint.literals:
+            parts.append(f"regex => {quoted(task.constraint.pattern)}")
         if task.constraint.fields:
             parts.append(quoted(schema.written(task.constraint.fields)))
         if task.constraint.scale is not None and ingredient.returns is not None:
@@ -172,6 +175,7 @@ class Call:
         usual = ingredient.question if self.comparing is None else self.comparing.question
         if not ingredient.leading and task.question != usual:
             parts.append(f"question => {quoted(task.question)}")
+        parts += _written_examples(task)
         if task.consistency > 1:
             parts.append(f"consistency => {task.consistency}")
         if self.confidence is not None:
@@ -193,9 +197,20 @@ class Call:
         return [f"model => {name}" for name in names]
 
 
-CALLS: dict[str, Call] = {}
-"""Every call by its name. Names are digests, so this is a dictionary of constants, not a setting:
-an entry never changes, and the sessions of a process can share it."""
+def _written_examples(task: Task) -> list[str]:
+    """The worked examples of a task, or the subquery that gives them."""
+    if task.examples_query is not None:
+        return [f"examples => ({' '.join(task.examples_query.split())})"]
+    rows = [
+        f"[{', '.join('NULL' if v is None else quoted(v) for v in (*example.values, example.answer))}]"
+        for example in task.examples
+    ]
+    return [f"examples => [{', '.join(rows)}]"] if rows else []
+
+
+CALLS: WeakValueDictionary[str, Call] = WeakValueDictionary()
+"""The calls in use, by name. A name is a digest, so an entry never changes, and sessions share it. A call is
+kept by what uses it: the functions of a session, its frames, an expression; with these it goes."""
 
 _NAME = re.compile(r"\b[A-Za-z_]\w*_[0-9a-f]{12}\b")
 
@@ -208,7 +223,7 @@ def remember(call: Call) -> Call:
 def calls_in(text: str) -> list[Call]:
     """The known calls whose names occur in ``text`` (of a plan, or an error), each once."""
     names = dict.fromkeys(_NAME.findall(text))
-    return [CALLS[name] for name in names if name in CALLS]
+    return [call for call in map(CALLS.get, names) if call is not None]
 
 
 def readable(text: str, written: Mapping[str, str] | None = None) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from typing import TypeAlias
+from weakref import WeakValueDictionary
 
 import pyarrow as pa
 from datafusion import Expr, col
@@ -16,7 +17,7 @@ from datafusion.expr import SortExpr
 from blendfusion.errors import QueryError, check_encodable
 from blendfusion.models.guarantees.accuracy import Targets
 from blendfusion.udfs.ask.dispatcher import Asker
-from blendfusion.udfs.declare.call import Call, remember
+from blendfusion.udfs.declare.call import Call, quoted, remember
 from blendfusion.udfs.declare.ingredient import Argument, Constant, Ingredient, Literal, Value, bind
 from blendfusion.udfs.register.udf import scalar_function
 
@@ -67,7 +68,22 @@ def expression(
         exprs = [e.cast(pa.list_(pa.string())) for e in exprs]
     elif ingredient.images:
         exprs = [e.cast(pa.binary()) for e in exprs]
-    return scalar_function(call, lambda: bound(call))(*exprs).alias(call.text)
+    return scalar_function(call, lambda: bound(call))(*exprs).alias(_alias(call))
+
+
+def _alias(call: Call) -> str:
+    """The name of the column: the call as SQL, with its type where only ``returns`` tells it."""
+    kind = call.task.constraint.kind
+    told = call.ingredient.returns is not None or kind in ("text", "regex", "choice", "struct")
+    if told:
+        return call.text
+    item = _ITEMS.get(call.task.constraint.item.kind) if call.task.constraint.item else None
+    returns = f"{kind}[{item}]" if item else kind
+    return f"{call.text[:-1]}, returns => {quoted(returns)})"
+
+
+_ITEMS = {"integer": "int", "number": "float", "date": "date"}
+"""The items of a list, as ``returns`` names them."""
 
 
 def _column_name(expr: Expr) -> str:
@@ -89,7 +105,7 @@ def _literal(value: object) -> Literal:
 
 
 _bound: dict[str, Asker] = {}
-_locks: dict[str, threading.Lock] = {}
+_locks: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
 _guard = threading.Lock()
 
 
