@@ -1,1 +1,1 @@
-"""Estimates of what a query would ask: a run with guessed answers."""
+"""Estimates the questions of a query by a run with guessed answers."""

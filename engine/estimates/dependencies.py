@@ -1,4 +1,5 @@
-"""Which answers decide what a call will see: the calls whose number an estimate can give exactly."""
+"""Determines which answers decide the input of a call, and so which counts an estimate can give
+exactly."""
 
 from __future__ import annotations
 
@@ -7,18 +8,17 @@ from collections.abc import Iterator, Sequence
 from blendfusion.planner.ir.nodes import Ask, Block, Expr, Node, asks, asks_model, needs_model
 
 Influences = dict[Ask, frozenset[Ask]]
-"""For each call of a block, the calls whose answers decide on which rows, and with which values,
-it is asked."""
+"""For each call of a block, the calls whose answers decide its rows and values."""
 
 
 def influences(block: Block, *, adaptive: bool, stops: bool) -> Influences:
-    """The influences among the calls of ``block``. ``adaptive``: its predicates change places.
-    ``stops``: its limit may end the reading before all rows were seen."""
+    """The influences among the calls of ``block``. ``adaptive``: its predicates change order.
+    ``stops``: its limit may end reading before the last row."""
     found: Influences = {}
 
     def note(expr: Expr, before: frozenset[Ask], ending: frozenset[Ask]) -> None:
         for ask, on in _within(expr, before):
-            # Where a call's own answers keep it from being asked again, it was asked before.
+            # A call that is skipped because of its own answers was asked before.
             found[ask] = found.get(ask, frozenset()) | on - {ask} | ending
 
     where = [frozenset(asks(term)) for term in block.where]
@@ -33,7 +33,7 @@ def influences(block: Block, *, adaptive: bool, stops: bool) -> Influences:
 
 
 def _with_indirect(direct: Influences) -> Influences:
-    """Influence passes on: what decides about a call that decides about another decides about it."""
+    """The transitive closure of ``direct``."""
     found = dict(direct)
     while True:
         grown = {ask: on.union(*(found[b] for b in on)) for ask, on in found.items()}
@@ -43,7 +43,8 @@ def _with_indirect(direct: Influences) -> Influences:
 
 
 def _within(expr: Expr, before: frozenset[Ask]) -> Iterator[tuple[Ask, frozenset[Ask]]]:
-    """Every call in ``expr`` with what decides about it, where ``before`` decides about ``expr``."""
+    """Every call in ``expr`` with the calls that decide about it, where ``before`` decides about
+    ``expr``."""
     if isinstance(expr, Ask):
         for arg in expr.args:
             yield from _within(arg, before)
@@ -55,11 +56,11 @@ def _within(expr: Expr, before: frozenset[Ask]) -> Iterator[tuple[Ask, frozenset
         parts = [part for part in expr.children if needs_model(part)]
         if (
             expr.name != "coalesce"
-        ):  # whatever spares rows tries the part with the fewest calls first
+        ):  # expressions that spare rows try the part with the fewest calls first
             parts.sort(key=lambda part: (any(map(asks_model, asks(part))), len(asks(part))))
         own = [frozenset(asks(part)) for part in parts]
         for i, part in enumerate(parts):
-            # A call that two parts share may be answered in one of them, which changes the order.
+            # If two parts share a call, either may answer it, which changes the order.
             first = own[:i] if _disjoint(own) else own[:i] + own[i + 1 :]
             yield from _within(part, before.union(*first))
 

@@ -1,4 +1,4 @@
-"""What a query is expected to ask and to spend, before any call: how many values, and why so many."""
+"""Estimates the values and the spending of a query before any call, with the basis of the numbers."""
 
 from __future__ import annotations
 
@@ -41,47 +41,50 @@ FOOTNOTE = (
 
 @dataclass(frozen=True, slots=True)
 class OperatorEstimate:
-    """What one call of one stage is expected to ask. Operators come in the order of EXPLAIN's stages.
+    """The expected questions of one call of one stage. Operators are in the order of EXPLAIN's
+    stages.
 
-    Equal requests count at the first operator that makes them. ``rows`` is how many reach the
-    call; None, as ``usage``, where nothing can be said.
+    Equal requests count at the first operator that makes them. ``rows`` is the number of rows that
+    reach the call; None, like ``usage``, if unknown.
     """
 
     stage: int
-    """From 1, as EXPLAIN counts them; 0: a plain plan."""
+    """The stage's number from 1, as in EXPLAIN; 0: a plain plan."""
     call: str
-    """As SQL."""
+    """The call as SQL."""
     task: Task
     rows: int | None
     usage: Usage | None
-    """Values, those that the session's cache answers, and tokens; a beginning that prompts share
-    counts once in ``evaluated_tokens``. Nothing is ``failed``, and ``calls`` are not estimated."""
+    """Values, values in the session's cache, and tokens; a shared prefix counts once in
+    ``evaluated_tokens``. Failures and ``calls`` are not estimated."""
     seconds: float | None
-    """Inside the model; None as long as the session has not measured a rate."""
+    """Seconds inside the model; None until the session has measured a rate."""
     basis: str
-    """What ``rows`` and ``values`` rest on: ``exact``, or the sample, or the kind of answers that
-    were taken for granted. For ``usage`` None: why."""
+    """The basis of ``rows`` and ``values``: ``exact``, a sample, or the kind of assumed answers.
+    With ``usage`` None: the reason."""
     tokens_basis: str
     seconds_basis: str
     notes: int = 0
-    """How many of the values are notes on parts of contexts that do not fit the model's window."""
+    """The number of values that are notes on parts of contexts beyond the model's window."""
     ask: Ask | None = field(default=None, repr=False, compare=False)
     """The call in the plan."""
     models: tuple[str, ...] = ()
-    """The models that the call names; () where it leaves that to the session."""
+    """The models that the call names; () for the session's."""
     price: Price | None = None
-    """What its model charges, if that is known; of several the first, of a cascade's two the large one."""
+    """The price of its model, if known: of a failover chain the first, of a cascade the large
+    model."""
     scored_by: str | None = None
-    """By which words a local model tells its replies apart; None where it writes them, or does not say so."""
+    """The words by which a local model scores its replies; None if it generates them, or gives no
+    words."""
 
     @property
     def values(self) -> int | None:
-        """Requests to the model; None where nothing can be said."""
+        """Requests to the model; None if unknown."""
         return None if self.usage is None else self.usage.values
 
     @property
     def cost(self) -> float | None:
-        """Of ``usage``; None if the model has no price or nothing can be said."""
+        """The cost of ``usage``; None without a price, or if unknown."""
         return None if self.usage is None or self.price is None else self.price.of(self.usage)
 
     @property
@@ -101,21 +104,21 @@ class OperatorEstimate:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a frame is expected to ask and to spend: ``print`` shows it, fields are for programs.
+    """The expected questions and spending of a frame: ``print`` shows it, fields serve programs.
 
-    ``operators``: one for each call of each stage.
+    ``operators``: one per call of each stage.
     """
 
     operators: tuple[OperatorEstimate, ...] = ()
     price: Price | None = None
-    """What the session's model charges, if that is known."""
+    """The price of the session's model, if known."""
     weights: Mapping[str, str] = field(default_factory=dict)
-    """Which weights answer the calls, by the names of local models: those of the file, or a copy."""
+    """The weights in use, by the names of local models: those of the file, or a copy."""
 
     @property
     def total(self) -> Usage:
-        """The sum; operators of which nothing can be said count 0 (see ``complete``), and so do
-        seconds that are not known (see ``seconds``)."""
+        """The sum. Operators with unknown usage count 0 (see ``complete``), and so do unknown
+        seconds (see ``seconds``)."""
         told = [op.usage for op in self.operators if op.usage is not None]
         return Usage.total(told) if told else Usage()
 
@@ -130,20 +133,20 @@ class Estimate:
 
     @property
     def seconds(self) -> float | None:
-        """Inside the model; None if a part of it is unknown."""
+        """Seconds inside the model; None if a part is unknown."""
         told = [op.seconds for op in self.operators]
         return None if any(s is None for s in told) else sum(s for s in told if s is not None)
 
     @property
     def cost(self) -> float | None:
-        """Of ``total``, by the session's prices; None if a model has none or a part is unknown."""
+        """The cost of ``total`` by the session's prices; None if a price or a part is unknown."""
         if not self.operators:
             return None if self.price is None else 0.0
         costs = [op.cost for op in self.operators]
         return None if any(c is None for c in costs) else sum(c for c in costs if c is not None)
 
     def values_of(self, task: Task, models: tuple[str, ...] = ()) -> int | None:
-        """Values that all operators together put to the session's model for ``task``, or to the
+        """The values of all operators for ``task`` that go to the session's model, or to the
         ``models`` that a call names, without notes; None if unknown."""
         own = [op for op in self.operators if (op.task, op.models) == (task, models)]
         if not own or any(op.usage is None for op in own):
@@ -151,7 +154,7 @@ class Estimate:
         return sum((op.values or 0) - op.notes for op in own)
 
     def lines(self) -> list[str]:
-        """The total, and what was assumed, if anything was."""
+        """The total, and the assumed answers, if any."""
         if not self.complete:
             return ["Expected: unknown"]
         total, seconds = self.total, self.seconds
@@ -164,7 +167,7 @@ class Estimate:
         return [text, *([FOOTNOTE] if any(ASSUMED in op.basis for op in self.operators) else [])]
 
     def weight_lines(self) -> list[str]:
-        """Which weights answer, a line for each local model."""
+        """The weights in use, one line per local model."""
         return [f"Weights of {name}: {said}" for name, said in self.weights.items()]
 
     def __str__(self) -> str:
@@ -213,7 +216,7 @@ def estimated(frame: Frame) -> Estimate:
     problem: str | None = None
     try:
         run.carry_out()
-    except Exception as error:  # whatever DataFusion raises for a guess that no model would give
+    except Exception as error:  # any exception of DataFusion for a guess that no model would give
         problem = str(error).splitlines()[0][:200]
     report = _Report(prepared.staged, run, guesser, session)
     price = _price(session, guesser.known_of(None))
@@ -221,13 +224,13 @@ def estimated(frame: Frame) -> Estimate:
 
 
 def _price(session: Session, models: Known) -> Price | None:
-    """What models charge, of several the first, of a cascade's two the large one."""
+    """The price of the models: of a failover chain the first, of a cascade the large one."""
     prices = session.ledger.prices
     return prices.of(models.cache.name) if prices and models.cache is not None else None
 
 
 class _Report:
-    """From what a dry run saw to estimates."""
+    """Converts the observations of a dry run to estimates."""
 
     def __init__(self, staged: Staged, run: DryRun, guesser: Guesser, session: Session) -> None:
         self._staged = staged
@@ -236,12 +239,12 @@ class _Report:
         self._session = session
         self._names: dict[int, list[str]] = {}
         self._below: dict[int, frozenset[Ask]] = {}
-        """The calls whose answers a stage's output rests on."""
+        """The calls whose answers decide a stage's output."""
         self._partial: dict[int, str] = {}
-        """Stages that saw a sample of their rows, and which."""
+        """Stages that saw a sample of their rows, with its description."""
 
     def operators(self, problem: str | None) -> Iterator[OperatorEstimate]:
-        """One estimate a call of a stage; ``problem``: what ended the dry run before its time."""
+        """One estimate per call of a stage; ``problem``: the error that ended the dry run early."""
         for place, stage in enumerate(self._staged.stages, 1):
             block = stage.block
             seen = self._run.seen.get(stage.number)
@@ -273,7 +276,7 @@ class _Report:
                 self._partial[stage.number] = partial[0]
 
     def _guessed(self, influencing: frozenset[Ask], ask: Ask) -> list[str]:
-        """The kinds of guesses on which the number of ``ask``'s values rests."""
+        """The kinds of guesses on which the number of ``ask``'s values depends."""
         guessed = [a.call.task for a in influencing if a.call.task in self._guesser.guesses]
         if ask.call.ingredient.run is not None and ask.call.ingredient.serial:
             return ["assumed: one question for each distinct row"]
@@ -317,7 +320,7 @@ class _Report:
 
 
 def _growth(tally: Tally, scale: float) -> float:
-    """Distinct values in all rows, for each one in the sample."""
+    """Distinct values of all rows, per distinct value of the sample."""
     tables = [t for t in tally.arguments if len(t)]
     if scale <= 1.0 or not tables:
         return 1.0

@@ -1,4 +1,4 @@
-"""What can be known of models without loading one."""
+"""Properties of models that are known without loading them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from blendfusion.types import Task
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of the models that answer a call.
+    """The known properties of the models that answer a call.
 
-    ``cache``: their answers so far. ``model``: their window and their tokenizer. None: not to be had.
+    ``cache``: their answers so far. ``model``: their window and their tokenizer. None: unavailable.
     """
 
     cache: CachedModel | None = None
@@ -23,33 +23,33 @@ class Known:
 
     @property
     def asks_small(self) -> bool:
-        """A cascade's small model is asked about values; a classifier of vectors is not."""
+        """Whether a cascade's small model receives values; a classifier of vectors does not."""
         pair = None if self.cache is None else self.cache.pair
         return pair is not None and not isinstance(pair[0].inner, EmbeddingModel)
 
     @property
     def weights(self) -> dict[str, str]:
-        """Which weights answer, by the names of those models that say so."""
+        """The weights in use, by the names of the models that report them."""
         return {} if self.cache is None else self.cache.weights
 
     def scored_by(self, task: Task) -> str | None:
-        """By which words the model tells the replies of a task apart, if it says so."""
+        """The words by which the model scores the replies of a task, if it reports them."""
         return None if self.cache is None else self.cache.scored_by(task)
 
     def put_as(self, task: Task) -> Task:
-        """What the model asks for a task: the task, unless it says so."""
+        """The task that the model runs for a task; by default the task itself."""
         return task if self.cache is None else self.cache.put_as(task)
 
     def says(self, trait: str) -> bool:
-        """Whether the model has a trait that models may have; False if it does not know it."""
+        """Whether the model has an optional ability; False if unknown."""
         return self.cache is not None and bool(getattr(self.cache.inner, trait, False))
 
 
 def known(find: Callable[[], CachedModel]) -> Known:
-    """What is known of the model that ``find`` finds; nothing, if it raises ModelNotFound."""
+    """The known properties of the model that ``find`` returns; none if it raises ModelNotFound."""
     try:
         model = find()
-    except ModelNotFound:  # a query that asks nothing needs none
+    except ModelNotFound:  # a query that asks nothing needs no model
         return Known()
     loaded = bool(getattr(model.inner, "loaded", True))
     return Known(model, model if loaded else None)

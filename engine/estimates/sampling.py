@@ -1,4 +1,4 @@
-"""A bounded sample of a stream of batches: all of it where it is small."""
+"""A bounded sample of a stream of batches; the whole stream if it is small."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from blendfusion.datafusion.arrow_layouts import plain_batch, plain_schema
 MOST_ROWS = 100_000
 MOST_BYTES = 64 * 1024 * 1024
 SAMPLE_SHARE = 0.5
-"""Of more than that, at most this share of those bounds is kept."""
+"""Maximum share of the bounds that the sample of a larger stream has."""
 MOST_SECONDS = 0.2
-"""How long the rest of a large stream is read."""
+"""Maximum seconds for reading the rest of a large stream."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Rows kept of a stream, and how many it has. Text is in a layout that Arrow can filter."""
+    """Sampled rows of a stream, and the number of its rows. Text is in a layout that Arrow can
+    filter."""
 
     table: pa.Table
     rows: int
-    """Rows seen; those of the whole stream if ``counted``."""
+    """Rows seen; all rows of the stream if ``counted``."""
     counted: bool
 
     @property
@@ -34,7 +35,7 @@ class Sample:
 
     @property
     def scale(self) -> float:
-        """Rows for each row kept, at least 1."""
+        """Rows per sampled row, at least 1."""
         return self.rows / self.table.num_rows if self.table.num_rows else 1.0
 
     def __str__(self) -> str:
@@ -45,8 +46,8 @@ class Sample:
 def first_rows(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, most_rows: int = MOST_ROWS
 ) -> Sample:
-    """The first ``most_rows`` rows of the batches, or fewer where those hold more than
-    ``MOST_BYTES``; no batch is read after them."""
+    """The first ``most_rows`` rows of the batches, or fewer if those exceed ``MOST_BYTES``; no
+    further batch is read."""
     schema = plain_schema(schema)
     kept: list[pa.RecordBatch] = []
     room, size = most_rows, 0
@@ -72,9 +73,8 @@ def any_rows(
     most_bytes: int = MOST_BYTES,
     seconds: float = MOST_SECONDS,
 ) -> Sample:
-    """All rows if they are at most ``most_rows`` and ``most_bytes``; else some, each row read with
-    equal probability (drawn from a fixed seed). A large stream is read for at most ``seconds``.
-    """
+    """All rows if they are at most ``most_rows`` and ``most_bytes``; else a uniform sample of the
+    rows read (with a fixed seed). A large stream is read for at most ``seconds``."""
     schema = plain_schema(schema)
     chance = np.random.default_rng(0)
     kept: list[pa.RecordBatch] = []
@@ -105,11 +105,11 @@ def any_rows(
 
 
 def distinct_in_all(rows: float, sampled_rows: int, distinct: int, once: int) -> float:
-    """Distinct values in ``rows`` rows, of which a sample of ``sampled_rows`` holds ``distinct``,
-    ``once`` of them in a single row.
+    """Distinct values in ``rows`` rows, extrapolated from a sample of ``sampled_rows`` with
+    ``distinct`` values, ``once`` of them in a single row.
 
-    The estimator Duj1 of Haas and Stokes (1998), which PostgreSQL's ANALYZE uses, too. All
-    different stays all different; nothing seen once means that all was seen.
+    The estimator is Duj1 of Haas and Stokes (1998), as in PostgreSQL's ANALYZE. If all sampled
+    values are distinct, all rows are; if none occurs once, the sample has all values.
 
     >>> distinct_in_all(1000, 100, 100, 100), distinct_in_all(1000, 100, 5, 0)
     (1000.0, 5.0)

@@ -1,4 +1,4 @@
-"""A staged plan run on samples of its sources, with guesses in the place of answers."""
+"""Runs a staged plan on samples of its sources, with guesses instead of answers."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ if TYPE_CHECKING:
     from blendfusion.options import Options
 
 ASSUMED_PASS_RATE = 0.5
-"""Of a comparison with answers of which none is known."""
+"""Assumed share of true comparisons with unknown answers."""
 SORTED_ROWS = 10_000
-"""Rows that are sorted for a limit, where all of them are too many."""
+"""Maximum rows to sort for a limit."""
 
 
 class DryRows(RowWise):
-    """Rows in which every call is answered by a guess and counted; the gates are the real ones."""
+    """Row-wise evaluation in which every call is guessed and counted, with the real gates."""
 
     def __init__(self, guesser: Guesser, workbench: Callable[[], Workbench]) -> None:
         super().__init__(guesser, workbench)
         self.guesser = guesser
         self.tallies: dict[Ask, Tally] = {}
-        """Where the calls of the current stage are counted."""
+        """The counts of the current stage's calls."""
         self.keep_arguments = False
         self._shares: dict[Expr, Share] = {}
 
@@ -70,14 +70,14 @@ class DryRows(RowWise):
         if self.keep_arguments:
             tally.arguments.append(table)
         if expr.call.ingredient.run is not None and not expr.call.ingredient.serial:
-            self.guesser.counted = None  # it puts questions of its own
+            self.guesser.counted = None  # it asks questions of its own
             answered = super().column(expr, rows)
             if tally.asked:
                 self.guesser.guesses.add(expr.call.task)
                 self.guesser.assumed.add(expr.call.task)
             return answered
         if expr.call.ingredient.run is not None:
-            # What a user's function asks is its own affair: one question a row of values, perhaps.
+            # The questions of a user's function are unknown: assume one per row of values.
             tally.asked += len(occurrences(table)) if len(rows) else 0
             self.guesser.blind.add(expr.call.task)
             self.guesser.guesses.add(expr.call.task)
@@ -88,8 +88,7 @@ class DryRows(RowWise):
         return super().column(expr, rows)
 
     def _placeholders(self, expr: Ask, rows: Rows) -> Column:
-        """What vectors say that are remembered; else values in their place, the same for the same
-        texts."""
+        """The remembered vectors; for other texts placeholders, equal for equal texts."""
         task, columns = expr.call.task, [self.argument(a, rows) for a in expr.args]
         try:
             known = evaluate(expr.call, columns, self.guesser)
@@ -109,13 +108,13 @@ class DryRows(RowWise):
         return values
 
     def is_known(self, expr: Expr, rows: Rows) -> bool:
-        return False  # a look would be counted as a question
+        return False  # a look-up would count as a question
 
     def _other(self, expr: Node, rows: Rows) -> Column:
-        """A predicate over answers that nobody knows is true at ``ASSUMED_PASS_RATE``."""
+        """A predicate over unknown answers is true at ``ASSUMED_PASS_RATE``."""
         try:
             value = super()._other(expr, rows)
-        except Exception:  # a function that does not take a placeholder, whatever it raises
+        except Exception:  # a function may reject a placeholder with any exception
             typed = super()._other(expr, Rows(rows.table.schema.empty_table()))
             value = pa.nulls(len(rows), typed.type)
         unknown = [a for a in asks(expr) if a.call.task in self.guesser.blind and a in rows.known]
@@ -134,8 +133,8 @@ def _hashable(key: tuple[object, ...]) -> tuple[object, ...]:
 
 
 def occurrences(table: pa.Table) -> list[int]:
-    """How often each distinct row of values occurs; rows of NULLs alone, and lists, are not looked
-    into: a context is taken for one of its own."""
+    """The number of occurrences of each distinct row of values. Rows of only NULLs and lists are
+    left out: each context counts as distinct."""
     if any(pa.types.is_list(f.type) or pa.types.is_large_list(f.type) for f in table.schema):
         return [1] * len(table)
     grouped = table.group_by(table.column_names).aggregate([([], "count_all")])
@@ -146,26 +145,26 @@ def occurrences(table: pa.Table) -> list[int]:
 
 @dataclass(slots=True)
 class StageSeen:
-    """What a dry run saw of one stage."""
+    """The observations of one stage in a dry run."""
 
     tallies: dict[Ask, Tally] = field(default_factory=dict)
     partial: str = ""
-    """Which part of the rows was seen, where it was not all that counts."""
+    """The description of the rows read, if not all relevant ones."""
     stops: bool = False
-    """Whether a limit may end the reading before all rows were seen."""
+    """Whether a limit may end reading before the last row."""
     ending: frozenset[Ask] = frozenset()
-    """The calls whose answers let the limit of another stage end it early."""
+    """The calls whose answers let the limit of another stage end this one early."""
     keeps_arguments: bool = False
-    """Of its calls, to tell how many values all rows have."""
+    """Whether arguments of calls are kept, to extrapolate the values of all rows."""
     learns: bool = True
-    """Whether predicates may change places; not if all rows are in the first chunk."""
+    """Whether predicates may change order; not if all rows are in the first chunk."""
     scale: float = 1.0
-    """Rows of the real source for each one here."""
+    """Rows of the real source per row here."""
     scale_out: float = 1.0
-    """The same of the output."""
+    """Rows of the real output per row here."""
 
     def begin(self) -> None:
-        """The stage runs, perhaps not for the first time: what it asked before it does not ask again."""
+        """Start the stage, perhaps again: it does not repeat its earlier questions."""
         self.partial = ""
         for tally in self.tallies.values():
             tally.rows = 0
@@ -173,10 +172,10 @@ class StageSeen:
 
 
 class DryRun(Execution):
-    """One dry run. ``seen`` tells what the calls of each stage, by number, would be asked.
+    """One dry run. ``seen`` has the expected questions of each stage's calls, by stage number.
 
-    It reads and computes what no model is needed for, and keeps of every source at most what
-    ``any_rows`` keeps. A limit ends it as early as a real run with these answers.
+    It reads data and computes everything that needs no model, and keeps at most the sample of
+    ``any_rows`` of every source. A limit ends it as early as a real run with these answers.
     """
 
     def __init__(

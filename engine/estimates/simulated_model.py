@@ -65,22 +65,22 @@ class Tally:
     notes: int = 0
     """How many of those asked are notes on parts of a context that does not fit the window."""
     characters: int = 0
-    """Of the values asked."""
+    """Characters of the values asked."""
     examples: list[Values] = field(default_factory=list)
-    """Some of the values asked, to be measured."""
+    """Some of the values asked, to measure."""
     arguments: list[pa.Table] = field(default_factory=list)
-    """Where the rows are a sample: the arguments of each chunk."""
+    """The arguments of each chunk, if the rows are a sample."""
 
 
 class Guesser(Asker):
-    """An asker that asks nobody: a cached answer where there is one, else a guess.
+    """A dispatcher that asks no model: it uses the cached answer, or else a guess.
 
-    A yes/no answer is true at the rate of the cached answers to the same task, by Laplace's rule of
-    succession: half of them without any. Another is one of the cached answers; without any, a
-    label of a closed set, all alike, or a text of its own for every value (the task is then in
-    ``blind``). The same values get the same guess, whatever their order.
+    A guessed yes/no answer is yes at the rate of the cached answers to the same task, by Laplace's
+    rule of succession: one half without any. Other answers repeat a cached one; without any, labels
+    are equally frequent, and each value gets a distinct text (the task is then in ``blind``). Equal
+    values get equal guesses in any order.
 
-    ``find``: what is known of the models that are named.
+    ``find``: returns the known properties of named models.
     """
 
     guesses_answers = True
@@ -97,24 +97,25 @@ class Guesser(Asker):
         self._earlier: dict[tuple[Task, ModelNames], list[str]] = {}
         self._shares: dict[Task, Share] = {}
         self.tally = Tally()
-        """Where the next values are counted."""
+        """The counts for the next values."""
         self.counted: Task | None = None
-        """The task of the call that is counted there; what else it asks are notes. None: no notes."""
+        """The task of the counted call; its other questions are notes. None: no notes."""
         self.guesses: set[Task] = set()
-        """Tasks of which some answer was guessed."""
+        """Tasks with some guessed answer."""
         self.assumed: set[Task] = set()
-        """Those of them of which no answer is known."""
+        """Tasks among them without any known answer."""
         self.blind: set[Task] = set()
 
     def known_of(self, call: Call | None) -> Known:
-        """What is known of the models that answer ``call``."""
+        """The known properties of the models that answer ``call``."""
         names = self._names(call)
         if names not in self._known:
             self._known[names] = self._find(names)
         return self._known[names]
 
     def model_of(self, call: Call | None) -> CachedModel:
-        """Only for its window and its tokens; a boundless one where the real one is not loaded."""
+        """A model for its window and its tokens only; one without bounds if the real one is not
+        loaded."""
         return self.known_of(call).model or self._boundless
 
     @cached_property
@@ -122,8 +123,8 @@ class Guesser(Asker):
         return CachedModel(ScriptedModel(lambda call: None, window=2**40), MemoryStore())
 
     def times_asked(self, call: Call | None) -> int:
-        """How many models are asked about a value, at most: of a cascade's two each, as only its run can
-        tell what it saves."""
+        """The maximum number of models that receive a value: both models of a cascade, as only the
+        run reveals its savings."""
         targets = self.targets_of(call)
         cascaded = targets is not None and targets.proxy is None and self.known_of(call).asks_small
         return 2 if cascaded else 1
@@ -137,7 +138,7 @@ class Guesser(Asker):
         put: Task | None = None,
         stops: bool = True,
     ) -> list[Answer]:
-        """One answer a tuple, in order; counts the tuples that no call before had."""
+        """One answer per tuple, in order; counts the tuples that no earlier call asked."""
         certain = self.certain(task)
         if certain is not None:
             return [certain] * len(values)
@@ -168,14 +169,15 @@ class Guesser(Asker):
         return [answers[v] for v in values]
 
     def _earlier_of(self, asked: tuple[Task, ModelNames], cache: CachedModel | None) -> list[str]:
-        """Cached answers to what is asked, some where there are many."""
+        """Cached answers to the task, at most a few."""
         if asked not in self._earlier:
             some = cache.earlier(asked[0], MOST_EARLIER_ANSWERS) if cache is not None else []
             self._earlier[asked] = some
         return self._earlier[asked]
 
     def _guess(self, task: Task, values: list[Values], earlier: list[str], start: int) -> list[str]:
-        """Answers to ``values``, like the ``earlier`` ones; ``start``: how many there are already."""
+        """Answers to ``values``, similar to the ``earlier`` ones; ``start``: the number of previous
+        guesses."""
         constraint = task.constraint
         if constraint.kind == "boolean":
             if task not in self._shares:
@@ -189,7 +191,7 @@ class Guesser(Asker):
 
 
 def _placeholder(constraint: Constraint, number: int) -> str:
-    """A text that has the type of an answer, another one for each number."""
+    """A text with the type of an answer, distinct for each number."""
     kind = constraint.kind
     if kind == "date":
         return (date(2000, 1, 1) + timedelta(days=number)).isoformat()
@@ -205,7 +207,7 @@ def _placeholder(constraint: Constraint, number: int) -> str:
 
 
 def _part(constraint: Constraint, number: int) -> object:
-    """The same for a field of a struct, as JSON has it."""
+    """A placeholder for a field of a struct, as a JSON value."""
     if constraint.kind == "boolean":
         return number % 2 == 0
     text = _placeholder(constraint, number)

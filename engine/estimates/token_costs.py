@@ -1,4 +1,4 @@
-"""Tokens and seconds of values that were not asked yet."""
+"""Expected tokens and seconds of values."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ ANSWER_TOKENS: dict[ConstraintKind, int] = {
     "struct": 40,
     "score": 1,
 }
-"""Of one answer, as long as none has been measured."""
+"""Tokens of one answer before any measurement."""
 _TURN_TOKENS = 5
-"""What a chat template puts around one turn."""
+"""Tokens of a chat template around one turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of a number of values; ``seconds`` None: unknown."""
+    """The cost of a number of values; ``seconds`` None: unknown."""
 
     prompt_tokens: int
     evaluated_tokens: int
@@ -45,10 +45,10 @@ class Cost:
 
 
 class Meter:
-    """Costs of requests to the models that a call names: as measured in this session, else by counting
-    tokens, else characters.
+    """Costs of requests to the models that a call names: as measured in this session, else by
+    counted tokens, else by characters.
 
-    What a model does once for a task, as calibration, is not in it.
+    The work of a model once per task, such as calibration, is not included.
     """
 
     def __init__(
@@ -58,14 +58,14 @@ class Meter:
         self._names = names
         self._model = models.model
         self._shares = models.says("shares_prefix")
-        """The common beginning of prompts is computed once."""
+        """Whether the common prefix of prompts is computed once."""
         self._scores = models.says("scores_options")
-        """No answers of closed sets are written."""
+        """Whether answers of closed sets are scored instead of generated."""
         self._put_as = models.put_as
         self._shots = shots
 
     def cost(self, task: Task, tally: Tally, values: int) -> Cost:
-        """What ``values`` values of ``task`` cost, if they are like those of ``tally``."""
+        """The cost of ``values`` values of ``task``, if they resemble those of ``tally``."""
         if values == 0:
             return Cost(0, 0, 0, 0.0, "nothing to ask", "nothing to ask")
         seen = self._measured.of((task, self._names))
@@ -100,7 +100,7 @@ class Meter:
         return -(-len(text) // CHARACTERS_PER_TOKEN)
 
     def _head(self, task: Task) -> int:
-        """Tokens of what the prompts of a task have in common."""
+        """Tokens of the common prefix of a task's prompts."""
         if self._scripted:
             return self._tokens(task.question)
         prompt = render(self._put_as(task), shots=self._shots, listed=not self._scores)
@@ -108,7 +108,7 @@ class Meter:
         return sum(self._tokens(text) + _TURN_TOKENS for text in turns)
 
     def _each(self, task: Task, tally: Tally) -> float:
-        """Tokens of the values of one request, on average."""
+        """Mean tokens of the values of one request."""
         if not tally.examples:
             return 0.0
         if task.images:
@@ -125,5 +125,6 @@ class Meter:
 
     @property
     def _scripted(self) -> bool:
-        """A Python function reads no prompt: its tokens are those of the question and the values."""
+        """Whether a Python function answers, which reads no prompt: its tokens are those of the
+        question and the values."""
         return self._model is not None and isinstance(self._model.inner, ScriptedModel)

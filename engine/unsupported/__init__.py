@@ -1,1 +1,1 @@
-"""Plans that Substrait cannot carry, cut into tables and nested stages."""
+"""Handles plans that Substrait cannot carry: divides them into opaque tables and nested stages."""

@@ -1,4 +1,4 @@
-"""The parts of a query's text that are cut out of it, and the names that take their place."""
+"""Cuts parts out of a query's text, and replaces them by the names of opaque tables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _SAID = re.compile(r"/\*= (.*?) =\*/", re.DOTALL)
 _LONGEST = 100
-"""Characters of a leaf's text."""
+"""Maximum characters of a leaf's description."""
 
 
 class State(Enum):
@@ -40,7 +40,7 @@ class State(Enum):
 
 
 class Cuts:
-    """Cuts out of one text. ``edits`` put the names of leaves in the place of what they stand for."""
+    """The cuts of one text. ``edits`` replace parts by the names of their leaves."""
 
     def __init__(self, cutting: Cutting, made: Text, tokens: Sequence[Token]) -> None:
         self._cutting = cutting
@@ -83,8 +83,8 @@ class Cuts:
             self._subquery(inner, scope)
 
     def _using(self, select: Select, whole: Query | Select, scope: Scope) -> None:
-        """Write outer joins with USING, which Substrait does not carry, with ON: where no column of
-        theirs is read by its name alone, nor by a star."""
+        """Rewrite outer joins with USING, which Substrait cannot carry, as joins with ON, unless
+        one of their columns is read by its bare name or by a star."""
         for at, source in enumerate(select.sources):
             if source.on is None or not {"LEFT", "RIGHT", "FULL"} & set(source.words):
                 continue
@@ -103,7 +103,7 @@ class Cuts:
             self.edits.append((*source.on, f"ON {' AND '.join(terms)}"))
 
     def _having(self, column: str, sources: Sequence[Source], scope: Scope) -> str | None:
-        """The name of the one relation among ``sources`` with this column; None if there is none."""
+        """The name of the only relation among ``sources`` with this column; None otherwise."""
         found = []
         for source in sources:
             sql = f"{self._with(scope)}SELECT * FROM {self._span(source.start, source.stop)}"
@@ -163,9 +163,9 @@ class Cuts:
     def _cut(
         self, sql: str, text: str, span: tuple[int, int], written: str, schema: str = QUERIES
     ) -> bool:
-        """Settle the part that is ``sql`` by itself; False if there is still something in it to do.
+        """Handle the part ``sql`` separately; False if it must be divided further.
 
-        ``written`` is what stands in its place, around the name of the leaf.
+        ``written`` is the replacement text around the name of the leaf.
         """
         state, frame = self._cutting.examine(self._made, sql)
         if state is not State.CUT or frame is None:
@@ -190,8 +190,8 @@ class Cuts:
         self._settle(whole, now, span or inside, written)
 
     def _settle(self, sql: str, now: str, span: tuple[int, int], written: str) -> None:
-        """Where a part of the text, ``now`` with what is cut out, still is nothing that Substrait
-        carries: make a leaf of it above parts that have its calls, if it has that form."""
+        """If Substrait cannot carry ``now``, a part of the text after its cuts, replace it by a
+        leaf over parts with its calls, if possible."""
         state, frame = self._cutting.examine(self._made, now)
         if state is not State.INSIDE or frame is None:
             return
@@ -212,7 +212,7 @@ class Cuts:
         return f"WITH {'RECURSIVE ' * scope.recursive}{listed} "
 
     def _edited(self, start: int, end: int) -> str:
-        """A part of the text with what is cut out of it so far."""
+        """A part of the text with the cuts so far applied."""
         inside = [(a - start, b - start, t) for a, b, t in self.edits if start <= a and b <= end]
         first = self._tokens[start].start
         tokens = self._tokens[start:end]
@@ -224,10 +224,10 @@ class Cuts:
 
 
 def squeezed(text: str) -> str:
-    """The text of a leaf on one line; a comment of ours in it says it shorter."""
+    """The text of a leaf on one line; a generated comment in it abbreviates it."""
     said = _SAID.search(text)
     if said is not None:
         text = said[1]
-    # A dollar would be read as a parameter of the query.
+    # A dollar would become a parameter of the query.
     line = " ".join(readable(text).replace("$", "").split())
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"

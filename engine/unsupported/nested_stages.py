@@ -1,7 +1,7 @@
-"""Parts of a query that are staged by themselves, below what Substrait cannot carry.
+"""Nested stages: parts of a query below plans that Substrait cannot carry.
 
-A part is stages like any others; what its last one gives is stored. Above it stands a leaf: a plan
-of DataFusion's over the stored rows, which is made anew for each run.
+A part is a list of stages whose last output is stored. Above it stands a leaf: a DataFusion plan
+over the stored rows, which is created for each run.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from blendfusion.unsupported.opaque_tables import Leaf, surviving
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part: its stages, the columns that its stored rows have, the table that stands for them
-    while the query is planned, and the leaves that the stages read."""
+    """One part: its stages, the columns of its stored rows, the table that represents them during
+    planning, and the leaves that the stages read."""
 
     staged: Staged
     schema: pa.Schema
@@ -33,7 +33,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Above:
-    """A leaf over parts. ``plan`` makes its plan over tables, one a part, given by name."""
+    """A leaf over parts. ``plan`` creates its plan over tables, given by name, one per part."""
 
     leaf: Leaf
     parts: tuple[Part, ...]
@@ -42,15 +42,16 @@ class Above:
 
 @dataclass(frozen=True, slots=True)
 class Fed:
-    """What a run has to store for leaves, and which leaves read it."""
+    """The stages that a run must store for leaves, and the leaves that read them."""
 
     stored: Mapping[int, Part]
-    """By the number of the stage that gives a part's rows."""
+    """Parts by the number of the stage that produces their rows."""
     above: tuple[Above, ...] = ()
 
     @contextmanager
     def bound(self, tables: Mapping[str, str]) -> Iterator[None]:
-        """Meanwhile the leaves whose parts are among ``tables`` (by their leaf's name) read those."""
+        """Within this context, let the leaves whose parts are among ``tables`` (by their leaf's
+        name) read those."""
         with ExitStack() as stack:
             for above in self.above:
                 names = [part.leaf.name for part in above.parts]
@@ -74,7 +75,7 @@ NOTHING = Fed({})
 
 
 def chained(above: tuple[Above, ...], last: Staged) -> tuple[Staged, Fed]:
-    """The stages of all parts and then of ``last``, numbered through."""
+    """The stages of all parts and then of ``last``, with consecutive numbers."""
     stages: list[Stage] = []
     stored: dict[int, Part] = {}
     for part in {id(p): p for a in above for p in a.parts}.values():

@@ -1,9 +1,9 @@
-"""Opaque leaves: plans without calls that DataFusion runs as they are.
+"""Opaque tables (leaves): plans without calls that DataFusion runs unchanged.
 
-Substrait has no form for some plans (UNNEST, recursive queries) and some types (vectors). While a
-query is planned, such a plan is a table of its columns; once that is done, the name stands for the
-plan itself, as a view. Nothing is stored: DataFusion reads a view as a part of the plan around it,
-pushes filters, limits and columns into it, and its rows stream.
+Substrait has no form for some plans (UNNEST, recursive queries) and some types (vectors). During
+planning, such a plan is a table with its columns; afterwards, the name refers to the plan itself,
+as a view. Nothing is stored: DataFusion reads a view as a part of the surrounding plan and pushes
+filters, limits and columns into it, and its rows stream.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _SERIALS = count(1)
 
 
 class Leaf:
-    """One plan behind a name, which is known as long as the leaf is held."""
+    """One plan behind a name, which exists as long as the leaf is held."""
 
     def __init__(self, name: str, schema: str, table: Table, view: Table, retyped: bool) -> None:
         self.name = name
         self.schema = schema
         self.retyped = retyped
-        """A column has another type here than in the plan."""
+        """Whether a column has another type here than in the plan."""
         self._table = table
         self._view = view
         self._open = False
@@ -45,12 +45,12 @@ class Leaf:
         return f"{CATALOG}.{self.schema}.{quoted_name(self.name)}"
 
     def open(self) -> None:
-        """From here on the name stands for the plan."""
+        """Make the name refer to the plan from now on."""
         self._open = True
 
     @contextmanager
     def bound(self, view: DataFrame) -> Iterator[None]:
-        """Let the name stand for another plan meanwhile; other threads wait."""
+        """Make the name refer to another plan within this context; other threads wait."""
         with self._binding:
             before, self._view = self._view, Table(view)
             try:
@@ -63,7 +63,7 @@ class Leaf:
 
 
 class Leaves(SchemaProvider):
-    """A schema of the leaves that somebody holds. It lists none: they are nobody else's."""
+    """A schema of the leaves that are held. It lists none, since they are private to their frames."""
 
     def __init__(self) -> None:
         self._leaves: WeakValueDictionary[str, Leaf] = WeakValueDictionary()
@@ -95,16 +95,16 @@ class LeafMaker:
         self._scratch = SessionContext()
 
     def schemas(self) -> dict[str, Leaves]:
-        """The schemas in which leaves are found, by name."""
+        """The schemas of leaves, by name."""
         return self._schemas
 
     def make(self, frame: DataFrame, schema: str, text: str) -> Leaf:
-        """A leaf of ``frame``, which has no calls. Raises PlanError for columns it cannot have."""
+        """A leaf of ``frame``, which has no calls. Raises PlanError for unsupported columns."""
         view, retyped = surviving(frame)
         return self._add(view.schema(), schema, text, Table(view), retyped=retyped)
 
     def placeholder(self, columns: pa.Schema, text: str) -> Leaf:
-        """A leaf that only stands for a table with these columns."""
+        """A leaf that is only a table with these columns."""
         return self._add(columns, TABLES, text, None, retyped=False)
 
     def _add(
@@ -124,7 +124,7 @@ class LeafMaker:
 
 
 def surviving(frame: DataFrame) -> tuple[DataFrame, bool]:
-    """``frame`` with only columns of types that survive, and whether one has a new type."""
+    """``frame`` with only columns of supported types, and whether one has a new type."""
     schema = frame.schema()
     if len(set(schema.names)) < len(schema.names):
         raise PlanError("columns of one name in a plan that Substrait cannot express")
@@ -147,8 +147,8 @@ def surviving(frame: DataFrame) -> tuple[DataFrame, bool]:
 
 
 def surviving_type(kind: pa.DataType) -> pa.DataType | None:
-    """The type that stands for ``kind`` in a plan: a list for a vector, of whatever it holds;
-    ``kind`` itself for most; None for what has no such type.
+    """The type that represents ``kind`` in a plan: a list for a vector; ``kind`` itself for most
+    types; None without one.
 
     >>> surviving_type(pa.list_(pa.float32(), 3))
     ListType(list<item: float>)

@@ -1,8 +1,8 @@
-"""A frame once more, with what Substrait cannot carry as opaque leaves.
+"""Rebuilds a frame with opaque tables in the place of plans that Substrait cannot carry.
 
-Of a frame's plan the parts that Substrait refuses and that ask no model are cut out: from SQL text
-its common table expressions, derived tables, tables and subqueries; from frames the verb that
-brings them in. What is left is an ordinary plan with calls, and rules work on it.
+The parts of a frame's plan that Substrait refuses and that contain no call are cut out: common
+table expressions, derived tables, tables and subqueries from SQL text; the verb that introduces
+them from frames. The rest is an ordinary plan with calls, to which rules apply.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from blendfusion.session import Session
 
 _FUNCTION = re.compile(r"TableScan: [^ ]*\(\)")
-"""A table function: Substrait would name it as a table, which nobody knows."""
+"""A table function, which Substrait would write as an unknown table name."""
 _SLOT = "__blendfusion_part_{}"
 
 
@@ -46,16 +46,16 @@ class Twin:
     frame: DataFrame
     leaves: tuple[Leaf, ...]
     above: tuple[Above, ...] = ()
-    """The leaves that stand above parts with calls."""
+    """The leaves above parts with calls."""
 
     def open(self) -> None:
-        """To be called when it is planned: from then on the leaves are read as what they are."""
+        """Call it after planning: the leaves are then read as their plans."""
         for leaf in self.leaves:
             leaf.open()
 
 
 def encoded(context: SessionContext, plan: LogicalPlan) -> bytes:
-    """The plan as Substrait. Raises PlanError where that cannot carry it."""
+    """The plan as Substrait. Raises PlanError if impossible."""
     text = plan.display_indent()
     if _FUNCTION.search(text):
         raise PlanError("a table function cannot be expressed in Substrait")
@@ -72,14 +72,14 @@ def encoded(context: SessionContext, plan: LogicalPlan) -> bytes:
 
 
 def twin(frame: Frame, *, parts: bool) -> Twin:
-    """The frame over opaque leaves, also such over ``parts``. Raises PlanError if there is none that
-    does the same."""
+    """The frame over opaque tables, with ``parts`` also over nested stages. Raises PlanError if no
+    equivalent exists."""
     cutting = Cutting(frame.session, type(frame), parts=parts)
     try:
         made = cutting.frame(frame)
     except PlanError:
         raise
-    except Exception as problem:  # a verb or a text that does not go with the leaves
+    except Exception as problem:  # a verb or a text that does not work over the leaves
         raise PlanError(str(problem)) from problem
     _check(frame, made, cutting.leaves)
     plan = DataFrame.logical_plan(made).display_indent()
@@ -103,7 +103,7 @@ def _check(frame: Frame, made: DataFrame, leaves: Sequence[Leaf]) -> None:
 
 
 class Cutting:
-    """The cutting of one frame. ``leaves`` are those that were made."""
+    """The division of one frame. ``leaves`` are the created ones."""
 
     def __init__(self, session: Session, frames: type[Frame], *, parts: bool) -> None:
         self._session = session
@@ -176,7 +176,7 @@ class Cutting:
     # --- parts -----------------------------------------------------------------------------------
 
     def _above_frame(self, verb: Verb) -> Leaf:
-        """A leaf of what a verb makes of a frame with calls, which is a part."""
+        """A leaf over the result of a verb on a frame with calls, which becomes a part."""
         if not self._parts:
             raise PlanError("calls below what Substrait cannot express")
         qualifier = _qualifier(verb.below)
@@ -189,7 +189,7 @@ class Cutting:
         return self._above([verb.below], plan, lambda tables: f"{_said(verb)} of {tables[0]}")
 
     def above_parts(self, made: Text, sql: str) -> Leaf:
-        """A leaf of a query over parts that have its calls. Raises PlanError if it has no such form."""
+        """A leaf of a query over parts with its calls. Raises PlanError if impossible."""
         if not self._parts:
             raise PlanError("calls below what Substrait cannot express")
         frames: list[Frame] = []
@@ -202,7 +202,7 @@ class Cutting:
                 part = self._frames(frame.df, self._session, replace(made, sql=inner))
                 if part.prepare(parts=False).staged is None:
                     return None
-            except Exception:  # not a query of its own, or none that can be staged
+            except Exception:  # not a query by itself, or one that cannot be staged
                 return None
             frames.append(part)
             return _SLOT.format(len(frames) - 1)
@@ -225,7 +225,7 @@ class Cutting:
         plan: Callable[[Sequence[str]], DataFrame],
         said: Callable[[Sequence[str]], str],
     ) -> Leaf:
-        """A leaf of ``plan`` over the tables of parts; ``said`` tells what it is, over theirs."""
+        """A leaf of ``plan`` over the tables of parts; ``said`` describes it in their terms."""
         if not frames:
             raise PlanError("calls below what Substrait cannot express")
         whole = [self._part(frame) for frame in frames]
@@ -263,7 +263,7 @@ class Cutting:
         return self.plan(made, self.cut_out(made))
 
     def cut_out(self, made: Text) -> str:
-        """The text with the names of leaves in the place of what they stand for."""
+        """The text with parts replaced by the names of their leaves."""
         tokens = tokenize(made.sql)
         found = queries(tokens)
         if len(found) != 1 or found[0].start != 0:
@@ -273,8 +273,8 @@ class Cutting:
         return edited(made.sql, tokens, cuts.edits)
 
     def view(self, written: str, name: str) -> str | None:
-        """The query of the view that is ``written`` in SQL, with leaves in it; None if it has no
-        calls, or is not known as it is now."""
+        """The query of the view that SQL names ``written``, with leaves in it; None if it has no
+        calls, or has changed."""
         query = self._session.views.query(written)
         if query is None:
             return None
@@ -290,17 +290,17 @@ class Cutting:
         return SessionContext.sql(self._session, sql, made.options, parameters, **made.named)
 
     def examine(self, made: Text, sql: str) -> tuple[State, DataFrame | None]:
-        """What ``sql`` is, standing alone."""
+        """The state of ``sql`` as a separate query."""
         if sql not in self._known:
             try:
                 frame = self.plan(made, sql)
                 self._known[sql] = self._state(frame), frame
-            except Exception:  # not a query of its own: it reads what is around it
+            except Exception:  # not a query by itself: it reads its surroundings
                 self._known[sql] = State.INSIDE, None
         return self._known[sql]
 
     def leaf_of(self, sql: str, frame: DataFrame, schema: str, text: str) -> Leaf:
-        """The leaf of a part; one for equal parts, so that equal plans stay equal."""
+        """The leaf of a part; equal parts share one, so that equal plans stay equal."""
         key = (schema, sql)
         if key not in self._leaves:
             self._leaves[key] = self._leaf(frame, schema, text)
@@ -312,7 +312,7 @@ def _calls(frame: DataFrame) -> bool:
 
 
 def _narrowed(frame: Frame, part: Part, plan: LogicalPlan) -> Frame:
-    """The frame with only those columns that ``plan`` reads of the table of its part."""
+    """The frame with only the columns that ``plan`` reads from the table of its part."""
     read: set[str] = set()
     scans, waiting = 0, [plan]
     while waiting:
@@ -324,12 +324,12 @@ def _narrowed(frame: Frame, part: Part, plan: LogicalPlan) -> Frame:
             scans += 1
     names = [name for name in part.schema.names if name in read] or part.schema.names[:1]
     if scans != plan.display_indent().count(part.leaf.name + " projection="):
-        return frame  # one stands in a subquery
+        return frame  # it occurs in a subquery
     return frame.select(*map(quoted_name, names))
 
 
 def _qualifier(frame: DataFrame) -> str | None:
-    """The name by which all columns of a frame may be qualified; None if there is no such name."""
+    """The name that may qualify all columns of a frame; None without one."""
     plan: LogicalPlan = DataFrame.logical_plan(frame)
     while True:
         variant = plan.to_variant()

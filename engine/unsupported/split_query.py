@@ -1,4 +1,4 @@
-"""A query whose calls stand below what Substrait cannot carry, as parts and a rest without calls."""
+"""Splits a query with calls below unsupported plans into parts, and a rest without calls."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from blendfusion.sql.lateral import edited, quoted_name
 from blendfusion.sql.query_tree import Query, Scope, Select, identifier, queries, word
 
 Taken = Callable[[str], "str | None"]
-"""Takes a query as a part, and gives the name of a table that stands for its result; None if that
-is none to be taken."""
+"""Takes a query as a part, and returns the name of a table for its result, or None."""
 
 
 def split(sql: str, take: Taken) -> str:
-    """``sql`` with its outermost queries that ``take`` takes replaced by the tables of their results.
+    """``sql`` with its outermost queries that ``take`` accepts replaced by the tables of their
+    results.
 
-    Tried are common table expressions, derived tables, and, below an unnest() in a select list,
-    the rows that FROM and WHERE give.
+    The candidates are common table expressions, derived tables, and, below an unnest() in a select
+    list, the rows of FROM and WHERE.
     """
     tokens = tokenize(sql)
     splitting = _Splitting(sql, tokens, take)
@@ -66,7 +66,7 @@ class _Splitting:
                 self.query(source.query, scope)
 
     def _rows(self, select: Select, scope: Scope) -> bool:
-        """Take what FROM and WHERE give: of one relation, whose columns keep their qualifier."""
+        """Take the rows of FROM and WHERE: of one relation, whose columns keep their qualifier."""
         items = self._tokens[slice(*select.items)]
         if len(select.sources) != 1 or select.where is None:
             return False

@@ -1,4 +1,4 @@
-"""The queries of views with calls, as they were written: DataFusion keeps only their plans."""
+"""Keeps the SQL of views with calls; DataFusion keeps only their plans."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _BEFORE_NAME = {"CREATE", "OR", "REPLACE", "TEMP", "TEMPORARY", "VIEW", "IF", "N
 
 
 class Views:
-    """The views that a session's SQL created, by their names as they were written.
+    """The views that a session's SQL created, by their names as written.
 
-    A view may be gone, or be another by now: whoever uses a query from here has to compare.
+    A view may have been dropped or replaced since: callers must compare.
     """
 
     def __init__(self) -> None:
@@ -35,5 +35,5 @@ class Views:
         self._queries[name.lower()] = sql[tokens[behind + 1].start :].rstrip().rstrip(";")
 
     def query(self, name: str) -> str | None:
-        """The query of the view ``name``, which is as in SQL."""
+        """The query of the view ``name``, in SQL notation."""
         return self._queries.get(name.lower())

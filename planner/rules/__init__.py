@@ -1,8 +1,9 @@
 """The rules, in order. Each is a function from a relation to a relation, in a file of its own.
 
-The driver works upwards from the tables: to each relation it applies the first rule that fires, until
-none does, then to the relation above. Rules marked ``last`` come when that is done: they need to see
-what became of the whole plan, and go over it once. A rule that does not fire returns the very object it got.
+The driver works upwards from the tables: it applies the first rule that fires to each relation,
+until none does, and continues with the relation above. Rules marked ``last`` run once over the
+finished plan, because they need to see the whole plan. A rule that does not fire returns the same
+object.
 """
 
 from __future__ import annotations
@@ -38,13 +39,14 @@ class Rule(NamedTuple):
     name: str
     apply: Callable[[Plan], Plan]
     required: bool = False
-    """True: the plan cannot run without it, so it cannot be switched off."""
+    """Whether the plan cannot run without the rule, so that it cannot be switched off."""
     last: bool = False
-    """True: applied once to every relation, when no other rule fires any more."""
+    """Whether the rule is applied once to every relation, after all other rules."""
 
 
 SIMILAR_FIRST = "similar_first"
-"""A rule with an option of its name. It takes, beside the plan, what tells where it pays."""
+"""A rule with an option of its own. Beside the plan, it takes a function that judges where it pays.
+"""
 
 RULES: tuple[Rule, ...] = (
     Rule("joins_by_labels", joins_by_labels),  # before its labels become keys, or columns of pairs
@@ -76,32 +78,33 @@ RULES: tuple[Rule, ...] = (
 )
 
 PREDICATE_ORDER = "predicate_order"
-"""Not a rule of plans: the order in which a block tries its predicates is learned while it runs.
-It has a name here so that it can be switched off like the rules."""
+"""Not a rule of plans: a block learns the order of its predicates while it runs. The name allows
+switching it off."""
 
 COMPARISON_STOP = "comparison_stop"
-"""No rule of plans either: a call that is no more than compared with literals is answered only as far
-as these comparisons need (models/constraints/prefix_check.py)."""
+"""Not a rule of plans: a call that is only compared with literals is answered only as far as these
+comparisons need (models/constraints/prefix_check.py)."""
 
 FEW_VALUES_FIRST = "few_values_first"
-"""Nor is this: under a limit the pairs of a join come in an order that asks about few values
-(engine/execution/pair_order.py)."""
+"""Not a rule of plans: under a limit, the pairs of a join come in an order that needs few distinct
+values (engine/execution/pair_order.py)."""
 
 LIMITED_STAGES = "limited_stages"
-"""Nor this: stages below a limit's join run no further than it needs (planner/stages/interleave.py)."""
+"""Not a rule of plans: stages below a limit's join run no further than it needs
+(planner/stages/interleave.py)."""
 
 _OF_RUNS = (PREDICATE_ORDER, COMPARISON_STOP, FEW_VALUES_FIRST, LIMITED_STAGES)
 
 
 def rules_off(options: Options) -> tuple[str, ...]:
-    """The rules that a session leaves out: those that it names, and the one that has its own option."""
+    """The rules that a session switches off: those that it names, and the one with its own option."""
     unasked = (SIMILAR_FIRST,) if options.similar_first is False else ()
     return (*checked_names(options.rules_off), *unasked)
 
 
 def checked_names(text: str) -> tuple[str, ...]:
-    """The rules named in ``text``, separated by commas. Raises OptionError for a name that is none
-    or that cannot be switched off."""
+    """The rules named in ``text``, separated by commas. Raises OptionError for unknown and required
+    rules."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     free = [*(rule.name for rule in RULES if not rule.required), *_OF_RUNS]
     for name in names:

@@ -1,4 +1,4 @@
-"""A relation that calls an ingredient hands its calls to a block.
+"""Moves the calls of a relation into a block.
 
 before: ``filter p AND llm(x)`` / ``project a, llm(x)`` / ``sort by llm(x)`` / ``join on llm(l.x) = r.y``
 after:  a block that does the filter or projection; or, where a relation needs whole columns
@@ -62,7 +62,7 @@ def _project(plan: Rel) -> Plan:
         renamed = dict(zip(inside, changed, strict=True))
         exprs = tuple(substitute(e, renamed.get) for e in plan.exprs)
         return projected(below, exprs)
-    # The windows are computed first, by DataFusion; the calls beside them row by row, above.
+    # DataFusion computes the windows first; the calls beside them run row by row, above.
     below = projected(source, (*all_fields(source.width), *inside))
     columns_of = {w: Field(source.width + i) for i, w in enumerate(inside)}
     return Block(below, (), tuple(substitute(e, columns_of.get) for e in plan.exprs))
@@ -82,7 +82,7 @@ def _appended(source: Plan, exprs: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], 
 
 
 def _aggregate(plan: Rel) -> Plan:
-    """Keys and arguments become the block's only columns: nothing else is carried along."""
+    """Keys and arguments become the block's only columns."""
     agg = aggregation(plan)
     columns: dict[Expr, Field] = {}
 
@@ -100,7 +100,7 @@ def _aggregate(plan: Rel) -> Plan:
 
 
 def _filtered(measure: Measure) -> tuple[Expr, ...]:
-    """The expressions of a measure, calls among them asked only of the rows that its FILTER lets in."""
+    """The expressions of a measure, with calls asked only for rows that pass its FILTER."""
     if measure.filter is None:
         return measure.exprs
     *inside, where = measure.exprs
@@ -127,7 +127,7 @@ def _join(plan: Rel) -> Plan:
 
 
 def with_side_columns(plan: Rel, terms: tuple[Expr, ...]) -> Plan:
-    """The join over inputs that bring, as columns, what its condition asks of one side alone."""
+    """The join over inputs that compute the calls of its condition that read one side alone."""
     left, right = plan.inputs
     extra: dict[str, dict[Expr, Expr]] = {"left": {}, "right": {}}
 

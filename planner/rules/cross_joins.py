@@ -1,4 +1,4 @@
-"""A predicate on one side of a join without keys is tried below it.
+"""Moves a predicate on one side of a join without keys below the join.
 
 before: ``block where llm(t.x) AND llm(u.y) AND p(t.x, u.y)`` over ``t cross join u``
 after:  ``block where p(t.x, u.y)`` over ``(block(t) where llm(t.x)) cross join (block(u) where

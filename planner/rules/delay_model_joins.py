@@ -1,4 +1,4 @@
-"""A semi or anti join that waits for a model comes after the joins that do not.
+"""Moves a semi or anti join that waits for a model above the joins that do not.
 
 before: ``(l semi join block(r)) anti join c``; also with an inner or left join, and with projections
         between
@@ -37,7 +37,7 @@ def delay_model_joins(plan: Plan) -> Plan:
     if join_type(plan) not in _PASSES_LEFT_ON or asks_anything(right):
         return plan
     columns, dear = through_projection(left)
-    if not _is_dear(dear) or any(map(is_volatile, (*plan.exprs, *columns))):
+    if not _waits_for_model(dear) or any(map(is_volatile, (*plan.exprs, *columns))):
         return plan
     assert isinstance(dear, Rel)
     rows, block = dear.inputs
@@ -56,8 +56,8 @@ def delay_model_joins(plan: Plan) -> Plan:
     return projected(last, (*columns, *(Field(rows.width + i) for i in range(gained))))
 
 
-def _is_dear(plan: Plan) -> bool:
-    """True for a semi or anti join whose right side alone asks."""
+def _waits_for_model(plan: Plan) -> bool:
+    """Whether a plan is a semi or anti join in which only the right side contains calls."""
     if not isinstance(plan, Rel) or plan.kind != "join" or join_type(plan) not in _FILTERS:
         return False
     left, right = plan.inputs

@@ -1,4 +1,4 @@
-"""A predicate that another one implies asks nothing.
+"""Removes the calls of a predicate that another one implies.
 
 before: ``block where (p AND llm(x)) OR q`` and ``(p AND llm(x) AND r) OR (q AND s)``
 after:  ``p OR q`` for the first, without its call: a row for which the second holds passes it anyway
@@ -37,7 +37,7 @@ def implied_predicates(plan: Plan) -> Plan:
 
 
 def _implies(strong: Expr, weak: Expr) -> bool:
-    """True if each disjunct of ``strong`` holds all the conjuncts of some disjunct of ``weak``."""
+    """Whether each disjunct of ``strong`` has all the conjuncts of some disjunct of ``weak``."""
     ways = [frozenset(conjuncts(d)) for d in _disjuncts(weak)]
     return all(any(way <= frozenset(conjuncts(d)) for way in ways) for d in _disjuncts(strong))
 
@@ -47,7 +47,7 @@ def _disjuncts(expr: Expr) -> tuple[Expr, ...]:
 
 
 def _without_calls(weak: Expr) -> tuple[Expr, ...]:
-    """What is left of the predicate when its calls are taken for true; () for nothing."""
+    """The rest of the predicate if its calls are assumed true; () if nothing remains."""
     ways = []
     for disjunct in _disjuncts(weak):
         cheap = tuple(c for c in conjuncts(disjunct) if not needs_model(c))

@@ -1,4 +1,4 @@
-"""A join by labels compares the labels of both values.
+"""Rewrites a join by labels as a comparison of both values' labels.
 
 before: ``llm_join(x, y, labels => ['a', 'b'], match => 'different')``
 after:  ``llm_classify(x, ['a', 'b']) <> llm_classify(y, ['a', 'b'])``; for pairs of labels, ``label(x) =

@@ -1,4 +1,4 @@
-"""A join by meaning chooses, for each value of one side, among the values of the other.
+"""Rewrites a join by meaning as a choice, for each value of one side, among the values of the other.
 
 before: ``l join r on llm_join(l.x, r.y) AND l.k = r.k``
 after:  ``l join r on match(l.x, l.k) = r.y AND l.k = r.k``, where the match is chosen among
@@ -65,7 +65,7 @@ def _is_inner(plan: Plan) -> bool:
 
 
 def _of_filter(plan: Rel) -> Plan:
-    """A filter above an inner join is part of its condition."""
+    """Merge a filter above an inner join into its condition."""
     join = plan.inputs[0]
     assert isinstance(join, Rel)
     left, right = join.inputs
@@ -80,7 +80,7 @@ def _is_one_sided(expr: Expr, n_left: int) -> bool:
 
 
 def _chosen(terms: tuple[Expr, ...], left: Plan, right: Plan) -> tuple[Expr, ...]:
-    """The terms with a choice in the place of each pairing of the two sides."""
+    """The terms with each pairing of the two sides replaced by a choice."""
     keys = [t for t in terms if _is_plain_key(t, left.width)]
 
     def choice(expr: Expr) -> Expr | None:

@@ -1,4 +1,4 @@
-"""Sorting, and cutting off an unfiltered block, happen below it.
+"""Moves a sort, and a limit of an unfiltered block, below the block.
 
 before: ``sort by cheap`` over a block; ``limit k`` over a block that drops no rows;
         ``sort by llm(x)`` over a block that also computes ``llm(y)``
@@ -46,7 +46,7 @@ def late_projection(plan: Plan) -> Plan:
 
 
 def _by_answers(plan: Rel, block: Block, keys: tuple[Expr, ...]) -> Plan:
-    """A sort by answers: the block below it computes the keys, another above it the rest."""
+    """For a sort by answers, a block below it computes the keys, and one above it the rest."""
     if not any(needs_model(e) and e not in keys for e in block.select):
         return plan
     width = block.source.width

@@ -1,4 +1,4 @@
-"""An argument of an aggregate that asks only on some rows is computed where asking happens.
+"""Computes an aggregate's argument with a gated call in the block below, where gates apply.
 
 before: ``aggregate sum(CASE WHEN n > 1 AND c THEN 1 END)`` over ``block select llm(x) AS c, n``
 after:  ``aggregate sum(v)`` over ``block select CASE WHEN n > 1 AND llm(x) THEN 1 END AS v``

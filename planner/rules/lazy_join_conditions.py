@@ -1,4 +1,4 @@
-"""A call in the condition of an outer or anti join is asked of rows with a partner.
+"""Asks a call in the condition of an outer or anti join only for rows with a partner.
 
 before: ``project l.id`` over ``(block select l.*, llm(l.x) AS c) left join r on l.k = r.k AND c``
 after:  the same with ``CASE WHEN mark THEN llm(l.x) END AS c``, over ``l mark join r on l.k = r.k``
@@ -45,7 +45,8 @@ def lazy_join_conditions(plan: Plan) -> Plan:
 
 
 def _gated(join: Rel, read: set[int]) -> Rel:
-    """The join with what nothing above reads of its sides' answers asked of rows with a partner."""
+    """The join with calls of its sides asked only for rows with a partner, if nothing above reads
+    their answers."""
     left, right = join.inputs
     kind = join_type(join)
     answers = _answers(left) | {left.width + i for i in _answers(right)}
@@ -64,7 +65,7 @@ def _gated(join: Rel, read: set[int]) -> Rel:
 
 
 def _answers(side: Plan) -> set[int]:
-    """The columns of a block that hold answers."""
+    """The columns of a block that are answers."""
     if not isinstance(side, Block):
         return set()
     return {i for i, e in enumerate(side.select) if needs_model(e)}

@@ -1,4 +1,4 @@
-"""Under a limit, pairs are compared by their answers one after the other.
+"""Under a limit, compares the answers of pairs one by one instead of joining by them.
 
 before: ``limit k`` over ``(block select l.*, f(l.x) AS a) join (block select r.*, f(r.x) AS b) on
         l.k = r.k AND a = b``
@@ -41,8 +41,8 @@ def limited_joins(plan: Plan) -> Plan:
 
 
 def _over_pairs(join: Rel) -> Block | None:
-    """The join as a block over the join of what its sides' blocks read; None if it has no answers for
-    keys, or no other key."""
+    """The join as a block over the join of its sides' sources; None without answers as keys, or
+    without another key."""
     left, right = map(_taken_apart, join.inputs)
     if left is None or right is None:
         return None
@@ -59,7 +59,7 @@ def _over_pairs(join: Rel) -> Block | None:
 
 
 def _taken_apart(side: Plan) -> Block | None:
-    """A side as a block: what it does row by row, over its source. None if that must not move."""
+    """A side as a block of row-wise work over its source; None if that must not move."""
     if not isinstance(side, Block):
         return Block(side, (), all_fields(side.width))
     return side if may_move(side) else None

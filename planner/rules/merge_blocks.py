@@ -1,4 +1,4 @@
-"""What lies right above a block and works row by row joins it.
+"""Merges row-wise relations into the block directly below them.
 
 before: ``filter p`` / ``project e`` / another block, over a block
 after:  one block whose predicates and columns are written over the lower source

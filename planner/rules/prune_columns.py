@@ -1,4 +1,4 @@
-"""A block below an aggregate carries only the columns that the aggregate reads.
+"""Drops the columns of a block that the aggregate above does not read.
 
 before: ``aggregate count(*)`` over ``block select id, x where llm(x)``
 after:  ``aggregate count(*)`` over ``block select where llm(x)``

@@ -1,4 +1,4 @@
-"""A block on a side of a join that keeps its rows moves above the join.
+"""Moves a block above a join that keeps the rows of the block's side.
 
 before: ``block(l)`` inner/cross join r; semi, anti, mark or left join with the block on the left;
         right joins with it on the right; on the other side of an outer join, a block that only
@@ -52,7 +52,7 @@ def pull_up(plan: Plan) -> Plan:
 
 
 def _keeps_null(block: Block) -> bool:
-    """True if a row of NULLs goes through the block as a row of NULLs."""
+    """Whether the block maps a row of NULLs to a row of NULLs."""
     return not block.where and all(map(_null_for_nulls, block.select))
 
 

@@ -1,4 +1,4 @@
-"""A limit above a block becomes the block's own, and EXISTS is a limit of one.
+"""Moves a limit into the block below it; EXISTS is a limit of one.
 
 before: ``limit k`` over ``block where llm(x)``; ``t semi join (block where llm(x)) on TRUE``
 after:  ``block where llm(x) limit k``, which stops reading its source at the k-th survivor;

@@ -1,4 +1,4 @@
-"""What a join will drop is not asked: a block below one first keeps the rows that have a partner.
+"""Reduces a block below a join to the rows with a partner, so that dropped rows are not asked.
 
 before: ``t semi join (block(u) where llm(u.x)) on t.k = u.k``; also below an aggregate by ``u.k``, on
         the padded side of an outer join, or with the call in the join's condition
@@ -44,7 +44,7 @@ from blendfusion.planner.stages.join_partners import (
 )
 
 _DROPS_LEFT = ("inner", "left_semi", "right_semi", "right", "right_anti")
-"""Joins in which a row of the left without a partner on the right changes nothing."""
+"""Joins that do not need a row of the left without a partner on the right."""
 _DROPS_RIGHT = ("inner", "left_semi", "right_semi", "left", "left_anti", "left_mark")
 _PASSABLE = ("project", "filter", "sort", "fetch", "aggregate")
 
@@ -61,7 +61,7 @@ def semi_join_reduction(plan: Plan) -> Plan:
         readable = _plain_columns(right)
         new_left = _reduced(left, [t for t in terms if _reads_of(t, left.width) <= readable], bare)
     if kind in _DROPS_RIGHT:
-        # The left side as it is: it runs anyway, and what it drops has no partner either.
+        # The unreduced left side runs anyway, and the rows that it drops have no partner either.
         around = [turned(t, left.width, right.width) for t in terms]
         new_right = _reduced(right, around, new_left)
     if new_left is left and new_right is right:
@@ -70,7 +70,7 @@ def semi_join_reduction(plan: Plan) -> Plan:
 
 
 def _reads_of(term: Expr, width: int) -> set[int]:
-    """The columns that a term reads of what stands behind the first ``width``."""
+    """The columns after the first ``width`` that a term reads."""
     return {i - width for i in fields(term) if i >= width}
 
 
@@ -86,8 +86,8 @@ def _reduced(side: Plan, terms: Sequence[Expr], other: Plan) -> Plan:
 
 
 def _present(terms: Sequence[Expr], width: int) -> tuple[Expr, ...]:
-    """What a row of the other side must have to match anything, whatever a model says: a key that is
-    not NULL."""
+    """Conditions that a row of the other side must meet to match anything, whatever a model
+    answers: keys that are not NULL."""
     found = []
     for term in terms:
         if isinstance(term, Node) and term.name == "equal":
@@ -99,7 +99,7 @@ def _present(terms: Sequence[Expr], width: int) -> tuple[Expr, ...]:
 
 
 def _line(plan: Plan) -> list[Plan]:
-    """``plan`` and what lies below it as far as a reduction may sink."""
+    """``plan`` and the relations below it to which a reduction may sink."""
     found = [plan]
     while isinstance(plan, Block) or (isinstance(plan, Rel) and plan.kind in _PASSABLE):
         plan = plan.inputs[0]
@@ -111,8 +111,8 @@ def _line(plan: Plan) -> list[Plan]:
 
 
 def _pushed(plan: Plan, terms: Sequence[Expr], partner: Plan) -> Plan | None:
-    """``plan`` with a semi join below its lowest block that asks; ``plan`` itself if one is there
-    already, None if there is no such block."""
+    """``plan`` with a semi join below its lowest block with a call; ``plan`` itself if one is there
+    already, None without such a block."""
     if isinstance(plan, Block):
         return _below_block(plan, terms, partner)
     if not isinstance(plan, Rel):
@@ -149,7 +149,7 @@ def _below_block(block: Block, terms: Sequence[Expr], partner: Plan) -> Plan | N
 
 
 def _with_input(plan: Rel | Block, below: Plan | None) -> Plan | None:
-    """``plan`` over ``below``: itself if that is its input, None if there is none."""
+    """``plan`` over ``below``: itself if that is its input, None without one."""
     if below is plan.inputs[0]:
         return plan
     return None if below is None else plan.with_inputs(below)
@@ -160,13 +160,14 @@ def _reads(term: Expr, width: int) -> set[int]:
 
 
 def _kept(source: Plan, terms: Sequence[Expr], partner: Plan) -> Plan:
-    """The rows of ``source`` with a partner; ``source`` itself if it holds no others already."""
+    """The rows of ``source`` with a partner; ``source`` itself if all have one already."""
     kept = with_partner(source, terms, partner, "left_semi")
     return source if _is_kept(source, kept) else kept
 
 
 def _is_kept(source: Plan, kept: Rel) -> bool:
-    """True if ``source`` keeps, by the same condition, rows with a partner from the same tables."""
+    """Whether ``source`` already keeps, by the same condition, rows with a partner from the same
+    tables."""
     return (
         isinstance(source, Rel)
         and source.kind == "join"

@@ -1,4 +1,4 @@
-"""Rows that are likely to pass a question are tried first, where any rows will do.
+"""Tries the rows most similar to a question first, if any rows that pass will do.
 
 before: ``block where llm_filter('q', x) limit k`` over ``source``
 after:  the same over ``sort by llm_similarity(x, 'q') descending`` over ``source``
@@ -28,7 +28,7 @@ from blendfusion.udfs.declare.ingredient import Value, bind
 from blendfusion.udfs.functions.llm_similarity import LLM_SIMILARITY
 
 Pays: TypeAlias = Callable[[Expr, Plan], bool]
-"""Whether it pays to have the vectors of an expression, over a plan, for all rows."""
+"""Whether it pays to compute the vectors of an expression, over a plan, for all rows."""
 
 
 def never(text: Expr, over: Plan) -> bool:
@@ -56,7 +56,7 @@ def similar_first(plan: Plan, pays: Pays = never) -> Plan:
 
 
 def _is_question(expr: Expr) -> bool:
-    """A yes/no question about one text."""
+    """Whether an expression is a yes/no question about one text."""
     return (
         isinstance(expr, Ask)
         and asks_model(expr)

@@ -1,4 +1,4 @@
-"""A subquery beside a call becomes a column below the block.
+"""Turns a subquery beside a call into a column below the block.
 
 before: ``block where llm(x) > (SELECT max(y) FROM u)`` over ``source``
 after:  ``block where llm(x) > c`` over ``project *, (SELECT max(y) FROM u) AS c`` over ``source``

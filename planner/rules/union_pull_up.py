@@ -1,4 +1,4 @@
-"""Blocks in the branches of a UNION ALL become one block above it.
+"""Merges blocks in the branches of a UNION ALL into one block above it.
 
 before: ``union all`` of ``block(t) where llm(t.x)`` and ``block(u) where llm(u.y)``, perhaps below a
         limit that DataFusion copied into the branches
@@ -41,8 +41,8 @@ from blendfusion.planner.ir.nodes import (
 from blendfusion.udfs.declare.call import Call
 
 _MOST_OWN_COLUMNS = 32
-"""A union of many branches that ask different questions stays one: each of its rows would carry NULLs
-for all the others."""
+"""Maximum columns of single branches: each row of the union would carry NULLs for all the others.
+"""
 
 
 def union_pull_up(plan: Plan) -> Plan:
@@ -56,7 +56,7 @@ def union_pull_up(plan: Plan) -> Plan:
 
 
 def _movable(branch: Plan) -> bool:
-    """True for a block that asks, and may do so later."""
+    """Whether a branch is a block with a call that may run later."""
     return isinstance(branch, Block) and may_move(branch) and asks_itself(branch)
 
 
@@ -83,7 +83,7 @@ def _without_limits_of_branches(plan: Rel) -> Plan:
 
 
 def _sorted(plan: Plan) -> bool:
-    """True if the rows come in an order that a limit above may mean."""
+    """Whether the rows have an order that a limit above may rely on."""
     while isinstance(plan, Block) or (isinstance(plan, Rel) and plan.kind in ("project", "filter")):
         plan = plan.inputs[0]
     return isinstance(plan, Rel) and plan.kind in ("sort", "fetch")
@@ -119,7 +119,7 @@ def _where(blocks: Sequence[Block], columns: _Columns) -> tuple[Expr, ...]:
 
 def _column(exprs: Sequence[Expr], columns: _Columns) -> Expr:
     """One column of the union: computed in the branches, or the same call on a common column, or
-    each branch's expression where the branch's number says so."""
+    each branch's expression, selected by the branch's number."""
     if not any(map(needs_model, exprs)):
         return columns.common(exprs)
     together = _united(exprs, columns)
@@ -131,7 +131,7 @@ def _column(exprs: Sequence[Expr], columns: _Columns) -> Expr:
 
 
 def _united(exprs: Sequence[Expr], columns: _Columns) -> Expr | None:
-    """One expression that stands for each branch's, if they differ only in what is asked about."""
+    """One expression for all branches, if they differ only in the values of their calls."""
     first = exprs[0]
     if isinstance(first, Ask):
         if not all(isinstance(e, Ask) and e.call == first.call for e in exprs):
@@ -164,7 +164,7 @@ def _united(exprs: Sequence[Expr], columns: _Columns) -> Expr | None:
 
 
 def _asks_about_text(call: Call) -> bool:
-    """True if every argument of the call's function is text."""
+    """Whether every argument of the call's function is text."""
     own_types = call.ingredient.value_types is not None or call.task.images
     return not (call.aggregate or own_types)
 
@@ -176,14 +176,16 @@ class _Own:
     branch: int
     expr: Expr
     text: bool
-    """Its type is known to be text; else it is a column of the branch's source."""
+    """Whether its type is known to be text; else it is a column of the branch's source."""
 
 
 @dataclass(slots=True)
 class _Columns:
-    """The columns of the union below the block: the number of the branch first, then what is needed.
+    """The columns of the union below the block: the number of the branch first, then the needed
+    ones.
 
-    ``found`` tells what each branch brings for a column: one expression each, or those of one alone.
+    ``found`` has the contribution of each branch to a column: one expression each, or that of one
+    branch.
     """
 
     below: Sequence[Plan]
@@ -231,7 +233,7 @@ class _Columns:
             elif what.text:
                 columns.append(text_null())
             else:
-                # NULLs of another branch's type: the padding of an outer join with none of its rows.
+                # NULLs with another branch's type: the padding of an outer join without rows.
                 columns.append(Field(source.width))
                 other = limited(projected(self.below[what.branch], (what.expr,)), 0, 0)
                 source = joined(source, other, (), "left")
