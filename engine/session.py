@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from functools import update_wrapper
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import pyarrow as pa
 from datafusion import (
@@ -71,6 +71,9 @@ from blendfusion.udfs.functions.open_during import open_during_function
 from blendfusion.unsupported.opaque_tables import LeafMaker
 from blendfusion.unsupported.provenance import Text
 from blendfusion.unsupported.views import Views
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 P = ParamSpec("P")
 
@@ -471,8 +474,19 @@ class Session(OwnContext):
     create_dataframe_from_logical_plan = _source(SessionContext.create_dataframe_from_logical_plan)
     from_pylist = _source(SessionContext.from_pylist)
     from_pydict = _source(SessionContext.from_pydict)
-    from_arrow = _source(SessionContext.from_arrow)
-    from_pandas = _source(SessionContext.from_pandas)
+    _from_arrow = _source(SessionContext.from_arrow)
+
+    def from_arrow(self, data: Any, name: str | None = None) -> Frame:
+        """A frame of Arrow data, registered as the table ``name``. Metadata of the whole schema is left
+        out: joins of tables with different metadata, as pandas writes it, fail in DataFusion's optimizer."""
+        if isinstance(data, pa.Table | pa.RecordBatch) and data.schema.metadata:
+            data = data.replace_schema_metadata(None)
+        return self._from_arrow(data, name)
+
+    def from_pandas(self, data: pd.DataFrame, name: str | None = None) -> Frame:
+        """A frame of a pandas table, registered as the table ``name``: see ``from_arrow``."""
+        return self.from_arrow(pa.Table.from_pandas(data), name)
+
     from_polars = _source(SessionContext.from_polars)
     read_batch = _source(SessionContext.read_batch)
     read_batches = _source(SessionContext.read_batches)

@@ -335,5 +335,10 @@ def _spread(values: pa.Array, positions: np.ndarray, length: int) -> pa.Array:
 
 def _assembled(pieces: Sequence[pa.Array], place: np.ndarray) -> pa.Array:
     """Row i is value ``place[i]`` of the pieces in order; -1 is NULL."""
+    kind = pieces[0].type
+    if pa.types.is_dictionary(kind):  # those with a NULL in them cannot be put together
+        pieces = [piece.cast(kind.value_type) for piece in pieces]
+        plain = _assembled(pieces, place).dictionary_encode()
+        return plain.cast(kind)
     whole = pa.concat_arrays(pieces)
     return whole.take(pa.array(place, mask=place < 0))

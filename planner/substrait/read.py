@@ -181,6 +181,9 @@ def _keys_once(body: Message, exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
         # DataFusion also writes the keys here, in a field that Substrait has retired.
         grouping.DiscardUnknownFields()
         references = [distinct.index(keys[i]) for i in grouping.expression_references]
+        if len(set(references)) < len(references):
+            # DataFusion tells such keys apart by aliases, which are gone here.
+            raise PlanError("two keys of a grouping set are the same expression")
         grouping.expression_references[:] = references
     del body.grouping_expressions[len(distinct) :]
     return (*exprs[: len(exprs) - n], *distinct)
