@@ -16,6 +16,7 @@ from datafusion.plan import LogicalPlan
 from datafusion.record_batch import RecordBatch
 
 from blendfusion.budget import Budget, checked_budget, lowest
+from blendfusion.datafusion.background import in_background
 from blendfusion.datafusion.error_gate import gated, is_foreign, running
 from blendfusion.datafusion.error_translation import functions_in, understood
 from blendfusion.datafusion.foreign_words import without_filters
@@ -95,7 +96,8 @@ def _writer(
     """Wraps a method of DataFrame that writes rows, so that it writes the result of a Frame."""
 
     def write(self: Frame, /, *args: P.args, **kwargs: P.kwargs) -> None:
-        inherited(self._result(), *args, **kwargs)
+        result = self._result()
+        Pump().call(lambda: inherited(result, *args, **kwargs))
 
     return update_wrapper(write, inherited)
 
@@ -464,10 +466,19 @@ class Frame(DataFrame):
         batches: list[pa.RecordBatch] = self._table().to_batches()
         return batches
 
+    async def collect_async(self) -> list[pa.RecordBatch]:
+        """As ``collect``, in a thread of its own: the event loop goes on meanwhile. To cancel it ends the work;
+        what was answered by then is stored."""
+        return await in_background(self.collect)
+
+    async def to_arrow_table_async(self) -> pa.Table:
+        """As ``to_arrow_table``; see ``collect_async``."""
+        return await in_background(self.to_arrow_table)
+
     def collect_partitioned(self) -> list[list[pa.RecordBatch]]:
         if self.prepared.calls:
             return [self.collect()]
-        return super().collect_partitioned()
+        return Pump().call(super().collect_partitioned)
 
     def collect_column(self, column_name: str) -> pa.Array | pa.ChunkedArray:
         return self.select(column_name).to_arrow_table().column(0)
@@ -523,7 +534,7 @@ class Frame(DataFrame):
     def cache(self) -> Frame:
         """A frame over the stored result: the model is asked once, now."""
         if not self.prepared.calls:
-            return Frame(super().cache().df, self._session, budget=self.budget)
+            return Frame(Pump().call(super().cache).df, self._session, budget=self.budget)
         cached = Frame(self._result().df, self._session, budget=self.budget)
         cached._trace = self._trace
         return cached
@@ -531,10 +542,11 @@ class Frame(DataFrame):
     def show(self, num: int = 20) -> None:
         limited = self.limit(num)
         with self._traced_by(limited):
-            limited._result().show(num)
+            result = limited._result()
+            Pump().call(lambda: result.show(num))
 
     def describe(self) -> Frame:
-        return Frame(self._result().describe().df, self._session)
+        return Frame(Pump().call(self._result().describe).df, self._session)
 
     def __repr__(self) -> str:
         """The first rows if the cache has all of their answers, else the plan; asks nothing."""

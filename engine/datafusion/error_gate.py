@@ -41,7 +41,8 @@ def gated(redaction: Callable[[Any], Redaction]) -> Callable[[type[T]], type[T]]
         for name in dir(kind):
             method = inspect.getattr_static(kind, name)
             is_public = not name.startswith("_") or name in _SPECIAL
-            if is_public and isinstance(method, FunctionType):
+            waits = inspect.iscoroutinefunction(method)  # for another, which is gated
+            if is_public and isinstance(method, FunctionType) and not waits:
                 setattr(kind, name, _guarded(method, redaction))
         return kind
 

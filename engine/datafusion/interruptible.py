@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import ctypes
+import math
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar, cast
@@ -32,6 +35,7 @@ _PAUSE_SECONDS = 0.1
 _QUICK_SECONDS = 0.002
 """A batch that comes sooner is followed by some that are fetched directly, ``_DIRECT`` at most."""
 _DIRECT = 16
+_LATELY_SECONDS = 60.0
 _LEFT_SECONDS = 0.05
 """How long ago a thread must have been in our code for it to be back in DataFusion's."""
 
@@ -42,7 +46,8 @@ class Pump:
     What DataFusion's functions ask meanwhile goes through ``serve`` to the thread that waits, so that
     a model is called where a signal reaches it, and by one thread at a time.
 
-    Python handles signals on its main thread alone; on any other, everything is done directly.
+    Python handles signals on its main thread alone; on any other, everything is done directly, unless it is
+    ``interruptible`` from outside.
     """
 
     def __init__(self) -> None:
@@ -67,12 +72,12 @@ class Pump:
         over directly, at a fourth of the cost; should it be slow of a sudden, DataFusion itself looks for
         a signal once a second.
         """
-        if self._owner is not threading.main_thread():
+        if not _hears_interrupts(self._owner):
             yield from (batch.to_pyarrow() for batch in begin())
             return
         loop = _Loop(self._put)
         with self._open():
-            stream = begin()
+            stream = self.begun(begin)
             while True:
                 start = time.monotonic()
                 batch = loop.begin(stream.rbs.__anext__)
@@ -88,15 +93,21 @@ class Pump:
 
     def call(self, work: Callable[[], T]) -> T:
         """The result of ``work``, or what it raised. After a signal it goes on, unheard, until it asks
-        something or ends."""
-        if self._owner is not threading.main_thread():
+        something, ends, or DataFusion looks for a signal, which it does once a second."""
+        if not _hears_interrupts(self._owner):
             return work()
         job = _Job(work)
         job.result.add_done_callback(lambda _: self._news.put(None))
         with self._open():
-            threading.Thread(target=job.settle, name="blendfusion-call", daemon=True).start()
-            self._wait(job.result.done, lambda: _ended(job.result))
+            thread = threading.Thread(target=job.settle, name="blendfusion-call", daemon=True)
+            thread.start()
+            self._wait(job.result.done, lambda: _end(thread))
         return job.result.result()
+
+    def begun(self, begin: Callable[[], T]) -> T:
+        """The result of ``begin``, which takes a moment; as by ``call`` after an interruption, since what was
+        cancelled may keep DataFusion's threads, and whoever needs one, waiting."""
+        return self.call(begin) if lately_interrupted() else begin()
 
     def serve(self, work: Callable[[], T]) -> T:
         """The result of ``work``, done by the thread that waits for DataFusion; here if none does.
@@ -141,13 +152,14 @@ class Pump:
     @contextmanager
     def _open(self) -> Iterator[None]:
         """Meanwhile jobs are taken; those that are left at the end are for those who brought them."""
-        self._serving = True
+        before, self._serving = self._serving, True
         try:
             yield
         finally:
             with self._lock:
-                self._serving = False
-            self._clear()
+                self._serving = before
+            if not before:
+                self._clear()
 
     def _wait(self, done: Callable[[], bool], stop: Callable[[], object]) -> None:
         """Do what comes in until ``done``. On a signal, ``stop``."""
@@ -162,6 +174,7 @@ class Pump:
                     with suppress(Empty):
                         self._news.get(timeout=0.2)
         except BaseException:
+            _interruption.at = time.monotonic()
             with self._lock:
                 self._interrupted = True
             self._clear()
@@ -268,6 +281,44 @@ class _Loop:
         """Nobody wants to hear of what was cancelled."""
 
 
-def _ended(result: Future[T]) -> None:
-    """Wait for a result for a while."""
-    wait([result], PATIENCE_SECONDS)
+@dataclass(slots=True)
+class _Interruption:
+    at: float = -math.inf
+
+
+_interruption = _Interruption()
+
+
+def lately_interrupted() -> bool:
+    """Something was cancelled within the last minute."""
+    return time.monotonic() - _interruption.at < _LATELY_SECONDS
+
+
+_interruptible: set[threading.Thread] = set()
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Meanwhile ``interrupt`` reaches this thread wherever it waits, as Ctrl-C reaches the main thread."""
+    thread = threading.current_thread()
+    _interruptible.add(thread)
+    try:
+        yield
+    finally:
+        _interruptible.discard(thread)
+
+
+def _hears_interrupts(thread: threading.Thread) -> bool:
+    return thread is threading.main_thread() or thread in _interruptible
+
+
+def interrupt(thread: threading.Thread) -> None:
+    """Have a thread raise KeyboardInterrupt as soon as it is in Python."""
+    thread_id = ctypes.c_ulong(thread.ident or 0)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(thread_id, ctypes.py_object(KeyboardInterrupt))
+
+
+def _end(thread: threading.Thread) -> None:
+    """Interrupt a thread, and wait for it for a while."""
+    interrupt(thread)
+    thread.join(PATIENCE_SECONDS)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncGenerator, Generator, Iterator
+from contextlib import aclosing
 from itertools import islice
 
 import pyarrow as pa
 from datafusion.record_batch import RecordBatch
 
+from blendfusion.datafusion.background import items
 from blendfusion.datafusion.error_gate import gated
 from blendfusion.redaction import Redaction
 
@@ -29,6 +31,7 @@ class Stream:
         self._tables = tables
         self._batches = (b for t in tables for b in t.to_batches() if b.num_rows)
         self.redaction = redaction
+        self._following: AsyncGenerator[RecordBatch, None] | None = None
 
     def next(self) -> RecordBatch:
         """The next batch; StopIteration at the end."""
@@ -40,14 +43,23 @@ class Stream:
     def __iter__(self) -> Iterator[RecordBatch]:
         return self
 
-    def __aiter__(self) -> AsyncIterator[RecordBatch]:
-        return self
+    async def __aiter__(self) -> AsyncGenerator[RecordBatch, None]:
+        """The batches, computed in a thread of their own: the event loop goes on meanwhile."""
+        async with aclosing(items(self._each)) as batches:
+            async for batch in batches:
+                yield batch
 
     async def __anext__(self) -> RecordBatch:
-        batch = next(self, None)
-        if batch is None:
-            raise StopAsyncIteration
-        return batch
+        if self._following is None:
+            self._following = self.__aiter__()
+        return await anext(self._following)
+
+    def _each(self) -> Generator[RecordBatch, None, None]:
+        try:
+            while (batch := next(self, None)) is not None:
+                yield batch
+        finally:
+            self.close()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         # The first batch now: what is wrong with a query shows mostly there, and Arrow's interface passes on

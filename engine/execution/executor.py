@@ -271,7 +271,7 @@ def in_turn(frame: DataFrame) -> Iterator[pa.RecordBatch]:
 
 def _begun(begin: Callable[[], T]) -> T:
     try:
-        return begin()
+        return Pump().begun(begin)
     except Exception as problem:
         raise PlanError(f"DataFusion cannot plan what it read back: {problem}") from problem
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from blendfusion.budget import Budget
 from blendfusion.datafusion.error_gate import outward
 from blendfusion.datafusion.error_translation import functions_in, understood, unfit
 from blendfusion.datafusion.foreign_words import is_planning
-from blendfusion.datafusion.interruptible import Pump
+from blendfusion.datafusion.interruptible import Pump, lately_interrupted
 from blendfusion.frame import Frame
 from blendfusion.prepare.result_names import named
 from blendfusion.reports.confirmation import demand
@@ -32,6 +33,12 @@ from blendfusion.unsupported.provenance import Text
 
 if TYPE_CHECKING:
     from blendfusion.session import Session
+
+
+_LONG = 1_000
+"""Characters of a query that may take long to be planned; a thread for it costs a millisecond or two."""
+_INTO = re.compile(r"\binto\b", re.IGNORECASE)
+"""SELECT … INTO runs as soon as DataFusion sees it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +95,11 @@ class Query:
         """What carries out a statement: CREATE TABLE … AS runs while DataFusion plans it, and its
         calls are answered as in any run."""
         if not calls or not creates_table(self.text):
-            yield directly
+            takes_time = (
+                creates_table(self.text) or len(self.text) > _LONG or _INTO.search(self.text)
+            )
+            pump = Pump()
+            yield pump.call if takes_time or lately_interrupted() else directly
             return
         options = session.options
         trace = Trace(redaction=options.redaction)

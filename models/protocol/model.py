@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeGuard, runtime_checkable
+from typing import ParamSpec, Protocol, TypeGuard, TypeVar, runtime_checkable
 
+from blendfusion.models.http.run_coroutine import run_confined
 from blendfusion.types import Answer, ModelInfo, Task
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 Values = tuple[str | None, ...]
 """The values of one request: see ``blendfusion.types.Request``."""
@@ -53,6 +58,9 @@ class Model(Protocol):
         model ``decides`` is always ().
         Raises ``ModelNotFound`` if the model cannot be had, ``ModelFailed`` if it broke as a
         whole; never for a single value.
+
+        It may be a coroutine function: each batch then runs in an event loop of its own, in a thread of its
+        own, and is cancelled where the query is interrupted.
         """
         ...
 
@@ -80,11 +88,20 @@ class Telling(Protocol):
 def answer_each(model: Model, task: Task, values: Sequence[Values], told: Told) -> list[Answer]:
     """The answers of ``model``, told one by one: at the end where it cannot tell them before."""
     if _tells(model):
-        return model.answer_each(task, values, told)
-    answers = model.answer(task, values)
+        return settled(model.answer_each, task, values, told)
+    answers = settled(model.answer, task, values)
     for place, answer in enumerate(answers):
         told(place, answer)
     return answers
+
+
+def settled(method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """What a method of a model returns, also of one that is a coroutine function: it runs in an event loop of its
+    own, in a thread that ends with it."""
+    if inspect.iscoroutinefunction(method):
+        result: T = run_confined(lambda: method(*args, **kwargs))
+        return result
+    return method(*args, **kwargs)
 
 
 def _tells(model: Model) -> TypeGuard[Telling]:

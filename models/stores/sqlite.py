@@ -12,7 +12,6 @@ import warnings
 import weakref
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -25,12 +24,18 @@ from blendfusion.models.protocol.model import Values
 from blendfusion.models.stores.key import MODEL_BYTES, Keys, model_prefix
 from blendfusion.models.stores.memory import FROM_CACHE, MemoryStore, StoreStats
 from blendfusion.models.stores.sqlite_file import (
+    BUSY_SECONDS,
     Damaged,
     NotOurs,
     identity,
+    interrupted,
+    is_busy,
     is_damage,
     opened,
+    or_not,
+    patiently,
     set_aside,
+    transaction,
 )
 from blendfusion.types import Answer, FinishReason, Task
 
@@ -46,6 +51,8 @@ _SCANNED = 1.2
 _ROWS_OF_A_TRANSACTION = 5_000
 _HOUR = 3_600
 _KEPT, _FULL = 0.8, 0.9
+_HURRIED_SECONDS = 0.2
+"""How long answers wait for a lock after an interruption."""
 _pack = struct.Struct("<d").pack
 _crc32 = zlib.crc32
 _COLUMNS = "key, text, finish, logprob, used, mark"
@@ -120,8 +127,12 @@ class SqliteStore:
     def put_many(self, fingerprint: str, task: Task, answers: Mapping[Values, Answer]) -> None:
         keys, now = Keys(fingerprint, task), int(self._clock())
         rows = (_row(Entry(keys.of(v), a, now)) for v, a in answers.items())
-        if not self._insert([row for row in rows if row is not None]):
-            self._beside.put_many(fingerprint, task, answers)
+        stored: _Inserted | None = None
+        try:
+            stored = self._insert([row for row in rows if row is not None])
+        finally:
+            if stored is None:
+                self._beside.put_many(fingerprint, task, answers)
 
     def earlier(self, fingerprint: str, task: Task, most: int) -> list[str]:
         prefix = Keys(fingerprint, task).prefix
@@ -143,7 +154,7 @@ class SqliteStore:
             return
 
         def forget(connection: sqlite3.Connection) -> None:
-            with _transaction(connection):
+            with transaction(connection):
                 if fingerprint is None:
                     connection.execute("DELETE FROM answers")
                 else:
@@ -153,7 +164,7 @@ class SqliteStore:
                         "DELETE FROM answers WHERE key >= ? AND key < ?", (first, last)
                     )
             # So that nothing of them is left in the file; somebody who reads it now may forbid it.
-            with _or_not():
+            with or_not():
                 connection.execute("VACUUM")
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
@@ -236,26 +247,27 @@ class SqliteStore:
         now = int(self._clock())
         connection.execute("PRAGMA busy_timeout = 0")
         try:
-            with _or_not():
+            with or_not():
                 for rows in _pieces(keys, _ROWS_OF_A_TRANSACTION):
-                    with _transaction(connection):
+                    with transaction(connection):
                         connection.executemany(
                             "UPDATE answers SET used = ? WHERE key = ?", [(now, k) for k in rows]
                         )
         finally:
-            connection.execute(f"PRAGMA busy_timeout = {int(self._wait_seconds * 1000)}")
+            connection.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
 
     def _insert(self, rows: Sequence[_Row]) -> _Inserted | None:
         """None if the file does not take them."""
 
         def insert(connection: sqlite3.Connection) -> _Inserted:
-            with _transaction(connection):
+            with transaction(connection):
                 before = connection.total_changes
                 # Of two answers to one key the first stays: later runs get what the first one saw.
                 connection.executemany("INSERT OR IGNORE INTO answers VALUES (?,?,?,?,?,?)", rows)
                 new = connection.total_changes - before
             if _used_bytes(connection) > self._limit:
-                self._make_room(connection)
+                with or_not():
+                    self._make_room(connection)
             return _Inserted(new)
 
         return self._on_file(insert, None, writes=True)
@@ -288,7 +300,7 @@ class SqliteStore:
             ).fetchall()
             if not keys:
                 return
-            with _transaction(connection):
+            with transaction(connection):
                 connection.executemany("DELETE FROM answers WHERE key = ?", keys)
             last = keys[-1][0]
             most -= len(keys)
@@ -333,13 +345,14 @@ class SqliteStore:
     ) -> T:
         if not (self._readable and (self._writable or not writes)):
             return otherwise
+        hurried = interrupted()
+        wait_seconds = min(_HURRIED_SECONDS, self._wait_seconds) if hurried else self._wait_seconds
         for first in (True, False):
             try:
-                connection = self._connection()
-                if connection.in_transaction:  # an interrupt may have come anywhere
-                    connection.execute("ROLLBACK")
-                return operation(connection)
+                return patiently(self._connection(wait_seconds), operation, wait_seconds)
             except (sqlite3.Error, OSError, Damaged, NotOurs) as problem:
+                if hurried and is_busy(problem):
+                    return otherwise
                 if first and is_damage(problem):
                     try:
                         said += self._renewed(problem)
@@ -357,10 +370,10 @@ class SqliteStore:
                 break
         return otherwise
 
-    def _connection(self) -> sqlite3.Connection:
+    def _connection(self, wait_seconds: float) -> sqlite3.Connection:
         if not self._open:
             self._identity = identity(self.path)
-            self._open.append(opened(self.path, self._wait_seconds))
+            self._open.append(opened(self.path, wait_seconds))
             self._identity = identity(self.path)
         return self._open[0]
 
@@ -457,29 +470,6 @@ def _used_bytes(connection: sqlite3.Connection) -> int:
         for name in ("page_count", "freelist_count", "page_size")
     )
     return int((pages - free) * size)
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All or nothing. Waits for other writers at its beginning, and only there."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-
-
-@contextmanager
-def _or_not() -> Iterator[None]:
-    """What need not be done now: another process may be at work, or the disk be full."""
-    try:
-        yield
-    except sqlite3.OperationalError as problem:
-        if is_damage(problem):
-            raise
 
 
 _STORES: weakref.WeakSet[SqliteStore] = weakref.WeakSet()

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 import time
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
 
 SCHEMA_VERSION = 1
 """Of the tables. A file of another version is left as it is, and not used."""
@@ -36,6 +41,8 @@ PRAGMA journal_size_limit = 16000000;
 """
 _COMPANIONS = ("-wal", "-shm", "-journal")
 _PAUSE_SECONDS = 0.02
+BUSY_SECONDS = 0.05
+"""How long SQLite itself waits for a lock."""
 _DAMAGE = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _MAX_NAMES = 1000
 
@@ -57,29 +64,38 @@ def opened(path: Path, wait_seconds: float) -> sqlite3.Connection:
     if not path.exists():
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     connection = sqlite3.connect(
-        path, timeout=wait_seconds, isolation_level=None, check_same_thread=False
+        path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
     try:
-        _patiently(connection, wait_seconds)
+        patiently(connection, _settle, wait_seconds)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _patiently(connection: sqlite3.Connection, wait_seconds: float) -> None:
-    """Settle the connection. SQLite itself does not wait for a process that makes the file."""
+def patiently(
+    connection: sqlite3.Connection,
+    operation: Callable[[sqlite3.Connection], T],
+    wait_seconds: float,
+) -> T:
+    """What ``operation`` gives, tried again as long as another process holds the lock. SQLite's own waiting
+    hears no signal, and does not wait for a process that makes the file."""
     deadline = time.monotonic() + wait_seconds
     while True:
+        if connection.in_transaction:  # an interrupt may have come anywhere
+            connection.execute("ROLLBACK")
         try:
-            _settle(connection)
-            return
+            return operation(connection)
         except sqlite3.OperationalError as problem:
-            if _code(problem) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+            if not is_busy(problem) or time.monotonic() > deadline:
                 raise
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
             time.sleep(_PAUSE_SECONDS)
+
+
+def is_busy(problem: Exception) -> bool:
+    """Whether another process holds the lock."""
+    return isinstance(problem, sqlite3.Error) and _code(problem) == sqlite3.SQLITE_BUSY
 
 
 def _settle(connection: sqlite3.Connection) -> None:
@@ -146,3 +162,32 @@ def set_aside(path: Path) -> Path:
             beside.rename(aside.with_name(aside.name + companion))
     path.rename(aside)
     return aside
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing. Waits for other writers at its beginning, and only there."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def interrupted() -> bool:
+    """A signal ends what runs: nobody is to wait any more."""
+    problem = sys.exc_info()[1]
+    return problem is not None and not isinstance(problem, (Exception, GeneratorExit))
+
+
+@contextmanager
+def or_not() -> Iterator[None]:
+    """What need not be done now: another process may be at work, or the disk be full."""
+    try:
+        yield
+    except sqlite3.OperationalError as problem:
+        if is_damage(problem):
+            raise

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote
 
+_PIECE = 100_000
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -20,6 +22,8 @@ class LoopbackHub:
     def __init__(self, files: dict[str, bytes], gated: frozenset[str] = frozenset()) -> None:
         self.files, self.gated = files, gated
         self.asked: list[str] = []
+        self.pause_seconds = 0.0
+        """Before each piece of a file."""
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -62,7 +66,9 @@ class LoopbackHub:
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
                 if self.command == "GET":
-                    self.wfile.write(content)
+                    for start in range(0, len(content), _PIECE):
+                        time.sleep(outer.pause_seconds)
+                        self.wfile.write(content[start : start + _PIECE])
 
             def log_message(self, *args: object) -> None:
                 """Silent."""
