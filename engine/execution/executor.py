@@ -45,7 +45,7 @@ _serials = count(1)
 
 
 class Execution:
-    """One run of a staged plan in a session. ``counts`` tells, a stage, what it saw."""
+    """One run of a staged plan in a session. ``counts`` has the counts of each stage."""
 
     def __init__(
         self,
@@ -69,24 +69,24 @@ class Execution:
         self._relations: dict[int, bytes] = {}
         self._fed = fed
         self._limited = {} if LIMITED_STAGES in rules_off else limited_stages(plan)
-        """By the stages that limits may end."""
+        """Limits by the stages that they may end."""
         self._views: list[str] = []
-        """Parts of plans that are too deep to be read at once."""
+        """Parts of plans that are too deep for one read."""
         self._parts: dict[str, str] = {}
-        """The tables of parts that are stored, by the names of their leaves."""
+        """The tables of stored parts, by the names of their leaves."""
         self.counts: dict[int, Counts] = {stage.number: Counts() for stage in plan.stages}
 
     def tables(self, *, eager: bool) -> Generator[pa.Table, None, None]:
         """The result, chunk by chunk, columns by position; at least one chunk, which may be empty.
 
-        ``eager``: the caller wants all of it. Stages before the last run first, to their end or as far as a
-        limit needs. Closing the generator ends the run and drops what was stored.
+        ``eager``: the caller reads all of it. Stages before the last run first, to their end or as
+        far as a limit needs. Closing the generator ends the run and drops the stored rows.
         """
         limits = {limited.above: limited for limited in self._limited.values()}
         try:
             for stage in self._plan.stages:
                 if stage.number in self._limited:
-                    continue  # runs where the limit above it does
+                    continue  # it runs with the limit above it
                 limited = limits.get(stage.number)
                 found = None if limited is None else self._in_turn(limited, stage)
                 if stage is self._plan.last:
@@ -105,8 +105,8 @@ class Execution:
             self._parts = {}
 
     def _in_turn(self, limited: Limited, above: Stage) -> list[pa.RecordBatch] | None:
-        """Run the stages of a limit as far as it needs; returns the rows of the source in which it stands, None for
-        a limit that the stage above has itself."""
+        """Run the stages of a limit as far as it needs. Returns the rows of the source that
+        contains it, None for a limit that belongs to the stage above."""
         found: list[pa.RecordBatch] = []
 
         def look() -> int:
@@ -135,7 +135,8 @@ class Execution:
         return None if limited.own else found
 
     def _passed(self, stage: Stage) -> int:
-        """How many rows a stage with a limit gives by now. What that asks is known when the stage runs."""
+        """The number of rows that a stage with a limit returns so far. Its answers are cached for
+        the run of the stage."""
         alone = replace(stage, block=replace(stage.block, select=()))
         count = sum(len(table) for table in self._run(alone, eager=False))
         self.counts[stage.number].restart()
@@ -149,8 +150,8 @@ class Execution:
         most: Callable[[], int] | None = None,
         found: list[pa.RecordBatch] | None = None,
     ) -> Generator[pa.Table, None, None]:
-        """The output of a stage, a chunk at a time. ``most``: so many rows at a time, always the same ones, for
-        a limit above it. ``found``: the rows of its source, if they are there."""
+        """The output of a stage, a chunk at a time. ``most``: the chunk size, deterministic for a
+        limit above. ``found``: the rows of its source, if known."""
         frame = self.source(stage)
         if found is not None:
             batches: Iterator[pa.RecordBatch] = iter(found)
@@ -187,19 +188,19 @@ class Execution:
                 yield table
 
     def _asking(self, stage: Stage) -> AbstractContextManager[None]:
-        """Meanwhile it is ``stage`` that asks."""
+        """Attribute questions within this context to ``stage``."""
         return self._rowwise.asker.observer.within(stage.number)
 
     def _in_order(self, source: Plan) -> Iterator[pa.RecordBatch]:
-        """The rows of a source, branch after branch of a union: where a limit ends in one, the next is
-        not opened, and the rows come in the same order each time."""
+        """The rows of a source, branch by branch of a union. A limit that ends in one branch leaves
+        the next unopened, and the order is the same each time."""
         for number, branch in enumerate(branches(source)):
             try:
                 batches = in_turn(self._frame(branch))
             except PlanError as problem:
                 if number == 0:
                     raise
-                # Rows have left already: the query cannot start again on the plain path.
+                # Some rows were returned already, so the query cannot restart on the plain path.
                 raise BlendFusionError(problem.message) from problem
             yield from batches
 
@@ -208,7 +209,7 @@ class Execution:
         return self._frame(stage.block.source)
 
     def _frame(self, source: Plan) -> DataFrame:
-        if source.width == 0:  # a batch without columns would forget how many rows it has
+        if source.width == 0:  # a batch without columns would lose its number of rows
             source = projected(source, (boolean_literal(True),))
         try:
             with self._fed.bound(self._parts):
@@ -235,7 +236,7 @@ class Execution:
             self._parts[part.leaf.name] = name
 
     def _register(self, stage: Stage, table: pa.Table) -> None:
-        """From here on ``table`` is what the stage gave."""
+        """Make ``table`` the output of the stage from now on."""
         name = self._name(stage.number)
         if stage.number in self._relations:
             self._context.deregister_table(name)
@@ -243,7 +244,7 @@ class Execution:
         self._relations[stage.number] = relation_of(self._context, name)
 
     def _typed(self, table: pa.Table, schema: pa.Schema) -> pa.Table:
-        """Stored rows with the types of ``schema``: they share memory, or are stored once more."""
+        """Stored rows with the types of ``schema``; they share memory, or are stored again."""
         if all(a.equals(b.type) for a, b in zip(table.schema.types, schema, strict=True)):
             return as_schema(table, schema)
         pieces = (pa.Table.from_batches([batch]) for batch in batches_of(table))
@@ -259,13 +260,13 @@ class Execution:
 
 def streamed(frame: DataFrame) -> Iterator[pa.RecordBatch]:
     """The batches of a frame as they are computed. Raises PlanError, before the first of them, if
-    DataFusion cannot plan it: some of its rules fail on some plans that were read back."""
+    DataFusion cannot plan it: some of its rules fail on plans that were read back."""
     return _fetched(_begun(frame.execute_stream))
 
 
 def in_turn(frame: DataFrame) -> Iterator[pa.RecordBatch]:
-    """The batches of a frame, of each partition one after the other: in the same order each time, so that
-    a limit meets the same rows. Raises PlanError as ``streamed`` does."""
+    """The batches of a frame, partition by partition, in the same order each time, so that a limit
+    meets the same rows. Raises PlanError like ``streamed``."""
     return _alternating([_fetched(s) for s in _begun(frame.execute_stream_partitioned)])
 
 
@@ -291,7 +292,8 @@ def _alternating(parts: list[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBat
 
 
 def joined(tables: Sequence[pa.Table]) -> pa.Table:
-    """The rows of tables of one schema as one table; Arrow forgets how many there are without columns."""
+    """The rows of tables of one schema as one table. Without columns, Arrow would lose their
+    number."""
     if tables[0].num_columns:
         return pa.concat_tables(tables)
     return pa.table({"rows": pa.nulls(sum(map(len, tables)))}).select([])
@@ -300,9 +302,9 @@ def joined(tables: Sequence[pa.Table]) -> pa.Table:
 def as_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """``table`` with the names and types of ``schema``, by position."""
     if not schema.names:
-        return table.select([])  # less the constant that kept count of its rows
+        return table.select([])  # without the constant that kept the number of its rows
     renamed = table.rename_columns(schema.names)
     for i, field in enumerate(schema):
         if pa.types.is_null(field.type) and not pa.types.is_null(renamed.column(i).type):
-            renamed = renamed.set_column(i, field, pa.nulls(len(table)))  # Arrow has no such cast
+            renamed = renamed.set_column(i, field, pa.nulls(len(table)))  # Arrow lacks such a cast
     return renamed if renamed.schema.equals(schema) else renamed.cast(schema)

@@ -1,8 +1,8 @@
-"""Evaluates expressions with ingredient calls on chunks of rows, asking only where it matters.
+"""Evaluates expressions with calls on chunks of rows, asking only where the answer matters.
 
-AND, OR, CASE and COALESCE are evaluated here, part by part: a call sees only the rows that the
-parts before it leave undecided (three-valued logic, as SQL has it). Everything else around calls
-is evaluated by DataFusion on the chunk.
+AND, OR, CASE and COALESCE are evaluated here, part by part: a call sees only the rows that earlier
+parts leave undecided (three-valued logic, as in SQL). DataFusion evaluates everything else around
+calls on the chunk.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from blendfusion.udfs.joins.matcher import Matches, matcher
 _COMPARISONS = ("equal", "not_equal", "lt", "lte", "gt", "gte", "like")
 _ARITHMETIC = ("add", "subtract", "multiply", "divide", "modulus", "power")
 _STRICT = frozenset((*_COMPARISONS, *_ARITHMETIC))
-"""Functions that are NULL where either of their two operands is."""
+"""Functions that are NULL if either of their two operands is."""
 
 _ARGUMENTS = (
     pa.types.is_string_view,
@@ -48,14 +48,14 @@ _ARGUMENTS = (
     pa.types.is_large_binary,
     pa.types.is_fixed_size_binary,
 )
-"""Types of columns that a call takes as they are, though its function has another."""
+"""Types of columns that a call accepts without a cast, although its function has another type."""
 
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 
 @dataclass(slots=True)
 class Rows:
-    """Rows of a chunk, and what has been evaluated on all of them already."""
+    """Rows of a chunk, with the expressions already evaluated on them."""
 
     table: pa.Table
     known: dict[Expr, Column] = field(default_factory=dict)
@@ -64,9 +64,9 @@ class Rows:
         return int(self.table.num_rows)
 
     def filter(self, mask: Column, later: Sequence[Expr]) -> Rows:
-        """The rows where ``mask`` is true (not NULL), for the sake of ``later`` expressions.
+        """The rows where ``mask`` is true (not NULL), for ``later`` expressions.
 
-        What those do not read becomes a column of NULLs, which costs nothing.
+        Columns that those do not read become NULL, which costs nothing.
         """
         needed = set().union(*(fields(e) for e in later))
         n = pc.sum(mask, min_count=0).as_py()
@@ -89,7 +89,7 @@ class Rows:
 
 
 class RowWise:
-    """Evaluates expressions on rows; one for a run."""
+    """Evaluates expressions on rows, in one run."""
 
     def __init__(
         self,
@@ -100,12 +100,13 @@ class RowWise:
         self.asker = asker
         self.workbench = workbench
         self.stored = stored
-        """The rows of a stage that has run, by its number."""
+        """The rows of completed stages, by number."""
         self.matchers: dict[Ask, Matches] = {}
-        """What has chosen among the rows of stages so far."""
+        """The matchers of calls that choose among rows of stages."""
 
     def column(self, expr: Expr, rows: Rows) -> Column:
-        """The value of ``expr`` on every row. Raises what an ingredient or DataFusion raises."""
+        """The value of ``expr`` on every row. Exceptions of ingredients and of DataFusion pass
+        through."""
         if isinstance(expr, Field):
             return rows.table.column(expr.index)
         if expr in rows.known:
@@ -125,7 +126,7 @@ class RowWise:
         elif expr.name == "nullif":
             value = self._strict(expr, rows, expr.children[:1])
         elif expr.name in _STRICT:
-            # The first two: LIKE has a third, its escape, which is NULL for none.
+            # The first two operands: LIKE has a third, its escape, which is NULL if absent.
             value = self._strict(expr, rows, expr.children[:2])
         elif expr.name == "array_has":
             value = self._strict(expr, rows, expr.children[:1])
@@ -144,13 +145,13 @@ class RowWise:
         return self.matchers[ask].column(arguments)
 
     def cascades(self, exprs: Sequence[Expr]) -> bool:
-        """Whether a cascade answers some call in them."""
+        """Whether a cascade answers some call in ``exprs``."""
         return any(self.asker.targets_of(ask.call) is not None for e in exprs for ask in asks(e))
 
     def is_known(self, expr: Expr, rows: Rows) -> bool:
-        """Whether ``expr`` has its value on every row without asking anything; then it is kept."""
+        """Whether ``expr`` has known values on every row; they are then kept."""
         if any(ask.call.ingredient.run is not None for ask in asks(expr)):
-            return False  # what a user's function asks shows when it runs
+            return False  # the questions of a user's function are known only when it runs
         try:
             with self.asker.only_known():
                 self.column(expr, rows)
@@ -159,7 +160,7 @@ class RowWise:
         return True
 
     def columns(self, exprs: Sequence[Expr], rows: Rows) -> list[Column]:
-        """The values of several expressions; those that need no model in one plan."""
+        """The values of several expressions; those without a model in one plan."""
         cheap = [
             e
             for e in dict.fromkeys(exprs)
@@ -171,8 +172,8 @@ class RowWise:
         return [self.column(e, rows) for e in exprs]
 
     def rehearse(self, exprs: Sequence[Expr], empty: pa.Table) -> None:
-        """Evaluate every part of the expressions on no rows: what DataFusion cannot do with a chunk
-        shows before a model is asked. Raises PlanError."""
+        """Evaluate every part of the expressions on no rows, so that errors of DataFusion appear
+        before a model is asked. Raises PlanError."""
         rows = Rows(empty)
         try:
             for expr in exprs:
@@ -196,8 +197,8 @@ class RowWise:
 
     def argument(self, expr: Expr, rows: Rows) -> Column:
         """The values of a call's argument."""
-        # DataFusion casts arguments to plain text, or to bytes; such a column of another layout needs
-        # no plan.
+        # DataFusion casts arguments to plain text, or to bytes; a column of another text layout
+        # needs no plan.
         inner = cast_to_text(expr)
         if isinstance(inner, Field):
             column = rows.table.column(inner.index)
@@ -206,11 +207,12 @@ class RowWise:
         return self.column(expr, rows)
 
     def _other(self, expr: Node, rows: Rows) -> Column:
-        """Any function: the parts that need a model become columns, DataFusion does the rest."""
+        """Any function: parts with calls become columns, and DataFusion evaluates the rest."""
         table = rows.table
         children: list[Expr] = []
         for child in expr.children:
-            # A literal stays one: DataFusion wants some, as LIKE its escape, to be no columns.
+            # A literal stays one: DataFusion requires literals in some places, such as the escape
+            # of LIKE.
             if needs_model(child) or (child in rows.known and not literal_like(child)):
                 children.append(Field(table.num_columns))
                 table = table.append_column(str(table.num_columns), self.column(child, rows))
@@ -219,8 +221,8 @@ class RowWise:
         return self.workbench().columns([replace(expr, children=tuple(children))], table)[0]
 
     def _strict(self, expr: Node, rows: Rows, must: Sequence[Expr]) -> Column:
-        """A function that is NULL where any of the parts ``must`` is: what is NULL already decides the
-        row, the rest of the parts see the others."""
+        """A function that is NULL if any of the parts ``must`` is: a NULL decides the row, and
+        later parts see the other rows."""
         left, open_rows = rows, np.arange(len(rows))
         waiting = list(expr.children)
         for part in sorted(must, key=lambda part: _dearness(part, rows)):
@@ -228,7 +230,7 @@ class RowWise:
             if literal_like(part):
                 continue
             if not any(_asks(other, left) for other in waiting):
-                break  # nothing is left that could be spared
+                break  # no undecided call is left
             valid = _numpy(_whole(self.column(part, left)).is_valid())
             if not valid.all():
                 open_rows, left = open_rows[valid], left.take(np.flatnonzero(valid))
@@ -238,7 +240,7 @@ class RowWise:
         return _spread(_whole(value), open_rows, len(rows))
 
     def _connective(self, expr: Node, rows: Rows) -> Column:
-        """AND / OR: each part sees the rows that those before it do not decide, cheap ones first."""
+        """AND / OR: each part sees the rows that earlier parts leave undecided, cheap ones first."""
         decisive = expr.name == "or"  # a TRUE decides an OR, a FALSE an AND
         combine = pc.or_kleene if decisive else pc.and_kleene
         result: pa.Array = pa.array(np.full(len(rows), not decisive))
@@ -249,13 +251,13 @@ class RowWise:
             everything = len(open_rows) == len(rows)
             subset = rows if everything else rows.take(open_rows)
             value = _whole(self.column(part, subset))
-            # A NULL spread into a decided row leaves it decided: x OR TRUE, x AND FALSE.
+            # A NULL in a decided row leaves it decided: x OR TRUE, x AND FALSE.
             spread = value if everything else _spread(value, open_rows, len(rows))
             result = combine(result, spread)
         return result
 
     def _case(self, expr: Node, rows: Rows) -> Column:
-        """CASE: a condition sees the rows without a branch yet, a result the rows of its branch."""
+        """CASE: a condition sees the rows without a branch so far, a result the rows of its branch."""
         branches, otherwise = expr.children, None
         if len(branches) % 2:
             otherwise = branches[-1]
@@ -290,18 +292,18 @@ class RowWise:
 
 
 def _as_equalities(expr: Node) -> Node:
-    """``x IN (a, b)`` as ``x = a OR x = b``: what is equal already spares the calls in the list."""
+    """``x IN (a, b)`` as ``x = a OR x = b``, so that an equal item spares the calls in later items."""
     value, *options = expr.children
     return function("or", tuple(function("equal", (value, option)) for option in options))
 
 
 def _asks(expr: Expr, rows: Rows) -> bool:
-    """True if ``expr`` holds a call that has no answers yet on these rows."""
+    """Whether ``expr`` has a call without answers on these rows."""
     return expr not in rows.known and any(ask not in rows.known for ask in asks(expr))
 
 
 def _dearness(expr: Expr, rows: Rows) -> int:
-    """0 where nothing is to be asked any more on these rows, 1 where no language model is, else 2."""
+    """0 if no question is left on these rows, 1 if none to a language model is, else 2."""
     if not _asks(expr, rows):
         return 0
     return 2 if any(asks_model(ask) and ask not in rows.known for ask in asks(expr)) else 1
@@ -321,7 +323,7 @@ def _numpy(column: pa.Array) -> np.ndarray:
 
 
 def _not_equal(values: pa.Array, decisive: bool) -> np.ndarray:
-    """True where a three-valued result is not decided yet."""
+    """True where a three-valued result is undecided."""
     decided = pc.fill_null(values if decisive else pc.invert(values), False)
     return ~_numpy(decided)
 
@@ -334,7 +336,7 @@ def _spread(values: pa.Array, positions: np.ndarray, length: int) -> pa.Array:
 
 
 def _assembled(pieces: Sequence[pa.Array], place: np.ndarray) -> pa.Array:
-    """Row i is value ``place[i]`` of the pieces in order; -1 is NULL."""
+    """Row i is value ``place[i]`` of the concatenated pieces; -1 is NULL."""
     kind = pieces[0].type
     if pa.types.is_dictionary(kind):  # those with a NULL in them cannot be put together
         pieces = [piece.cast(kind.value_type) for piece in pieces]

@@ -1,4 +1,4 @@
-"""Stages that run in turn, some rows each, until what stands above them has enough."""
+"""Runs stages in turn, some rows each, until the plan above them has enough rows."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from blendfusion.planner.stages.interleave import Limited
 
 
 class Begin(Protocol):
-    """Begins a stage that takes ``most()`` rows at a time."""
+    """Starts a stage that takes ``most()`` rows at a time."""
 
     def __call__(self, *, most: Callable[[], int]) -> Generator[pa.Table, None, None]: ...
 
 
 class Turn:
-    """One of them. ``keep`` puts a table aside, ``store`` is given all that it gave. ``late``: what it reads may come with
-    the rows of others, all at once; ``anew``: it reads more with their rows.
+    """A stage that is run incrementally. ``keep`` spills one output table; ``store`` registers all
+    output so far. ``late``: starts only after an upstream stage has rows; ``anew``: restarts when
+    an upstream stage grows.
 
-    What is stored only ever gets more rows: what begins anew stays aside until it has more than are stored. So with the last
-    rows of others everything has begun anew once more, and what it then gives is all there is.
+    Stored rows only grow: a restarted stage is set aside until it has more rows than are stored.
+    With the last rows of its inputs every stage has restarted once more, so its output is then
+    complete.
     """
 
     def __init__(
@@ -43,13 +45,13 @@ class Turn:
         self._tables = self._begun()
         self._pieces: list[pa.Table] = []
         self.rows: int | None = None
-        """That are stored; None: there was nothing to store yet."""
+        """The number of stored rows; None before anything is stored."""
         self.taken = 0
-        """Rows of its source, at most so far."""
+        """An upper bound of the rows taken from its source."""
         self.over = False
 
     def take(self, more: int) -> bool:
-        """Store what it gives for so many more rows of its source; whether there are more rows stored."""
+        """Store the output for ``more`` rows of its source; returns whether the stored rows grew."""
         self._most = more + self.taken - self._counts.rows_in
         table = next(self._tables, None)
         if table is None:
@@ -64,7 +66,8 @@ class Turn:
         return rows > (before or 0)
 
     def again(self) -> None:
-        """Others gave rows: one that had nothing to read begins anew, or one that has more to read."""
+        """Inputs have grown: start a stage that waited for them, and restart one that has more to
+        read."""
         if self._anew or (self._late and self.over and not self.taken):
             self._tables.close()
             self._pieces = []
@@ -75,16 +78,18 @@ class Turn:
         return self._begin(most=lambda: self._most)
 
     def close(self) -> None:
-        """Nothing more is wanted of it."""
+        """Release the stage; no more rows are needed."""
         self._tables.close()
 
 
 def enough(turns: Sequence[Turn], look: Callable[[], int], limited: Limited) -> None:
-    """Let the stages take rows until a ``look`` at what is above them finds those of the limit; or to their end.
+    """Let the stages take rows until a ``look`` at the plan above finds those of the limit, or to
+    their end.
 
-    At best every row of one side goes with every one of the other: so many come first. Then the next turn is that of the stage
-    that has taken the fewest, and it takes as many as the rows found so far let expect. What is above is looked at whenever
-    the stages have a quarter more rows: often enough, and at little cost in all.
+    At best every row of one side matches every one of the other: so many rows come first. Each
+    later turn goes to the stage with the fewest rows, and the rows found so far determine its size.
+    The plan above runs whenever the stages have grown by a quarter: often enough, at little total
+    cost.
     """
     wanted = limited.offset + limited.count
     for turn in turns:
@@ -106,8 +111,8 @@ def enough(turns: Sequence[Turn], look: Callable[[], int], limited: Limited) -> 
 
 
 def _more(turn: Turn, looked: int, wanted: int, there: int) -> int:
-    """How many rows to take so that, of ``there`` rows above, ``wanted`` may become; no fewer than what the next look
-    needs."""
+    """The rows to take so that ``wanted`` rows may result, given ``there`` rows above; at least as
+    many as the next look needs."""
     if not there:
         return max(1, turn.taken)
     return max(1, math.ceil(looked / 4), math.ceil(turn.taken * (wanted / there - 1)))

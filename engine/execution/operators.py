@@ -1,4 +1,4 @@
-"""The staged plan as data: stages, their operators, and what a run counted of them."""
+"""The staged plan as data: stages and their operators, with the counts of a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from blendfusion.planner.stages.split import Stage, Staged
 
 @dataclass(frozen=True, slots=True)
 class AskLine:
-    """One call of a stage. ``text``: as SQL, and what its answers look like."""
+    """One call of a stage. ``text``: its SQL and constraint."""
 
     ask: Ask
     text: str
@@ -27,36 +27,36 @@ class AskLine:
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """One predicate of a stage with the calls that are new in it."""
+    """One predicate of a stage with the calls that it introduces."""
 
     place: int
-    """Where it was written among the predicates, from 1."""
+    """Its position in the written order, from 1."""
     text: str
     calls: tuple[AskLine, ...]
     seen: Seen | None
-    """None: not run."""
+    """None before a run."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageLines:
-    """One stage, from its output down to its source. Each call stands where it is asked first."""
+    """One stage, from its output down to its source. Each call stands at its first use."""
 
     place: int
-    """From 1, in the order in which stages run."""
+    """The position in the order of execution, from 1."""
     last: bool
     counts: Counts | None
-    """None: not run."""
+    """None before a run."""
     compute: str
-    """The columns that ask; '' where none does."""
+    """The columns with calls; '' without any."""
     computing: tuple[AskLine, ...]
     limit: str
-    """What ends the work early; '' where nothing does."""
+    """The limit that ends the stage early; '' without one."""
     predicates: tuple[Predicate, ...]
-    """In the order in which they are tried."""
+    """The predicates in the order of evaluation."""
     order: Order | None
-    """Of several predicates, after a run."""
+    """The order of several predicates, after a run."""
     source: tuple[str, ...]
-    """DataFusion's plan, a relation a line, indented."""
+    """DataFusion's plan, one relation per line, indented."""
 
     @property
     def calls(self) -> Iterator[AskLine]:
@@ -66,7 +66,7 @@ class StageLines:
 
 
 def found_by(ask: Ask, counts: Counts | None) -> list[str]:
-    """How a call of a stage found what it gave besides asking: by vectors, and by which matches."""
+    """The sources of a call's results besides questions: vectors, and matches."""
     if counts is None:
         return []
     vectors = counts.vectors.get(ask.call)
@@ -81,8 +81,8 @@ def stage_lines(
     full: bool = False,
     off: Sequence[str] = (),
 ) -> Iterator[StageLines]:
-    """The stages of ``plan`` in the order in which they run, with what was counted of them, if it
-    was; texts are cut unless ``full``. ``off``: the rules that are left out."""
+    """The stages of ``plan`` in the order of execution, with their counts, if any; texts are cut
+    unless ``full``. ``off``: the rules that are switched off."""
     names: dict[int, list[str]] = {}
     limited = {} if LIMITED_STAGES in off else limited_stages(plan)
     for place, stage in enumerate(plan.stages, 1):
@@ -133,7 +133,7 @@ def _stage(
 
 
 def _limit(stage: Stage, limited: Limited | None, *, in_order: bool) -> str:
-    """What ends a stage early; '' where nothing does."""
+    """The limit that ends a stage early; '' without one."""
     if limited is not None:
         others = [number for number in limited.stages if number != stage.number]
         turns = f"in turn with {_stages(others)} " if others else ""
@@ -145,7 +145,7 @@ def _limit(stage: Stage, limited: Limited | None, *, in_order: bool) -> str:
 
 
 def _stages(numbers: Sequence[int]) -> str:
-    """Stages as EXPLAIN counts them, from 1."""
+    """Stages with EXPLAIN's numbers, from 1."""
     return f"stage{'s' if len(numbers) > 1 else ''} {', '.join(str(n + 1) for n in numbers)}"
 
 

@@ -1,7 +1,7 @@
-"""Under a limit, the pairs of a join come in an order in which few values are asked about.
+"""Under a limit, orders the pairs of a join so that few distinct values are asked.
 
-A join meets each value of one side with many of the other. In its own order ten pairs may hold eleven values,
-where five values make twenty pairs.
+A join pairs each value of one side with many of the other. Ten pairs in the join's own order may
+have eleven values, while five values can make twenty pairs.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.evaluate.evaluate import distinct
 
 WINDOW = 8192
-"""Rows that are put in order at once: a batch of DataFusion's."""
+"""Rows that are ordered together: a batch of DataFusion."""
 
 
 def few_values_first(block: Block, chunks: Chunks, rowwise: RowWise) -> Chunks:
-    """``chunks`` of the source of ``block``, in an order that asks about few values, if any will do."""
+    """``chunks`` of the source of ``block``, ordered so that few distinct values are asked, if any
+    order is allowed."""
     asked = asked_of_pairs(block)
     return FewValuesFirst(chunks, asked, rowwise) if asked else chunks
 
 
 def asked_of_pairs(block: Block) -> list[Ask]:
-    """The calls that decide, under a limit, which pairs of a join come out; none where there is no such
-    block, or its rows have an order."""
+    """The calls that decide, under a limit, which pairs of a join are returned; none for other
+    blocks, or if their rows have an order."""
     if block.count is None or not meets_pairs(block.source):
         return []
     found = dict.fromkeys(ask for term in block.where for ask in asks(term))
@@ -38,15 +39,15 @@ def asked_of_pairs(block: Block) -> list[Ask]:
 
 
 def _indirect(ask: Ask) -> bool:
-    """Asked about what is not known before, or about something else than its texts."""
+    """Whether a call depends on other answers, or asks about more than its texts."""
     values = any(map(needs_model, ask.args)) or ask.domain is not None
     other = ask.call.ingredient.run is not None or ask.call.task.images
     return values or other or ask.call.aggregate
 
 
 class FewValuesFirst(Chunks):
-    """Chunks of the rows of others, ordered within each ``WINDOW`` of them: those that the first
-    values of all calls decide come first."""
+    """Chunks of the underlying rows, ordered within each ``WINDOW``: rows decided by the first
+    values of all calls come first."""
 
     def __init__(self, chunks: Chunks, asked: list[Ask], rowwise: RowWise) -> None:
         self._chunks = chunks
@@ -55,7 +56,7 @@ class FewValuesFirst(Chunks):
         self._window: pa.Table | None = None
 
     def take(self, n: int) -> pa.Table | None:
-        """The next ``n`` rows; fewer at the end of a window, None if there are none left."""
+        """The next ``n`` rows; fewer at the end of a window, None after the last."""
         if self._window is None:
             table = self._chunks.take(WINDOW)
             if table is None:
@@ -71,12 +72,12 @@ class FewValuesFirst(Chunks):
     def _ordered(self, table: pa.Table) -> pa.Table:
         try:
             return table.take(self._order(table))
-        except Exception:  # what DataFusion raises for a value that only gated rows have, as 1 / x
+        except Exception:  # DataFusion may fail on a value that a gate would exclude, as in 1 / x
             return table
 
     def _order(self, table: pa.Table) -> np.ndarray:
-        """A row comes when the last of its values is known, if values are asked about in turn: the first of
-        each call, then the second of each."""
+        """The order assumes that values are asked in turn: the first of each call, then the second
+        of each. A row comes when the last of its values is known."""
         rows = Rows(table)
         met = [self._values(ask, rows) for ask in self._asked]
         turns = zip_longest(*([(call, v) for v in values] for call, values, _ in met))
@@ -91,8 +92,8 @@ class FewValuesFirst(Chunks):
         return np.argsort(last, kind="stable")
 
     def _values(self, ask: Ask, rows: Rows) -> tuple[Call, list[object], np.ndarray]:
-        """(the call, the values that it is asked about in the order of their first rows, the place among them
-        of each row's)"""
+        """(call, its values in the order of their first rows, the position among them for each
+        row)."""
         found, codes = distinct([self._rowwise.argument(arg, rows) for arg in ask.args])
         places = codes.to_numpy(zero_copy_only=False)
         _, first = np.unique(places, return_index=True)

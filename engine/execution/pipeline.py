@@ -1,6 +1,6 @@
-"""Chunks of rows through a block: predicates, limit, columns.
+"""Runs chunks of rows through a block: predicates, limit, columns.
 
-A pipeline pulls batches of its source plan on the caller's thread. No thread is its own, so
+A pipeline pulls batches of its source plan on the caller's thread. It owns no thread, so that
 closing it, an error, or Ctrl-C leaves nothing behind.
 """
 
@@ -22,12 +22,12 @@ from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.joins.matcher import Matches
 
 CHUNK_BYTES = 128 * 1024 * 1024
-"""A chunk is held in memory as a whole, and some of its columns once more."""
+"""Maximum bytes of a chunk, which is held in memory with copies of some columns."""
 
 
 @dataclass(slots=True)
 class Counts:
-    """What a pipeline saw: rows in, rows out, and what became of its predicates."""
+    """The counts of a pipeline: rows in, rows out, and its predicates."""
 
     rows_in: int = 0
     passed: int = 0
@@ -36,20 +36,20 @@ class Counts:
     chunks: int = 0
     seconds: float = 0.0
     matched: Mapping[Ask, Matches] = field(default_factory=dict)
-    """How the calls that choose matches found them; of a whole run."""
+    """The matchers of calls that choose matches, over a whole run."""
     vectors: Mapping[Call, VectorCounts] = field(default_factory=dict)
-    """Where the vectors that calls needed came from; of a whole run."""
+    """The sources of vectors by call, over a whole run."""
     order: Order = field(default_factory=lambda: Order(0, adaptive=False))
 
     def restart(self) -> None:
-        """The pipeline begins anew: what it saw counts once, what it took adds up."""
+        """The pipeline restarts: its rows count once, its costs add up."""
         self.rows_in = self.passed = self.rows_out = self.chunks = 0
 
 
 class Chunks:
-    """Batches of one schema, regrouped into tables of the number of rows that is asked for.
+    """Batches of one schema, regrouped into tables of the requested number of rows.
 
-    Text comes out in a layout that Arrow's kernels can filter: see ``layouts``.
+    Text has a layout that Arrow's kernels can filter: see ``arrow_layouts``.
     """
 
     def __init__(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
@@ -58,9 +58,9 @@ class Chunks:
         self._rest: pa.RecordBatch | None = None
 
     def take(self, n: int) -> pa.Table | None:
-        """The next ``n`` rows, without copying; None if there are none left.
+        """The next ``n`` rows, without copying; None after the last.
 
-        Fewer at the end, and where they hold more than ``CHUNK_BYTES``.
+        There are fewer at the end, and if ``n`` rows exceed ``CHUNK_BYTES``.
         """
         parts: list[pa.RecordBatch] = []
         missing, room = n, CHUNK_BYTES
@@ -97,14 +97,14 @@ def run(
 ) -> Generator[pa.Table, None, None]:
     """The block's output, chunk by chunk, in the order of its source; at least one chunk.
 
-    Chunks grow from small where the caller or a limit may end the work early, and where there is an
-    order of predicates to be learned (``adaptive``); ``eager`` says that the caller wants everything.
-    ``most``: more rows than that may be too many at a time, for a limit that stands above.
+    Chunks start small if the caller or a limit may end the work early, and if the order of
+    predicates is to be learned (``adaptive``). ``eager``: the caller reads everything. ``most``:
+    the maximum rows at a time, for a limit above.
     """
     rowwise.rehearse((*block.where, *block.select), source.empty())
     counts.matched, counts.vectors = rowwise.matchers, rowwise.asker.vectors
     order = counts.order = Order(len(block.where), adaptive=adaptive)
-    # What a cascade promises it finds by many values, the more the better: it gets all that there are.
+    # A cascade needs many values for its thresholds, so it gets all of them at once.
     whole = most is None and not block.limited and rowwise.cascades((*block.where, *block.select))
     learning = adaptive and len(block.where) > 1 and not whole
     skip, need = block.offset, block.count
@@ -137,14 +137,14 @@ def run(
         at_once = rowwise.asker.at_once
         size = _next_size(size, skip, need, counts, options, at_once)
     if empty:
-        # An empty chunk carries the types of the columns; no model is asked for no rows.
+        # An empty chunk has the types of the columns; no model is asked about it.
         yield _selected(block, Rows(source.empty()), rowwise)
 
 
 def _first_size(block: Block, options: Options, eager: bool) -> int:
     first = min(options.first_chunk_rows, options.chunk_rows)
     if block.count is not None and block.where:
-        # At best every row passes: more than that may be asked for nothing.
+        # At best every row passes, so further rows might be asked in vain.
         return min(first, block.offset + block.count)
     return options.chunk_rows if eager else first
 
@@ -152,10 +152,10 @@ def _first_size(block: Block, options: Options, eager: bool) -> int:
 def _next_size(
     size: int, skip: int, need: int | None, counts: Counts, options: Options, at_once: int
 ) -> int:
-    """Twice the last chunk; under a limit less, if the pass rate so far says that less will do.
+    """Twice the last chunk; under a limit less, if the pass rate so far permits.
 
-    No more rows than the limit still needs can never be too many. A few more are worth the rounds
-    that they save: what the model answers ``at_once``, or 1/64 of the rows so far.
+    As many rows as the limit still needs are never too many. A few more are worth the saved rounds:
+    the number that the model answers ``at_once``, or 1/64 of the rows so far.
     """
     doubled = min(2 * size, options.chunk_rows)
     if need is None:
@@ -180,10 +180,10 @@ def _survivors(block: Block, rows: Rows, rowwise: RowWise, order: Order) -> Rows
 
 
 def _next(block: Block, waiting: list[int], rows: Rows, rowwise: RowWise, order: Order) -> int:
-    """The predicate to be tried: one that the cache decides on all of these rows, else by rank.
+    """The next predicate: one that the cache decides on all of these rows, else by rank.
 
-    So a query that runs again asks nothing: what went first then is known for every row now, whatever
-    the order that was learned meanwhile.
+    A repeated query therefore asks nothing: its first predicate is then cached for every row,
+    whatever order was learned.
     """
     if order.adaptive and len(waiting) > 1 and rowwise.asker.hits:
         for i in waiting:
@@ -194,7 +194,7 @@ def _next(block: Block, waiting: list[int], rows: Rows, rowwise: RowWise, order:
 
 def _selected(block: Block, rows: Rows, rowwise: RowWise) -> pa.Table:
     if not block.select:
-        # A table without columns would forget how many rows it has.
+        # A table without columns would lose its number of rows.
         return pa.table({"0": pa.nulls(len(rows), pa.bool_())})
     columns = rowwise.columns(block.select, rows)
     return pa.table(columns, names=[str(i) for i in range(len(columns))])

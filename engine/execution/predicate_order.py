@@ -1,8 +1,8 @@
 """The order of a block's model predicates, learned while it runs.
 
-The predicate that drops most rows for what it costs goes first, the next sees its survivors. Both
-are measured on the rows so far: the order is revised after every chunk, and does not depend on
-time, so the same data and model give the same order.
+The predicate that drops the most rows per cost goes first, and the next sees its survivors. Both
+are measured on the rows so far: the order is revised after every chunk. It does not depend on time,
+so the same data and model give the same order.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Seen:
-    """What one predicate saw: rows in, rows that passed, and the tokens that it cost."""
+    """The counts of one predicate: rows in, rows that passed, and tokens."""
 
     rows_in: int = 0
     rows_out: int = 0
@@ -36,7 +36,7 @@ class Seen:
 
 
 class Order:
-    """The order in which predicates are tried: as written at first, by rank once they were seen."""
+    """The order of predicates: as written at first, by rank after some rows."""
 
     def __init__(self, n: int, *, adaptive: bool) -> None:
         self.seen = [Seen() for _ in range(n)]
@@ -44,6 +44,6 @@ class Order:
         self.adaptive = adaptive
 
     def revise(self) -> None:
-        """Put the predicates in the order of their ranks; those without rows yet keep to the end."""
+        """Sort the predicates by rank; those without rows stay at the end."""
         if self.adaptive:
             self.places.sort(key=lambda i: (-self.seen[i].rank, i))

@@ -1,4 +1,4 @@
-"""Small DataFusion plans over one chunk of rows: what lies between two model calls."""
+"""Small DataFusion plans over one chunk of rows, for the expressions between two model calls."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _SLOT = 0
 
 
 class Workbench:
-    """Evaluates expressions of DataFusion's on tables, in the order of their rows.
+    """Evaluates DataFusion expressions on tables, in the order of their rows.
 
-    A context of its own with one partition: nothing of it shows in the session, and rows keep their
-    order. ``functions`` are the user's own that an expression may call. For one thread at a time.
+    It has a context with one partition, so that it does not affect the session, and rows keep their
+    order. ``functions`` are the user's functions in the expressions. For one thread at a time.
     """
 
     def __init__(self, functions: Iterable[ScalarUDF] = ()) -> None:
@@ -31,7 +31,7 @@ class Workbench:
         self._relations: dict[pa.Schema, bytes] = {}
 
     def columns(self, exprs: Sequence[Expr], table: pa.Table) -> list[pa.ChunkedArray]:
-        """One array an expression, over the columns of ``table`` by position."""
+        """One array per expression, over the columns of ``table`` by position."""
         table, exprs = _narrowed(table, exprs)
         self._context.register_record_batches(_TABLE, [batches_of(table)])
         try:
@@ -51,8 +51,8 @@ class Workbench:
 
 
 def _narrowed(table: pa.Table, exprs: Sequence[Expr]) -> tuple[pa.Table, list[Expr]]:
-    """The table with only the columns that are read, called by their places, and the expressions
-    over it. A table always has a column, so that it has its number of rows."""
+    """The table with only the columns that are read, named by position, and the expressions over
+    it. It has at least one column, to keep its number of rows."""
     used = sorted(set().union(*(fields(e) for e in exprs)))
     place = {old: Field(new) for new, old in enumerate(used)}
     columns = [table.column(i) for i in used] or [pa.nulls(len(table), pa.bool_())]

@@ -1,4 +1,4 @@
-"""What a run stores between its stages: in memory up to a size, the rest in files without a name."""
+"""Stores the rows between the stages of a run: in memory up to a size, the rest in unnamed files."""
 
 from __future__ import annotations
 
@@ -17,23 +17,22 @@ MEGABYTE = 1_000_000
 
 
 class Spill:
-    """Keeps the rows of one run's stages. From ``options.spill_above`` megabytes on, all stages
-    together, they are written to temporary files in Arrow's IPC format and read from there as they
-    are needed, by the operating system's paging.
+    """Keeps the rows of one run's stages. Above ``options.spill_above`` megabytes for all stages
+    together, they are written to temporary files in Arrow's IPC format and memory-mapped.
 
-    A file is deleted where it is made, as soon as it is open: nobody else can open it, and it is gone
-    with the process however that ends. Its room is free again when the last of its rows is dropped.
+    A file is deleted as soon as it is open: nobody else can open it, and it disappears with the
+    process. Its space is free again when the last of its rows is dropped.
     """
 
     def __init__(self, options: Options) -> None:
         self._room = options.spill_above * MEGABYTE
         self._folder = options.spill_folder or None
         self.spilled = 0
-        """Bytes that were written to files."""
+        """Bytes written to files."""
 
     def kept(self, tables: Iterable[pa.Table]) -> pa.Table:
-        """The rows of ``tables``, at least one, all of one schema. Raises BlendFusionError where a
-        file cannot be written, and what ``tables`` raises."""
+        """The rows of ``tables``, at least one table, all of one schema. Raises BlendFusionError if
+        a file cannot be written; exceptions of ``tables`` pass through."""
         held: list[pa.Table] = []
         room = self._room
         waiting = iter(tables)
@@ -49,7 +48,8 @@ class Spill:
         with ExitStack() as stack:
             with self._trouble():
                 file = stack.enter_context(_unnamed(self._folder))
-                # The stream format: the other wants one dictionary for all batches of a column.
+                # The stream format, since the file format requires one dictionary for all batches
+                # of a column.
                 writer = pa.ipc.new_stream(pa.PythonFile(file, "wb"), held[0].schema)
             while held:
                 with self._trouble():
@@ -72,15 +72,14 @@ class Spill:
             raise BlendFusionError(
                 "rows between two stages cannot be written to a file in "
                 f"{self._folder or tempfile.gettempdir()}: {problem}",
-                hint="Name another folder by spill_folder, or keep more in memory: spill_above is "
+                hint="Name another folder with spill_folder, or keep more rows in memory: spill_above is "
                 "the limit in megabytes.",
             ) from problem
 
 
 @contextmanager
 def _unnamed(folder: str | None) -> Iterator[IO[bytes]]:
-    """A file without a name. What cannot be written when it is closed is not told: nobody needs it any
-    more."""
+    """A file without a name. Errors on closing are ignored, since nobody reads it any more."""
     with tempfile.TemporaryFile(prefix="blendfusion-", dir=folder) as file:
         try:
             yield file

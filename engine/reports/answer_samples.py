@@ -1,4 +1,4 @@
-"""Of all answers of a run a few, and what they have in common: bounded, however many there are."""
+"""Bounded samples and statistics of all answers of a run."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from blendfusion.reports.answer_warnings import alike
 from blendfusion.types import Answer, Task
 
 _EACH = 2
-"""Samples of one answer, before another may be shown."""
+"""Maximum samples of one answer while others are available."""
 _SAMPLES = 8
 _REASON = 500
-"""Characters of a reason that tell its kind."""
+"""Characters of a reason that determine its kind."""
 _COUNTED = 10_000
-"""Different answers that are counted; answers in prose are mostly all different."""
+"""Maximum distinct answers to count; prose answers are mostly distinct."""
 
 
 @dataclass(slots=True)
 class TaskSample:
-    """What was answered to one task."""
+    """The answers to one task."""
 
     task: Task
     asked: int = 0
-    """Requests, cached and failed ones among them."""
+    """Requests, including cached and failed ones."""
     answers: Counter[str | None] = field(default_factory=Counter)
-    """The valid answers. Only the first 10,000 different ones are counted; ``others`` are the rest."""
+    """The valid answers. Only the first 10,000 distinct ones are counted; ``others`` are the rest."""
     others: int = 0
     different: list[tuple[Values, Answer]] = field(default_factory=list)
     alike: list[tuple[Values, Answer]] = field(default_factory=list)
     failures: Counter[str] = field(default_factory=Counter)
-    """Kinds of reasons: see ``failures.alike``."""
+    """Kinds of reasons: see ``answer_warnings.alike``."""
     failed: dict[str, tuple[Values, str]] = field(default_factory=dict)
-    """Of each kind the first request, and its reason."""
+    """The first request of each kind, with its reason."""
 
     def add(self, values: Values, answer: Answer) -> None:
         self.asked += 1
@@ -55,14 +55,14 @@ class TaskSample:
 
     @property
     def shown(self) -> list[tuple[Values, Answer]]:
-        """Some requests with valid answers: with different ones first, if there are such."""
+        """Some requests with valid answers, with distinct answers first."""
         return [*self.different, *self.alike][:_SAMPLES]
 
 
 def samples(
     batches: Iterable[tuple[Task, Sequence[Values], Sequence[Answer]]],
 ) -> list[TaskSample]:
-    """One sample a task, in the order in which tasks were first answered."""
+    """One sample per task, in the order of their first answers."""
     found: dict[Task, TaskSample] = {}
     for task, asked, answers in batches:
         sample = found.setdefault(task, TaskSample(task))

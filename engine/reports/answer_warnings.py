@@ -1,4 +1,4 @@
-"""Values without a valid answer, in the words of a warning: how many, why, and the first of them."""
+"""The warning about values without a valid answer: their number, reasons, and first values."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from blendfusion.types import Task
 _OWN = re.compile(
     r"""(?<![\w'"])(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|(?<!HTTP )(?<!\w)-?\d[\d.,]*\b"""
 )
-"""What a reason says of one value alone: quotations, and numbers but for the status of a reply."""
+"""The parts of a reason that are specific to one value: quotations, and numbers except HTTP
+statuses."""
 _MOST_REASONS = 5
 _MOST_EXAMPLES = 3
 
 
 def summary(failed: Mapping[tuple[Task, Values], str], redaction: Redaction) -> str:
-    """How many of each reason, the most frequent first, and the first values, in the order given.
+    """The number of each reason, the most frequent first, and the first values, in the given order.
 
     >>> reasons = {("q", ("a",)): "answered 'x', which is not date", ("q", ("b",)): "no answer"}
     >>> print(summary(reasons, Redaction("on")))
@@ -41,7 +42,7 @@ def summary(failed: Mapping[tuple[Task, Values], str], redaction: Redaction) -> 
 
 
 def alike(reason: str) -> str:
-    """A reason without what it says of one value alone: those of one kind are equal.
+    """A reason without the parts specific to one value: reasons of one kind are equal.
 
     >>> alike("HTTP 429: 'Ann' asked 12 times")
     'HTTP 429: … asked … times'

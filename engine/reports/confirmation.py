@@ -1,4 +1,4 @@
-"""Asks a person before a run that is expected to ask many values."""
+"""Asks for confirmation before a run that is expected to ask many values."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def confirm(frame: Frame, above: int) -> None:
-    """Ask on the terminal if running ``frame`` is expected to put more than ``above`` values to a model,
-    or an unknown number.
+    """Ask on the terminal if a run of ``frame`` is expected to ask more than ``above`` values, or
+    an unknown number.
 
-    Raises NotConfirmed for any answer but yes, and where standard input or standard error is no
-    terminal: nobody can say yes there.
+    Raises NotConfirmed for any answer but yes, and if standard input or standard error is not a
+    terminal.
     """
     estimates = [part.estimate() for part in _with_options(frame)]
     known = all(estimate.complete for estimate in estimates)
@@ -29,13 +29,13 @@ def confirm(frame: Frame, above: int) -> None:
 
 
 def demand(expected: str, above: int) -> None:
-    """Show what is ``expected`` and return if a person says yes. Raises NotConfirmed otherwise."""
-    # A stream is None where a process has no console at all.
+    """Show the ``expected`` questions and return after a yes. Raises NotConfirmed otherwise."""
+    # A stream is None in a process without a console.
     if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
         raise NotConfirmed(
-            f"confirm_above={above} wants a yes before this query, and there is no terminal to ask on. "
+            f"confirm_above={above} requires a yes before this query, and there is no terminal. "
             f"{expected}",
-            hint="Raise confirm_above, or set it to 0 and limit what is spent: budget=bf.Budget(…).",
+            hint="Raise confirm_above, or set it to 0 and limit the spending: budget=bf.Budget(…).",
         )
     console = Console(stderr=True)
     console.print(expected, markup=False, highlight=False, soft_wrap=True)
@@ -48,8 +48,8 @@ def demand(expected: str, above: int) -> None:
 
 
 def _with_options(frame: Frame) -> Iterator[Frame]:
-    """The frames that a run of ``frame`` runs: those that its calls have options and examples from come
-    first."""
+    """The frames that a run of ``frame`` runs: first those that its calls take options and examples
+    from."""
     queries = dict.fromkeys(c.options_query for c in frame.prepared.calls)
     for query in queries:
         if query is not None:

@@ -1,4 +1,4 @@
-"""The staged plan as text, with what was counted beside it after a run."""
+"""EXPLAIN: the staged plan as text, with the counts of a run beside it."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 def explained(
     frame: Frame, *, analyze: bool, verbose: bool, estimate: Estimate | None = None
 ) -> str:
-    """EXPLAIN's text: stages in the order in which they run, each from its output down to its scan.
+    """EXPLAIN's text: stages in the order of execution, each from its output down to its scan.
 
-    Predicates stand in the order in which they are tried: as written, or after a run as learned, by
-    rank, the share of rows dropped per token, with what it follows from. Beside the calls stands what ``estimate`` expects;
-    with ``analyze`` the rows, values, tokens and seconds of the frame's latest run. ``verbose``
-    cuts no line, and adds what each rule did where it fired first.
+    Predicates stand in the order of evaluation: as written, or after a run by rank, the share of
+    rows dropped per token, with the underlying counts. Beside the calls stand the expectations of
+    ``estimate``; with ``analyze`` the rows, values, tokens and seconds of the frame's latest run.
+    ``verbose`` cuts no line, and adds the first effect of each rule.
     """
     prepared = frame.prepared
     trace = frame.trace if analyze else None
@@ -67,7 +67,7 @@ def explained(
 
 
 def _models(names: Sequence[str], targets: Targets | None) -> list[str]:
-    """The session's models in the order in which they are asked, where there are several."""
+    """The session's models in order, if there are several."""
     if len(names) < 2:
         return []
     if targets is not None:
@@ -77,7 +77,7 @@ def _models(names: Sequence[str], targets: Targets | None) -> list[str]:
 
 
 def _asked(own: Sequence[str], trace: Trace) -> list[str]:
-    """What was asked of each of several models, a value for every model that was asked it."""
+    """The questions of each of several models; a value counts for every model that received it."""
     asked = trace.by_model
     if len(own) < 2:
         own = [name for name in own if name in asked]
@@ -88,7 +88,8 @@ def _asked(own: Sequence[str], trace: Trace) -> list[str]:
 
 
 class _Beside:
-    """What stands beside a call: what was counted, or else expected. ``place``: of the stage."""
+    """The text beside a call: its counts, or else its expectations. ``place``: the number of the
+    stage."""
 
     def __init__(
         self, estimate: Estimate | None, trace: Trace | None, usual: Targets, place: int = 0
@@ -96,7 +97,7 @@ class _Beside:
         self._estimate = estimate
         self._trace = trace
         self._usual = usual
-        """What cascades promise that say nothing."""
+        """The targets of cascades without their own."""
         self._place = place
 
     def at(self, place: int) -> _Beside:
@@ -118,12 +119,12 @@ class _Beside:
         return "".join(f"  [expected: {op}]" for op in self._operators(ask))
 
     def _operators(self, ask: Ask) -> list[OperatorEstimate]:
-        """What is expected of a call in this stage."""
+        """The expectations of a call in this stage."""
         expected = () if self._estimate is None else self._estimate.operators
         return [op for op in expected if op.stage == self._place and op.ask == ask]
 
     def scored_by(self, call: Call, ask: Ask | None) -> list[str]:
-        """By which words a local model tells the replies apart; ``ask`` is None in a plain plan."""
+        """The words by which a local model scores the replies; ``ask`` is None in a plain plan."""
         expected = () if self._estimate is None else self._estimate.operators
         told = (
             [op for op in expected if op.task == call.task][:1]
@@ -133,7 +134,7 @@ class _Beside:
         return [f"    scored by: {op.scored_by}" for op in told if op.scored_by]
 
     def cascade(self, call: Call) -> list[str]:
-        """What became of a cascade of the call, if it had one; before a run, whether its answers will be
+        """The outcome of a call's cascade, if it had one; before a run, whether its answers will be
         approximate."""
         likely = call.targets is not None and call.targets.proxy is not None
         word = "approximate" if likely else "cascade"
@@ -149,7 +150,7 @@ class _Beside:
         return [] if found is None else [f"    {word}: {found}"]
 
     def total(self) -> list[str]:
-        """The lines at the end; none where nothing is known."""
+        """The lines at the end; none if nothing is known."""
         expected = self._estimate
         if self._trace is not None:
             known = expected is not None and expected.complete
@@ -171,7 +172,7 @@ def _rewrite(rewrite: Rewrite) -> list[str]:
 
 
 def _ask(line: AskLine, counts: Counts | None, beside: _Beside) -> Iterator[str]:
-    """A call, and how it found its matches, if it chooses some."""
+    """A call, with the statistics of its matches, if it chooses some."""
     if not asks_model(line.ask):
         yield f"  embed {line.text}{''.join(f'  [{said}]' for said in found_by(line.ask, counts))}"
         return
@@ -211,7 +212,7 @@ def _stage(stage: StageLines, beside: _Beside) -> list[str]:
 
 
 def _unknown(pairing: Pairing) -> str:
-    """What only a run can tell of a join by meaning."""
+    """The parts of a join by meaning that only a run determines."""
     if pairing.labelling is not None:
         return "which labels match: sampled pairs say it in a run"
     sampled = f"a sample of {pairing.check:,} values" if pairing.check else "places of matches"

@@ -1,4 +1,4 @@
-"""HTML that is safe by the way it is made: text is escaped where it meets markup."""
+"""Builds HTML that is safe by construction: text is escaped where it meets markup."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def tag(name: str, /, *content: str, **attributes: str | None) -> Html:
 
 
 def joined(parts: Iterable[str]) -> Html:
-    """Pieces one after the other, text among them escaped."""
+    """Concatenated pieces, with text among them escaped."""
     return Html("".join(part if isinstance(part, Html) else text(part) for part in parts))
 
 

@@ -1,4 +1,4 @@
-"""The staged plan as tables of HTML: a row an operator, with what a run counted of it."""
+"""The staged plan as HTML tables: one row per operator, with the counts of a run."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _HEADS = ("Operator", "Rows in", "Rows out", "Values", "Cached", "Failed", "Prom
 _MORE_HEADS = ("Answer tokens", "Seconds")
 _STAGES = 40
 _LINES = 120
-"""Of one DataFusion plan."""
+"""Maximum lines of one DataFusion plan."""
 _OTHERS = 40
-"""Questions that are asked besides those that stand in the plan."""
+"""Maximum questions listed besides those in the plan."""
 _BINS = 240
-"""Of a line of time."""
+"""Resolution of a timeline."""
 
 
 def plan_section(run: Run, trace: Trace) -> Html:
-    """The plan of a run, stage after stage; where there is none, the questions that were asked."""
+    """The plan of a run, stage by stage; without a plan, its questions."""
     rows = _Rows(run, trace)
     parts: list[Html] = []
     plan = run.plan
@@ -50,7 +50,7 @@ def plan_section(run: Run, trace: Trace) -> Html:
 
 
 class _Rows:
-    """Rows of the tables; remembers which questions stand in one."""
+    """Rows of the tables; records the questions that they contain."""
 
     def __init__(self, run: Run, trace: Trace) -> None:
         self._run, self._trace = run, trace
@@ -94,7 +94,7 @@ class _Rows:
             yield self._asked("ask", line.text, usage, operator, notes)
 
     def others(self) -> list[Html]:
-        """What was asked and stands in no stage."""
+        """The questions that belong to no stage."""
         return [
             self._asked(
                 "ask", f"{task.ingredient}: {task.question}", usage, (place, task, names), []
@@ -137,7 +137,7 @@ def _seen(stage: StageLines) -> str:
 
 
 def _note(stage: StageLines, predicate: Predicate, tried: int) -> str:
-    """Why a predicate stands where it does."""
+    """The reason for a predicate's position."""
     seen, order = predicate.seen, stage.order
     if seen is None or order is None:
         return ""
@@ -160,7 +160,7 @@ def _ordinal(number: int) -> str:
 
 
 def _lane(batches: Sequence[Batch], run: Run) -> list[Html]:
-    """When the model worked on one operator, over the whole run; nothing if it was one batch."""
+    """The timeline of one operator's batches over the whole run; nothing for a single batch."""
     whole = run.seconds
     if len(batches) < 2 or whole <= 0:
         return []

@@ -1,4 +1,4 @@
-"""A trace as one page of HTML that needs nothing else: no script, no network."""
+"""The HTML report of a trace: one self-contained page without scripts and network access."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from blendfusion.reports.trace import Trace
 
 _VALUE = 400
-"""Characters of a value or an answer."""
+"""Maximum characters of a value or an answer."""
 _TEXT = 4_000
-"""Characters of a query or a prompt."""
+"""Maximum characters of a query or a prompt."""
 _TASKS = 50
 _REASONS = 12
 _ANSWERS = 8
 _LINES = 60
-"""Of a plan before or after a rule."""
+"""Maximum lines of a plan before or after a rule."""
 _ROWS = 6
-"""Values of a request; a context of an aggregate may have thousands."""
+"""Maximum values of a request; a context of an aggregate may have thousands."""
 
 
 def page_of(trace: Trace, redaction: Redaction) -> str:
-    """The whole page. Its size is bounded, whatever the run asked; values go through ``redaction``."""
+    """The whole page, of bounded size; values go through ``redaction``."""
     title = "BlendFusion trace" if trace.run is None else f"BlendFusion trace {trace.run.id}"
     sections = _sections(trace, _Shown(redaction))
     links = [tag("li", tag("a", name, href=f"#{key}")) for key, name, _ in sections]
@@ -75,7 +75,7 @@ def fragment_of(trace: Trace) -> str:
 
 @cache
 def style() -> Html:
-    """The style sheet. It is ours: no text of anybody else's is in it."""
+    """The style sheet, which contains no foreign text."""
     return Html(
         f"<style>{files('blendfusion.reports').joinpath('page.css').read_text('utf-8')}</style>"
     )
@@ -123,7 +123,7 @@ def _heading(trace: Trace, name: str = "h1") -> list[Html]:
 
 
 def totals(trace: Trace) -> Html:
-    """What the run asked and spent."""
+    """The questions and the spending of the run."""
     usage, run = trace.usage, trace.run
     evaluated = f"{usage.evaluated_tokens:,} evaluated"
     tiles: list[tuple[str, str, str]] = [
@@ -150,7 +150,7 @@ def totals(trace: Trace) -> Html:
 
 
 def _models(trace: Trace) -> list[Html]:
-    """What was asked of which model, where there were several."""
+    """The questions of each model, if there were several."""
     if not any(a.model or a.spent for _, _, answers in trace.batches for a in answers):
         return []
     rows = [
@@ -162,7 +162,7 @@ def _models(trace: Trace) -> list[Html]:
 
 
 def _cascades(trace: Trace) -> list[Html]:
-    """What small models decided for large ones."""
+    """The decisions of small models."""
     rows = [
         [
             tag("code", cut(call.text, _VALUE)),
@@ -192,7 +192,7 @@ def _tile(tile: tuple[str, str, str]) -> Html:
 
 
 class _Shown:
-    """Values and answers as the page shows them."""
+    """The display of values and answers on the page."""
 
     def __init__(self, redaction: Redaction) -> None:
         self._redaction = redaction
@@ -260,7 +260,7 @@ def _task(sample: TaskSample, run: Run | None, show: _Shown) -> Html:
 
 
 def _distribution(sample: TaskSample, show: _Shown) -> list[Html]:
-    """How often which answer came, where answers recur."""
+    """The frequency of answers, if answers recur."""
     most = sample.answers.most_common(_ANSWERS)
     if not most or len(sample.answers) == sample.answers.total() > 1:
         return []
@@ -362,8 +362,8 @@ def table(
     kinds: Sequence[str] = (),
     kind: str = "",
 ) -> Html:
-    """A table; ``kinds`` are those of its columns: ``wide`` for long texts, ``n`` for numbers, else "".
-    One that is wider than the page scrolls, also by keys."""
+    """A table; ``kinds`` are those of its columns: ``wide`` for long texts, ``n`` for numbers, else
+    "". A table wider than the page scrolls, also by keys."""
     classes = [name or None for name in kinds] or [None] * len(heads)
     head = [tag("th", n, scope="col", class_=k) for n, k in zip(heads, classes, strict=True)]
     body = [
@@ -376,7 +376,7 @@ def table(
 
 
 def cut(text: str, longest: int) -> str:
-    """``text``, or its beginning and how much is missing.
+    """``text``, or its beginning and the number of missing characters.
 
     >>> cut("abcdef", 3)
     'abc… (3 characters more)'

@@ -1,8 +1,8 @@
-"""What a frame shows of itself in a terminal, a notebook or a debugger: its rows if that asks nothing.
+"""The display of a frame in a terminal, a notebook or a debugger: its rows if that asks nothing.
 
-A frame is displayed without anybody's wish to run it: as the last line of a cell, or by a debugger
-that looks at a variable. So its rows are shown where every answer that they need is stored already,
-and else its plan, with what running it is expected to ask.
+A frame may be displayed without the intention to run it: as the last line of a cell, or by a
+debugger that inspects a variable. So its rows appear only if the cache has all of their answers,
+and else its plan with the expected questions.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _CHARACTERS = 20_000
 _HOW = "Its rows: show(), to_pandas(), to_arrow_table() and the like run it."
 _WITHHELD = f"A display shows no values here: show_values='off'. {_HOW}"
 _WRITES = ("Dml", "CopyTo")
-"""How plans begin that change something."""
+"""Prefixes of plans that write."""
 
 
 def as_text(frame: Frame) -> str:
-    """The rows of ``frame`` as DataFusion writes them, else its plan."""
+    """The rows of ``frame`` in DataFusion's format, else its plan."""
     if _writes(frame) and not frame.prepared.calls:
         return DataFrame.__repr__(frame)
     if _hides(frame):
@@ -49,8 +49,8 @@ def as_text(frame: Frame) -> str:
 
 
 def as_html(frame: Frame) -> str:
-    """The same for a notebook. Values are text there, whatever markup is in them; in DataFusion 55 it
-    is markup, and scripts in it run."""
+    """The HTML for a notebook. Values are escaped as text; in DataFusion 55 they are markup, and
+    scripts in them run."""
     if _writes(frame) and not frame.prepared.calls:
         return str(DataFrame._repr_html_(frame))
     if _hides(frame):
@@ -89,10 +89,10 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _rows(frame: Frame) -> pa.Table | None:
-    """The first rows; None if a model would have to be asked for them, or something be written."""
+    """The first rows; None if they need a model, or if the plan writes."""
     if _writes(frame):
         return None
-    limited = frame.limit(_ROWS + 1)  # one more than is shown, so that it can be said
+    limited = frame.limit(_ROWS + 1)  # one more than shown, to know whether there are more
     if not frame.prepared.calls:
         return limited.to_arrow_table()
     asker = _Stored(frame)
@@ -110,7 +110,7 @@ def _writes(frame: Frame) -> bool:
 def _plan(frame: Frame) -> str:
     try:
         return cut(frame.explain_text(), _CHARACTERS)
-    except BlendFusionError:  # of data that cannot be read, the plan is told all the same
+    except BlendFusionError:  # the plan is shown even if the data is unreadable
         return cut(frame.explain_text(estimates=False), _CHARACTERS)
 
 
@@ -124,7 +124,7 @@ def _columns(frame: Frame) -> str:
 
 
 class _Stored(Asker):
-    """Gives the answers that are stored. Anything else, also what would load a model or call a
+    """Returns stored answers. Every other question, including one that would load a model or call a
     server, raises UnknownAnswerError."""
 
     def __init__(self, frame: Frame) -> None:
@@ -133,7 +133,9 @@ class _Stored(Asker):
             lambda: session.model,
             NullObserver(),
             session.options.on_error,
-            targets=targets_in(session.options),  # who decides shows when a cascade runs
+            targets=targets_in(
+                session.options
+            ),  # a cascade's decisions are known only when it runs
             named=lambda names: session.models.of(names, session.options),
         )
         self._only_known = True

@@ -1,4 +1,4 @@
-"""One run of a query, as its trace knows it besides the calls: what of, when, how it went and ended."""
+"""The record of one run besides its calls: query, plan, times, outcome."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from blendfusion.session import Session
 
 Outcome = Literal["running", "done", "closed", "failed"]
-"""``closed``: whoever reads the result wanted no more of it."""
+"""``closed``: the reader of the result stopped early."""
 Place: TypeAlias = "int | None"
-"""A stage, from 1; None: no stage (a plain plan, or what is asked before the stages)."""
+"""A stage, from 1; None: no stage (a plain plan, or questions before the stages)."""
 Operator: TypeAlias = "tuple[Place, Task, tuple[str, ...]]"
-"""Where what is asked of whom: of the models that a call names, () where it names none."""
+"""The place of a question, and the models that its call names; () for the session's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """When one batch was asked: seconds since the run began."""
+    """The time of one batch, in seconds since the start of the run."""
 
     operator: Operator
     start: float
@@ -51,18 +51,18 @@ class Described:
     window: int
     settings: Mapping[str, str]
     prompts: bool
-    """False: it is a Python function, which reads no prompt."""
+    """False for a Python function, which reads no prompt."""
     lists_options: bool
-    """The options of a choice stand in its prompts."""
+    """Whether its prompts list the options of a choice."""
     put_as: Callable[[Task], Task]
-    """What is asked for a task, in the place of some."""
+    """The task that the model runs for a task."""
 
 
 class Run:
     """One run of a query; a context manager around it.
 
-    ``by_operator`` is what was spent, by stage and question; ``batches`` are those that a model was
-    asked, in the order in which they ended; ``counts`` hold what each stage saw, by its number.
+    ``by_operator`` is the spending by stage and question; ``batches`` are the model's batches in
+    the order of their ends; ``counts`` has the counts of each stage, by number.
     """
 
     def __init__(
@@ -74,21 +74,21 @@ class Run:
     ) -> None:
         self.watch = watch
         self.models: dict[str, Described] = {}
-        """The models that were asked, by their names, in order."""
+        """The models that were asked, by name, in order."""
         self.decided = 0
         """Values that small models, or similarity, decided for large ones."""
         self.withheld = 0
-        """Answers that are NULL as they are less probable than wanted."""
+        """Answers that are NULL because they are below their ``confidence``."""
         self.options = options
         self.query = query
-        """The SQL; '' for a frame that was made without."""
+        """The SQL; '' for a frame created without."""
         self.plan = plan
         self.counts: Mapping[int, Counts] = {}
         self.by_operator: dict[Operator, Usage] = {}
         self.batches: list[Batch] = []
         self.outcome: Outcome = "running"
         self.error: str | None = None
-        """The class of what ended it, if it failed."""
+        """The class of the exception that ended it, if it failed."""
         self.started = datetime.now(UTC)
         self._began = perf_counter()
         self._seconds: float | None = None
@@ -97,12 +97,12 @@ class Run:
 
     @property
     def id(self) -> str:
-        """As logs and spans name it."""
+        """The identifier in logs and spans."""
         return self.watch.id
 
     @property
     def seconds(self) -> float:
-        """From the first row that was wanted to the end, so far."""
+        """Seconds from the first requested row to the end, so far."""
         return perf_counter() - self._began if self._seconds is None else self._seconds
 
     def __enter__(self) -> Run:
@@ -128,12 +128,12 @@ class Run:
         self.watch.end(Usage.total(self.by_operator.values()), self._seconds, error, about)
 
     def stage(self, number: int, counts: StageCounts) -> AbstractContextManager[None]:
-        """Stage ``number`` (from 0) runs, perhaps with others in turn."""
+        """Record that stage ``number`` (from 0) runs, perhaps with others in turn."""
         return self.watch.stage(number, counts)
 
     @contextmanager
     def within(self, number: int) -> Iterator[None]:
-        """Meanwhile it is this stage that asks."""
+        """Attribute questions within this context to this stage."""
         outer, self._place = self._place, number + 1
         try:
             with self.watch.within(number):
@@ -142,7 +142,7 @@ class Run:
             self._place = outer
 
     def batch(self, asked: Asked, n: int, spent: Usage) -> None:
-        """``n`` requests were answered."""
+        """Record that ``n`` requests were answered."""
         end = perf_counter() - self._began
         with self._lock:
             key = self._place, asked.task, asked.names
@@ -155,7 +155,7 @@ class Run:
 
 
 def run_of(session: Session, query: str, calls: int, plan: Prepared | None) -> Run:
-    """A run in ``session``, not begun yet."""
+    """A run in ``session`` that has not started."""
     staged = plan is not None and plan.staged is not None
     watch = Watch(
         questions=session.options.log_questions,

@@ -1,4 +1,4 @@
-"""One run of a query as logs and OpenTelemetry see it: query, stages, batches."""
+"""Reports one run of a query to logs and OpenTelemetry: query, stages, batches."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ from blendfusion.udfs.ask.question import Asked
 
 
 class Watch:
-    """Tells logs and OpenTelemetry what a run does; its trace tells it.
+    """Reports the events of a run to logs and OpenTelemetry; the run's trace calls it.
 
-    The span of the query stands below the one that is current at ``begin``. No span of a query or a
-    stage is ever the current one of the caller's code (a generator that waits between two chunks would
-    leave it behind); a batch is, while the model answers. Without ``begin``, batches alone are told.
+    The span of the query is a child of the current one at ``begin``. The span of a query or a stage
+    is never the current one of the caller's code (a generator that waits between two chunks would
+    leak it); a batch is current while the model answers. Without ``begin``, only batches are
+    reported.
 
-    ``questions``: their words may be told. ``about``: what is known of the query before it runs.
+    ``questions``: whether their texts may be reported. ``about``: the known facts of the query
+    before it runs.
     """
 
     def __init__(self, *, questions: bool = False, about: Fields | None = None) -> None:
@@ -39,25 +41,26 @@ class Watch:
         self._about: Fields = {f.QUERY_ID: self.id, **(about or {})}
         self._tasks: dict[Task, Fields] = {}
         self._base: Context | None = None
-        """What spans of stages stand in."""
+        """The parent of stage spans."""
         self._stages: dict[int, Context] = {}
-        """What spans of batches of each stage stand in."""
+        """The parents of batch spans, by stage."""
         self._below: Context | None = None
-        """What spans of batches stand in now; None: in the caller's current one."""
+        """The current parent of batch spans; None: the caller's current span."""
         self._stage: Fields = {}
         self._asking = threading.local()
-        """The span of the batch that a thread asks."""
+        """The span of the current batch of a thread."""
         self._query: Span = INVALID_SPAN
 
     def begin(self) -> None:
-        """The query begins. ``end`` must follow."""
+        """Report the start of the query. ``end`` must follow."""
         base = contexts.get_current()
         self._query = telemetry.start_span("blendfusion.query", self._about, base)
         self._base = self._below = spans.set_span_in_context(self._query, base)
         telemetry.query_started(self._about)
 
     def end(self, spent: Usage, seconds: float, error: BaseException | None, about: Fields) -> None:
-        """The query has ended, by ``error`` if there is one. ``about``: what else became of it."""
+        """Report the end of the query, by ``error`` if it failed. ``about``: further facts of its
+        outcome."""
         fields: Fields = {f.QUERY_ID: self.id, f.SECONDS: seconds, **_outcome(error), **about}
         telemetry.end_span(self._query, _problem(error), fields | telemetry.fields_of(spent))
         telemetry.query_ended(spent, fields)
@@ -65,7 +68,8 @@ class Watch:
 
     @contextmanager
     def stage(self, number: int, counts: StageCounts) -> Iterator[None]:
-        """Stage ``number`` (from 0) runs, perhaps with others in turn; ``counts`` hold at the end what it saw."""
+        """Report stage ``number`` (from 0), perhaps interleaved with others; ``counts`` are
+        complete at its end."""
         about = {f.STAGE: number + 1}
         span = telemetry.start_span("blendfusion.stage", {f.QUERY_ID: self.id, **about}, self._base)
         self._stages[number] = spans.set_span_in_context(span, self._base)
@@ -90,7 +94,7 @@ class Watch:
 
     @contextmanager
     def within(self, number: int) -> Iterator[None]:
-        """Meanwhile it is this stage, which runs, that asks."""
+        """Attribute questions within this context to this running stage."""
         outer = self._below, self._stage
         self._below, self._stage = self._stages[number], {f.STAGE: number + 1}
         try:
@@ -100,7 +104,7 @@ class Watch:
 
     @contextmanager
     def asking(self, asked: Asked, n: int) -> Iterator[None]:
-        """Meanwhile ``n`` requests are put to a model, as one batch."""
+        """Report ``n`` requests that go to a model as one batch within this context."""
         span = telemetry.start_span("blendfusion.batch", None, self._below)
         self._asking.span = span
         if not span.get_span_context().is_valid:  # without an SDK
@@ -122,7 +126,7 @@ class Watch:
             telemetry.end_span(span, problem, {})
 
     def batch(self, asked: Asked, n: int, spent: Usage) -> None:
-        """``n`` requests were answered: by the model if this is inside ``asking``, else by the cache."""
+        """Report ``n`` answered requests: by the model inside ``asking``, else by the cache."""
         span: Span | None = getattr(self._asking, "span", None)
         model = "" if span is None else asked.model.info.name
         telemetry.count_batch(spent, asked.task.ingredient, model, asked=span is not None)
@@ -146,7 +150,8 @@ class Watch:
 
 
 class Told(NullObserver):
-    """Tells logs and OpenTelemetry of batches, and keeps nothing: for functions outside a session."""
+    """Reports batches to logs and OpenTelemetry, and keeps nothing: for functions outside a
+    session."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch

@@ -1,4 +1,4 @@
-"""What a run asked, what was answered, and what it spent."""
+"""The trace of a run: its questions, answers and spending."""
 
 from __future__ import annotations
 
@@ -60,11 +60,12 @@ class AnswerWarning(UserWarning):
 
 
 class Trace:
-    """The record of one run (and the observer that its askers report to).
+    """The record of one run (and the observer of its dispatchers).
 
-    ``usage`` is the total; ``by_task`` the same a task; ``calls`` every request as an Arrow
+    ``usage`` is the total; ``by_task`` the total per task; ``calls`` has every request as an Arrow
     table: ingredient, question, constraint, values, the model, its answer, the logarithm of its
-    probability among the options of a closed set, error, whether it came from the cache, tokens and seconds.
+    probability among the options of a closed set, error, whether it came from the cache, tokens and
+    seconds.
     """
 
     def __init__(
@@ -77,18 +78,19 @@ class Trace:
         self._by_question: dict[Question, Usage] = {}
         self._batches: list[tuple[Task, list[Values], list[Answer]]] = []
         self._seconds: list[float] = []
-        """Of each of them, inside models."""
+        """Seconds of each of them inside models."""
         self._most = Options().trace_calls
         self._kept = 0
         self._failed: list[tuple[Task, list[Values], list[Answer]]] = []
-        """The requests without an answer among those that were left out."""
+        """The failed requests among those beyond ``trace_calls``."""
         self._left_by_model: dict[str, Usage] = {}
         self.left_out = 0
-        """Requests beyond the option ``trace_calls``: in all totals, and in ``calls`` if they failed."""
+        """Requests beyond the option ``trace_calls``: in all totals, and in ``calls`` if they
+        failed."""
         self._lost: dict[tuple[Task, Values], str] = {}
-        """Why values are NULL in the result."""
+        """The reasons for NULL values in the result."""
         self.cascades: dict[Call, CascadeOutcome] = {}
-        """What became of the values of calls that two models answered: see ``accuracy``, ``recall``."""
+        """The outcomes of calls with a cascade: see ``accuracy``, ``recall``."""
         self._withheld: dict[Call, set[Values]] = {}
         self._known = 0
         self._done = 0
@@ -97,39 +99,38 @@ class Trace:
         self._redaction = redaction or Redaction()
         self._lock = threading.Lock()
         self.given: set[str] = set()
-        """Values of the query's parameters that no page shows."""
+        """Parameter values of the query, which no page shows."""
         self.ledger: Ledger | None = None
-        """Where the run counts what it spends."""
+        """The ledger of the run's spending."""
         self.first_model: Callable[[], str] = str
         """The name of the session's model; of several, the first."""
         self.vectors_by_call: Mapping[Call, VectorCounts] = {}
         self.run: Run | None = None
-        """What is known of the run besides its calls."""
+        """The record of the run besides its calls."""
 
     @property
     def usage(self) -> Usage:
         return Usage.total(self.by_task.values())
 
     def asked_of(self, call: Call) -> Usage:
-        """What was spent on the question of ``call``, by the models that answer it."""
+        """The spending on the question of ``call``, by the models that answer it."""
         return self._by_question.get((call.task, call.models), Usage())
 
     @property
     def cost(self) -> float | None:
-        """What the run spent by the session's prices; None if the model has none."""
+        """The cost of the run by the session's prices; None if the model has none."""
         return 0.0 if self.ledger is None else self.ledger.cost
 
     @property
     def vectors(self) -> VectorCounts:
-        """Where the vectors of texts came from: how many were embedded, how many an index had or the
-        session remembered."""
+        """The sources of vectors: embedded texts, vectors from an index, remembered vectors."""
         return sum(self.vectors_by_call.values(), VectorCounts())
 
     def begin(
         self, session: Session, query: str = "", calls: int = 1, plan: Prepared | None = None
     ) -> Run:
-        """The run that this trace records, of ``query`` with so many calls; to be entered. Not entered,
-        it tells of batches alone."""
+        """The run that this trace records, of ``query`` with ``calls`` calls, as a context manager.
+        If it is not entered, it only reports batches."""
         self._most = session.options.trace_calls
         self.run = run_of(session, query, calls, plan)
         return self.run
@@ -170,7 +171,7 @@ class Trace:
         self._report(0)
 
     def _report(self, in_batch: int) -> None:
-        """Tell the reporter how far the run is; ``in_batch`` answers are not counted yet."""
+        """Report progress; ``in_batch`` answers are not counted yet."""
         if self._reporter is not None:
             total, done = self.usage, self._done + in_batch
             tokens = total.evaluated_tokens + total.completion_tokens
@@ -188,7 +189,7 @@ class Trace:
     def _keep(
         self, task: Task, values: Sequence[Values], answers: Sequence[Answer], seconds: float
     ) -> None:
-        """Note a batch, or of one that comes too late what failed and what models spent."""
+        """Record a batch; of one beyond ``trace_calls``, its failures and its spending by model."""
         if self._kept < self._most:
             self._batches.append((task, list(values), list(answers)))
             self._seconds.append(seconds)
@@ -203,8 +204,8 @@ class Trace:
 
     @property
     def calls(self) -> pa.Table:
-        """The requests of the run, in the order in which they were answered: all of them, unless
-        ``left_out`` says that there were more."""
+        """The requests of the run, in the order of their answers: all of them, unless ``left_out``
+        counts more."""
         rows = [
             {
                 "ingredient": task.ingredient,
@@ -228,8 +229,8 @@ class Trace:
 
     @property
     def by_model(self) -> dict[str, Usage]:
-        """What was asked of each model, and spent: a value counts for every model that was asked it.
-        Of the seconds of a batch, models have the share of their tokens."""
+        """Questions and spending of each model: a value counts for every model that received it.
+        The seconds of a batch are divided by tokens."""
         shares = [
             _by_model(answers, seconds)
             for (_, _, answers), seconds in zip(self._batches, self._seconds, strict=True)
@@ -243,23 +244,23 @@ class Trace:
 
     @property
     def errors(self) -> pa.Table:
-        """The requests that got no valid answer, from no model."""
+        """The requests without a valid answer from any model."""
         calls = self.calls
         return calls.filter(calls["error"].is_valid())
 
     @property
     def batches(self) -> Sequence[tuple[Task, list[Values], list[Answer]]]:
-        """What was answered together, in order: the task, the values, and as many answers. Of what is
-        ``left_out``, the failed requests."""
+        """The batches in order: the task, the values, and as many answers. Of requests in
+        ``left_out``, only the failed ones."""
         return [*self._batches, *self._failed]
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The run as one page of HTML: its plan with what was counted, samples of what was asked and
-        answered, errors, settings. Written to ``path``, if that is given.
+        """The run as one HTML page: its plan with counts, samples of questions and answers, errors,
+        settings. Written to ``path``, if given.
 
-        It needs neither scripts nor a network. Its size is bounded: of many values it shows a few. It
-        holds values, as the session's options ``show_values`` and ``redact`` allow. Raises OSError
-        where ``path`` cannot be written.
+        The page needs neither scripts nor a network, and its size is bounded: it shows samples of
+        many values. It contains values, as the session's options ``show_values`` and ``redact``
+        allow. Raises OSError if ``path`` cannot be written.
         """
         page = self._less_given(page_of(self, self._redaction))
         if path is not None:
@@ -287,8 +288,8 @@ class Trace:
                 self.run.decided += outcome.decided
 
     def became_of(self, call: Call) -> list[str]:
-        """What is to be said of the answers to ``call``, besides what they cost: who decided them, and how
-        many are withheld."""
+        """Remarks on the answers to ``call`` besides their cost: who decided them, and how many are
+        below their ``confidence``."""
         said = []
         if call in self.cascades:
             likely = call.targets is not None and call.targets.proxy is not None
@@ -299,8 +300,8 @@ class Trace:
 
     @property
     def approximate(self) -> bool:
-        """Whether something else than the model that was asked, a small model or similarity, has decided
-        values: ``cascades`` says how many, and what is certain of them."""
+        """Whether a small model or similarity decided values in the place of the model:
+        ``cascades`` has their number and the guarantee."""
         return any(outcome.decided for outcome in self.cascades.values())
 
     def withheld(self, call: Call, values: Sequence[Values]) -> None:
@@ -310,17 +311,17 @@ class Trace:
                 self.run.withheld = self.unsure
 
     def withheld_of(self, call: Call) -> int:
-        """Answers to ``call`` that are NULL, as they are less probable than it wants."""
+        """Answers to ``call`` that are NULL because they are below its ``confidence``."""
         return len(self._withheld.get(call, ()))
 
     @property
     def unsure(self) -> int:
-        """Answers that are NULL as they are less probable than their calls want (``confidence``)."""
+        """Answers that are NULL because they are below the ``confidence`` of their calls."""
         return sum(map(len, self._withheld.values()))
 
     def warn(self, outages: Sequence[str] = ()) -> None:
-        """One warning that says how many values became NULL for want of an answer, and why; and one of
-        models that were left out, where ``outages`` says why."""
+        """Give one warning with the number of values that are NULL without an answer, and the
+        reasons; and one about models that were left out, for the reasons in ``outages``."""
         if outages:
             warnings.warn(
                 f"Left out, as they failed as a whole: {'; '.join(outages)}",
@@ -342,7 +343,7 @@ class Trace:
 
 
 def _by_model(answers: Sequence[Answer], seconds: float) -> dict[str, Usage]:
-    """What each model spent on one batch; '' is the session's first one."""
+    """The spending of each model on one batch; '' is the session's first one."""
     spent_by: dict[str, list[Usage]] = {}
     for answer in answers:
         for name, usage in answer.spent or (("", answer.usage),):
@@ -355,7 +356,7 @@ def _by_model(answers: Sequence[Answer], seconds: float) -> dict[str, Usage]:
 
 
 def _level_of_caller() -> int:
-    """How far up the stack, from the function that calls this one, code is not BlendFusion's."""
+    """The stack level, from the caller of this function, of the first code outside of BlendFusion."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
         "blendfusion"

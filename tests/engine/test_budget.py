@@ -476,6 +476,6 @@ def test_the_command_confirms(
 ) -> None:
     model, arguments = command
     assert main([*arguments, "--confirm-above", "99"]) == 2
-    assert "confirm_above=99 wants a yes before this query" in capsys.readouterr().err
+    assert "confirm_above=99 requires a yes before this query" in capsys.readouterr().err
     assert asked(model) == 0
     assert main([*arguments, "--confirm-above", "100"]) == 0

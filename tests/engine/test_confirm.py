@@ -77,7 +77,7 @@ def test_without_a_terminal_it_is_an_error() -> None:
     with pytest.raises(bf.NotConfirmed) as raised:
         connected(model, 99).sql(QUERY).collect()
     assert raised.value.message.startswith(
-        "confirm_above=99 wants a yes before this query, and there is no terminal to ask on. "
+        "confirm_above=99 requires a yes before this query, and there is no terminal. "
         "Expected: 100 values, "
     )
     assert raised.value.hint == (

@@ -78,7 +78,7 @@ def test_no_rows_are_rows_too(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there_is_named_with_the_remedy(tmp_path: Path) -> None:
     spill = Spill(Options(spill_above=0, spill_folder=str(tmp_path / "none")))
     with pytest.raises(
-        BlendFusionError, match=r"none.*\nHint: Name another folder by spill_folder"
+        BlendFusionError, match=r"none.*\nHint: Name another folder with spill_folder"
     ):
         spill.kept([TABLE])
 
