@@ -10,6 +10,8 @@ import pytest
 from golden import FOLDER, check, pages
 from scripts import Counted, hashed, tuples, unordered
 
+import blendfusion as bf
+from blendfusion.planner.ir.nodes import Plan
 from blendfusion.planner.rules import RULES, SIMILAR_FIRST
 
 N = 40
@@ -33,13 +35,22 @@ def sessions(tmp_path: Path) -> list[Counted]:
 def test_plans_look_like_their_page(
     page: Path, sessions: list[Counted], update_golden: bool
 ) -> None:
+    _look(page, sessions, update_golden)
+
+
+def _look(page: Path, sessions: list[Counted], update_golden: bool) -> None:
+    """Compare the plans of a page, which show the rules that fired; the page's own must be among them."""
     planned, plain = sessions
     if page.stem == SIMILAR_FIRST:  # the one rule that a session must ask for
         planned.session.sql("SET blendfusion.similar_first = true")
 
+    fired: set[str] = set()
+
     def comes_out(sql: str) -> str:
         planned.session.clear_cache()
         frame = planned.session.sql(sql)
+        rules = [rewrite.rule for rewrite in frame.prepared.rewrites]
+        fired.update(rules)
         text = frame.explain_text(estimates=False)
         estimate = frame.estimate()
         about = "" if estimate.exact else "about "
@@ -49,14 +60,31 @@ def test_plans_look_like_their_page(
         chosen = "llm_join" in sql and not by_labels
         if not chosen and ("LIMIT" not in sql or "ORDER BY" in sql):
             assert rows == unordered(plain.rows(sql))
-        return (
-            f"{text}\nvalues expected: {about}{estimate.total.values}, asked: {planned.asked(sql)}"
-        )
+        asked = planned.asked(sql)
+        # A frame without stages of its own has rules only in its parts.
+        shown = f"rules: {', '.join(rules)}\n" if rules else ""
+        return f"{text}\n{shown}values expected: {about}{estimate.total.values}, asked: {asked}"
 
     check(page, comes_out, update=update_golden)
+    if page.stem in {rule.name for rule in RULES}:
+        assert page.stem in fired, f"no case of this page makes {page.stem} fire"
 
 
 def test_every_rule_has_a_page() -> None:
-    named = {rule.name for rule in RULES if rule.name != "predicate_order"}
-    assert named <= {page.stem for page in pages("plans")}
-    assert (FOLDER / "plans").is_dir()
+    assert {rule.name for rule in RULES} <= {page.stem for page in pages("plans")}
+
+
+@pytest.mark.parametrize("rule", [rule.name for rule in RULES])
+def test_a_rule_that_does_nothing_fails_its_page(
+    rule: str, sessions: list[Counted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page of a rule sees whether it fires."""
+    idle = tuple(r._replace(apply=_nothing) if r.name == rule else r for r in RULES)
+    monkeypatch.setattr("blendfusion.planner.driver.RULES", idle)
+    page = FOLDER / "plans" / f"{rule}.txt"
+    with pytest.raises((AssertionError, bf.BlendFusionError)):
+        _look(page, sessions, update_golden=False)
+
+
+def _nothing(plan: Plan, *more: object) -> Plan:
+    return plan
