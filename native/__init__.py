@@ -1,4 +1,4 @@
-"""What is hot per value over Arrow columns, compiled where a compiler was at hand.
+"""Kernels over Arrow columns, compiled if a compiler was present.
 
 ``fallback`` is the specification; the compiled twin gives the same answers.
 """

@@ -1,4 +1,4 @@
-"""The compiled kernels behind the interface of ``fallback``."""
+"""The compiled kernels, with the interface of ``fallback``."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The gate through which whatever goes wrong in a session or a frame leaves it: an error of BlendFusion's, with
-as much of values as is to be seen."""
+"""Converts every exception that leaves a session or a frame to a BlendFusionError, with values
+hidden as configured."""
 
 from __future__ import annotations
 

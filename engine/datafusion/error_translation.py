@@ -1,4 +1,4 @@
-"""DataFusion's errors in the words of the person who wrote the query."""
+"""Rewrites DataFusion's errors in the terms of the query."""
 
 from __future__ import annotations
 

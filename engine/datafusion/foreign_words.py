@@ -1,5 +1,4 @@
-"""What may be shown of the words of DataFusion, Arrow and Python functions: they hold values, in quotes and
-without.
+"""Hides values in messages of DataFusion, Arrow and Python functions, quoted and unquoted.
 
 Where values are withheld, what is known to be none is shown: planning speaks of names and types, and of the
 query's own literals; of anything else words of the messages, types, names behind a word such as "column", and

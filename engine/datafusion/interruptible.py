@@ -1,4 +1,4 @@
-"""Has DataFusion work on its own threads, while the caller's waits where Ctrl-C reaches it.
+"""Runs DataFusion on its own threads while the caller's thread waits and stays interruptible.
 
 DataFusion itself looks for a signal once a second, and only where its plan gives way. Here a
 signal ends the waiting at once, and cancels what DataFusion computes.

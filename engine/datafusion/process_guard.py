@@ -1,4 +1,4 @@
-"""Which process a session belongs to: DataFusion's threads do not come along when one is forked.
+"""Binds a session to its process: DataFusion's threads do not survive a fork.
 
 A child that used them would wait for ever, so sessions and frames refuse there. Neither can be
 pickled: what they hold is in the memory of their process.

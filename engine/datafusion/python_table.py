@@ -1,4 +1,4 @@
-"""Tables whose rows come from Python when DataFusion scans them, with its columns and filter."""
+"""Tables whose scans run in Python, with the scan's columns and filter."""
 
 from __future__ import annotations
 

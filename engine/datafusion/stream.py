@@ -1,4 +1,4 @@
-"""A stream of batches with the interface of DataFusion's own."""
+"""A stream of batches with the interface of DataFusion's streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans and tables between BlendFusion and a DataFusion context."""
+"""Transfers plans and tables between BlendFusion and a DataFusion context."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Queries in the dialects of other systems, translated into ours."""
+"""Translates queries in the dialects of other systems to BlendFusion's SQL."""

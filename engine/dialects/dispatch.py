@@ -1,4 +1,4 @@
-"""Queries in other dialects: each is text → our SQL, with the way back for errors."""
+"""Dispatches dialects: each translates text to BlendFusion's SQL, with a source map for errors."""
 
 from __future__ import annotations
 

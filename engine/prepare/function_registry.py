@@ -1,4 +1,4 @@
-"""The calls of a session's queries: typed functions that DataFusion knows, with what subqueries give them."""
+"""Registers one typed DataFusion UDF per distinct call, and resolves subquery arguments."""
 
 from __future__ import annotations
 

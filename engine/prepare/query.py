@@ -1,4 +1,4 @@
-"""From a query in our words to a frame: its calls as functions, planned by DataFusion."""
+"""Turns a query in BlendFusion's SQL into a frame: types its calls, and plans it with DataFusion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names of a result's columns, as the user wrote their calls."""
+"""Names the columns of a result after the calls as the user wrote them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A subquery in the place of a literal: what it gives, as columns of texts."""
+"""Evaluates a subquery in the place of a literal, to columns of texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Worked examples from data: of a table of labelled rows, those that are picked for a prompt."""
+"""Picks worked examples from a table of labelled rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options from data: the values of a subquery's one column as the closed set of a call's answers."""
+"""Reads the options of a call from a subquery with one column."""
 
 from __future__ import annotations
 

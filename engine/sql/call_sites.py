@@ -1,4 +1,4 @@
-"""Finds the calls in the text of a query; everything around them stays as it is.
+"""Finds the calls in the text of a query, and replaces them; the text around them stays unchanged.
 
 Works on tokens, not on a syntax tree, so that whatever DataFusion understands stays understood.
 """

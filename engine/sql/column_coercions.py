@@ -1,4 +1,5 @@
-"""The types that DataFusion gives to answers beside columns: ``llm_map('…', x) = stars``.
+"""Determines the types to which DataFusion casts answers beside columns: ``llm_map('…', x) =
+stars``.
 
 What a column holds is not known before DataFusion plans. It then casts the text to the column's
 type; asked for values of that type, the model cannot answer what would fail to be cast.

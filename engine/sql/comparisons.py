@@ -1,4 +1,4 @@
-"""The comparisons with literals of which only the truth matters, and what they decide of a call."""
+"""Finds calls that are only compared with literals, and the comparisons that decide them."""
 
 from __future__ import annotations
 

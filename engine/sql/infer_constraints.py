@@ -1,4 +1,4 @@
-"""What the place of a call in a query says about its answer."""
+"""Infers the constraint of an answer from the place of its call in a query."""
 
 from __future__ import annotations
 

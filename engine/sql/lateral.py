@@ -1,4 +1,5 @@
-"""A relation in FROM that reads one beside it, written into that relation: the frame of such rewritings.
+"""Rewrites a relation in FROM that reads an earlier one into that relation: the common base of such
+rewrites.
 
 ``FROM t CROSS JOIN UNNEST(t.xs) AS u(v)`` becomes ``FROM (SELECT *, unnest(t.xs) AS v FROM t) AS t``,
 and what names ``u`` names ``t``. DataFusion 55 has no plan for the first.

@@ -1,5 +1,5 @@
-"""How deep and how long a query's text may be: beyond, DataFusion's parser takes exponential time, or its
-recursion ends the process."""
+"""Limits the depth and length of a query's text. Beyond these limits, DataFusion's parser takes
+exponential time, or its recursion ends the process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers sort NULLS LAST in both directions: the rows without one are the least wanted.
+"""Sorts answers NULLS LAST in both directions, since rows without an answer are the least wanted.
 
 DataFusion puts NULLs first where an order descends; where it descends by an answer, and the query
 does not say otherwise, we say it for the user.

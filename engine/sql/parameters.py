@@ -1,4 +1,5 @@
-"""Parameters (``$1``, ``$name``) inside calls: their literals are needed before DataFusion plans.
+"""Replaces parameters (``$1``, ``$name``) inside calls by literals, which are needed before
+planning.
 
 Elsewhere in a query DataFusion puts them in.
 """

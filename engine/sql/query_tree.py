@@ -1,4 +1,4 @@
-"""Where the queries of a text stand: their CTEs, branches and sources, found on its tokens.
+"""Locates the queries of a text on its tokens: their CTEs, branches and sources.
 
 Like ``callsites``, this reads tokens and no syntax tree, so that whatever it does not know stays as
 it is. All positions are those of tokens; an end is one past the last.

@@ -1,4 +1,4 @@
-"""Queries that may read the session's tables and do nothing else, whoever wrote them.
+"""Checks read-only queries, which may only read the session's tables.
 
 Three checks, each by itself enough for all that is known: on the text, before anything looks at it (to plan
 CREATE TABLE … AS is to carry it out, and a table function runs while DataFusion plans it); DataFusion's own,

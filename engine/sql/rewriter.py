@@ -1,4 +1,4 @@
-"""Writes a text anew, form by form: what no form claims is copied."""
+"""Rewrites a text form by form, and copies the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The common table expressions that a place in a query can see."""
+"""The common table expressions that are visible at a place in a query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text of one dialect written in another, with the way back: which characters came from where."""
+"""A translated text with the origin of each character in the source."""
 
 from __future__ import annotations
 

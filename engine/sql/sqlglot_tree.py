@@ -1,4 +1,4 @@
-"""sqlglot's reading of a query as a tree, which logs nothing: its log would hold the query's text."""
+"""Parses a query with sqlglot, without its logging, which would contain the query's text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Statements that are BlendFusion's to carry out: EXPLAIN of a query with calls, and SET blendfusion.…"""
+"""Recognises the statements that BlendFusion executes itself: EXPLAIN of a query with calls, and
+SET blendfusion.…"""
 
 from __future__ import annotations
 

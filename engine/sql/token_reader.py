@@ -1,4 +1,4 @@
-"""A text as tokens: brackets that belong together, operands, names, and the queries around a place."""
+"""A text as tokens, with matching brackets, operands, names, and the queries around a place."""
 
 from __future__ import annotations
 

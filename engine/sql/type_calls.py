@@ -1,4 +1,4 @@
-"""SQL text with ingredient calls → SQL text with one typed function per call.
+"""Replaces each call in SQL text by a typed function of its own.
 
 DataFusion's Python functions have one exact signature each, and its SQL planner must know types;
 so every call site becomes a function of its own before DataFusion sees the text.

@@ -1,4 +1,5 @@
-"""UNNEST beside a table: ``FROM t CROSS JOIN UNNEST(t.xs) AS u(v)``, as an unnest() in a select list.
+"""Rewrites UNNEST beside a table, ``FROM t CROSS JOIN UNNEST(t.xs) AS u(v)``, as an unnest() in a
+select list.
 
 DataFusion plans an UNNEST that reads a table beside it in FROM, and then cannot run it; in a select
 list it can. Both give one row for each element, none for an empty or missing list.

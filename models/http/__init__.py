@@ -1,1 +1,1 @@
-"""Models behind servers that speak OpenAI's protocol."""
+"""Models behind servers with OpenAI's protocol."""

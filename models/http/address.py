@@ -1,4 +1,4 @@
-"""The URL of a server: read by a library, and checked before anything is sent there."""
+"""Parses the URL of a server with a library, and checks it before any request."""
 
 from __future__ import annotations
 

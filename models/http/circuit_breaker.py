@@ -1,4 +1,4 @@
-"""What all requests to one server share: whether it may be asked now, and whether it is gone."""
+"""The shared state of all requests to one server: pauses, and whether the server is gone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One HTTP server: requests that are tried again, and errors drawn into our tree."""
+"""One HTTP server: retries of requests, and its failures as BlendFusion's errors."""
 
 from __future__ import annotations
 

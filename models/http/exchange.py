@@ -1,4 +1,4 @@
-"""The requests that are made on behalf of one value, and the answer that comes of them."""
+"""The requests for one value, and the resulting answer."""
 
 from __future__ import annotations
 

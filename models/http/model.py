@@ -1,4 +1,4 @@
-"""Any server with OpenAI's chat API: vLLM, SGLang, llama-server, Ollama, hosted ones."""
+"""Models on servers with OpenAI's chat API: vLLM, SGLang, llama-server, Ollama, hosted servers."""
 
 from __future__ import annotations
 

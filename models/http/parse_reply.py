@@ -1,4 +1,4 @@
-"""Reads what a chat model replied as canonical text: lenient about form, strict about content."""
+"""Converts replies of chat models to canonical text: lenient in form, strict in content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many requests, and how many tokens, a server is sent in any minute."""
+"""Limits requests and tokens per minute."""
 
 from __future__ import annotations
 

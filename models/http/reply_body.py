@@ -1,4 +1,4 @@
-"""The body of a reply, read as far as it is allowed to go."""
+"""Reads the body of a reply up to its size limit."""
 
 from __future__ import annotations
 

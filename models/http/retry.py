@@ -1,4 +1,4 @@
-"""When and how often the same HTTP request is tried again."""
+"""Decides when and how often an HTTP request is retried."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server says about an error, fit to be shown: short, without our key and without prompts."""
+"""Shortens a server's error message, without the key and without prompts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server was found to accept: forms of structured output, fields of sampling."""
+"""The features that a server was found to accept: forms of structured output, sampling fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server says of itself in its list of models: its software, its models, their windows."""
+"""Identifies a server by its list of models: its software, its models, their windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The forms in which servers take a constraint: an ordered table, tried from the first on."""
+"""The forms in which servers take a constraint, as a table in the order of preference."""
 
 from __future__ import annotations
 

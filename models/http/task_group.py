@@ -1,4 +1,4 @@
-"""Works through many items with several tasks of one event loop."""
+"""Processes many items with several tasks of one event loop."""
 
 from __future__ import annotations
 

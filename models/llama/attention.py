@@ -1,4 +1,5 @@
-"""Our own attention in llama.cpp's graphs, on a CPU: faster for many short rows, and the same in any company.
+"""Replaces attention in llama.cpp's graphs on a CPU: faster for many short rows, and independent of
+the batch.
 
 ``native/attention.cpp`` computes it, step by step as llama.cpp's ``cb_eval`` lets it. Whether what it believes of ggml's tensors
 holds is seen from some that ggml itself makes here; the first steps of each context it compares with llama.cpp's own.

@@ -1,4 +1,4 @@
-"""One task put to many tuples of values: their tokens, what fits the window, and who pays for what.
+"""One task with many tuples of values: tokens, limits of the window, and usage.
 
 Values are tokenised alone and as plain text: data can never become control tokens. What decides the
 answers of rows is in ``choosing``, ``scoring`` and ``writing``.

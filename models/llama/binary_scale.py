@@ -1,4 +1,5 @@
-"""Scores of what is asked as a yes or no (``how_much``): how probable the yes is, on the scale.
+"""Scores of an idea by a yes/no question (``score_as_yes_no``): the probability of yes, on the
+scale.
 
 Rows go exactly, as in ``scoring``.
 """

@@ -1,4 +1,4 @@
-"""A prompt in the form that a model reads: its chat template filled in, or plain running text.
+"""Formats a prompt for a model: with its chat template, or as running text.
 
 A template is rendered with sentinels in the place of every text of ours or of the user's, so
 that only the template itself may name control tokens, never a question, an option or a value.

@@ -1,4 +1,4 @@
-"""Answers from a closed set: the option whose scores are best where options part, less a prior.
+"""Answers from a closed set: the option with the best scores at each fork, minus a prior.
 
 Nothing is generated. A row goes down the tree of the options (``options_tree``), fork by fork; the
 prior of every fork (``calibrate``) is computed once a task. Where all options part, they may be scored

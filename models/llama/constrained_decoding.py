@@ -1,4 +1,4 @@
-"""Answers of open form: greedy decoding in which a token automaton masks what cannot follow."""
+"""Greedy decoding in which a token automaton masks invalid continuations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""llama.cpp behind a typed wall: every call that could abort the process is bounded here first.
+"""A typed wrapper around llama.cpp that checks every call that could abort the process.
 
 llama.cpp answers some wrong calls with ``abort()`` (a batch over ``n_batch``, more outputs than
 reserved), which would take the user's whole process down. Nothing outside this file calls it.

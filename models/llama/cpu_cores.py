@@ -1,4 +1,4 @@
-"""How many threads may compute: the cores that this process may use, and a container lets it."""
+"""The number of cores that this process and its container may use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether rows that a context computes together come out bit for bit as each alone.
+"""Verifies that rows of one batch equal lone rows bit for bit.
 
 They do where attention is our own (``attention``) and matrix products sum up each token by itself. Those of whole weights do for
 two tokens or more; those of quantised ones for any number, or by 16 at a time, what is left over being summed up in

@@ -1,4 +1,4 @@
-"""llama.cpp's multimodal library behind a typed wall: images to places in a model's window.
+"""A typed wrapper around llama.cpp's multimodal library, which encodes images for a model's window.
 
 Like ``llama_context``: what could abort the process, or start another (the library hands what is no
 image to ffmpeg, where it was built with video), is bounded here first. No text of ours or of the data's

@@ -1,4 +1,4 @@
-"""Questions about images to a local model: one tuple of images after the other, each behind the question.
+"""Asks a local model about images: one tuple at a time, after the question.
 
 The question is computed once. An image stands where a value would: between the end of the
 question and the beginning of the answer, in tokens and vectors of its own.

@@ -1,4 +1,4 @@
-"""Runs work in a thread of its own, so that Ctrl-C reaches the caller meanwhile."""
+"""Runs work in a thread of its own, so that Ctrl-C reaches the caller."""
 
 from __future__ import annotations
 

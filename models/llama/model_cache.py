@@ -1,4 +1,4 @@
-"""Loaded models: weights once for all, a context for all who want the same window and threads."""
+"""Shares loaded models: weights once, and a context per window and number of threads."""
 
 from __future__ import annotations
 

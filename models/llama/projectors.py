@@ -1,4 +1,4 @@
-"""Which projector makes a local model see: the one that is named, or one that stands beside its weights."""
+"""Finds the projector of a local vision model: the named one, or one beside its weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Things that are expensive to have, had once: made for the first who borrows, freed with the last."""
+"""Shares expensive objects: created for the first user, freed with the last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores: what the odds of all points of a scale let expect.
+"""Scores as the expected value over all points of a scale.
 
 Rows go exactly: where other rows change every score a little, there is no tie to tell where
 that matters.

@@ -1,4 +1,4 @@
-"""Drives many rows through one context: shared beginnings computed once, free slots refilled.
+"""Runs many rows through one context: prefixes are computed once, and free slots are refilled.
 
 A row is what follows the shared prefix: the tokens of one tuple of values. After a row's last
 token its logits go to ``step``, which appends tokens or ends the row. Rows that begin alike should be

@@ -1,4 +1,4 @@
-"""How large a context of llama.cpp is: sequences, tokens of a batch, cells of the key-value store.
+"""Sizes of a llama.cpp context: sequences, tokens of a batch, cells of the key-value store.
 
 On a CPU 256 tokens a batch were measured to saturate two cores, and more sequences than make such a
 batch only lengthen what attention looks at. A GPU wants far more at a time, as much as its memory lets.

@@ -1,4 +1,4 @@
-"""Which weights answer: those of the file that was named, or a copy of it in a type with fast kernels.
+"""Chooses the weights to load: those of the named file, or a copy in a type with fast kernels.
 
 On a CPU quantised weights are slow: they are unpacked for every batch, and their activations are
 rounded, so that a row's scores depend on the rows beside it. F16 was measured to be 1.4 to 2.6 times

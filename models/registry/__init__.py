@@ -1,1 +1,1 @@
-"""Models by name."""
+"""Finds models by name."""

@@ -1,4 +1,4 @@
-"""What models this machine has: weights in the usual folders, servers that answer at the usual ports."""
+"""Lists the models of this machine: weights in the usual folders, servers at the usual ports."""
 
 from __future__ import annotations
 

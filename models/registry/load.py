@@ -1,4 +1,4 @@
-"""From ``llama:path.gguf`` or ``openai:name@url`` to a model: a table of back ends."""
+"""Loads a model by its name, ``llama:path.gguf`` or ``openai:name@url``, from a table of back ends."""
 
 from __future__ import annotations
 

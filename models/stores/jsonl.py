@@ -1,4 +1,4 @@
-"""Stored answers as lines of JSON, to be carried to another machine or looked at."""
+"""Exports and imports stored answers as lines of JSON."""
 
 from __future__ import annotations
 

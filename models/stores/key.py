@@ -1,4 +1,4 @@
-"""The key of an answer: a digest of all that can change it, the same in every process.
+"""The cache key of an answer: a digest of everything that can change it, equal in every process.
 
 What is digested is written out in full, with the length or the quotes that keep its parts apart; it
 depends on no hash of Python's, no order of a dictionary and no ``repr``.

@@ -1,4 +1,4 @@
-"""Where answers live: the protocol of a store, and one in memory."""
+"""The protocol of an answer store, and a store in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers in one file, shared by threads and processes; the least recently used ones go first."""
+"""A store in one SQLite file that threads and processes share, with least-recently-used eviction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file of stored answers: opened, made if it is not there, set aside if it is damaged."""
+"""Opens the file of stored answers, creates a missing one, and sets a damaged one aside."""
 
 from __future__ import annotations
 

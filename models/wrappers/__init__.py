@@ -1,1 +1,1 @@
-"""Models around models: cache, failover, cascade, self-consistency."""
+"""Wrappers around models: cache, failover, cascade, self-consistency, checks."""

@@ -1,4 +1,4 @@
-"""A model around a model that asks every distinct request once."""
+"""A wrapper that asks a model each distinct request once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small model before a large one: the small one decides what it may, by what a cascade promises."""
+"""A small model before a large one; the small one decides within certified thresholds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model around a model that somebody else wrote: no answer outside of the constraint gets by."""
+"""A wrapper around a foreign model that rejects answers outside of the constraint."""
 
 from __future__ import annotations
 

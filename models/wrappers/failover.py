@@ -1,4 +1,4 @@
-"""Models one after the other: what one fails at, the next is asked."""
+"""A failover chain: values that fail in one model go to the next."""
 
 from __future__ import annotations
 

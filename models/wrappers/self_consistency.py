@@ -1,4 +1,4 @@
-"""One question put in several ways, and what most of the answers say.
+"""Asks a question in several ways, and takes the majority answer.
 
 Small models change their minds with the order of examples and options and with the words around them.
 Self-consistency (Wang et al., "Self-Consistency Improves Chain of Thought Reasoning", 2023) draws several

@@ -81,7 +81,7 @@ def test_without_a_terminal_it_is_an_error() -> None:
         "Expected: 100 values, "
     )
     assert raised.value.hint == (
-        "Raise confirm_above, or set it to 0 and limit what is spent: budget=bf.Budget(…)."
+        "Raise confirm_above, or set it to 0 and limit the spending: budget=bf.Budget(…)."
     )
     assert model.calls == []
 

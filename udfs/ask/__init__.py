@@ -1,1 +1,1 @@
-"""Asks one run's questions: distinct values, batches, budgets, cascades and what becomes of answers."""
+"""Asks one run's questions: distinct values, batches, budgets, cascades and outcomes."""

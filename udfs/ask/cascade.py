@@ -1,4 +1,4 @@
-"""A call put to a small model, which decides what it may, and to a large one for the rest."""
+"""Runs a call on a small model within its thresholds, and on a large one for the rest."""
 
 from __future__ import annotations
 

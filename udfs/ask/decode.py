@@ -1,4 +1,4 @@
-"""Canonical answers to Arrow arrays of the declared type."""
+"""Decodes canonical answers to Arrow arrays of the declared type."""
 
 from __future__ import annotations
 

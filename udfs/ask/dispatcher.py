@@ -1,4 +1,4 @@
-"""What stands between ingredients and a model: batches, interruption, errors, observation."""
+"""Dispatches the questions of ingredients to models: batches, interruption, errors, observation."""
 
 from __future__ import annotations
 

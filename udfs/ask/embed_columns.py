@@ -1,4 +1,4 @@
-"""Columns of texts as vectors: each distinct text is embedded once."""
+"""Embeds columns of texts, each distinct text once."""
 
 from __future__ import annotations
 

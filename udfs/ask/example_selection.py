@@ -1,4 +1,4 @@
-"""Which labelled rows serve as worked examples: few, typical of the rest, and of every label.
+"""Selects worked examples from labelled rows: few, typical, and of every label.
 
 Small models learn the form of an answer and the line between labels from a handful of examples; more
 cost tokens. So of each label those rows are taken that the label's other rows are most like: each next

@@ -1,4 +1,4 @@
-"""Columns of images: bytes, or texts that say where an image is, as values of requests."""
+"""Converts columns of images, bytes or URLs, to values of requests."""
 
 from __future__ import annotations
 

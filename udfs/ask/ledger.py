@@ -1,4 +1,4 @@
-"""What was spent against a budget, and how much the next batch may ask."""
+"""Records the spending against a budget, and bounds the next batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contexts longer than a model's window, folded in several passes: nothing is cut silently."""
+"""Folds contexts longer than a model's window in several passes, without silent cuts."""
 
 from __future__ import annotations
 

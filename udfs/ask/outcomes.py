@@ -1,5 +1,4 @@
-"""What becomes of answers in a result: a value, NULL, a struct that keeps what is to be known of it, or an
-error."""
+"""Maps model answers to result values according to on_error and confidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of whom: what the observers of a run are told with every batch."""
+"""The description of a question for the observers of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A yes/no question put to a model of those values alone that may well be meant: the most similar ones."""
+"""Runs a yes/no question only on the most similar values, above a certified threshold."""
 
 from __future__ import annotations
 

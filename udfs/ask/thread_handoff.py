@@ -1,4 +1,4 @@
-"""On which thread a run's questions are asked where DataFusion's own threads want the answers."""
+"""Hands model calls made on DataFusion worker threads to the caller's thread."""
 
 from __future__ import annotations
 

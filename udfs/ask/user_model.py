@@ -1,4 +1,4 @@
-"""What the body of a user's ingredient gets as its model."""
+"""The model object that the body of a user-defined ingredient receives."""
 
 from __future__ import annotations
 

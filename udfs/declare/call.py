@@ -1,4 +1,4 @@
-"""A call: one use of an ingredient in a query, with everything about it but its columns."""
+"""A call: one use of an ingredient in a query, without its columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a call of llm_compare compares two values."""
+"""The options of a call of llm_compare."""
 
 from __future__ import annotations
 

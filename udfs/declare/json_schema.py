@@ -1,4 +1,4 @@
-"""A JSON schema of an object, as pydantic and BlendSQL write them, as the fields of an extraction.
+"""Reads a JSON schema of an object, as from pydantic and BlendSQL, as the fields of an extraction.
 
 What counts is which kind of value each property is, and its description; bounds, patterns, defaults and
 what is required do not: any field may be NULL.

@@ -1,4 +1,4 @@
-"""How a call of llm_join tells from labels of its two values whether they match."""
+"""The options of a join by labels: which labels match."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a call of llm_join pairs the values of two columns."""
+"""The options of a call of llm_join: how it pairs the values of two columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the options of a call of llm_join say of its pairs."""
+"""Binds the options of a call of llm_join."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schema of an extraction: SQL text, an Arrow schema or a pydantic model, and its fields."""
+"""Reads the schema of an extraction: SQL text, an Arrow schema or a pydantic model."""
 
 from __future__ import annotations
 

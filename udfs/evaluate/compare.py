@@ -1,4 +1,4 @@
-"""The answers to comparisons: what two texts say by themselves is not asked."""
+"""Evaluates comparisons: texts decide without a model if they can."""
 
 from __future__ import annotations
 

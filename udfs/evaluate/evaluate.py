@@ -1,4 +1,4 @@
-"""An ingredient on arrays: find the distinct values, ask, scatter the answers back.
+"""Evaluates an ingredient on arrays: finds distinct values, asks, scatters the answers back.
 
 The loop is over distinct values only; rows are touched by Arrow kernels alone.
 """

@@ -1,4 +1,4 @@
-"""The call that labels the values of a join by labels, and what their labels say."""
+"""Labels the values of a join by labels, and compares the labels."""
 
 from __future__ import annotations
 

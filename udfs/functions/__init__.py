@@ -1,4 +1,4 @@
-"""Ingredients: the functions that ask a model, and how they run on Arrow arrays."""
+"""The built-in ingredients, one file each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``llm_answer``: the answer to a question about the texts of a row, however many and long."""
+"""``llm_answer``: the answer to a question about the texts of a row, of any number and length."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def llm_answer(
     model: ModelNamed = None,
     on_error: OnError | None = None,
 ) -> Expr:
-    """The answer to ``question`` about all items of a list, or about a text: TEXT, or what ``returns``
-    names.
+    """The answer to ``question`` about all items of a list, or about a text: TEXT, or the type in
+    ``returns``.
 
-    Items keep their order; NULL and blank ones are left out, and a list without others gives NULL
-    without a call. A list longer than the model's window is read in parts, as ``llm_qa`` reads a
-    group.
-    ``confidence``: the least probability of an answer from a closed set, below which it is NULL; "keep"
-    gives a struct of ``value`` and ``confidence``.
-    ``model``: who is asked, by a name that the session knows; of several each what those before fail at.
-    ``on_error``: what a row without a valid answer gives: NULL ("null"), an error of the query
-    ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
+    Items keep their order; NULL and blank ones are left out, and a list without other items gives
+    NULL without a call. A list longer than the model's window is read in parts, as ``llm_qa`` reads
+    a group.
+    ``confidence``: the minimum probability of an answer from a closed set; an answer below it is
+    NULL. "keep" gives a struct of ``value`` and ``confidence``.
+    ``model``: name(s) of registered models; several form a failover chain.
+    ``on_error``: the result for a row without a valid answer: NULL ("null"), an error of the query
+    ("raise"), or a struct of ``value`` and ``error`` ("keep"); None: the session's option.
     """
     return expression(
         LLM_ANSWER,

@@ -1,4 +1,4 @@
-"""``llm_classify``: which one of some labels fits a row."""
+"""``llm_classify``: the label that fits a row best."""
 
 from __future__ import annotations
 
@@ -33,19 +33,21 @@ def llm_classify(
     model: ModelNamed = None,
     on_error: OnError | None = None,
 ) -> Expr:
-    """The one of ``labels`` that fits the value best, as TEXT; always one of them. A mapping says what
-    each label means: ``{"billing": "invoices and refunds", "other": "all else"}``.
+    """The label in ``labels`` that fits the value best, as TEXT. A mapping gives each label a
+    meaning:
+    ``{"billing": "invoices and refunds", "other": "all else"}``.
 
-    NULL and blank values give NULL without a call. ``question`` says by what to classify, where the
-    labels alone do not tell.
-    ``consistency``: in how many ways the question is put; what most of the answers say counts.
-    ``confidence``: the least probability of an answer, below which it is NULL; "keep" gives a struct of
-    ``value`` and ``confidence``.
-    ``targets``: what is promised where a small model, or vectors (``proxy``), decide for a large one.
-    ``model``: who is asked, by a name that the session knows; of several each what those before fail at, or
-    of two with ``targets`` the second what the first may not decide.
-    ``on_error``: what a row without a valid answer gives: NULL ("null"), an error of the query
-    ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
+    NULL and blank values give NULL without a call. ``question`` is the criterion, if the labels
+    alone do not express it.
+    ``consistency``: the number of ways to ask the question; the majority answer counts.
+    ``confidence``: the minimum probability of an answer; an answer below it is NULL. "keep" gives a
+    struct of ``value`` and ``confidence``.
+    ``targets``: accuracy, recall or precision of a cascade, in which a small model or vectors
+    (``proxy``) decide for a large one.
+    ``model``: name(s) of registered models. Several form a failover chain; with ``targets``, two
+    form a cascade (small, large).
+    ``on_error``: the result for a row without a valid answer: NULL ("null"), an error of the query
+    ("raise"), or a struct of ``value`` and ``error`` ("keep"); None: the session's option.
     """
     return expression(
         LLM_CLASSIFY,

@@ -1,4 +1,4 @@
-"""``llm_compare``: how two values compare, whatever way they are written."""
+"""``llm_compare``: a comparison of two values, whatever their notation."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def llm_compare(
     model: ModelNamed = None,
     on_error: OnError | None = None,
 ) -> Expr:
-    """True where ``a = b``, ``a < b``, … holds of what the values mean, as BOOLEAN.
+    """Whether ``a = b``, ``a < b``, … holds for the meanings of the values, as BOOLEAN.
 
-    ``operator`` is one of ``=  <>  <  <=  >  >=``; ``a`` and ``b`` are columns (or their names) or
-    literals, ``lit("5 km")``. NULL where either is NULL or blank. Texts that are the same, and two
-    numbers, amounts, dates or times, are compared without a call; number words, dates and units with
-    the extra ``compare`` installed. Of any other pair a model is asked once, whichever way round
-    it stands: ``<>`` is not ``=``, ``a > b`` is ``b < a``, and ``a <= b`` is not ``b < a``. ``model``: who is asked, by a name that
-    the session knows.
+    ``operator`` is one of ``= <> < <= > >=``; ``a`` and ``b`` are columns (or their names) or
+    literals, ``lit("5 km")``. NULL if either is NULL or blank. Equal texts, and two numbers,
+    amounts, dates or times, are compared without a call; number words, dates and units with the
+    extra ``compare``. The model is asked about any other pair once, in either order: ``<>`` is the
+    negation of ``=``, ``a > b`` is ``b < a``, and ``a <= b`` is the negation of ``b < a``.
+    ``model``: name of a registered model.
     """
     return expression(LLM_COMPARE, (a, b), operator=operator, model=model, on_error=on_error)

@@ -46,20 +46,21 @@ def llm_extract(
     model: ModelNamed = None,
     on_error: OnError | None = None,
 ) -> Expr:
-    """What the value says about each field of ``schema``, as a STRUCT of them in their order; NULL in
-    a field of which it says nothing. One request a value, however many fields are read.
+    """The fields of ``schema`` in the value, as a STRUCT in their order; a field that the value
+    does
+    not mention is NULL. One request per value, however many fields are read.
 
     ``schema`` is text as in CREATE TABLE, ``"name TEXT, year INT COMMENT 'of release', tags LIST,
-    season IN ('spring', 'summer')"``, or the JSON schema of an object; or a ``pyarrow.Schema`` or struct
-    type, whose fields may have a "description" in their metadata; or a pydantic model class. Types are TEXT, INT (BIGINT), FLOAT
-    (DOUBLE), BOOLEAN, DATE, TIMESTAMP, lists and structs of these, and closed sets; of other schemas
-    counts which of these a type is, not its width, nor validators and defaults.
+    season IN ('spring', 'summer')"``, or the JSON schema of an object; or a ``pyarrow.Schema`` or
+    struct type, whose fields may have a "description" in their metadata; or a pydantic model class.
+    Types are TEXT, INT (BIGINT), FLOAT (DOUBLE), BOOLEAN, DATE, TIMESTAMP, lists and structs of
+    these, and closed sets. Widths of types, validators and defaults are ignored.
 
-    NULL and blank values give NULL without a call. ``question`` says what to look for, where the
-    fields alone do not tell. ``examples`` are worked ones, ``[["a value", {"name": …}], …]``.
-    ``model``: who is asked, by a name that the session knows; of several each what those before fail at.
-    ``on_error``: what a row without a valid answer gives: NULL ("null"), an error of the query
-    ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
+    NULL and blank values give NULL without a call. ``question`` adds what the fields alone do not
+    express. ``examples`` are worked examples, ``[["a value", {"name": …}], …]``.
+    ``model``: name(s) of registered models; several form a failover chain.
+    ``on_error``: the result for a row without a valid answer: NULL ("null"), an error of the query
+    ("raise"), or a struct of ``value`` and ``error`` ("keep"); None: the session's option.
     """
     return expression(
         LLM_EXTRACT,

@@ -1,4 +1,4 @@
-"""``llm_filter``: does the answer to a yes/no question hold for a row."""
+"""``llm_filter``: whether the answer to a yes/no question about a row is yes."""
 
 from __future__ import annotations
 
@@ -30,19 +30,20 @@ def llm_filter(
     model: ModelNamed = None,
     on_error: OnError | None = None,
 ) -> Expr:
-    """True where the answer to ``question`` is yes, as BOOLEAN.
+    """Whether the answer to ``question`` is yes, as BOOLEAN.
 
     ``values`` are columns (or names of columns); ``{}`` or ``{column}`` in the question refers to
-    them. Rows whose values are all NULL or blank give NULL without a call. ``examples`` are
-    worked ones, ``[["a value", "its answer"], …]``.
-    ``consistency``: in how many ways the question is put; what most of the answers say counts.
-    ``confidence``: the least probability of an answer, below which it is NULL; "keep" gives a struct of
-    ``value`` and ``confidence``.
-    ``targets``: what is promised where a small model, or vectors (``proxy``), decide for a large one.
-    ``model``: who is asked, by a name that the session knows; of several each what those before fail at, or
-    of two with ``targets`` the second what the first may not decide.
-    ``on_error``: what a row without a valid answer gives: NULL ("null"), an error of the query
-    ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
+    them. Rows whose values are all NULL or blank give NULL without a call. ``examples`` are worked
+    examples, ``[["a value", "its answer"], …]``.
+    ``consistency``: the number of ways to ask the question; the majority answer counts.
+    ``confidence``: the minimum probability of an answer; an answer below it is NULL. "keep" gives a
+    struct of ``value`` and ``confidence``.
+    ``targets``: accuracy, recall or precision of a cascade, in which a small model or vectors
+    (``proxy``) decide for a large one.
+    ``model``: name(s) of registered models. Several form a failover chain; with ``targets``, two
+    form a cascade (small, large).
+    ``on_error``: the result for a row without a valid answer: NULL ("null"), an error of the query
+    ("raise"), or a struct of ``value`` and ``error`` ("keep"); None: the session's option.
     """
     return expression(
         LLM_FILTER,

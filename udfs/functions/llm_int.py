@@ -28,11 +28,11 @@ def llm_int(
     """The answer to ``question`` for each row, as BIGINT.
 
     ``values`` are columns (or names of columns); ``{}`` or ``{column}`` in the question refers to
-    them. Rows whose values are all NULL or blank give NULL without a call. ``examples`` are
-    worked ones, ``[["a value", "its answer"], …]``.
-    ``model``: who is asked, by a name that the session knows; of several each what those before fail at.
-    ``on_error``: what a row without a valid answer gives: NULL ("null"), an error of the query
-    ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
+    them. Rows whose values are all NULL or blank give NULL without a call. ``examples`` are worked
+    examples, ``[["a value", "its answer"], …]``.
+    ``model``: name(s) of registered models; several form a failover chain.
+    ``on_error``: the result for a row without a valid answer: NULL ("null"), an error of the query
+    ("raise"), or a struct of ``value`` and ``error`` ("keep"); None: the session's option.
     """
     return expression(
         LLM_INT, (question, *values), examples=examples, model=model, on_error=on_error

@@ -1,4 +1,4 @@
-"""``llm_join``: do two values of a join belong together."""
+"""``llm_join``: whether two values of a join match."""
 
 from __future__ import annotations
 
@@ -39,22 +39,21 @@ def llm_join(
     model: ModelNamed = None,
     on_error: OnError | None = None,
 ) -> Expr:
-    """True where ``value`` of one side of a join matches ``other`` of the other, as BOOLEAN.
+    """Whether ``value`` of one side of a join matches ``other`` of the other side, as BOOLEAN.
 
-    In the condition of a join each distinct ``value`` is matched with at most one ``other`` (with any
-    number, if ``many``): one that is equal, or equal but for case, accents and punctuation, without
-    a call; else one that the model chooses among the ``k`` that look most like it. ``how`` says in
-    words what a match is; then nothing is free. With ``exact``, or where both are of one side, the
-    model is asked of every pair. With ``check`` so many of the values without a match are asked once
-    more, among the next ``k``: EXPLAIN ANALYZE says what that tells of matches beyond. NULL where a
-    value is NULL or blank.
+    In the condition of a join, each distinct ``value`` matches at most one ``other`` (any number
+    with ``many``): an equal one, or one that differs only in case, accents and punctuation, without
+    a call; else the one that the model chooses among the ``k`` with the most similar spelling.
+    ``how`` defines a match in words; then no match is free. With ``exact``, or if both values come
+    from one side, the model is asked about every pair. ``check`` asks so many of the values without
+    a match once more, among the next ``k``: EXPLAIN ANALYZE then estimates the matches beyond. NULL
+    if a value is NULL or blank.
 
-    With ``labels`` each value is asked for its label (``label_question`` says by what), and labels decide
-    which values match: the same ones, ``match="different"`` ones, or pairs, as in ``[["a", "b"]]`` (then FALSE
-    beside a NULL, too, where the other's label is in no pair).
-    Where ``how`` is said and ``match`` is not, sampled pairs say it, ``check`` of them for each pair of
-    labels; pairs of labels that do not decide are asked about pair by pair. ``model``: who is asked, by
-    a name that the session knows.
+    With ``labels``, the model labels each value (``label_question`` is the criterion), and labels
+    decide which values match: equal ones, ``match="different"`` ones, or pairs such as ``[["a",
+    "b"]]`` (then FALSE beside a NULL, too, if the other's label is in no pair). With ``how`` and
+    without ``match``, ``check`` sampled pairs of values per pair of labels decide; undecided pairs
+    of labels are asked pair by pair. ``model``: name of a registered model.
     """
     return expression(
         LLM_JOIN,

@@ -31,21 +31,23 @@ def llm_map(
     model: ModelNamed = None,
     on_error: OnError | None = None,
 ) -> Expr:
-    """The answer to ``question`` for each row: TEXT, or what ``returns`` names.
+    """The answer to ``question`` for each row: TEXT, or the type in ``returns``.
 
     ``values`` are columns (or names of columns); ``{}`` or ``{column}`` in the question refers to
-    them. Rows whose values are all NULL or blank give NULL without a call. ``examples`` are
-    worked ones, ``[["a value", "its answer"], …]``. ``options`` is a closed set of answers, ``regex`` a pattern for the whole answer, ``returns``
-    one of bool, int, float, date, timestamp, text, list. In SQL the type also follows from
-    the context: ``WHERE llm_map(…) > 3`` asks for whole numbers.
-    ``consistency``: in how many ways the question is put; what most of the answers say counts.
-    ``confidence``: the least probability of an answer from a closed set, below which it is NULL; "keep"
-    gives a struct of ``value`` and ``confidence``.
-    ``targets``: what is promised where a small model, or vectors (``proxy``), decide for a large one.
-    ``model``: who is asked, by a name that the session knows; of several each what those before fail at, or
-    of two with ``targets`` the second what the first may not decide.
-    ``on_error``: what a row without a valid answer gives: NULL ("null"), an error of the query
-    ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
+    them. Rows whose values are all NULL or blank give NULL without a call. ``examples`` are worked
+    examples, ``[["a value", "its answer"], …]``. ``options`` is a closed set of answers, ``regex``
+    a pattern for the whole answer, ``returns`` one of bool, int, float, date, timestamp, text,
+    list. In SQL the type also follows from the context: ``WHERE llm_map(…) > 3`` asks for whole
+    numbers.
+    ``consistency``: the number of ways to ask the question; the majority answer counts.
+    ``confidence``: the minimum probability of an answer from a closed set; an answer below it is
+    NULL. "keep" gives a struct of ``value`` and ``confidence``.
+    ``targets``: accuracy, recall or precision of a cascade, in which a small model or vectors
+    (``proxy``) decide for a large one.
+    ``model``: name(s) of registered models. Several form a failover chain; with ``targets``, two
+    form a cascade (small, large).
+    ``on_error``: the result for a row without a valid answer: NULL ("null"), an error of the query
+    ("raise"), or a struct of ``value`` and ``error`` ("keep"); None: the session's option.
     """
     return expression(
         LLM_MAP,

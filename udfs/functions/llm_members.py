@@ -1,4 +1,4 @@
-"""``llm_members``: which members of a set a word stands for."""
+"""``llm_members``: the members of a set that a word stands for."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def llm_members(value: ColumnLike, members: ColumnLike) -> Expr:
     """The items of ``members``, a column of lists, that mean the same as ``value`` or are a kind of
     it: 'coffee' among cuisines is 'cafe' and 'coffee & tea'. LIST of TEXT, in their order.
 
-    An item that equals the value but for case and blanks is the whole answer, without a call; else
-    one question is asked for each value and list (one for every 100 items, or fewer where the
-    model's window is small). No item: an empty list. A NULL or blank value gives NULL.
+    An item that equals the value except for case and blanks is the only result, without a call.
+    Otherwise one question is asked per value and list (one per 100 items, or fewer with a small
+    window). Without a matching item, the list is empty. A NULL or blank value gives NULL.
     """
     return expression(LLM_MEMBERS, (value, members))

@@ -31,17 +31,16 @@ def llm_qa(
     order_by: ColumnLike | None = None,
     where: Expr | None = None,
 ) -> Expr:
-    """The answer to ``question`` about the rows of a group: TEXT, or what ``returns`` names.
+    """The answer to ``question`` about the rows of a group: TEXT, or the type in ``returns``.
 
-    NULL and blank rows are left out; a group without others gives NULL without a call. Without
-    ``order_by`` the rows are put in an order of ours, so that the answer does not depend on the
-    plan. A context longer than the model's window is folded in several passes. ``where`` is the
-    FILTER clause.
-    ``confidence``: the least probability of an answer from a closed set, below which it is NULL; "keep"
-    gives a struct of ``value`` and ``confidence``.
-    ``model``: who is asked, by a name that the session knows; of several each what those before fail at.
-    ``on_error``: what a group without a valid answer gives: NULL ("null"), an error of the query
-    ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
+    NULL and blank rows are left out; a group without other rows gives NULL without a call. Without
+    ``order_by``, the rows are sorted, so that the answer does not depend on the plan. A context
+    longer than the model's window is folded in several passes. ``where`` is the FILTER clause.
+    ``confidence``: the minimum probability of an answer from a closed set; an answer below it is
+    NULL. "keep" gives a struct of ``value`` and ``confidence``.
+    ``model``: name(s) of registered models; several form a failover chain.
+    ``on_error``: the result for a group without a valid answer: NULL ("null"), an error of the
+    query ("raise"), or a struct of ``value`` and ``error`` ("keep"); None: the session's option.
     """
     return expression(
         LLM_QA,

@@ -1,4 +1,4 @@
-"""``llm_score``: how much of something a row has, on a scale of whole numbers."""
+"""``llm_score``: a degree, on a scale of whole numbers."""
 
 from __future__ import annotations
 
@@ -55,18 +55,19 @@ def llm_score(
     model: ModelNamed = None,
     on_error: OnError | None = None,
 ) -> Expr:
-    """How much ``question`` holds of each row, as DOUBLE between ``low`` and ``high``: what a model is
-    expected to answer, given the odds that it sees for each whole number of the scale, of which
-    there are 11 at most. A server that tells no odds gives one of the numbers; a local model that is asked how
-    much one plain idea holds ("How angry is the customer?") gives how probable it is that it does, on the scale.
+    """The degree to which ``question`` holds for each row, as DOUBLE between ``low`` and ``high``:
+    the
+    expected answer, by the model's probability of each whole number of the scale (11 at most). A
+    server without probabilities gives one of the numbers. For one plain idea ("How angry is the
+    customer?"), a local model gives the probability that it holds, on the scale.
 
     ``values`` are columns (or names of columns); ``{}`` or ``{column}`` in the question refers to
-    them. Rows whose values are all NULL or blank give NULL without a call. ``examples`` are
-    worked ones, ``[["a value", "its score"], …]``. Sort by it for the best rows:
+    them. Rows whose values are all NULL or blank give NULL without a call. ``examples`` are worked
+    examples, ``[["a value", "its score"], …]``. Sort by it for the best rows:
     ``frame.sort(bf.llm_score("How angry is it?", "text").sort(ascending=False)).limit(5)``.
-    ``model``: who is asked, by a name that the session knows; of several each what those before fail at.
-    ``on_error``: what a row without a valid answer gives: NULL ("null"), an error of the query
-    ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
+    ``model``: name(s) of registered models; several form a failover chain.
+    ``on_error``: the result for a row without a valid answer: NULL ("null"), an error of the query
+    ("raise"), or a struct of ``value`` and ``error`` ("keep"); None: the session's option.
     """
     return expression(
         LLM_SCORE,

@@ -1,4 +1,4 @@
-"""``llm_similarity``: how alike two texts are in meaning, by their vectors."""
+"""``llm_similarity``: the similarity of two texts in meaning, by their vectors."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ LLM_SIMILARITY = Ingredient(
 
 
 def llm_similarity(a: ColumnLike, b: ColumnLike) -> Expr:
-    """How alike ``a`` and ``b`` are in meaning, from -1 to 1: the cosine of their vectors, as DOUBLE.
+    """The similarity of ``a`` and ``b`` in meaning, from -1 to 1: the cosine of their vectors, as
+    DOUBLE.
 
-    Each is a column (or its name) or a literal, ``lit("gravel bikes")``. NULL where either is NULL
-    or blank. Each distinct text is embedded once, by the session's embedder; no language model is
+    Each is a column (or its name) or a literal, ``lit("gravel bikes")``. NULL if either is NULL or
+    blank. Each distinct text is embedded once, by the session's embedder; no language model is
     asked.
     """
     return expression(LLM_SIMILARITY, (a, b))

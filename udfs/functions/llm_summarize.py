@@ -28,15 +28,14 @@ def llm_summarize(
     order_by: ColumnLike | None = None,
     where: Expr | None = None,
 ) -> Expr:
-    """A summary of the rows of a group, as TEXT; ``question`` says what to look for.
+    """A summary of the rows of a group, as TEXT; ``question`` is the topic.
 
-    NULL and blank rows are left out; a group without others gives NULL without a call. Without
-    ``order_by`` the rows are put in an order of ours, so that the answer does not depend on the
-    plan. A context longer than the model's window is folded in several passes. ``where`` is the
-    FILTER clause.
-    ``model``: who is asked, by a name that the session knows; of several each what those before fail at.
-    ``on_error``: what a group without a valid answer gives: NULL ("null"), an error of the query
-    ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
+    NULL and blank rows are left out; a group without other rows gives NULL without a call. Without
+    ``order_by``, the rows are sorted, so that the answer does not depend on the plan. A context
+    longer than the model's window is folded in several passes. ``where`` is the FILTER clause.
+    ``model``: name(s) of registered models; several form a failover chain.
+    ``on_error``: the result for a group without a valid answer: NULL ("null"), an error of the
+    query ("raise"), or a struct of ``value`` and ``error`` ("keep"); None: the session's option.
     """
     return expression(
         LLM_SUMMARIZE,

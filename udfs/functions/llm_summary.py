@@ -1,4 +1,4 @@
-"""``llm_summary``: a summary of the texts of a row, however many and long."""
+"""``llm_summary``: a summary of the texts of a row, of any number and length."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def llm_summary(
     model: ModelNamed = None,
     on_error: OnError | None = None,
 ) -> Expr:
-    """A summary of all items of a list, or of a text, as TEXT; ``question`` says what to look for.
+    """A summary of all items of a list, or of a text, as TEXT; ``question`` is the topic.
 
     Items are read as ``llm_answer`` reads them.
-    ``model``: who is asked, by a name that the session knows; of several each what those before fail at.
-    ``on_error``: what a row without a valid answer gives: NULL ("null"), an error of the query
-    ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
+    ``model``: name(s) of registered models; several form a failover chain.
+    ``on_error``: the result for a row without a valid answer: NULL ("null"), an error of the query
+    ("raise"), or a struct of ``value`` and ``error`` ("keep"); None: the session's option.
     """
     return expression(LLM_SUMMARY, (value,), question=question, model=model, on_error=on_error)

@@ -1,4 +1,4 @@
-"""``llm_validate``: does a claim hold, judged by all rows of a group."""
+"""``llm_validate``: whether a claim holds, judged by all rows of a group."""
 
 from __future__ import annotations
 
@@ -32,17 +32,16 @@ def llm_validate(
     order_by: ColumnLike | None = None,
     where: Expr | None = None,
 ) -> Expr:
-    """True where the rows of a group support ``claim``, as BOOLEAN.
+    """Whether the rows of a group support ``claim``, as BOOLEAN.
 
-    NULL and blank rows are left out; a group without others gives NULL without a call. Without
-    ``order_by`` the rows are put in an order of ours, so that the answer does not depend on the
-    plan. A context longer than the model's window is folded in several passes. ``where`` is the
-    FILTER clause.
-    ``confidence``: the least probability of an answer, below which it is NULL; "keep" gives a struct of
-    ``value`` and ``confidence``.
-    ``model``: who is asked, by a name that the session knows; of several each what those before fail at.
-    ``on_error``: what a group without a valid answer gives: NULL ("null"), an error of the query
-    ("raise"), or a struct of ``value`` and ``error`` ("keep"); else as the session says.
+    NULL and blank rows are left out; a group without other rows gives NULL without a call. Without
+    ``order_by``, the rows are sorted, so that the answer does not depend on the plan. A context
+    longer than the model's window is folded in several passes. ``where`` is the FILTER clause.
+    ``confidence``: the minimum probability of an answer; an answer below it is NULL. "keep" gives a
+    struct of ``value`` and ``confidence``.
+    ``model``: name(s) of registered models; several form a failover chain.
+    ``on_error``: the result for a group without a valid answer: NULL ("null"), an error of the
+    query ("raise"), or a struct of ``value`` and ``error`` ("keep"); None: the session's option.
     """
     return expression(
         LLM_VALIDATE,

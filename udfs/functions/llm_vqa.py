@@ -32,12 +32,12 @@ def llm_vqa(
     """The answer to ``question`` about an image, or about several together.
 
     ``images`` are columns (or names of columns): BINARY, the bytes of a PNG, JPEG, GIF or WebP, or
-    TEXT, an http(s) URL, which the model's server fetches, or a data: URL. What is none of these has
-    failed, see ``on_error``. Rows whose images are all NULL or empty give NULL without a call; equal
-    images are one question. ``options``, ``returns`` and ``regex`` say what answers look like, as in
-    ``llm_map``; in SQL the place of the call says it, too. The model must see images.
-    ``confidence``: the least probability of an answer from a closed set, below which it is NULL; "keep"
-    gives a struct of ``value`` and ``confidence``.
+    TEXT, an http(s) URL, which the model's server fetches, or a data: URL. What is none of these
+    has failed, see ``on_error``. Rows whose images are all NULL or empty give NULL without a call;
+    equal images are one question. ``options``, ``returns`` and ``regex`` say what answers look
+    like, as in ``llm_map``; in SQL the place of the call says it, too. The model must see images.
+    ``confidence``: the minimum probability of an answer from a closed set; an answer below it is
+    NULL. "keep" gives a struct of ``value`` and ``confidence``.
     """
     return expression(
         LLM_VQA,

@@ -1,4 +1,4 @@
-"""``open_during``: whether opening hours hold at some time of the week; no model is asked."""
+"""``open_during``: whether opening hours include some time of the week, without a model."""
 
 from __future__ import annotations
 

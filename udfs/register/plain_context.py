@@ -1,4 +1,4 @@
-"""The ingredients as ordinary DataFusion functions of fixed arity, for any SessionContext."""
+"""Registers ingredients as ordinary DataFusion functions of fixed arity, in any SessionContext."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A call as an ordinary DataFusion function: right anywhere, though not minimal."""
+"""A call as an ordinary DataFusion function: correct everywhere, though not minimal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ingredients of users: ``@bf.ingredient`` on a function of a model and Arrow arrays."""
+"""User-defined ingredients: ``@bf.ingredient`` on a function of a model and Arrow arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The arguments of one call in braces, by the names that its function gives them."""
+"""Reads the arguments of one call in braces, by the names of its function's parameters."""
 
 from __future__ import annotations
 

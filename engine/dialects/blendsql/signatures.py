@@ -1,4 +1,4 @@
-"""The functions of BlendSQL's, of today and of earlier versions: what they take, and what is gone."""
+"""The functions of BlendSQL, current and earlier: their parameters, and removed functions."""
 
 from __future__ import annotations
 

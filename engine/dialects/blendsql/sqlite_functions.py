@@ -1,5 +1,5 @@
-"""What BlendSQL's queries take from SQLite and DataFusion has not: MATCH, EXISTS among the items of a
-SELECT, GROUP_CONCAT, IIF."""
+"""Translates SQLite features of BlendSQL's queries that DataFusion lacks: MATCH, EXISTS among the
+items of a SELECT, GROUP_CONCAT, IIF."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BlendSQL: ``{{LLMMap('question', t.column)}}`` and its kin, of today's and earlier versions."""
+"""Translates BlendSQL: ``{{LLMMap('question', t.column)}}`` and similar calls, current and earlier."""
 
 from __future__ import annotations
 

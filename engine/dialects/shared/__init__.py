@@ -1,1 +1,1 @@
-"""What the translations of both dialects need."""
+"""The common parts of the translations."""

@@ -1,4 +1,4 @@
-"""What a translation may know of the session that it is for."""
+"""The facts of a session that a translation may use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which relation a column of a text belongs to, and of what type it is."""
+"""Finds the relation of a column in a text, and its type."""
 
 from __future__ import annotations
 

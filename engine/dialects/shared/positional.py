@@ -1,4 +1,4 @@
-"""``?`` → the value that stands for it, and an expression alone → a query."""
+"""Replaces ``?`` by values, and turns a single expression into a query."""
 
 from __future__ import annotations
 

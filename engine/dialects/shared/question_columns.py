@@ -1,4 +1,4 @@
-"""What a question is about: a subquery, and its columns by their names."""
+"""The context of a question: a subquery, and its columns by name."""
 
 from __future__ import annotations
 

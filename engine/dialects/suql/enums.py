@@ -1,5 +1,5 @@
-"""Semantic equality of SUQL: a literal that is compared with a column of a declared enum stands for
-the members of the column that mean it."""
+"""Semantic equality of SUQL: a literal compared with a declared enum stands for the members that
+mean it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Opening hours of SUQL's: ``'after 2pm on Monday' = ANY(CAST opening_hours AS ARRAY)``, which its agent
-rewrites; the phrase is asked about once, the rows are compared without a model."""
+"""Opening hours of SUQL: ``'after 2pm on Monday' = ANY(CAST opening_hours AS ARRAY)``, which its
+agent rewrites; the phrase is asked about once, and the rows are compared without a model."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What SUQL's queries take from PostgreSQL and DataFusion has not: ``&&``, ``'{a,b}'::text[]``, and
-intervals of times such as ``'2:13.32'``."""
+"""Translates PostgreSQL features of SUQL's queries that DataFusion lacks: ``&&``,
+``'{a,b}'::text[]``, and intervals of times such as ``'2:13.32'``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""SUQL: ``answer(column, 'question')`` and ``summary(column)`` in PostgreSQL's SQL, with enums."""
+"""Translates SUQL: ``answer(column, 'question')`` and ``summary(column)`` in PostgreSQL's SQL, with
+enums."""
 
 from __future__ import annotations
 

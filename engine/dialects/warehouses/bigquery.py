@@ -1,4 +1,4 @@
-"""BigQuery's AI.… functions, after its SQL reference of 2025."""
+"""Translates BigQuery's AI.… functions, after its SQL reference of 2025."""
 
 from __future__ import annotations
 

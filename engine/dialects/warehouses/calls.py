@@ -1,4 +1,4 @@
-"""Calls of functions that take arguments by place or by name, and the prompts among these."""
+"""Reads calls with positional and named arguments, and their prompts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Databricks' ai_… functions, after its SQL reference of 2025."""
+"""Translates Databricks' ai_… functions, after its SQL reference of 2025."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strings and quoted names as another SQL writes them, in the quotes of ours."""
+"""Converts strings and quoted names to the quotes of BlendFusion's SQL."""
 
 from __future__ import annotations
 

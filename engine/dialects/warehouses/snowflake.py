@@ -1,4 +1,4 @@
-"""Snowflake's AI_… functions, after its SQL reference of 2025."""
+"""Translates Snowflake's AI_… functions, after its SQL reference of 2025."""
 
 from __future__ import annotations
 
