@@ -107,6 +107,12 @@ class Options:
         "Folder of the temporary files; '' is the system's, which TMPDIR names.",
         hint="The path of a folder, as text.",
     )
+    names_in_any_case: bool = _option(
+        QUERIES,
+        True,
+        "A name that DataFusion does not find is the only table or column that is equal but for letter "
+        "case. False leaves names to DataFusion.",
+    )
     on_error: Literal["null", "raise"] = _option(
         QUERIES,
         "null",

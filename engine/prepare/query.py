@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +16,17 @@ from blendfusion.datafusion.error_gate import outward
 from blendfusion.datafusion.error_translation import functions_in, understood, unfit
 from blendfusion.datafusion.foreign_words import is_planning
 from blendfusion.datafusion.interruptible import Pump, lately_interrupted
+from blendfusion.errors import QueryError
 from blendfusion.frame import Frame
 from blendfusion.prepare.result_names import named
 from blendfusion.reports.confirmation import demand
 from blendfusion.reports.trace import Trace
 from blendfusion.search.sources import searched
 from blendfusion.sql.column_coercions import types_beside_columns
+from blendfusion.sql.letter_case import in_any_case
 from blendfusion.sql.parameters import spelled_parameters, texts_of
 from blendfusion.sql.read_only import READING, check_plan
+from blendfusion.sql.source_map import placed, unchanged
 from blendfusion.sql.statements import after_explain, creates, creates_table
 from blendfusion.sql.type_calls import Typed
 from blendfusion.sql.unnest import unnested
@@ -41,6 +44,9 @@ _INTO = re.compile(r"\binto\b", re.IGNORECASE)
 """SELECT … INTO runs as soon as DataFusion sees it."""
 
 
+_UNKNOWN = re.compile(r"unknown (column|table)")
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """A text in our words, and what ``Session.sql`` was given with it."""
@@ -52,7 +58,40 @@ class Query:
     budget: Budget | None = None
 
     def planned(self, session: Session) -> Frame:
-        """The frame of the query. Raises QueryError for one that cannot be planned."""
+        """The frame of the query. Raises QueryError for one that cannot be planned.
+
+        A query that DataFusion refuses for a name is planned once more with the names that are equal
+        but for letter case.
+        """
+        try:
+            return self._planned(session)
+        except QueryError as problem:
+            again = self._in_any_case(session) if _UNKNOWN.search(problem.message) else None
+            if again is None:
+                raise
+            try:
+                return again._planned(session)
+            except QueryError:
+                raise problem from None
+
+    def _in_any_case(self, session: Session) -> Query | None:
+        """This query with the names that tables and columns have; None if it has no others."""
+        if not session.options.names_in_any_case:
+            return None
+
+        def columns(table: str) -> Sequence[str]:
+            try:
+                return list(session.table(f'"{table}"').schema().names)
+            except Exception:  # whatever is wrong with it shows when the query is planned
+                return []
+
+        try:
+            found = in_any_case(self.text, session.catalog().schema().names(), columns)
+        except QueryError as problem:
+            raise placed(problem, unchanged(self.text)) from None
+        return None if found is None else replace(self, text=found.sql)
+
+    def _planned(self, session: Session) -> Frame:
         parameters = spelled_parameters(self.param_values, self.named_params)
         ready = session.calls.typed(session, self.text, parameters, whole=True)
         frame = self._frame(session, ready, parameters)
