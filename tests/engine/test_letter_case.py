@@ -15,7 +15,9 @@ def model() -> bf.ScriptedModel:
 @pytest.fixture
 def session(model: bf.ScriptedModel) -> bf.Session:
     made = bf.connect(model, cache=None, progress="off")
-    made.from_pydict({"Name": ["Ada", "Bob"], "Birth Year": [1815, 1920], "id": [1, 2]}, name="People")
+    made.from_pydict(
+        {"Name": ["Ada", "Bob"], "Birth Year": [1815, 1920], "id": [1, 2]}, name="People"
+    )
     made.from_pydict({"person": [1, 2], "Date": ["x", "y"], "name": ["p", "q"]}, name="visits")
     return made
 
@@ -56,7 +58,7 @@ def test_what_datafusion_finds_by_itself_is_what_it_finds(session: bf.Session) -
 
 def test_two_names_that_are_equal_but_for_case_are_an_error(session: bf.Session) -> None:
     session.from_pydict({"Aa": [1], "aA": [2]}, name="both")
-    with pytest.raises(bf.QueryError, match="line 1, column 8: 'aa' may be \"Aa\" or \"aA\""):
+    with pytest.raises(bf.QueryError, match='line 1, column 8: \'aa\' may be "Aa" or "aA"'):
         session.sql("SELECT aa FROM both")
 
 
