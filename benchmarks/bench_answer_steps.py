@@ -1,18 +1,19 @@
 """What is each step worth in how a small model is asked about a closed set?
 
-    python benchmarks/bench_answer_steps.py [--data FOLDER] [--rows 500] [--model smollm2|gemma|FILE]
+    python benchmarks/bench_answer_steps.py [--data FOLDER] [--rows 500] [--model
+    smollm2|gemma|FILE]
         [--sets review_sentences,sms_spam] [--naive-rows 200] [--from 0]
 
 Steps, each with all before it: *naive* is one chat completion a row, free text, read leniently;
-*constrained* compares the scores of the options; *examples* puts worked ones of ours before the question;
-*words* scores each option by several; *prior* subtracts what the model says to nothing in particular; *related* (the
-default) scores options also by words that say the same, and yes and no by those of the idea that the question
-asks for; *column* uses the values beside each other for the prior. *shuffled* is the default with the options in
-another order. *cost* is the time of the default, with its prior, by that of the first way.
+*constrained* compares the scores of the options; *examples* puts worked ones of ours before the
+question; *words* scores each option by several; *prior* subtracts what the model says to nothing in
+particular; *related* (the default) scores options also by words that say the same, and yes and no
+by those of the idea that the question asks for; *column* uses the values beside each other for the
+prior. *shuffled* is the default with the options in another order. *cost* is the time of the
+default, with its prior, by that of the first way.
 
-*by labels* is no way to ask but a bound: the best that any prior could do for these scores, chosen with
-the right answers in hand.
-"""
+*by labels* is no way to ask but a bound: the best that any prior could do for these scores, chosen
+with the right answers in hand."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ STEPS = ("constrained", "examples", "words", "prior", "related", "column", "shuf
 
 @dataclass(frozen=True)
 class Pass:
-    """The scores of every value by the default's readings of the place where the options part, and their prior."""
+    """The scores of every value by the default's readings of the place where the options part, and
+    their prior."""
 
     root: Fork
     scores: list[Scores]

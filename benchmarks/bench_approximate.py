@@ -1,14 +1,15 @@
-"""How many values does a yes/no question ask that only likely values are asked about, and what does it find?
+"""How many values does a yes/no question ask that only likely values are asked about, and what does
+it find?
 
     python benchmarks/bench_approximate.py [--data FOLDER] [--orders 200]
 
-``llm_filter('…', x, recall => r, proxy => 'similarity')`` with a model that knows every answer and wordllama's
-vectors. Questions: the subjects of headlines (ag_news); words in the subjects of customers' messages (banking77); and
-which of 7,500 short texts from seven sets are of one kind. "asked" and "recall" are of the query; the others of
-as many random orders of the sample (in the query it is drawn by a digest): the mean of the values asked, the lowest
-recall, and the share of orders with less than was promised, which may be 5 %. The last two are of the same query
-with ``proxy => 'embedding'``, a classifier that is fitted to some of the answers.
-"""
+``llm_filter('…', x, recall => r, proxy => 'similarity')`` with a model that knows every answer and
+wordllama's vectors. Questions: the subjects of headlines (ag_news); words in the subjects of
+customers' messages (banking77); and which of 7,500 short texts from seven sets are of one kind.
+"asked" and "recall" are of the query; the others of as many random orders of the sample (in the
+query it is drawn by a digest): the mean of the values asked, the lowest recall, and the share of
+orders with less than was promised, which may be 5 %. The last two are of the same query with
+``proxy => 'embedding'``, a classifier that is fitted to some of the answers."""
 
 from __future__ import annotations
 
@@ -86,7 +87,8 @@ def queried(session: bf.Session, case: Case, recall: float, proxy: str) -> tuple
 
 
 def orders(case: Case, recall: float, similarities: np.ndarray, n: int) -> tuple[float, ...]:
-    """Over so many orders: the mean number asked, the lowest recall, the share below the promise."""
+    """Over so many orders: the mean number asked, the lowest recall, the share below the
+    promise."""
     texts = list(dict.fromkeys(case.texts))
     right = np.array([text in case.right for text in texts])
     asked, found = [], []

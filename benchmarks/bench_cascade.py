@@ -1,14 +1,14 @@
 """Does a cascade keep what it promises, and what does it save?
 
-    python benchmarks/bench_cascade.py --data FOLDER [--runs 200] [--rows 1000] [--small smollm2] [--said FILE]
+    python benchmarks/bench_cascade.py --data FOLDER [--runs 200] [--rows 1000] [--small smollm2]
+    [--said FILE]
 
-The small model is the packaged one; the large one knows the labels of review_sentences. Each run is a
-query in a session of its own over rows drawn anew, with a sample of its own. Printed is, for each promise, in
-how many runs it was kept, what was reached in the mean and at worst, and the share of the values that
-the large model was asked. The small model is run once over all rows; the runs are told what it said; "embedding" is a classifier of
-vectors that each run fits anew. With ``--said`` that is kept in a
-file, for another time.
-"""
+The small model is the packaged one; the large one knows the labels of review_sentences. Each run is
+a query in a session of its own over rows drawn anew, with a sample of its own. Printed is, for each
+promise, in how many runs it was kept, what was reached in the mean and at worst, and the share of
+the values that the large model was asked. The small model is run once over all rows; the runs are
+told what it said; "embedding" is a classifier of vectors that each run fits anew. With ``--said``
+that is kept in a file, for another time."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ class Small:
 
 @dataclass(frozen=True)
 class Run:
-    """What one run reached, of what it promised, and the share of values asked of the large model."""
+    """What one run reached, of what it promised, and the share of values asked of the large
+    model."""
 
     kept: bool
     reached: tuple[float, ...]

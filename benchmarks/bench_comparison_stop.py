@@ -1,6 +1,7 @@
 """What is saved where an answer ends as soon as the comparisons with it are decided?
 
-    python benchmarks/bench_comparison_stop.py [--data FOLDER] [--rows 60] [--model smollm2|gemma|FILE]
+    python benchmarks/bench_comparison_stop.py [--data FOLDER] [--rows 60] [--model
+    smollm2|gemma|FILE]
 
 One query a line, over the first rows of open slices of public sets (restaurant8k, ag_news). Each is
 run with and without the stop, in pieces that take turns, so that other load on the machine falls on

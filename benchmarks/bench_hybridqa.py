@@ -1,18 +1,19 @@
-"""How many tokens does a model read for questions over tables and linked passages, and are its answers right?
+"""How many tokens does a model read for questions over tables and linked passages, and are its
+answers right?
 
     python benchmarks/bench_hybridqa.py [--data FOLDER] [--model MODEL]
 
-Ten questions of HybridQA, as queries written by hand (hybridqa_queries.py). An answer is right if every row of it
-holds the gold answer. "asked" is how many values the model saw, "prompt" the tokens of their prompts, "evaluated"
-those that the model computed (what prompts share once, and for closed answers one prompt without a value), "naive"
-the tokens, by the same tokenizer, of one prompt with the whole table, all of its linked passages, each once, and the
-question, without a template. "fewer" compares prompt with naive. If a model writes the queries, that costs tokens
-too: they are not counted here.
+Ten questions of HybridQA, as queries written by hand (hybridqa_queries.py). An answer is right if
+every row of it holds the gold answer. "asked" is how many values the model saw, "prompt" the tokens
+of their prompts, "evaluated" those that the model computed (what prompts share once, and for closed
+answers one prompt without a value), "naive" the tokens, by the same tokenizer, of one prompt with
+the whole table, all of its linked passages, each once, and the question, without a template.
+"fewer" compares prompt with naive. If a model writes the queries, that costs tokens too: they are
+not counted here.
 
-"reader" says whether the same query gives the gold answer where each passage is read right: its model finds, with
-a pattern written by hand for each question, the answer in the passages that it is sent, and knows nothing else. That
-judges the queries and the engine, not a model.
-"""
+"reader" says whether the same query gives the gold answer where each passage is read right: its
+model finds, with a pattern written by hand for each question, the answer in the passages that it is
+sent, and knows nothing else. That judges the queries and the engine, not a model."""
 
 from __future__ import annotations
 

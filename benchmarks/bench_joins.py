@@ -2,15 +2,15 @@
 
     python benchmarks/bench_joins.py [--data FOLDER] [--rows 60]
 
-Three sets of records that mean the same (restaurants, papers, products), joined by their names. "recall" is
-the share of the true pairs of names that are equal, alike, or among the k candidates: what a perfect model
-would find; "by places" is what EXPLAIN ANALYZE estimates it to be from the places of the chosen, "by sample" with ``check
-=> 30`` (and at least so much, at 95 % confidence). "asked" is what such a model is asked, "fewer" how many times fewer than all pairs of distinct names.
-For texts and their labels, which look nothing alike, the share is told with candidates found by words, and by
-words and vectors in turn, as ``how =>`` has it.
-"model" is the packaged one: precision and recall of the pairs that it chooses for the first ``--rows`` names that
-have to be asked, and for all that need no model.
-"""
+Three sets of records that mean the same (restaurants, papers, products), joined by their names.
+"recall" is the share of the true pairs of names that are equal, alike, or among the k candidates:
+what a perfect model would find; "by places" is what EXPLAIN ANALYZE estimates it to be from the
+places of the chosen, "by sample" with ``check => 30`` (and at least so much, at 95 % confidence).
+"asked" is what such a model is asked, "fewer" how many times fewer than all pairs of distinct
+names. For texts and their labels, which look nothing alike, the share is told with candidates found
+by words, and by words and vectors in turn, as ``how =>`` has it. "model" is the packaged one:
+precision and recall of the pairs that it chooses for the first ``--rows`` names that have to be
+asked, and for all that need no model."""
 
 from __future__ import annotations
 

@@ -2,11 +2,10 @@
 
     python benchmarks/bench_kernels.py [--rows 1000000] [--rounds 3]
 
-A query over distinct values, of one column and of two, whose answers are in memory or in a file. The
-CPU time of each part that a kernel could take over, and Amdahl's bound: how many times faster the query
-would be if that part took no time at all. A kernel stays in native/ only if the query gains three
-times by it.
-"""
+A query over distinct values, of one column and of two, whose answers are in memory or in a file.
+The CPU time of each part that a kernel could take over, and Amdahl's bound: how many times faster
+the query would be if that part took no time at all. A kernel stays in native/ only if the query
+gains three times by it."""
 
 from __future__ import annotations
 

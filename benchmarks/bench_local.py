@@ -1,17 +1,19 @@
-"""How near is a local model to what its machine can do, and how far from what one would write first?
+"""How near is a local model to what its machine can do, and how far from what one would write
+first?
 
     python benchmarks/bench_local.py [--model smollm2|gemma|FILE] [--gpu] [--data FOLDER]
     python benchmarks/bench_local.py --same 1000
 
-All ways take turns, so that what else the machine does falls on all of them; its load is printed. The
-texts are review sentences of ``--data`` (see README.md), else those of examples/.
+All ways take turns, so that what else the machine does falls on all of them; its load is printed.
+The texts are review sentences of ``--data`` (see README.md), else those of examples/.
 
-The limit of a question whose answer is chosen is the rate at which llama.cpp computes one batch of 256
-tokens, over the tokens of a row; of one whose answer is written, over those and the written ones. These
-need logits and come one a row: "with logits" counts them at the rate of one batch of a token for each of as many
-rows as go at a time. Attention of ours is part of both rates. What llama.cpp does outside of its decode call, reading text as
-tokens and freeing cells of its store, counts as inside. "Chat" is one chat completion a row, in which a grammar of llama.cpp holds the answer, with the same words.
-"""
+The limit of a question whose answer is chosen is the rate at which llama.cpp computes one batch of
+256 tokens, over the tokens of a row; of one whose answer is written, over those and the written
+ones. These need logits and come one a row: "with logits" counts them at the rate of one batch of a
+token for each of as many rows as go at a time. Attention of ours is part of both rates. What
+llama.cpp does outside of its decode call, reading text as tokens and freeing cells of its store,
+counts as inside. "Chat" is one chat completion a row, in which a grammar of llama.cpp holds the
+answer, with the same words."""
 
 from __future__ import annotations
 
@@ -65,7 +67,8 @@ class Way:
     given: int = 0
     evaluated: int = 0
     outside: float = 0.0
-    """Seconds of a processor for all but llama.cpp: its passes, and its reading of texts as tokens."""
+    """Seconds of a processor for all but llama.cpp: its passes, and its reading of texts as tokens.
+    """
     written: int = 0
     limits: list[float] = field(default_factory=list)
     """Tokens/s that were possible at the time."""
@@ -134,8 +137,9 @@ class Ours:
         return self._rate(batch)
 
     def _rate(self, batch: Batch) -> float:
-        """Tokens/s of a batch, in a thread of its own as answers are: OpenMP keeps a team for each thread that computed,
-        and with more threads than processors none of them spins while it waits."""
+        """Tokens/s of a batch, in a thread of its own as answers are: OpenMP keeps a team for each
+        thread that computed, and with more threads than processors none of them spins while it
+        waits."""
         self.opened.forget()
         start = time.perf_counter()
         run_aside(lambda: self.decode(batch), self.context.check)
@@ -144,7 +148,8 @@ class Ours:
         return len(batch) / seconds
 
     def raw_written(self) -> float:
-        """Tokens/s of one batch of a token for each of many rows, behind nothing, all with logits."""
+        """Tokens/s of one batch of a token for each of many rows, behind nothing, all with
+        logits."""
         batch = Batch()
         for sequence in range(1, self.context.slots + 1):
             batch.want(*batch.add([1000 + 31 * sequence % 9000], 0, sequence))
@@ -212,8 +217,8 @@ def sharing(shares: bool) -> Iterator[None]:
 
 
 def chat(ours: Ours, *, reuse: bool) -> Way:
-    """One chat completion a row, held by a grammar; ``reuse``: the library keeps what it computed of
-    the row before."""
+    """One chat completion a row, held by a grammar; ``reuse``: the library keeps what it computed
+    of the row before."""
     from llama_cpp import Llama
     from llama_cpp.llama_grammar import LlamaGrammar
 
@@ -422,7 +427,8 @@ def compiling(ours: Ours) -> None:
 
 
 def same(file: Path, texts: Sequence[str], kinds: Sequence[str]) -> None:
-    """Whether answers are the same in every company, and what that costs; ``kinds``: of which, all if none."""
+    """Whether answers are the same in every company, and what that costs; ``kinds``: of which, all
+    if none."""
     load = foreign()
     ours = Ours(file, "auto")
     rows = []

@@ -1,8 +1,8 @@
-"""What does it cost to tell logs and OpenTelemetry of a run, where nobody listens, and where somebody does?
+"""What does it cost to tell logs and OpenTelemetry of a run, where nobody listens, and where
+somebody does?
 
-Run with ``python benchmarks/bench_observation.py``. Queries run in pairs, one after the other in turns,
-told and not told, over a model that costs nothing; the ratio is of their CPU times.
-"""
+Run with ``python benchmarks/bench_observation.py``. Queries run in pairs, one after the other in
+turns, told and not told, over a model that costs nothing; the ratio is of their CPU times."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What does the engine itself cost, with a model that costs nothing?
 
-Run with ``python -m pytest benchmarks/bench_overhead.py`` (pytest-benchmark prints the table and the
-ratios between the rows of a group), and ``python benchmarks/bench_overhead.py`` for the ratios
+Run with ``python -m pytest benchmarks/bench_overhead.py`` (pytest-benchmark prints the table and
+the ratios between the rows of a group), and ``python benchmarks/bench_overhead.py`` for the ratios
 in one interleaved run and for the memory of 5,000,000 rows.
 
 1,000,000 rows, 1,000 distinct texts of about 55 characters. The stock functions do what one writes

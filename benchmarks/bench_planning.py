@@ -2,11 +2,10 @@
 
     python benchmarks/bench_planning.py [--rounds 15] [--only conformance|growth]
 
-Two tables. Every query with a call that tests/conformance plans: the time from SQL text to staged plan,
-against DataFusion's for the same text, in which the calls are functions. And shapes that grow to 200 operators:
-the time over DataFusion's by size, with the exponent of its growth (1: linear). Times are CPU time of
-this process, which a busy machine disturbs less.
-"""
+Two tables. Every query with a call that tests/conformance plans: the time from SQL text to staged
+plan, against DataFusion's for the same text, in which the calls are functions. And shapes that grow
+to 200 operators: the time over DataFusion's by size, with the exponent of its growth (1: linear).
+Times are CPU time of this process, which a busy machine disturbs less."""
 
 from __future__ import annotations
 
@@ -81,7 +80,8 @@ def conformance(rounds: int) -> list[Planned]:
         frame = original(self, query, *args, **kwargs)
         is_new = not (args or kwargs or query in found)
         if is_new and self.options.planner and frame.prepared.calls:
-            # A call beside a column needs the types of a first plan, which DataFusion refuses: no pair.
+            # A call beside a column needs the types of a first plan, which DataFusion refuses: no
+            # pair.
             with patch.object(bf.Session, "sql", original), suppress(Exception):
                 found[query] = planned(self, query, rounds)
         return frame

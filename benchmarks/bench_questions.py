@@ -1,12 +1,15 @@
-"""Does a small model hear the question? Twenty of yes or no and nine choices, with and without related words.
+"""Does a small model hear the question? Twenty of yes or no and nine choices, with and without
+related words.
 
-    python benchmarks/bench_questions.py [--data FOLDER] [--rows 200] [--model smollm2|gemma|FILE] [--only yes/no|choices]
+    python benchmarks/bench_questions.py [--data FOLDER] [--rows 200] [--model smollm2|gemma|FILE]
+    [--only yes/no|choices]
 
-*auc* is the area under the ROC curve of yes against no (0.5 is chance, 0 the contrary of what was asked),
-*right* the share of right answers, *off* how far that is from how sure the answers are, in five groups from the least sure to
-the surest (expected calibration error: Guo et al. 2017; 200 rows show some 0.06 by chance). *before* scores yes and no, or labels, by their own words; *now* is the default, which
-scores labels also by words that say the same, and yes and no by the idea that the question asks for.
-"""
+*auc* is the area under the ROC curve of yes against no (0.5 is chance, 0 the contrary of what was
+asked), *right* the share of right answers, *off* how far that is from how sure the answers are, in
+five groups from the least sure to the surest (expected calibration error: Guo et al. 2017; 200 rows
+show some 0.06 by chance). *before* scores yes and no, or labels, by their own words; *now* is the
+default, which scores labels also by words that say the same, and yes and no by the idea that the
+question asks for."""
 
 from __future__ import annotations
 
@@ -172,8 +175,8 @@ def auc(scores: Sequence[float], yes: Sequence[bool]) -> float:
 
 
 def off(sure: Sequence[float], right: Sequence[bool], groups: int = 5) -> float:
-    """How far the mean probability of answers is from the share of right ones, on average over groups of
-    answers that are about as sure."""
+    """How far the mean probability of answers is from the share of right ones, on average over
+    groups of answers that are about as sure."""
     odds, truth = np.asarray(sure), np.asarray(right)
     parts = np.array_split(np.argsort(odds, kind="stable"), groups)
     gaps = [len(part) * abs(odds[part].mean() - truth[part].mean()) for part in parts]
@@ -181,8 +184,8 @@ def off(sure: Sequence[float], right: Sequence[bool], groups: int = 5) -> float:
 
 
 def measured(opened: Opened, case: Case, *, related: bool) -> tuple[float, float, float]:
-    """The area under the curve (of yes or no), the share of right answers, and how far it is from how sure
-    they are."""
+    """The area under the curve (of yes or no), the share of right answers, and how far it is from
+    how sure they are."""
     ways: Pass = one_pass(opened, case, Options(), related=related)
     scores = ways.scores
     names = closed_set(case.task.constraint) or ()

@@ -2,10 +2,10 @@
 
     python benchmarks/bench_scores.py [--data FOLDER] [--rows 200] [--examples]
 
-Printed is the area under the ROC curve (0.5: chance) of scores against labels that were not shown to
-the model, beside that of how likely llm_filter's yes is: by the numbers of a scale, and as llm_score gives them, by the
-idea that is asked for. ``--examples`` puts worked examples before the numbers, as other kinds of answers have them.
-"""
+Printed is the area under the ROC curve (0.5: chance) of scores against labels that were not shown
+to the model, beside that of how likely llm_filter's yes is: by the numbers of a scale, and as
+llm_score gives them, by the idea that is asked for. ``--examples`` puts worked examples before the
+numbers, as other kinds of answers have them."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
 """How good and how fast is search: by words, by vectors, by both?
 
 Run with ``python benchmarks/bench_search.py --data FOLDER``: builds an index over the abstracts of
-``scifact`` and ``cranfield`` (title and text), runs every judged query through SQL, all of them in one
-lateral join, and prints nDCG@10, recall@10 and queries a second; then what an update costs to which 1 %
-of the rows are new. Exits with 1 where a bound of ``BOUNDS`` does not hold.
-"""
+``scifact`` and ``cranfield`` (title and text), runs every judged query through SQL, all of them in
+one lateral join, and prints nDCG@10, recall@10 and queries a second; then what an update costs to
+which 1 % of the rows are new. Exits with 1 where a bound of ``BOUNDS`` does not hold."""
 
 from __future__ import annotations
 

@@ -2,11 +2,10 @@
 
     python benchmarks/bench_sembench.py [--data FOLDER]
 
-"naive" asks for every row, or pair of rows, that the cheap predicates leave. "bound" is the number of distinct
-texts, in file order, whose labels give the result. "asked" is what a session asks that knows nothing yet,
-"in turn" what one session asks that keeps the answers of the queries above. Results are compared with the gold
-SQL's; the model sees no label.
-"""
+"naive" asks for every row, or pair of rows, that the cheap predicates leave. "bound" is the number
+of distinct texts, in file order, whose labels give the result. "asked" is what a session asks that
+knows nothing yet, "in turn" what one session asks that keeps the answers of the queries above.
+Results are compared with the gold SQL's; the model sees no label."""
 
 from __future__ import annotations
 

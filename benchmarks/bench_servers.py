@@ -1,8 +1,7 @@
 """How near do rows a second come to what a server can do, and what does adapting to it save?
 
-The server is a process of its own with a fixed time for every answer: one that keeps waiting what it has
-no room for, and one that refuses it (429).
-"""
+The server is a process of its own with a fixed time for every answer: one that keeps waiting what
+it has no room for, and one that refuses it (429)."""
 
 from __future__ import annotations
 
@@ -89,7 +88,8 @@ def measure(
 
 
 def compare_forms(named: str, values: int) -> None:
-    """Tokens that a real server writes for an answer, in the shortest form that it heeds and in JSON."""
+    """Tokens that a real server writes for an answer, in the shortest form that it heeds and in
+    JSON."""
     name, url, _ = server_named(named)
     kinds = (Constraint("choice", options=("delivery", "quality", "price")), Constraint("date"))
     print("| answers | form | tokens an answer | failed |\n|---|---|---|---|")

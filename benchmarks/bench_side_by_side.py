@@ -4,13 +4,13 @@
 
 BlendFusion runs in this process, with the weights as they are in the file and with those that it
 would take by itself. BlendSQL 0.1.28 asks llama-cpp-python's server by its HTTP client, and runs in
-process by a subclass of its model; LOTUS 1.2.4 asks the same server. Each of them lives in a virtual
-environment of its own in --peers-folder, made at the first run (1.6 GB; the llama.cpp is the same
-build as this environment's, where pip still has its wheel).
+process by a subclass of its model; LOTUS 1.2.4 asks the same server. Each of them lives in a
+virtual environment of its own in --peers-folder, made at the first run (1.6 GB; the llama.cpp is
+the same build as this environment's, where pip still has its wheel).
 
-All take turns, ``--rounds`` of them, on the same values, the first of ``review_sentences`` in --data;
-a table is printed after each. Answers have at most 16 tokens. LOTUS wants claims instead of questions.
-"""
+All take turns, ``--rounds`` of them, on the same values, the first of ``review_sentences`` in
+--data; a table is printed after each. Answers have at most 16 tokens. LOTUS wants claims instead of
+questions."""
 
 from __future__ import annotations
 
@@ -189,8 +189,8 @@ def cpu_seconds(processes: Sequence[int]) -> tuple[float, float]:
 
 
 def race(contestants: Sequence[Contestant], texts: Sequence[str], rounds: int) -> Iterator[float]:
-    """Everybody answers a part of the texts in every round; after each, tells how many cores others kept
-    busy so far."""
+    """Everybody answers a part of the texts in every round; after each, tells how many cores others
+    kept busy so far."""
     bounds = [len(texts) * turn // rounds for turn in range(rounds + 1)]
     foreign = whole = 0.0
     for turn in range(rounds):

@@ -2,11 +2,11 @@
 
     python benchmarks/bench_similar_first.py [--data FOLDER] [--limit 5] [--texts 200000]
 
-Customers' messages (banking77) and headlines (ag_news), a question for each of their subjects, and a model that
-knows every answer. The first ``--limit`` messages that pass are wanted. "as they come" asks in the order of the
-file, "similar first" in the order that wordllama's vectors give; "bound" is the limit itself. Then how long one such
-query takes over ``--texts`` messages, each in a new session: with vectors made for it, and with those of an index.
-"""
+Customers' messages (banking77) and headlines (ag_news), a question for each of their subjects, and
+a model that knows every answer. The first ``--limit`` messages that pass are wanted. "as they come"
+asks in the order of the file, "similar first" in the order that wordllama's vectors give; "bound"
+is the limit itself. Then how long one such query takes over ``--texts`` messages, each in a new
+session: with vectors made for it, and with those of an index."""
 
 from __future__ import annotations
 

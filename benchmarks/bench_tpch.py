@@ -3,10 +3,9 @@
     python benchmarks/bench_tpch.py [--scale 0.2] [--rounds 20]
 
 Each of the 22 queries runs alternately in a plain DataFusion context and in a Session over the same
-Parquet files, from the SQL text to the Arrow table; the ratio is that of the medians, by the clock and of CPU
-time, which a busy machine disturbs less. Beside it, what the query takes with its model predicate (a
-scripted model), and how many values that asks.
-"""
+Parquet files, from the SQL text to the Arrow table; the ratio is that of the medians, by the clock
+and of CPU time, which a busy machine disturbs less. Beside it, what the query takes with its model
+predicate (a scripted model), and how many values that asks."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
 """BlendSQL's own tests, run against BlendFusion: ``python benchmarks/blendsql_suite.py CHECKOUT``.
 
-CHECKOUT is a clone of github.com/parkervg/blendsql with its history: two of its databases are taken from
-there. The others lie on a hub; tables with the columns that the tests use are made in their place, with
-NULLs and duplicates. The test files run unchanged, on a package ``blendsql`` made here, whose ``execute`` is
-``session.sql(query, dialect="blendsql")``. A function of theirs, ``{{starts_with('Z', c)}}``, is asked as
-``LLMMap('@@starts_with|Z', c)``, and their own code answers. Two comparisons are ours: rows are compared as
-multisets where the query has no order, and fewer values than they expect pass. Their expected rows come from
-SQLite and DuckDB (pip install duckdb pandas polars).
-"""
+CHECKOUT is a clone of github.com/parkervg/blendsql with its history: two of its databases are taken
+from there. The others lie on a hub; tables with the columns that the tests use are made in their
+place, with NULLs and duplicates. The test files run unchanged, on a package ``blendsql`` made here,
+whose ``execute`` is ``session.sql(query, dialect="blendsql")``. A function of theirs,
+``{{starts_with('Z', c)}}``, is asked as ``LLMMap('@@starts_with|Z', c)``, and their own code
+answers. Two comparisons are ours: rows are compared as multisets where the query has no order, and
+fewer values than they expect pass. Their expected rows come from SQLite and DuckDB (pip install
+duckdb pandas polars)."""
 
 from __future__ import annotations
 

@@ -42,7 +42,8 @@ SERVER = Environment("server", ((_llama("[server]"),),))
 # With polars 2 its rows do not stay beside their values.
 BLENDSQL = Environment("blendsql-0.1.28", (("blendsql==0.1.28", "polars[pyarrow]<2", _llama()),))
 
-# All that LOTUS declares, but sentence-transformers, with which torch would come: see peer_lotus.py.
+# All that LOTUS declares, but sentence-transformers, with which torch would come: see
+# peer_lotus.py.
 LOTUS = Environment(
     "lotus-1.2.4",
     (

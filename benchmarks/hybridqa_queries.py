@@ -1,13 +1,13 @@
 """Ten questions of HybridQA as queries, written by hand.
 
-The data set has many tables of Wikipedia in one long form: ``cells`` (a row a cell), ``links`` (from a cell to a
-passage) and ``passages``, and ``tables`` with what they are called, registered as they are; ``linked`` is a view of
-the join of the first three. ``$table`` is the
-table that the question is about. The words of the questions are in the data set only, under these ids.
+The data set has many tables of Wikipedia in one long form: ``cells`` (a row a cell), ``links``
+(from a cell to a passage) and ``passages``, and ``tables`` with what they are called, registered as
+they are; ``linked`` is a view of the join of the first three. ``$table`` is the table that the
+question is about. The words of the questions are in the data set only, under these ids.
 
-``reads`` says how a person would read the passages: for each question that the query asks a model, a pattern that
-finds the answer in one passage. A boolean is whether it is found, anything else its group.
-"""
+``reads`` says how a person would read the passages: for each question that the query asks a model,
+a pattern that finds the answer in one passage. A boolean is whether it is found, anything else its
+group."""
 
 from __future__ import annotations
 

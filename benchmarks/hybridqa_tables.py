@@ -1,4 +1,5 @@
-"""The tables, links and passages of HybridQA in a session, its questions, and a reader of single passages."""
+"""The tables, links and passages of HybridQA in a session, its questions, and a reader of single
+passages."""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ class Hybrid:
         return rows
 
     def session(self, model: bf.Model | str, index: Path) -> bf.Session:
-        """A session with the relations as the files have them, the view ``linked``, and a word index of
-        the passages in the folder ``index``. It keeps no answers."""
+        """A session with the relations as the files have them, the view ``linked``, and a word
+        index of the passages in the folder ``index``. It keeps no answers."""
         session = bf.connect(model, cache=None, progress="off")
         for name in RELATIONS:
             session.register_parquet(name, self.folder / f"{name}.parquet")
@@ -88,7 +89,8 @@ class Hybrid:
 
 
 def found_in(pattern: str, passage: str, kind: str) -> bool | int | date | str | None:
-    """What a reader finds in ``passage``; a boolean is whether the pattern is there, else its group."""
+    """What a reader finds in ``passage``; a boolean is whether the pattern is there, else its
+    group."""
     match = re.search(pattern, passage)
     if kind == "boolean":
         return match is not None
@@ -104,7 +106,8 @@ def found_in(pattern: str, passage: str, kind: str) -> bool | int | date | str |
 
 
 def reader(query: HybridQuery) -> bf.ScriptedModel:
-    """A model that reads each passage as ``query.reads`` says, and sees nothing but what it is sent.
+    """A model that reads each passage as ``query.reads`` says, and sees nothing but what it is
+    sent.
 
     Of several passages it gives the most frequent finding.
     """
@@ -124,7 +127,7 @@ def _words(text: str) -> list[str]:
 
 
 def is_right(rows: list[dict[str, Any]], gold: str) -> bool:
-    """There is a row, and in every row stand the words of the gold answer, one after the other; capitals,
-    articles and punctuation do not count."""
+    """There is a row, and in every row stand the words of the gold answer, one after the other;
+    capitals, articles and punctuation do not count."""
     wanted = f" {' '.join(_words(gold))} "
     return bool(rows) and all(wanted in f" {' '.join(_words(str(row['answer'])))} " for row in rows)

@@ -1,10 +1,10 @@
-"""Answers of BlendSQL to one question, for bench_side_by_side.py: runs in an environment of its own.
+"""Answers of BlendSQL to one question, for bench_side_by_side.py: runs in an environment of its
+own.
 
-It is given {"url", "path", "question"} and then lines of texts; it prints a line of answers for each.
-With a URL its HTTP client for vLLM asks the server there (llama-cpp-python's takes no grammar from it
-and ignores the field); with a path, a subclass of its ModelBase as its documentation describes them
-has llama-cpp-python answer in this process, under the grammar that BlendSQL made.
-"""
+It is given {"url", "path", "question"} and then lines of texts; it prints a line of answers for
+each. With a URL its HTTP client for vLLM asks the server there (llama-cpp-python's takes no grammar
+from it and ignores the field); with a path, a subclass of its ModelBase as its documentation
+describes them has llama-cpp-python answer in this process, under the grammar that BlendSQL made."""
 
 from __future__ import annotations
 

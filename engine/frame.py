@@ -325,7 +325,8 @@ class Frame(DataFrame):
 
     @property
     def trace(self) -> Trace:
-        """The questions, answers and spending of the latest run of this frame; empty before a run."""
+        """The questions, answers and spending of the latest run of this frame; empty before a
+        run."""
         return self._trace or Trace()
 
     @property
@@ -335,7 +336,8 @@ class Frame(DataFrame):
 
     @contextmanager
     def _traced_by(self, other: Frame) -> Iterator[None]:
-        """Record the run of ``other`` within this context as this frame's latest, also if it fails."""
+        """Record the run of ``other`` within this context as this frame's latest, also if it
+        fails."""
         try:
             yield
         finally:
@@ -395,7 +397,8 @@ class Frame(DataFrame):
         trace.warn(asker.outages)
 
     def answered(self, asker: Asker, *, eager: bool) -> Generator[pa.Table, None, None]:
-        """The result as tables of this frame's schema, at least one, with the answers of ``asker``."""
+        """The result as tables of this frame's schema, at least one, with the answers of
+        ``asker``."""
         schema = self._result_schema()
         self._session.calls.settle(self._session, self.prepared.calls, asker)
         try:
@@ -467,8 +470,8 @@ class Frame(DataFrame):
         return batches
 
     async def collect_async(self) -> list[pa.RecordBatch]:
-        """As ``collect``, in a thread of its own: the event loop goes on meanwhile. To cancel it ends the work;
-        what was answered by then is stored."""
+        """As ``collect``, in a thread of its own: the event loop goes on meanwhile. To cancel it
+        ends the work; what was answered by then is stored."""
         return await in_background(self.collect)
 
     async def to_arrow_table_async(self) -> pa.Table:
@@ -593,7 +596,8 @@ class Frame(DataFrame):
     def explain_text(
         self, *, analyze: bool = False, verbose: bool = False, estimates: bool = True
     ) -> str:
-        """The staged plan as text: see ``explain``. Without ``estimates``, no data is read for it."""
+        """The staged plan as text: see ``explain``. Without ``estimates``, no data is read for
+        it."""
         if not self.prepared.calls:
             return self._shown(str(self._optimized().display_indent()))
         estimate = self.estimate() if estimates else None

@@ -57,7 +57,8 @@ def _option(
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The settings of one session, never of the process. ``connect(**options)`` takes them by name."""
+    """The settings of one session, never of the process. ``connect(**options)`` takes them by
+    name."""
 
     planner: bool = _option(
         QUERIES,
@@ -303,7 +304,8 @@ class Options:
         return Redaction(self.show_values, self.redact)
 
     def with_(self, **changes: object) -> Options:
-        """A copy with some options changed. Raises OptionError for unknown names and wrong values."""
+        """A copy with some options changed. Raises OptionError for unknown names and wrong
+        values."""
         for name, value in changes.items():
             _check(name, value)
         return replace(self, **changes)  # type: ignore[arg-type]

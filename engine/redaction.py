@@ -135,8 +135,8 @@ _SHORTEST_KEY = 4
 
 
 def without_secrets(text: str, *keys: str | None) -> str:
-    """``text`` without ``keys``, the credentials of HTTP headers, and what may be secret in URLs: user,
-    password and the values of query strings.
+    """``text`` without ``keys``, the credentials of HTTP headers, and what may be secret in URLs:
+    user, password and the values of query strings.
 
     >>> without_secrets("GET https://me:pw@host/v1?api-key=k1&v=2 with Bearer sk-1234 and sk-1234", "sk-1234")
     'GET https://…@host/v1?api-key=…&v=… with Bearer … and …'
@@ -151,7 +151,8 @@ def without_secrets(text: str, *keys: str | None) -> str:
 
 
 def _looked_on() -> bool:
-    """Whether standard error is visible to a person: a terminal, an interactive Python, a notebook."""
+    """Whether standard error is visible to a person: a terminal, an interactive Python, a
+    notebook."""
     stream = sys.stderr
     return (
         hasattr(sys, "ps1")

@@ -477,8 +477,9 @@ class Session(OwnContext):
     _from_arrow = _source(SessionContext.from_arrow)
 
     def from_arrow(self, data: Any, name: str | None = None) -> Frame:
-        """A frame of Arrow data, registered as the table ``name``. Metadata of the whole schema is left
-        out: joins of tables with different metadata, as pandas writes it, fail in DataFusion's optimizer."""
+        """A frame of Arrow data, registered as the table ``name``. Metadata of the whole schema is
+        left out: joins of tables with different metadata, as pandas writes it, fail in DataFusion's
+        optimizer."""
         if isinstance(data, pa.Table | pa.RecordBatch) and data.schema.metadata:
             data = data.replace_schema_metadata(None)
         return self._from_arrow(data, name)

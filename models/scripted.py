@@ -23,11 +23,13 @@ class ScriptedModel:
     ``fn`` gets a ``Request`` and returns a bool, int, float, Decimal, str, date, datetime, a list
     of those, or None for "no answer". A mapping is the odds of a closed set's options, of which the
     likeliest is the answer: ``{True: 0.9, False: 0.1}``. What lies outside the request's constraint
-    becomes a failed answer. ``ModelFailed`` raised by ``fn`` fails that value alone; any other exception propagates.
+    becomes a failed answer. ``ModelFailed`` raised by ``fn`` fails that value alone; any other
+    exception propagates.
 
     Two scripted models never share cached answers, even around the same function, and a file of
-    stored answers gets none of theirs: what a function does is not known by its name. ``fingerprint``
-    vouches for it: models with equal ones answer alike, in every process and version of your code.
+    stored answers gets none of theirs: what a function does is not known by its name.
+    ``fingerprint`` vouches for it: models with equal ones answer alike, in every process and
+    version of your code.
 
     Of images ``fn`` gets names, for which ``bf.image_bytes`` has the bytes, or URLs.
 
@@ -66,7 +68,8 @@ class ScriptedModel:
         return -(-len(text) // 4)
 
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
-        """Answer ``task`` for each tuple; the whole batch counts as one call of the first answer."""
+        """Answer ``task`` for each tuple; the whole batch counts as one call of the first
+        answer."""
         return self.answer_each(task, values, unheard)
 
     def answer_each(self, task: Task, values: Sequence[Values], told: Told) -> list[Answer]:

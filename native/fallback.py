@@ -28,12 +28,12 @@ def encode_text(chunks: Sequence[pa.Array]) -> tuple[pa.Array, np.ndarray]:
 def attention(
     queries: np.ndarray, keys: np.ndarray, values: np.ndarray, visible: np.ndarray, scale: float
 ) -> np.ndarray:
-    """What each query takes of the values that it sees, by the softmax of its scaled products with their keys
-    (Vaswani et al., "Attention Is All You Need", 2017).
+    """What each query takes of the values that it sees, by the softmax of its scaled products with
+    their keys (Vaswani et al., "Attention Is All You Need", 2017).
 
-    ``queries``: tokens × heads × dimensions; ``keys`` and ``values``: cells × their heads × dimensions, each head for as
-    many heads of queries; ``visible``: tokens × cells, of which every token sees one. Float64, shaped as ``queries``.
-    """
+    ``queries``: tokens × heads × dimensions; ``keys`` and ``values``: cells × their heads ×
+    dimensions, each head for as many heads of queries; ``visible``: tokens × cells, of which every
+    token sees one. Float64, shaped as ``queries``."""
     group = queries.shape[1] // keys.shape[1]
     keys, values = (np.repeat(held.astype(np.float64), group, axis=1) for held in (keys, values))
     scores = np.einsum("thd,chd->htc", queries.astype(np.float64), keys) * scale

@@ -16,7 +16,8 @@ from hypothesis import HealthCheck, settings
 # No test reads or writes the answers of the person who runs it.
 os.environ["BLENDFUSION_CACHE"] = "off"
 
-# Nor their converted weights: they are made once a run, of all tests and the processes that they start.
+# Nor their converted weights: they are made once a run, of all tests and the processes that they
+# start.
 if "BLENDFUSION_WEIGHTS" not in os.environ:
     os.environ["BLENDFUSION_WEIGHTS"] = tempfile.mkdtemp(prefix="blendfusion-weights-")
     atexit.register(shutil.rmtree, os.environ["BLENDFUSION_WEIGHTS"], ignore_errors=True)
@@ -52,7 +53,8 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture
 def no_model_in_memory() -> None:
-    """For tests that see whether a model is loaded, and what it has read before: none is there yet."""
+    """For tests that see whether a model is loaded, and what it has read before: none is there
+    yet."""
     gc.collect()  # sessions are in cycles
     opened = sys.modules.get("blendfusion.models.llama.model_cache")
     assert opened is None or len(opened._WEIGHTS) == 0, "an earlier test has left its model open"

@@ -35,7 +35,8 @@ MODULES = frozenset(map(module_of, SOURCES))
 
 
 def layer_of(module: str) -> int:
-    """The position of a module's layer; names below ``blendfusion`` that are no layer are engine's."""
+    """The position of a module's layer; names below ``blendfusion`` that are no layer are
+    engine's."""
     below = module.split(".")[1:2]
     return LAYERS.index(below[0]) if below and below[0] in LAYERS else 0
 

@@ -43,7 +43,8 @@ SHARE_OF_ALL_RULES = 0.4
 """How many of the cases run as users' queries do."""
 
 _MAY_ASK_MORE = "FILTER (WHERE"
-"""DataFusion evaluates an aggregate's argument on the rows of its FILTER, the plan on all of them."""
+"""DataFusion evaluates an aggregate's argument on the rows of its FILTER, the plan on all of them.
+"""
 
 
 @st.composite

@@ -1,8 +1,12 @@
-"""Prose and names: line widths and links that a reader meets, checked mechanically."""
+"""Prose and names, as far as they can be checked: widths, links, words."""
 
 from __future__ import annotations
 
+import ast
+import io
 import re
+import tokenize
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,4 +41,43 @@ def test_every_anchor_that_a_page_links_to_is_a_heading(page: Path) -> None:
 def test_prose_is_wrapped_at_one_width(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     long = [line for line in prose(text) if len(line) > MARKDOWN_WIDTH]
+    assert long == []
+
+
+PACKAGES = ["engine", "planner", "udfs", "models", "native"]
+CODE = sorted(file for package in PACKAGES for file in (ROOT / package).rglob("*.py"))
+CODE_WIDTH = 100
+
+
+def named(file: Path) -> str:
+    return file.relative_to(ROOT).as_posix()
+
+
+def docs_of(tree: ast.AST) -> Iterator[ast.Constant]:
+    """The docstrings of modules, classes, functions and attributes."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str()) as text):
+                yield text
+
+
+def prose_lines(file: Path) -> Iterator[tuple[int, str]]:
+    """The numbered lines of docstrings and comments, without examples and drawings."""
+    text = file.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    for doc in docs_of(ast.parse(text)):
+        example = False
+        for number in range(doc.lineno, (doc.end_lineno or doc.lineno) + 1):
+            line = lines[number - 1].strip()
+            example = line.startswith(">>>") or (example and bool(line))
+            if not example and not line.startswith(("├", "└", "|", "blendfusion ")):
+                yield number, lines[number - 1]
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT and token.line.strip().startswith("#"):
+            yield token.start[0], token.line.rstrip("\n")
+
+
+@pytest.mark.parametrize("file", CODE, ids=named)
+def test_docstrings_and_comments_have_the_width_of_the_code(file: Path) -> None:
+    long = [number for number, line in prose_lines(file) if len(line) > CODE_WIDTH]
     assert long == []

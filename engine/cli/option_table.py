@@ -10,7 +10,8 @@ from blendfusion.options import About, Options, about
 
 
 def option_table() -> str:
-    """Every option with its default, unit, allowed values and meaning: one Markdown table per group."""
+    """Every option with its default, unit, allowed values and meaning: one Markdown table per
+    group."""
     parts = []
     for group, members in groupby(fields(Options), key=lambda option: about(option).group):
         parts.append(f"## {group}\n\n| option | default | unit | allowed | meaning |")

@@ -74,9 +74,8 @@ def check_output(style: Format, output: Path | None) -> None:
 def write(table: pa.Table, style: Format, output: Path | None, *, full_cells: bool = False) -> None:
     """Write ``table`` to the file ``output``, or to standard output if it is None.
 
-    A file is written whole or not at all. ``full_cells`` shows the whole text of each cell of a table
-    that is drawn; files have it anyway. Raises QueryError if the file cannot be written.
-    """
+    A file is written whole or not at all. ``full_cells`` shows the whole text of each cell of a
+    table that is drawn; files have it anyway. Raises QueryError if the file cannot be written."""
     check_output(style, output)
     if output is None:
         _write_text(table, style, sys.stdout, full_cells)

@@ -60,8 +60,8 @@ def _read(path: Path) -> str:
 
 @dataclass
 class Shell:
-    """What is typed, run against one session. ``interactive``: results are paged, and what a statement
-    spent is shown."""
+    """What is typed, run against one session. ``interactive``: results are paged, and what a
+    statement spent is shown."""
 
     session: bf.Session
     dialect: str | None = None
@@ -97,7 +97,8 @@ class Shell:
         return 0
 
     def run(self, text: str) -> None:
-        """Run one statement, or one command that begins with a backslash. Raises BlendFusionError."""
+        """Run one statement, or one command that begins with a backslash. Raises
+        BlendFusionError."""
         text = text.strip()
         if text.startswith("\\"):
             name, _, rest = text.partition(" ")
@@ -142,7 +143,7 @@ class Shell:
             print(text, end="" if text.endswith("\n") else "\n")
 
 
-# --- commands -------------------------------------------------------------------------------------------
+# --- commands -----------------------------------------------------------------------------------
 
 
 def _tables(shell: Shell, argument: str) -> None:
@@ -257,7 +258,7 @@ COMMANDS = {
 }
 
 
-# --- the prompt ---------------------------------------------------------------------------------------
+# --- the prompt ---------------------------------------------------------------------------------
 
 
 def is_complete(text: str) -> bool:

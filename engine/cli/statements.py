@@ -19,8 +19,8 @@ class Statement(NamedTuple):
 def split(text: str) -> tuple[list[Statement], str]:
     """The statements of ``text`` that a semicolon ends, and what is behind the last of them.
 
-    Semicolons in strings, quoted names and comments end nothing. A text that cannot be read, such as
-    one with an open quote, is all rest.
+    Semicolons in strings, quoted names and comments end nothing. A text that cannot be read, such
+    as one with an open quote, is all rest.
 
     >>> split("SELECT ';'; SELECT 2")
     ([Statement(text="SELECT ';'", line=1)], 'SELECT 2')

@@ -74,13 +74,13 @@ class Catalog(Protocol):
 
 
 def register_file(catalog: Catalog, spec: str) -> str:
-    """Register ``name=path`` or ``path`` and return the name; the extension says how the file is read.
+    """Register ``name=path`` or ``path`` and return the name; the extension says how the file is
+    read.
 
-    Without a name the table is called after the file: ``Sales 2024.csv`` is ``sales_2024``. A path may be
-    a file, a folder of files of one kind, a pattern (``logs/*.parquet``) or ``-`` for CSV or JSON from
-    standard input. Text files may be compressed (.gz, .zst, .bz2, .xz). Raises QueryError for a wrong
-    spec, a missing file, an unknown extension, and a file that cannot be read.
-    """
+    Without a name the table is called after the file: ``Sales 2024.csv`` is ``sales_2024``. A path
+    may be a file, a folder of files of one kind, a pattern (``logs/*.parquet``) or ``-`` for CSV or
+    JSON from standard input. Text files may be compressed (.gz, .zst, .bz2, .xz). Raises QueryError
+    for a wrong spec, a missing file, an unknown extension, and a file that cannot be read."""
     name, path = _parts(spec)
     if path == STANDARD_INPUT:
         _register_text(catalog, name, sys.stdin.buffer.read())
@@ -245,7 +245,8 @@ def _head(file: Path) -> bytes:
 
 
 def _delimiter(head: bytes) -> str:
-    """The delimiter of a CSV text: a comma, unless its first line has none and another one instead."""
+    """The delimiter of a CSV text: a comma, unless its first line has none and another one
+    instead."""
     line = re.sub(rb'"[^"]*"', b"", head.lstrip().split(b"\n", 1)[0])
     return max(_DELIMITERS, key=lambda d: (d == "," and b"," in line, line.count(d.encode())))
 

@@ -1,4 +1,5 @@
-"""Work in a thread of its own for an event loop that goes on meanwhile; to cancel it is to end the work."""
+"""Work in a thread of its own for an event loop that goes on meanwhile; to cancel it is to end the
+work."""
 
 from __future__ import annotations
 
@@ -15,12 +16,13 @@ from blendfusion.datafusion.interruptible import interrupt, interruptible
 T = TypeVar("T")
 
 _PATIENCE_SECONDS = 10.0
-"""How long a cancelled task waits for its work to end: a function of the program may hear nothing."""
+"""How long a cancelled task waits for its work to end: a function of the program may hear nothing.
+"""
 
 
 async def in_background(work: Callable[[], T]) -> T:
-    """The result of ``work()``, or what it raised. When the task is cancelled the work is interrupted, as by
-    Ctrl-C, and has ended before the cancellation goes on."""
+    """The result of ``work()``, or what it raised. When the task is cancelled the work is
+    interrupted, as by Ctrl-C, and has ended before the cancellation goes on."""
     worker = _Worker()
     try:
         return await worker.do(work)
@@ -29,8 +31,8 @@ async def in_background(work: Callable[[], T]) -> T:
 
 
 async def items(make: Callable[[], Generator[T, None, None]]) -> AsyncGenerator[T, None]:
-    """What the generator gives that ``make`` makes, all of it computed in one thread, an item when it is
-    asked for. Closing this closes it."""
+    """What the generator gives that ``make`` makes, all of it computed in one thread, an item when
+    it is asked for. Closing this closes it."""
     worker = _Worker()
     made: list[Generator[T, None, None]] = []
 

@@ -37,20 +37,22 @@ def _no_copy(inherited: Callable[P, SessionContext]) -> Callable[P, NoReturn]:
 
 
 class OwnContext(SessionContext):
-    """A ``datafusion.SessionContext`` that cannot be copied, pickled or used in a fork, and reads no file
-    by its path in a query."""
+    """A ``datafusion.SessionContext`` that cannot be copied, pickled or used in a fork, and reads
+    no file by its path in a query."""
 
     def __init__(self, config: SessionConfig | None, runtime: RuntimeEnvBuilder | None) -> None:
         self._process = this_process()
         super().__init__(config, runtime)
         self.functions: list[ScalarUDF] = []
         self.own_names: set[str] = set()
-        """Of functions and aggregates that were registered by ``register_udf`` and ``register_udaf``."""
+        """Of functions and aggregates that were registered by ``register_udf`` and
+        ``register_udaf``."""
         self.table_functions: set[str] = set()
 
     @property
     def ctx(self) -> Any:
-        """DataFusion's own context, through which everything goes. Raises ProcessError in a fork."""
+        """DataFusion's own context, through which everything goes. Raises ProcessError in a
+        fork."""
         self.check_process()
         return self._ctx
 

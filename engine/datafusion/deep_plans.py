@@ -1,9 +1,8 @@
 """Plans deeper than DataFusion reads, as views upon views.
 
-DataFusion decodes Substrait with a limit of 100 nested messages: some twenty-five relations above each
-other. What lies deeper is read first, and stands in the rest as a view, which DataFusion inlines; so its
-optimizer sees one plan again, and nothing is stored.
-"""
+DataFusion decodes Substrait with a limit of 100 nested messages: some twenty-five relations above
+each other. What lies deeper is read first, and stands in the rest as a view, which DataFusion
+inlines; so its optimizer sees one plan again, and nothing is stored."""
 
 from __future__ import annotations
 
@@ -54,7 +53,8 @@ def register_view(
 
 
 def _names(schema: pa.Schema) -> Iterator[str]:
-    """A name of its own for each column; and those of the fields inside, as Substrait wants them."""
+    """A name of its own for each column; and those of the fields inside, as Substrait wants
+    them."""
     for i, field in enumerate(schema):
         yield str(i)
         yield from _inner_names(field.type)

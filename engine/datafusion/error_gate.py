@@ -34,8 +34,8 @@ _MISUSE = (TypeError, AttributeError, NotImplementedError, ImportError, Warning)
 
 
 def gated(redaction: Callable[[Any], Redaction]) -> Callable[[type[T]], type[T]]:
-    """A decorator of a class: every public method, also an inherited one, raises through ``outward``.
-    ``redaction`` tells the rule of an object of the class."""
+    """A decorator of a class: every public method, also an inherited one, raises through
+    ``outward``. ``redaction`` tells the rule of an object of the class."""
 
     def decorate(kind: type[T]) -> type[T]:
         for name in dir(kind):
@@ -65,12 +65,12 @@ def _guarded(method: Callable[..., T], redaction: Callable[[Any], Redaction]) ->
 
 
 def outward(problem: BaseException, redaction: Redaction) -> BaseException:
-    """What leaves for ``problem``: itself, if it is an error of BlendFusion's, no error (Ctrl-C, the end of an
-    iteration), or the program's own; of that, its class alone where ``show_values`` is "off".
+    """What leaves for ``problem``: itself, if it is an error of BlendFusion's, no error (Ctrl-C,
+    the end of an iteration), or the program's own; of that, its class alone where ``show_values``
+    is "off".
 
-    What DataFusion and Arrow raise, and DataFusion's panics, become QueryError or ExecutionError. The
-    exceptions behind an error leave with it as far as they say no more than may be seen.
-    """
+    What DataFusion and Arrow raise, and DataFusion's panics, become QueryError or ExecutionError.
+    The exceptions behind an error leave with it as far as they say no more than may be seen."""
     if isinstance(problem, BlendFusionError):
         _seal(problem, redaction)
         return problem
@@ -91,7 +91,8 @@ def outward(problem: BaseException, redaction: Redaction) -> BaseException:
 
 @contextmanager
 def running(redaction: Redaction, functions: str = "") -> Iterator[None]:
-    """Meanwhile what DataFusion and Arrow raise is raised as ``outward`` says; what others raise passes.
+    """Meanwhile what DataFusion and Arrow raise is raised as ``outward`` says; what others raise
+    passes.
     ``functions``: those that ask a model in what runs."""
     try:
         yield
@@ -102,7 +103,8 @@ def running(redaction: Redaction, functions: str = "") -> Iterator[None]:
 
 
 def is_foreign(problem: BaseException) -> bool:
-    """``problem`` comes from DataFusion, which raises Exception itself, or has panicked, or from Arrow."""
+    """``problem`` comes from DataFusion, which raises Exception itself, or has panicked, or from
+    Arrow."""
     if _is_panic(problem) or isinstance(problem, pa.ArrowException):
         return True
     if isinstance(problem, (BlendFusionError, *_MISUSE)):

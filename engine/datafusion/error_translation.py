@@ -32,8 +32,8 @@ def understood(
     redaction: Redaction,
     hidden: Iterable[str] = (),
 ) -> BlendFusionError:
-    """What DataFusion says about ``query`` before anything runs, with call sites as the user wrote them, and
-    a remedy. ``hidden``: values that came with the query."""
+    """What DataFusion says about ``query`` before anything runs, with call sites as the user wrote
+    them, and a remedy. ``hidden``: values that came with the query."""
     if isinstance(problem, BlendFusionError):
         return problem
     text = foreign(_LISTS.sub(r"\1", text_of(problem)), redaction, query=query, hidden=hidden)
@@ -59,7 +59,8 @@ def _value(text: str, _context: object, query: str) -> QueryError | None:
 
 
 def unfit(text: str, named: str) -> QueryError | None:
-    """The error of an argument that is no value of the functions ``named``: DataFusion does not say whose it is."""
+    """The error of an argument that is no value of the functions ``named``: DataFusion does not say
+    whose it is."""
     if not named:
         return None
     if _WILDCARD in text:
@@ -83,7 +84,8 @@ def unfit(text: str, named: str) -> QueryError | None:
 
 
 def functions_in(query: str) -> str:
-    """The functions that ask a model and are called in ``query``, for a message; '' if there are none."""
+    """The functions that ask a model and are called in ``query``, for a message; '' if there are
+    none."""
     words = set(re.findall(r"\b(\w+)\s*\(", query.lower()))
     return " or ".join(sorted(words & set(known_ingredients())))
 

@@ -1,9 +1,8 @@
 """Hides values in messages of DataFusion, Arrow and Python functions, quoted and unquoted.
 
-Where values are withheld, what is known to be none is shown: planning speaks of names and types, and of the
-query's own literals; of anything else words of the messages, types, names behind a word such as "column", and
-bounds.
-"""
+Where values are withheld, what is known to be none is shown: planning speaks of names and types,
+and of the query's own literals; of anything else words of the messages, types, names behind a word
+such as "column", and bounds."""
 
 from __future__ import annotations
 
@@ -456,8 +455,9 @@ _MEASURED = re.compile(
 
 
 def foreign(text: str, redaction: Redaction, *, query: str = "", hidden: Iterable[str] = ()) -> str:
-    """``text`` as ``redaction`` lets it be shown. ``query``: the text that was planned, if nothing has run yet; its
-    own literals are no secret. ``hidden``: values that were given beside it, and stand in messages as they are.
+    """``text`` as ``redaction`` lets it be shown. ``query``: the text that was planned, if nothing
+    has run yet; its own literals are no secret. ``hidden``: values that were given beside it, and
+    stand in messages as they are.
 
     >>> foreign("Cast error: Cannot cast string 'Ann' to value of Int32 type", Redaction("off"))
     'Cast error: Cannot cast string … to value of Int32 type'
@@ -472,8 +472,8 @@ def foreign(text: str, redaction: Redaction, *, query: str = "", hidden: Iterabl
 
 
 def without_filters(plan: str) -> str:
-    """The text of EXPLAIN ANALYZE without values of the rows that were read: DataFusion writes out what its joins and
-    sorts let through."""
+    """The text of EXPLAIN ANALYZE without values of the rows that were read: DataFusion writes out
+    what its joins and sorts let through."""
     return _MEASURED.sub(rf"\1{WITHHELD}", plan)
 
 

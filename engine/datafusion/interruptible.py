@@ -43,12 +43,11 @@ _LEFT_SECONDS = 0.05
 class Pump:
     """Fetches the batches of one stream, or makes one other call into DataFusion.
 
-    What DataFusion's functions ask meanwhile goes through ``serve`` to the thread that waits, so that
-    a model is called where a signal reaches it, and by one thread at a time.
+    What DataFusion's functions ask meanwhile goes through ``serve`` to the thread that waits, so
+    that a model is called where a signal reaches it, and by one thread at a time.
 
-    Python handles signals on its main thread alone; on any other, everything is done directly, unless it is
-    ``interruptible`` from outside.
-    """
+    Python handles signals on its main thread alone; on any other, everything is done directly,
+    unless it is ``interruptible`` from outside."""
 
     def __init__(self) -> None:
         self._owner = threading.current_thread()
@@ -68,10 +67,9 @@ class Pump:
     ) -> Iterator[pa.RecordBatch]:
         """The batches of the stream that ``begin`` begins, each fetched when it is taken.
 
-        ``asks``: the plan may ask something. One that does not and is quick hands most of its batches
-        over directly, at a fourth of the cost; should it be slow of a sudden, DataFusion itself looks for
-        a signal once a second.
-        """
+        ``asks``: the plan may ask something. One that does not and is quick hands most of its
+        batches over directly, at a fourth of the cost; should it be slow of a sudden, DataFusion
+        itself looks for a signal once a second."""
         if not _hears_interrupts(self._owner):
             yield from (batch.to_pyarrow() for batch in begin())
             return
@@ -92,8 +90,8 @@ class Pump:
                     return
 
     def call(self, work: Callable[[], T]) -> T:
-        """The result of ``work``, or what it raised. After a signal it goes on, unheard, until it asks
-        something, ends, or DataFusion looks for a signal, which it does once a second."""
+        """The result of ``work``, or what it raised. After a signal it goes on, unheard, until it
+        asks something, ends, or DataFusion looks for a signal, which it does once a second."""
         if not _hears_interrupts(self._owner):
             return work()
         job = _Job(work)
@@ -105,8 +103,8 @@ class Pump:
         return job.result.result()
 
     def begun(self, begin: Callable[[], T]) -> T:
-        """The result of ``begin``, which takes a moment; as by ``call`` after an interruption, since what was
-        cancelled may keep DataFusion's threads, and whoever needs one, waiting."""
+        """The result of ``begin``, which takes a moment; as by ``call`` after an interruption,
+        since what was cancelled may keep DataFusion's threads, and whoever needs one, waiting."""
         return self.call(begin) if lately_interrupted() else begin()
 
     def serve(self, work: Callable[[], T]) -> T:
@@ -151,7 +149,8 @@ class Pump:
 
     @contextmanager
     def _open(self) -> Iterator[None]:
-        """Meanwhile jobs are taken; those that are left at the end are for those who brought them."""
+        """Meanwhile jobs are taken; those that are left at the end are for those who brought
+        them."""
         before, self._serving = self._serving, True
         try:
             yield
@@ -205,8 +204,8 @@ class Pump:
 
 
 def _quick(stream: RecordBatchStream) -> Generator[pa.RecordBatch, None, bool]:
-    """The next batches, fetched directly; few of them, and no more after one that took its time. True
-    at the end of the stream."""
+    """The next batches, fetched directly; few of them, and no more after one that took its time.
+    True at the end of the stream."""
     for _ in range(_DIRECT):
         start = time.monotonic()
         batch = next(stream, None)
@@ -227,8 +226,8 @@ class _Job(Generic[T]):
         self._work = work
 
     def settle(self) -> BaseException | None:
-        """Do it, unless it was cancelled; what it raised goes to who waits for the result, and comes
-        back."""
+        """Do it, unless it was cancelled; what it raised goes to who waits for the result, and
+        comes back."""
         if not self.result.set_running_or_notify_cancel():
             return None
         try:
@@ -252,7 +251,8 @@ class _Loop:
         self._put = put
 
     def begin(self, work: Callable[[], asyncio.Future[T]]) -> asyncio.Future[T]:
-        """The future that ``work`` makes, as one of this loop's, whatever loop runs in this thread."""
+        """The future that ``work`` makes, as one of this loop's, whatever loop runs in this
+        thread."""
         outer = asyncio._get_running_loop()
         asyncio._set_running_loop(cast("asyncio.AbstractEventLoop", self))
         try:
@@ -299,7 +299,8 @@ _interruptible: set[threading.Thread] = set()
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Meanwhile ``interrupt`` reaches this thread wherever it waits, as Ctrl-C reaches the main thread."""
+    """Meanwhile ``interrupt`` reaches this thread wherever it waits, as Ctrl-C reaches the main
+    thread."""
     thread = threading.current_thread()
     _interruptible.add(thread)
     try:

@@ -62,8 +62,8 @@ class Stream:
             self.close()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        # The first batch now: what is wrong with a query shows mostly there, and Arrow's interface passes on
-        # no more of an exception than its text.
+        # The first batch now: what is wrong with a query shows mostly there, and Arrow's interface
+        # passes on no more of an exception than its text.
         first = list(islice(self._batches, 1))
         reader = pa.RecordBatchReader.from_batches(self.schema, self._outward(first))
         return reader.__arrow_c_stream__(requested_schema)

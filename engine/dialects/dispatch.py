@@ -47,8 +47,8 @@ def by_number(values: Sequence[Any]) -> dict[str, Any]:
 
 
 def spoken(text: str, dialect: str | None = None) -> str:
-    """The dialect of ``text``: the one that is named, else blendsql if ``{{`` stands outside of quotes,
-    else our own, ``sql``. Raises OptionError for a name that is none."""
+    """The dialect of ``text``: the one that is named, else blendsql if ``{{`` stands outside of
+    quotes, else our own, ``sql``. Raises OptionError for a name that is none."""
     if dialect is None:
         if "{{" not in text:
             return OURS

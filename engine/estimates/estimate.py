@@ -1,4 +1,5 @@
-"""Estimates the values and the spending of a query before any call, with the basis of the numbers."""
+"""Estimates the values and the spending of a query before any call, with the basis of the
+numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Runs a staged plan: each stage's source in DataFusion, its row-wise work here, its output stored."""
+"""Runs a staged plan: each stage's source in DataFusion, its row-wise work here, its output
+stored."""
 
 from __future__ import annotations
 

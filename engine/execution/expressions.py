@@ -240,7 +240,8 @@ class RowWise:
         return _spread(_whole(value), open_rows, len(rows))
 
     def _connective(self, expr: Node, rows: Rows) -> Column:
-        """AND / OR: each part sees the rows that earlier parts leave undecided, cheap ones first."""
+        """AND / OR: each part sees the rows that earlier parts leave undecided, cheap ones
+        first."""
         decisive = expr.name == "or"  # a TRUE decides an OR, a FALSE an AND
         combine = pc.or_kleene if decisive else pc.and_kleene
         result: pa.Array = pa.array(np.full(len(rows), not decisive))
@@ -257,7 +258,8 @@ class RowWise:
         return result
 
     def _case(self, expr: Node, rows: Rows) -> Column:
-        """CASE: a condition sees the rows without a branch so far, a result the rows of its branch."""
+        """CASE: a condition sees the rows without a branch so far, a result the rows of its
+        branch."""
         branches, otherwise = expr.children, None
         if len(branches) % 2:
             otherwise = branches[-1]
@@ -292,7 +294,8 @@ class RowWise:
 
 
 def _as_equalities(expr: Node) -> Node:
-    """``x IN (a, b)`` as ``x = a OR x = b``, so that an equal item spares the calls in later items."""
+    """``x IN (a, b)`` as ``x = a OR x = b``, so that an equal item spares the calls in later
+    items."""
     value, *options = expr.children
     return function("or", tuple(function("equal", (value, option)) for option in options))
 

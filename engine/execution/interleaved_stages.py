@@ -51,7 +51,8 @@ class Turn:
         self.over = False
 
     def take(self, more: int) -> bool:
-        """Store the output for ``more`` rows of its source; returns whether the stored rows grew."""
+        """Store the output for ``more`` rows of its source; returns whether the stored rows
+        grew."""
         self._most = more + self.taken - self._counts.rows_in
         table = next(self._tables, None)
         if table is None:

@@ -1,4 +1,5 @@
-"""Stores the rows between the stages of a run: in memory up to a size, the rest in unnamed files."""
+"""Stores the rows between the stages of a run: in memory up to a size, the rest in unnamed
+files."""
 
 from __future__ import annotations
 

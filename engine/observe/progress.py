@@ -158,7 +158,8 @@ def in_notebook() -> bool:
 
 
 def progress(mode: Progress = "auto", *, console: Console | None = None) -> Reporter:
-    """A reporter for ``mode``: "auto" shows a line only on a terminal (standard error) or in a notebook.
+    """A reporter for ``mode``: "auto" shows a line only on a terminal (standard error) or in a
+    notebook.
 
     ``with progress("auto") as reporter: reporter.update(done=3, known=10, tokens=120, cached=1)``
     """

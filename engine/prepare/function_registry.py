@@ -89,8 +89,8 @@ class KnownCalls:
         return ready
 
     def settle(self, session: Session, calls: Iterable[Call], asker: Asker) -> None:
-        """Read the options and examples that subqueries give to ``calls``; what those ask, ``asker``
-        answers."""
+        """Read the options and examples that subqueries give to ``calls``; what those ask,
+        ``asker`` answers."""
         for call in calls:
             task, options, examples = call.task, call.options_query, call.task.examples_query
             if (options is None and examples is None) or asker.is_settled(task):
@@ -105,7 +105,8 @@ class KnownCalls:
             asker.settle(call.task, task)
 
     def labelled_frame(self, session: Session, task: Task) -> Frame:
-        """The rows of which some become the examples of ``task``: see ``labelled_rows.labelled_frame``."""
+        """The rows of which some become the examples of ``task``: see
+        ``labelled_rows.labelled_frame``."""
         known = self._labelled_frames.get(task)
         return known or labelled_frame(session, task.examples_query or "", task)
 

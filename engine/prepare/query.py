@@ -1,4 +1,5 @@
-"""Turns a query in BlendFusion's SQL into a frame: types its calls, and plans it with DataFusion."""
+"""Turns a query in BlendFusion's SQL into a frame: types its calls, and plans it with
+DataFusion."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
 
 
 _LONG = 1_000
-"""Characters of a query that may take long to be planned; a thread for it costs a millisecond or two."""
+"""Characters of a query that may take long to be planned; a thread for it costs a millisecond or
+two."""
 _INTO = re.compile(r"\binto\b", re.IGNORECASE)
 """SELECT … INTO runs as soon as DataFusion sees it."""
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 def standing_alone(session: Session, query: str, shown: str) -> Frame:
-    """The frame of a query that stands alone; nothing runs. Raises QueryError, which names it as ``shown``."""
+    """The frame of a query that stands alone; nothing runs. Raises QueryError, which names it as
+    ``shown``."""
     try:
         return session.sql(query)
     except QueryError as problem:
@@ -26,7 +27,8 @@ def standing_alone(session: Session, query: str, shown: str) -> Frame:
 
 
 def text_columns(frame: Frame, shown: str) -> list[Expr]:
-    """The columns of ``frame`` as texts, by names of their own. Raises QueryError for what has no text."""
+    """The columns of ``frame`` as texts, by names of their own. Raises QueryError for what has no
+    text."""
     schema = frame.schema()
     texts = []
     for place, (name, kind) in enumerate(zip(schema.names, schema.types, strict=True)):

@@ -29,7 +29,8 @@ Row = tuple[str, ...]
 
 
 def labelled_frame(session: Session, query: str, task: Task) -> Frame:
-    """A frame of the rows that ``query`` gives: the values of ``task``, then the right answer, as texts.
+    """A frame of the rows that ``query`` gives: the values of ``task``, then the right answer, as
+    texts.
 
     Nothing runs. Raises QueryError for a query that does not stand alone or has other columns.
     """
@@ -45,12 +46,11 @@ def labelled_frame(session: Session, query: str, task: Task) -> Frame:
 
 
 def read_examples(frame: Frame, query: str, task: Task, asker: Asker) -> tuple[Example, ...]:
-    """The examples that are picked from the rows of ``frame``; rows with a NULL or a blank text are left
-    out. The same rows give the same ones, in whatever order they come.
+    """The examples that are picked from the rows of ``frame``; rows with a NULL or a blank text are
+    left out. The same rows give the same ones, in whatever order they come.
 
-    Calls in the query are answered by ``asker``, whose embedder tells which rows are typical. Raises
-    QueryError for no rows, too many, or an answer outside of the task's constraint.
-    """
+    Calls in the query are answered by ``asker``, whose embedder tells which rows are typical.
+    Raises QueryError for no rows, too many, or an answer outside of the task's constraint."""
     with closing(frame.answered(asker, eager=True)) as tables:
         table = pa.concat_tables(list(tables))
     if table.num_rows > MAX_ROWS:

@@ -32,7 +32,8 @@ def option_frame(session: Session, query: str) -> Frame:
 
 
 def read_options(frame: Frame, query: str, asker: Asker) -> tuple[str, ...]:
-    """The options, sorted; NULL and blank ones are left out. Raises QueryError if they are too many.
+    """The options, sorted; NULL and blank ones are left out. Raises QueryError if they are too
+    many.
 
     Calls in the query are answered by ``asker``.
     """

@@ -27,7 +27,8 @@ class TaskSample:
     asked: int = 0
     """Requests, including cached and failed ones."""
     answers: Counter[str | None] = field(default_factory=Counter)
-    """The valid answers. Only the first 10,000 distinct ones are counted; ``others`` are the rest."""
+    """The valid answers. Only the first 10,000 distinct ones are counted; ``others`` are the rest.
+    """
     others: int = 0
     different: list[tuple[Values, Answer]] = field(default_factory=list)
     alike: list[tuple[Values, Answer]] = field(default_factory=list)

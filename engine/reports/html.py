@@ -15,9 +15,9 @@ class Html(str):
 
 
 def tag(name: str, /, *content: str, **attributes: str | None) -> Html:
-    """An element. Text in it, and values of attributes, are escaped; control characters and those that
-    turn the direction of text are made visible. An attribute that is None is left out; ``class_`` is
-    ``class``, ``aria_label`` is ``aria-label``.
+    """An element. Text in it, and values of attributes, are escaped; control characters and those
+    that turn the direction of text are made visible. An attribute that is None is left out;
+    ``class_`` is ``class``, ``aria_label`` is ``aria-label``.
 
     >>> tag("p", "a<b", tag("br"), class_='"x"', id=None)
     '<p class="&quot;x&quot;">a&lt;b<br></p>'

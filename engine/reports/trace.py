@@ -356,7 +356,8 @@ def _by_model(answers: Sequence[Answer], seconds: float) -> dict[str, Usage]:
 
 
 def _level_of_caller() -> int:
-    """The stack level, from the caller of this function, of the first code outside of BlendFusion."""
+    """The stack level, from the caller of this function, of the first code outside of
+    BlendFusion."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
         "blendfusion"

@@ -1,4 +1,5 @@
-"""Compares rows by hashes of their content: rows that an index has already, and rows that are gone."""
+"""Compares rows by hashes of their content: rows that an index has already, and rows that are
+gone."""
 
 from __future__ import annotations
 

@@ -30,7 +30,8 @@ class Indexes:
         """The latest exception of a search."""
 
     def open(self, name: str, path: Path) -> None:
-        """Search the index in ``path`` as ``name`` from now on. Raises QueryError if there is none."""
+        """Search the index in ``path`` as ``name`` from now on. Raises QueryError if there is
+        none."""
         index = Index(name, path, self._embedder)
         index.snapshot()
         self._indexes[name] = index

@@ -31,7 +31,8 @@ def lance_table(path: str | os.PathLike[str]) -> Table:
 
 
 class LanceTable(ScannedTable):
-    """The dataset at a path. Each scan reads the latest version, with the columns at registration."""
+    """The dataset at a path. Each scan reads the latest version, with the columns at
+    registration."""
 
     def __init__(self, path: Path) -> None:
         """Raises QueryError if there is no dataset."""

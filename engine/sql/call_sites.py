@@ -185,8 +185,8 @@ def _site(sql: str, tokens: Sequence[Token], at: int, ingredient: Ingredient) ->
 
 
 def _fields_behind(tokens: Sequence[Token], at: int, site: Site) -> list[str]:
-    """The fields that ``.value``, ``.confidence``, ``.error`` and names of a struct's fields take from a call that
-    ends before ``at``, which DataFusion does not take there."""
+    """The fields that ``.value``, ``.confidence``, ``.error`` and names of a struct's fields take
+    from a call that ends before ``at``, which DataFusion does not take there."""
     fields = "schema" in site.ingredient.trailing
     names: list[str] = []
     while at + 1 < len(tokens) and tokens[at].token_type == TokenType.DOT:
@@ -287,8 +287,8 @@ def _argument(sql: str, tokens: Sequence[Token], site: Site) -> None:
 
 
 def _trailing(parts: Sequence[Sequence[Token]], ingredient: Ingredient) -> dict[int, str]:
-    """The parameters behind the values by the places of their arguments, which may have options after
-    them; those that are given by name have none."""
+    """The parameters behind the values by the places of their arguments, which may have options
+    after them; those that are given by name have none."""
     named = {part[0].text.lower() for part in parts if _is_named(part)}
     names = [name for name in ingredient.trailing if name not in named]
     places = [i for i, part in enumerate(parts) if not _is_named(part)]

@@ -44,9 +44,8 @@ def contexts(skeleton: str, names: Iterable[str], kept: Collection[str] = ()) ->
     """What the query says about each function in ``names``.
 
     ``skeleton`` is the query with its calls written as those functions. A query that sqlglot cannot
-    parse says nothing about any. Where a call has an alias, what is said of the alias counts. Results
-    of the functions in ``kept`` are structs; their answers are the field ``value``.
-    """
+    parse says nothing about any. Where a call has an alias, what is said of the alias counts.
+    Results of the functions in ``kept`` are structs; their answers are the field ``value``."""
     found = dict.fromkeys(names, Context())
     tree = tree_of(skeleton)
     if tree is not None:

@@ -1,9 +1,8 @@
 """Rewrites a relation in FROM that reads an earlier one into that relation: the common base of such
 rewrites.
 
-``FROM t CROSS JOIN UNNEST(t.xs) AS u(v)`` becomes ``FROM (SELECT *, unnest(t.xs) AS v FROM t) AS t``,
-and what names ``u`` names ``t``. DataFusion 55 has no plan for the first.
-"""
+``FROM t CROSS JOIN UNNEST(t.xs) AS u(v)`` becomes ``FROM (SELECT *, unnest(t.xs) AS v FROM t) AS
+t``, and what names ``u`` names ``t``. DataFusion 55 has no plan for the first."""
 
 from __future__ import annotations
 
@@ -19,8 +18,8 @@ from blendfusion.sql.call_sites import nesting, tokenize
 from blendfusion.sql.query_tree import Query, Select, Source, identifier, queries, word
 
 Columns = Callable[[str, str], Sequence[str] | None]
-"""The names of the columns of a relation, given a WITH clause and the relation as it stands in FROM;
-None if they cannot be told."""
+"""The names of the columns of a relation, given a WITH clause and the relation as it stands in
+FROM; None if they cannot be told."""
 
 _MOST = 32
 """Each round rewrites one source."""
@@ -151,8 +150,8 @@ class Rewriting(ABC):
     # --- what it is ------------------------------------------------------------------------------
 
     def joined(self) -> tuple[bool, tuple[int, int] | None] | None:
-        """How the source is joined: whether rows without any of it stay, and the condition; None for
-        a join that has no such form."""
+        """How the source is joined: whether rows without any of it stay, and the condition; None
+        for a join that has no such form."""
         source = self.source
         words = [w for w in source.words if w not in ("INNER", "OUTER")]
         keeps_empty = words == ["LEFT", "JOIN"]

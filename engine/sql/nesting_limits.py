@@ -20,8 +20,9 @@ MOST_CHAINED = 4_000
 plan; 20,000 overflow its stack."""
 
 MOST_NESTED_UNREAD = 12
-"""NOT (, CASE, CAST ( and INTERVAL in each other, in a text that sqlglot cannot read either: DataFusion 55 tries
-each of them again for every mistake inside, 16 deep for a second, 20 deep for half a minute."""
+"""NOT (, CASE, CAST ( and INTERVAL in each other, in a text that sqlglot cannot read either:
+DataFusion 55 tries each of them again for every mistake inside, 16 deep for a second, 20 deep for
+half a minute."""
 
 EXPLAINS = re.compile(
     r"(?:(?:\s|--[^\n]*\n|/\*.*?\*/)*"

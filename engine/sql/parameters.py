@@ -68,7 +68,8 @@ def literal(value: object) -> str | None:
 def filled(
     sql: str, parameters: Mapping[str, str], spans: Iterable[tuple[int, int]] | None = None
 ) -> str:
-    """``sql`` with its parameters written out: all of them, or those between the offsets ``spans``."""
+    """``sql`` with its parameters written out: all of them, or those between the offsets
+    ``spans``."""
     within = None if spans is None else list(spans)
     out, at = [], 0
     for token in tokenize(sql):

@@ -1,9 +1,8 @@
 """Checks read-only queries, which may only read the session's tables.
 
-Three checks, each by itself enough for all that is known: on the text, before anything looks at it (to plan
-CREATE TABLE … AS is to carry it out, and a table function runs while DataFusion plans it); DataFusion's own,
-by ``READING``; and on the plan that came of it.
-"""
+Three checks, each by itself enough for all that is known: on the text, before anything looks at it
+(to plan CREATE TABLE … AS is to carry it out, and a table function runs while DataFusion plans it);
+DataFusion's own, by ``READING``; and on the plan that came of it."""
 
 from __future__ import annotations
 
@@ -20,7 +19,8 @@ from blendfusion.sql.call_sites import tokenize
 from blendfusion.sql.nesting_limits import EXPLAINS
 
 READING = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
-"""What DataFusion is told to plan: no DDL, no DML (COPY is one), no SET, PREPARE or transactions."""
+"""What DataFusion is told to plan: no DDL, no DML (COPY is one), no SET, PREPARE or transactions.
+"""
 
 _FIRST_WORDS = {"SELECT", "WITH", "VALUES", "FROM", "EXPLAIN", "DESCRIBE", "DESC", "SHOW", "("}
 _SECOND_WORDS = {"TABLE", "EXTERNAL", "VIEW", "INTO", "SCHEMA", "DATABASE", "FUNCTION", "CATALOG"}
@@ -33,8 +33,8 @@ _HINT = "A read-only query reads registered tables: SELECT, WITH, VALUES, SHOW, 
 
 
 def check_text(query: str, table_functions: Collection[str], inserted: Iterable[str] = ()) -> None:
-    """Raise QueryError if ``query`` is more than one statement, another one than a query, or names one
-    of ``table_functions`` (which can read anything) or what this package stores between stages.
+    """Raise QueryError if ``query`` is more than one statement, another one than a query, or names
+    one of ``table_functions`` (which can read anything) or what this package stores between stages.
     ``inserted``: texts that are put into it for parameters."""
     for text in (query, *inserted):
         _check_names(text, table_functions)

@@ -25,7 +25,8 @@ class Form:
 
 @dataclass
 class Weaver:
-    """The forms of one text. Forms may lie inside others, whose writers weave what is inside them."""
+    """The forms of one text. Forms may lie inside others, whose writers weave what is inside
+    them."""
 
     reader: Reader
     forms: dict[int, list[Form]] = field(default_factory=dict)

@@ -27,7 +27,8 @@ def visible_tables(sql: str, tokens: Sequence[Token], at: int) -> str:
 
 
 def _end_of_query(tokens: Sequence[Token], at: int) -> int:
-    """The offset at which the query with the WITH at position ``at`` ends: the bracket around it."""
+    """The offset at which the query with the WITH at position ``at`` ends: the bracket around
+    it."""
     depth = 0
     for token in tokens[at:]:
         depth += nesting(token)

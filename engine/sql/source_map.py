@@ -38,7 +38,8 @@ class Translation:
         object.__setattr__(self, "_starts", tuple(starts))
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
-        """The characters of the source that the characters ``start`` to ``end`` of ``sql`` stand for.
+        """The characters of the source that the characters ``start`` to ``end`` of ``sql`` stand
+        for.
 
         Copied text is exact to the character; of written text it is all that it was written for.
         """
@@ -124,7 +125,8 @@ def within(error: QueryError, translation: Translation) -> QueryError:
 
 
 def edited(text: str, edits: Iterable[tuple[int, int, str]]) -> Translation:
-    """``text`` with the characters of each (start, end, new text) replaced; edits do not overlap."""
+    """``text`` with the characters of each (start, end, new text) replaced; edits do not
+    overlap."""
     pieces, at = [], 0
     for start, end, new in sorted(edits):
         if start > at:

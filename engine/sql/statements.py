@@ -48,8 +48,8 @@ _EXPLAIN = re.compile(r"\s*explain\b(\s+(analyze|verbose)\b)*", re.IGNORECASE)
 
 
 def after_explain(sql: str) -> tuple[str, str]:
-    """``sql`` as EXPLAIN, '' if it does not begin so, and the query: the tokenizer takes what follows
-    EXPLAIN for one token."""
+    """``sql`` as EXPLAIN, '' if it does not begin so, and the query: the tokenizer takes what
+    follows EXPLAIN for one token."""
     found = _EXPLAIN.match(sql)
     at = 0 if found is None else found.end()
     return sql[:at], sql[at:]

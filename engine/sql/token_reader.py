@@ -92,8 +92,8 @@ class Reader:
         return None if self.opens(at + 1) else at + 1
 
     def operand_after(self, at: int) -> int:
-        """One past the operand that starts at ``at``: a name, literal, call or parenthesis with what
-        is behind it (a subscript, a cast)."""
+        """One past the operand that starts at ``at``: a name, literal, call or parenthesis with
+        what is behind it (a subscript, a cast)."""
         first = at
         if self.kind(at) == TokenType.DASH:
             at += 1

@@ -54,10 +54,8 @@ def typed(
 
     ``parameters`` is SQL for ``$name``, by name: see ``parameters.spelled_parameters``. ``whole``:
     nothing else asks what these calls ask, so that an answer which is no more than compared may end
-    where the comparison is decided. ``types`` is what is known of calls that this gave without it, by
-    name. Raises ArgumentError or QueryError for a call that is wrong in
-    itself.
-    """
+    where the comparison is decided. ``types`` is what is known of calls that this gave without it,
+    by name. Raises ArgumentError or QueryError for a call that is wrong in itself."""
     lowered = sql.lower()
     if not any(name in lowered for name in ingredients):  # most queries: not worth a tokenizer
         return Typed(sql)

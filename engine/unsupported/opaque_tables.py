@@ -63,7 +63,8 @@ class Leaf:
 
 
 class Leaves(SchemaProvider):
-    """A schema of the leaves that are held. It lists none, since they are private to their frames."""
+    """A schema of the leaves that are held. It lists none, since they are private to their
+    frames."""
 
     def __init__(self) -> None:
         self._leaves: WeakValueDictionary[str, Leaf] = WeakValueDictionary()

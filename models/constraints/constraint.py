@@ -35,7 +35,8 @@ _PATTERNS = {
     "timestamp": f"{_DATE}T{_TIME}",
 }
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,18})")
-"""Every BIGINT: one digit more than a model is let write, as not all numbers of that many are one."""
+"""Every BIGINT: one digit more than a model is let write, as not all numbers of that many are one.
+"""
 MAX_LIST_ITEMS = 16
 TEXT_PATTERN = r"[^\n]{1,400}"
 _JSON_STRING = r'"[^"\\\n\x00-\x1f]{1,100}"'

@@ -200,7 +200,8 @@ def _beginning(begun: str, among: Iterable[str]) -> list[str]:
 
 
 def _like(pattern: str, begun: str) -> bool | None:
-    """Whether all texts with the prefix match a LIKE pattern without escapes; None if that varies."""
+    """Whether all texts with the prefix match a LIKE pattern without escapes; None if that
+    varies."""
     places = _behind_any(pattern, {0})
     for character in begun:
         places = _behind_any(

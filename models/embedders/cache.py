@@ -1,4 +1,5 @@
-"""An embedder that remembers recent vectors, finds stored ones, and computes the rest in batches."""
+"""An embedder that remembers recent vectors, finds stored ones, and computes the rest in
+batches."""
 
 from __future__ import annotations
 

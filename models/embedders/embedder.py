@@ -38,7 +38,8 @@ class Embedder(Protocol):
 
     @property
     def batch_size(self) -> int:
-        """The recommended number of texts per ``embed``; the caller may interrupt between batches."""
+        """The recommended number of texts per ``embed``; the caller may interrupt between
+        batches."""
         ...
 
     def embed(self, texts: Sequence[str]) -> Vectors:

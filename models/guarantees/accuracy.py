@@ -193,7 +193,8 @@ class Certificate:
         return [min(total - other, len(first)), other]
 
     def _found(self, drawn: list[int], supposed: list[int]) -> Decided:
-        """The decisions by the labels so far, or extrapolated to strata of the sizes ``supposed``."""
+        """The decisions by the labels so far, or extrapolated to strata of the sizes
+        ``supposed``."""
         delta = self._delta / len(self._looks)
         counts = _Counts(self._strata, drawn, supposed)
         if not self.targets.binary:
@@ -228,7 +229,8 @@ class Certificate:
 
 
 class _Nested:
-    """The values by descending score, and the sets to test: prefixes that never split equal scores."""
+    """The values by descending score, and the sets to test: prefixes that never split equal
+    scores."""
 
     def __init__(self, scores: Floats, strata: list[Ints]) -> None:
         places = np.argsort(-scores, kind="stable")

@@ -1,5 +1,5 @@
-"""How many requests to one server are in flight together: more while it keeps its pace, fewer when it
-refuses."""
+"""How many requests to one server are in flight together: more while it keeps its pace, fewer when
+it refuses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ no more requests a second, however many wait."""
 _KEPT = 0.75
 """Of what is let in, after a cut."""
 _BORNE = 8
-"""One refusal in so many is borne: some servers refuse a few at any load, and they are tried again."""
+"""One refusal in so many is borne: some servers refuse a few at any load, and they are tried again.
+"""
 
 Waiter = tuple[asyncio.AbstractEventLoop, "asyncio.Future[None]"]
 
@@ -27,10 +28,10 @@ class InFlight:
     """A gate for requests. Safe to use from the event loops of several threads.
 
     Additive increase, multiplicative decrease (Chiu and Jain, 1989), in rounds of as many answers
-    as are let in. More refusals in a round than one in eight take a quarter off what is let in, once
-    for all that were under way; every other round lets in one more, up to ``usual``. From there to ``most`` it goes by
-    latency: twice as many at a time while rounds take no longer, then an eighth more, and a quarter
-    less when requests begin to queue.
+    as are let in. More refusals in a round than one in eight take a quarter off what is let in,
+    once for all that were under way; every other round lets in one more, up to ``usual``. From
+    there to ``most`` it goes by latency: twice as many at a time while rounds take no longer, then
+    an eighth more, and a quarter less when requests begin to queue.
 
     ``clock``: seconds that never go back.
     """

@@ -52,8 +52,8 @@ def below(url: httpx.URL, path: str) -> httpx.URL:
 def split_name(argument: str) -> tuple[str, str | None]:
     """(name, URL) of ``NAME@URL``; the URL is None for a plain name, which has no ``@``.
 
-    Raises ModelNotFound for an ``@`` without a URL behind it: what was meant for a server of one's own
-    must not go to another one.
+    Raises ModelNotFound for an ``@`` without a URL behind it: what was meant for a server of one's
+    own must not go to another one.
 
     >>> split_name("org/model:7b@http://localhost:8000/v1")
     ('org/model:7b', 'http://localhost:8000/v1')

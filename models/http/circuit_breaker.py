@@ -35,7 +35,8 @@ class Line:
         self._lock = threading.Lock()
 
     async def free(self, load: Load | None = None) -> None:
-        """Wait until requests may go out; ``load`` is then counted against the limits in ``rate``."""
+        """Wait until requests may go out; ``load`` is then counted against the limits in
+        ``rate``."""
         while (left := self._free_at - time.monotonic()) > 0 or (
             load is not None and (left := self.rate.take(load)) > 0
         ):
@@ -79,8 +80,8 @@ class Line:
             self._in_vain = 0
 
     def unanswered(self, most: int) -> bool:
-        """Note that a value came to nothing after every try; True if it is one of ``most`` in a row,
-        which are then forgotten: another run may fare better."""
+        """Note that a value came to nothing after every try; True if it is one of ``most`` in a
+        row, which are then forgotten: another run may fare better."""
         with self._lock:
             self._in_vain += 1
             if self._in_vain < most:

@@ -86,8 +86,8 @@ class Endpoint:
     """Where to ask and how patiently.
 
     ``most_in_vain``: as many values in a row without an answer, each after every try, mean that the
-    server answers nobody. ``most_bytes``: a longer reply, when decompressed, is not read to its end.
-    """
+    server answers nobody. ``most_bytes``: a longer reply, when decompressed, is not read to its
+    end."""
 
     url: str
     key: str | None = field(repr=False)
@@ -284,7 +284,8 @@ class Endpoint:
             raise Passing(f"no connection ({said})", "connection")
 
     def _in_vain(self, trouble: Passing | Refused) -> None:
-        """Count a value without an answer; raise ``ModelFailed`` when there are too many in a row."""
+        """Count a value without an answer; raise ``ModelFailed`` when there are too many in a
+        row."""
         if self.line.unanswered(self.most_in_vain):
             slow = "If it is only slow, raise timeout_seconds. " * isinstance(trouble, _Silent)
             raise ModelFailed(

@@ -34,7 +34,8 @@ _BATCHES_IN_FLIGHT = 8
 """A batch of so many times the concurrency keeps the pipe full; the last ones wait little."""
 
 _FRAME_BYTES, _TOKEN_BYTES = 1 << 20, 1 << 12
-"""The most bytes of a reply: so many, and so many for each token with the odds of others in its place."""
+"""The most bytes of a reply: so many, and so many for each token with the odds of others in its
+place."""
 
 _IN_VAIN = 32
 """Values in a row, at least, that get no answer from a server that is given up for it."""

@@ -54,8 +54,8 @@ def read_reply(reply: str, constraint: Constraint) -> str | None:
 
 
 def read_answer(said: str, constraint: Constraint) -> str | None:
-    """The canonical answer that a person writes: what fits ``constraint`` stays as it is, another spelling of it is
-    read as a reply's. None for anything else.
+    """The canonical answer that a person writes: what fits ``constraint`` stays as it is, another
+    spelling of it is read as a reply's. None for anything else.
 
     >>> read_answer("No", Constraint("boolean")), read_answer("sports", Constraint("choice", options=("Sports",)))
     ('false', 'Sports')
@@ -124,7 +124,8 @@ def _structs(text: str, constraint: Constraint) -> Iterator[str]:
 
 
 def _read(value: Any, constraint: Constraint) -> Any:
-    """A part of a JSON object, its values in the spelling that we use; an empty text is no value."""
+    """A part of a JSON object, its values in the spelling that we use; an empty text is no
+    value."""
     if isinstance(value, dict):
         members = {f.name: f.constraint for f in constraint.fields}
         return {name: _read(part, members.get(name, constraint)) for name, part in value.items()}

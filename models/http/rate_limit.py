@@ -31,10 +31,12 @@ class Load:
 
 
 class Rate:
-    """At most so many requests and tokens in any 60 seconds; 0: any number. Safe to use from threads.
+    """At most so many requests and tokens in any 60 seconds; 0: any number. Safe to use from
+    threads.
 
-    A request takes the tokens that its reply tells. Until then it takes what it may take at most: one
-    for every three bytes, and ``answer_tokens``. One that is larger than the limit goes out alone.
+    A request takes the tokens that its reply tells. Until then it takes what it may take at most:
+    one for every three bytes, and ``answer_tokens``. One that is larger than the limit goes out
+    alone.
 
     ``clock``: seconds that never go back.
     """
@@ -56,8 +58,8 @@ class Rate:
         self._lock = threading.Lock()
 
     def load(self, request: bytes, images: int = 0) -> Load:
-        """What a request with this body takes, before it is sent. ``images``: that many are in it, and
-        their bytes are no text."""
+        """What a request with this body takes, before it is sent. ``images``: that many are in it,
+        and their bytes are no text."""
         text = len(_INLINE_IMAGE.sub(b"", request)) if images else len(request)
         return Load(-(-text // _BYTES_PER_TOKEN) + images * IMAGE_TOKENS + self._answer_tokens)
 
@@ -109,7 +111,8 @@ class Rate:
 
 
 def _told(reply: dict[str, Json]) -> int | None:
-    """The tokens of the prompt and the answer, as the server counts them; None if it does not say."""
+    """The tokens of the prompt and the answer, as the server counts them; None if it does not
+    say."""
     usage = reply.get("usage")
     if not isinstance(usage, dict):
         return None

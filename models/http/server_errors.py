@@ -20,8 +20,8 @@ _TOO_LONG = re.compile(
     r"|request too large|reduce the length|maximum model length|max_new_tokens|tokens allowed",
     re.IGNORECASE,
 )
-"""From messages of OpenAI, vLLM, SGLang, TGI, llama-server, llama-cpp-python, Groq, Mistral, Anthropic
-and Gemini, as of 2026."""
+"""From messages of OpenAI, vLLM, SGLang, TGI, llama-server, llama-cpp-python, Groq, Mistral,
+Anthropic and Gemini, as of 2026."""
 _WORD = 4
 """A whole value that is shorter than this is no secret, and may be a word of the message."""
 
@@ -38,7 +38,8 @@ def words_of(response: httpx.Response) -> str:
 
 
 def encodable(text: str) -> str:
-    """``text`` with a sign for each half of a surrogate pair, which JSON may hold and nothing can encode.
+    """``text`` with a sign for each half of a surrogate pair, which JSON may hold and nothing can
+    encode.
 
     >>> encodable("cut in an emoji: \\ud83d")
     'cut in an emoji: �'

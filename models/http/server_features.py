@@ -104,7 +104,8 @@ class Sampling:
         }
 
     def adapt(self, refusal: str, sent: Mapping[str, Json]) -> bool:
-        """Change the fields as ``refusal`` of ``sent`` demands; False if it is about something else.
+        """Change the fields as ``refusal`` of ``sent`` demands; False if it is about something
+        else.
 
         Reasoning models of OpenAI, for one, take only their own temperature and call max_tokens
         otherwise.

@@ -23,8 +23,8 @@ class ServerKind:
     port: int
     """Where it listens if nothing else is said."""
     short_forms: tuple[str, ...] = ()
-    """Forms of structured output that put no JSON around an answer, best first: the JSON is some seven
-    tokens, which a server computes one after the other."""
+    """Forms of structured output that put no JSON around an answer, best first: the JSON is some
+    seven tokens, which a server computes one after the other."""
 
 
 KINDS = (

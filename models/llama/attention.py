@@ -1,10 +1,10 @@
 """Replaces attention in llama.cpp's graphs on a CPU: faster for many short rows, and independent of
 the batch.
 
-``native/attention.cpp`` computes it, step by step as llama.cpp's ``cb_eval`` lets it. Whether what it believes of ggml's tensors
-holds is seen from some that ggml itself makes here; the first steps of each context it compares with llama.cpp's own.
-Wherever something is otherwise, llama.cpp goes on alone.
-"""
+``native/attention.cpp`` computes it, step by step as llama.cpp's ``cb_eval`` lets it. Whether what
+it believes of ggml's tensors holds is seen from some that ggml itself makes here; the first steps
+of each context it compares with llama.cpp's own. Wherever something is otherwise, llama.cpp goes on
+alone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ _SWITCH = "BLENDFUSION_ATTENTION"
 
 
 def attends() -> bool:
-    """Whether it is installed, this processor is one that it was written for, and it is not switched off."""
+    """Whether it is installed, this processor is one that it was written for, and it is not
+    switched off."""
     return (
         _attention is not None and _attention.lanes > 0 and os.environ.get(_SWITCH) != "llama.cpp"
     )
@@ -47,8 +48,8 @@ class Attention:
         params.cb_eval_user_data = self._handle
 
     def settle(self) -> bool:
-        """To be called after each call of llama.cpp that computed or was stopped: whether all attention so far was
-        computed here. Raises ModelFailed if there was no memory for it."""
+        """To be called after each call of llama.cpp that computed or was stopped: whether all
+        attention so far was computed here. Raises ModelFailed if there was no memory for it."""
         became = _attention.settle(self._handle)
         if became < 0:
             raise ModelFailed("there is no memory for attention", hint="Set a smaller n_ctx.")
@@ -76,7 +77,8 @@ _SCALE = 0.5
 
 @cache
 def _operations() -> tuple[int, int] | None:
-    """The numbers of attention, and of the step that writes cells; None if ggml's tensors are not what is believed."""
+    """The numbers of attention, and of the step that writes cells; None if ggml's tensors are not
+    what is believed."""
     try:
         from llama_cpp._ggml import libggml
 

@@ -81,8 +81,8 @@ class Asking:
     def run(
         self, rows: Sequence[Row], step: Step, reserve: int | Sequence[int], *, exact: bool = False
     ) -> None:
-        """Drive rows to their end behind the prefix (``slots.Run``); ``exact``: so that no row changes
-        another's logits."""
+        """Drive rows to their end behind the prefix (``slots.Run``); ``exact``: so that no row
+        changes another's logits."""
         each = [reserve] * len(rows) if isinstance(reserve, int) else reserve
         slots = 1 if exact and not self.opened.exact else self.opened.slots
         Run(

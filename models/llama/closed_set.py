@@ -1,10 +1,9 @@
 """Answers from a closed set: the option with the best scores at each fork, minus a prior.
 
 Nothing is generated. A row goes down the tree of the options (``options_tree``), fork by fork; the
-prior of every fork (``calibrate``) is computed once a task. Where all options part, they may be scored
-by several words each (``wordings``), yes and no also by those of the idea that the question asks for
-(``asked_idea``).
-"""
+prior of every fork (``calibrate``) is computed once a task. Where all options part, they may be
+scored by several words each (``wordings``), yes and no also by those of the idea that the question
+asks for (``asked_idea``)."""
 
 from __future__ import annotations
 
@@ -49,7 +48,8 @@ class Choosing:
     def _descend(
         self, rows: Sequence[Row], priors: dict[Fork, Scores], run: Runs, noise: float
     ) -> list[Row]:
-        """Settle the rows; those at which some fork was nearer to a tie than ``noise`` are returned."""
+        """Settle the rows; those at which some fork was nearer to a tie than ``noise`` are
+        returned."""
         at = [self.root] * len(rows)
         logprobs = [0.0] * len(rows)
         ties: set[int] = set()
@@ -73,7 +73,8 @@ class Choosing:
         return [rows[row] for row in sorted(ties)]
 
     def priors(self, rows: Sequence[Row]) -> list[Scores]:
-        """The prior of every fork, in the order of ``forks``; ``root`` weighs its readings from here on."""
+        """The prior of every fork, in the order of ``forks``; ``root`` weighs its readings from
+        here on."""
         calibration, known = self._asking.options.calibration, self._known
         if calibration == "none" or self._asking.task.images:
             self.root = known.root.weighing((1.0,))
@@ -125,7 +126,8 @@ class Choosing:
 
 
 def _known(asking: Asking) -> Known:
-    """The forks of the replies that the prompt asks for, and the idea by which yes and no are told."""
+    """The forks of the replies that the prompt asks for, and the idea by which yes and no are
+    told."""
     idea = asked_idea(asking.task) if asking.options.wordings else None
     root = _tree(asking, idea)
     return Known(root, idea if len(root.readings) > 1 else None)

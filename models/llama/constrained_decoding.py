@@ -87,8 +87,8 @@ class Tie:
 
 class Writer:
     """Writes one answer, as far as it is wanted. ``tokens`` and ``written`` are what was written;
-    ``ended``: nothing follows; ``complete``: it was written to its end; ``enough``: it was ``settled``
-    before. ``ties``: the tokens that were chosen by less than ``noise``."""
+    ``ended``: nothing follows; ``complete``: it was written to its end; ``enough``: it was
+    ``settled`` before. ``ties``: the tokens that were chosen by less than ``noise``."""
 
     def __init__(
         self, guide: Guide, matcher: Any, limit: int, noise: float, settled: Settled
@@ -115,13 +115,14 @@ class Writer:
         return added
 
     def chosen(self, tie: Tie, logits: Logits) -> int:
-        """The token that these logits, which no other row has changed, choose in the place of ``tie``."""
+        """The token that these logits, which no other row has changed, choose in the place of
+        ``tie``."""
         best, _ = self._choose(tie.matcher, logits, 0.0)
         return best
 
     def rewrite(self, tie: Tie, token: int) -> None:
-        """Put another token in the place of ``tie``; what was written from there on is gone, with the
-        ties in it."""
+        """Put another token in the place of ``tie``; what was written from there on is gone, with
+        the ties in it."""
         self._matcher = tie.matcher
         self.tokens = self.tokens[: tie.at]
         self.written = b"".join(map(self._guide.piece, self.tokens))
@@ -133,10 +134,10 @@ class Writer:
         """The best token that may follow, and whether another, with which the answer would go on
         differently, is nearer to it than ``noise``.
 
-        Mostly the best of all tokens may follow, and is far from the second: then nothing else has to be
-        known of those that may. Where the answer may end and the model would go on with what cannot
-        follow ("5" with " days"), it ends: of what may follow, small models take one digit after the other.
-        """
+        Mostly the best of all tokens may follow, and is far from the second: then nothing else has
+        to be known of those that may. Where the answer may end and the model would go on with what
+        cannot follow ("5" with " days"), it ends: of what may follow, small models take one digit
+        after the other."""
         first = int(logits.argmax())
         fits = matcher.validate_tokens([first]) == 1
         second = first

@@ -33,7 +33,8 @@ _log_callback: Any = None
 
 
 class Filling(NamedTuple):
-    """What matrix products need to sum up each token alike: so many tokens at least, and whole multiples of a number."""
+    """What matrix products need to sum up each token alike: so many tokens at least, and whole
+    multiples of a number."""
 
     least: int = 1
     multiple: int = 1
@@ -44,7 +45,8 @@ class Filling(NamedTuple):
 
 
 class Batch:
-    """Tokens of one decode call. Where ``add`` puts them is what ``want`` and ``share`` are told."""
+    """Tokens of one decode call. Where ``add`` puts them is what ``want`` and ``share`` are
+    told."""
 
     def __init__(self) -> None:
         self.tokens: list[int] = []
@@ -56,7 +58,8 @@ class Batch:
         return len(self.tokens)
 
     def add(self, tokens: Sequence[int], position: int, *sequences: int) -> range:
-        """Tokens that follow one another in sequences, the first at ``position``; returns their places."""
+        """Tokens that follow one another in sequences, the first at ``position``; returns their
+        places."""
         start, count = len(self.tokens), len(tokens)
         self.tokens += tokens
         self.positions += range(position, position + count)
@@ -73,8 +76,9 @@ class Batch:
         self.wanted[place] = True
 
     def fill_up(self, filling: Filling, sequence: int) -> int:
-        """Add tokens of no meaning, and want logits that nobody reads, until there are enough of both; returns
-        how many were added. ``outputs`` says where the others' logits are from then on."""
+        """Add tokens of no meaning, and want logits that nobody reads, until there are enough of
+        both; returns how many were added. ``outputs`` says where the others' logits are from then
+        on."""
         added = self.add([0] * filling.missing(len(self)), 0, sequence)
         unwanted = (place for place in reversed(range(len(self))) if not self.wanted[place])
         for place in list(islice(unwanted, filling.missing(sum(self.wanted)))):
@@ -128,9 +132,10 @@ class Switch:
 
 
 def _uses_amx(lib: Any) -> bool:
-    """Whether this build of llama.cpp multiplies quantised weights by AMX. On some machines, virtual ones among
-    them, that ends the process at the first batch of two tokens (github.com/ggml-org/llama.cpp/issues/20824); without
-    the layouts that it wants (``use_extra_bufts``) llama.cpp takes its other kernels."""
+    """Whether this build of llama.cpp multiplies quantised weights by AMX. On some machines,
+    virtual ones among them, that ends the process at the first batch of two tokens
+    (github.com/ggml-org/llama.cpp/issues/20824); without the layouts that it wants
+    (``use_extra_bufts``) llama.cpp takes its other kernels."""
     return b"AMX_INT8 = 1" in lib.llama_print_system_info()
 
 
@@ -190,8 +195,8 @@ class Weights:
 class LlamaContext:
     """A context of a model, with a unified key-value store shared by all sequences.
 
-    Raises ModelFailed if there is no memory for the context. Not safe for threads: the caller locks.
-    """
+    Raises ModelFailed if there is no memory for the context. Not safe for threads: the caller
+    locks."""
 
     def __init__(self, weights: Weights, *, n_ctx: int, threads: int) -> None:
         self._lib = weights.lib
@@ -221,7 +226,8 @@ class LlamaContext:
         self.spare = sizes.sequences - 1
         """The last sequence, for tokens that nobody sees."""
         self.attends = self._attention is not None
-        """Attention is our own: no row's has a bit of another's. False as soon as some of it could not be."""
+        """Attention is our own: no row's has a bit of another's. False as soon as some of it could
+        not be."""
         self.filling = Filling()
         """What batches of rows are filled up to, for them to be so (``exactness``)."""
         self._most_wanted = sizes.wanted
@@ -321,8 +327,8 @@ class LlamaContext:
         for token in self._by_kind():
             self._switch.check()
             piece = b"" if self.is_control(token) else self.piece(token)
-            # A leading 0xff tells llguidance that no text may produce this token: a control token, or
-            # one that stands for the same bytes as another.
+            # A leading 0xff tells llguidance that no text may produce this token: a control token,
+            # or one that stands for the same bytes as another.
             hidden = not piece or piece in known
             pieces[token] = b"\xff" + self.control_text(token).encode() if hidden else piece
             known.add(piece)
@@ -357,7 +363,8 @@ class LlamaContext:
             self._lib.llama_memory_seq_cp(self._memory, 0, sequence, -1, -1)
 
     def copy(self, source: int, target: int, start: int, count: int) -> None:
-        """``target`` holds ``count`` tokens from position ``start`` on as ``source`` does (no copy)."""
+        """``target`` holds ``count`` tokens from position ``start`` on as ``source`` does (no
+        copy)."""
         if count:
             self._lib.llama_memory_seq_cp(self._memory, source, target, start, start + count)
 
@@ -400,7 +407,8 @@ class LlamaContext:
             self.attends &= self._attention.settle()
 
     def decode_prefix(self, tokens: Sequence[int], position: int = 0) -> None:
-        """Compute the beginning of all sequences from ``position`` on, in as many batches as it needs."""
+        """Compute the beginning of all sequences from ``position`` on, in as many batches as it
+        needs."""
         for start in range(0, len(tokens), self.n_batch):
             batch = Batch()
             batch.add(tokens[start : start + self.n_batch], position + start, 0)
@@ -408,7 +416,8 @@ class LlamaContext:
 
     @property
     def handle(self) -> Any:
-        """llama.cpp's own context, for the wall around its multimodal library (``llama_images``)."""
+        """llama.cpp's own context, for the wall around its multimodal library
+        (``llama_images``)."""
         return self._context
 
     def check(self) -> None:
@@ -491,12 +500,12 @@ _WAITING = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "1000"}
 
 @contextmanager
 def _patient_threads() -> Iterator[None]:
-    """Let llama.cpp's threads spin for some 50 microseconds while they wait for one another, and then sleep.
+    """Let llama.cpp's threads spin for some 50 microseconds while they wait for one another, and
+    then sleep.
 
-    OpenMP reads this once, when its library is loaded. Threads that only spin collapse as soon as another wants a
-    core, such as a query engine's; to wake one that sleeps takes as long as half the step of a lone row (docs/lab.md
-    has both). What the user has set is kept.
-    """
+    OpenMP reads this once, when its library is loaded. Threads that only spin collapse as soon as
+    another wants a core, such as a query engine's; to wake one that sleeps takes as long as half
+    the step of a lone row (docs/lab.md has both). What the user has set is kept."""
     if any(name in os.environ for name in _WAITING):
         yield
         return
@@ -551,8 +560,8 @@ def _keeping(lib: Any) -> Any:
 
 @contextmanager
 def logged(log_to: Any) -> Iterator[None]:
-    """Keep the log of another library of llama.cpp's too, and forget what was said before; ``log_to`` is its
-    function for that."""
+    """Keep the log of another library of llama.cpp's too, and forget what was said before;
+    ``log_to`` is its function for that."""
     log_to(_keeping(library()), ctypes.c_void_p(0))
     _log.clear()
     yield

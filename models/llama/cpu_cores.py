@@ -11,7 +11,8 @@ _OLD_PERIOD = Path("/sys/fs/cgroup/cpu/cpu.cfs_period_us")
 
 
 def cores() -> int:
-    """Cores that this process may use, at least one: threads beyond them only wait for each other."""
+    """Cores that this process may use, at least one: threads beyond them only wait for each
+    other."""
     if hasattr(os, "sched_getaffinity"):
         found = len(os.sched_getaffinity(0))
     else:

@@ -1,10 +1,10 @@
 """Verifies that rows of one batch equal lone rows bit for bit.
 
-They do where attention is our own (``attention``) and matrix products sum up each token by itself. Those of whole weights do for
-two tokens or more; those of quantised ones for any number, or by 16 at a time, what is left over being summed up in
-another way. Which of it holds depends on the build of llama.cpp and on the processor, so it is tried, once a
-context: a few hundred tokens in the companies that matter.
-"""
+They do where attention is our own (``attention``) and matrix products sum up each token by itself.
+Those of whole weights do for two tokens or more; those of quantised ones for any number, or by 16
+at a time, what is left over being summed up in another way. Which of it holds depends on the build
+of llama.cpp and on the processor, so it is tried, once a context: a few hundred tokens in the
+companies that matter."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ _STRIDE = 37
 
 
 def proven(context: LlamaContext, *, quantised: bool) -> bool:
-    """Whether the logits of rows together are those of each alone, with batches filled up from here on as that takes.
-    The context must be empty and is left so; where attention is llama.cpp's, it is known that they are not."""
+    """Whether the logits of rows together are those of each alone, with batches filled up from here
+    on as that takes. The context must be empty and is left so; where attention is llama.cpp's, it
+    is known that they are not."""
     for filling in (Filling() if quantised else Filling(2), Filling(MOST_FILLING, MOST_FILLING)):
         context.filling = filling
         if context.attends and _holds(context):

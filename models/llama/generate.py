@@ -1,5 +1,5 @@
-"""Answers of an open pattern: written token by token under an automaton (``guided``), and no further
-than the comparisons of the query need (``decided``)."""
+"""Answers of an open pattern: written token by token under an automaton (``guided``), and no
+further than the comparisons of the query need (``decided``)."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Writing:
     def decide(self, rows: Sequence[Row]) -> None:
         """Settle all rows.
 
-        A token that was chosen by less than what other rows may change is chosen once more, when the
-        row with what is written before it goes through the model exactly. If it turns out to be another,
-        the row goes on from there. So every answer is the one that the model gives to the row alone.
-        """
+        A token that was chosen by less than what other rows may change is chosen once more, when
+        the row with what is written before it goes through the model exactly. If it turns out to be
+        another, the row goes on from there. So every answer is the one that the model gives to the
+        row alone."""
         layout, noise = self._asking.layout, self._asking.noise
         guide = self._asking.opened.guide(regex_of(self._constraint), layout.lead, layout.stop)
         decides = self._decides if self._constraint.decides else never
@@ -71,8 +71,8 @@ class Writing:
             self._asking.run(rows, step, reserve)
 
     def _confirm(self, begun: Sequence[tuple[Row, Writer]]) -> list[tuple[Row, Writer]]:
-        """Settle answers whose near-ties are decided alike where rows go exactly, or that end with what
-        is decided there; those that have to be written on are returned."""
+        """Settle answers whose near-ties are decided alike where rows go exactly, or that end with
+        what is decided there; those that have to be written on are returned."""
         ties = [(row, writer, tie) for row, writer in begun for tie in writer.ties]
         again = [(*row, *writer.tokens[: tie.at]) for row, writer, tie in ties]
         order = sorted(range(len(ties)), key=again.__getitem__)
@@ -102,8 +102,8 @@ class Writing:
         self._asking.settle(row, answer)
 
     def _ran_on(self, row: Row, answer: Answer) -> bool:
-        """The pattern ended a number, and not the model: it has all the digits that are possible, and is
-        not copied from the value."""
+        """The pattern ended a number, and not the model: it has all the digits that are possible,
+        and is not copied from the value."""
         most = MOST_DIGITS.get(self._constraint.kind)
         if most is None or answer.text is None or answer.finish == "decided":
             return False

@@ -1,9 +1,8 @@
 """A typed wrapper around llama.cpp's multimodal library, which encodes images for a model's window.
 
 Like ``llama_context``: what could abort the process, or start another (the library hands what is no
-image to ffmpeg, where it was built with video), is bounded here first. No text of ours or of the data's
-goes through it, so nothing in a value can name a control token or a place for an image.
-"""
+image to ffmpeg, where it was built with video), is bounded here first. No text of ours or of the
+data's goes through it, so nothing in a value can name a control token or a place for an image."""
 
 from __future__ import annotations
 
@@ -27,7 +26,8 @@ MOST_BYTES = 1 << 28
 MOST_PIXELS = 1 << 26
 """200 MB as red, green and blue; a file of a few bytes can say that it holds a billion."""
 LONGEST_SHAPE = 100
-"""Times that one side may be as long as the other: cutting a longer strip into tiles may fail hard."""
+"""Times that one side may be as long as the other: cutting a longer strip into tiles may fail hard.
+"""
 
 _TEXT, _IMAGE = 0, 1
 _RGB = 3
@@ -63,8 +63,8 @@ class Prepared:
 
 
 class Projector:
-    """A GGUF file that makes vectors of images, for the weights of one model. Not safe for threads: the
-    caller locks.
+    """A GGUF file that makes vectors of images, for the weights of one model. Not safe for threads:
+    the caller locks.
 
     Raises ModelNotFound if llama-cpp-python was built without its multimodal library, or the file
     is no projector of images for these weights.

@@ -1,13 +1,12 @@
 """Local models through llama.cpp, in process: one shared prefix, many rows, closed sets by score.
 
 - A closed set (boolean, choice) is decided by comparing the scores of its replies (``choosing``); a
-  score is what these odds of the points of its scale let expect (``scoring``), or how probable a yes is
-  (``how_much``, ``grading``).
+  score is what these odds of the points of its scale let expect (``scoring``), or how probable a
+  yes is (``how_much``, ``grading``).
 - An open pattern is written token by token under an automaton (``writing``).
-- Answers do not depend on their neighbours. On a CPU attention is our own (``attention``), and no row changes another
-  by a bit. Elsewhere rows share batches that change scores a little; where that could change an answer (a
-  near-tie), it is asked again alone.
-"""
+- Answers do not depend on their neighbours. On a CPU attention is our own (``attention``), and no
+  row changes another by a bit. Elsewhere rows share batches that change scores a little; where that
+  could change an answer (a near-tie), it is asked again alone."""
 
 from __future__ import annotations
 
@@ -84,7 +83,8 @@ class LlamaModel:
     """An answer from a closed set is chosen by scores: nothing is written."""
 
     def scored_by(self, task: Task) -> str | None:
-        """By which words the replies of a task are told apart, for EXPLAIN; None where by their own."""
+        """By which words the replies of a task are told apart, for EXPLAIN; None where by their
+        own."""
         return scored_by(self.put_as(task), wordings=self._options.wordings)
 
     @property
@@ -104,7 +104,8 @@ class LlamaModel:
 
     @property
     def weights(self) -> str:
-        """Which weights answer, at hand without them: those of the file, or a copy of another type."""
+        """Which weights answer, at hand without them: those of the file, or a copy of another
+        type."""
         return self._chosen.says
 
     @property
@@ -243,8 +244,8 @@ class LlamaModel:
 
 def fingerprint(chosen: Chosen, options: Options, projector: Path | None = None) -> str:
     """A digest of all that can change an answer: the weights, whether they are a copy of another
-    type, llama.cpp, the wording, shots, calibration, how long an answer and a prompt may be, and what
-    makes vectors of images."""
+    type, llama.cpp, the wording, shots, calibration, how long an answer and a prompt may be, and
+    what makes vectors of images."""
     said = [
         identity(chosen.source),
         chosen.type,
@@ -265,8 +266,8 @@ def fingerprint(chosen: Chosen, options: Options, projector: Path | None = None)
 def answered(
     asking: Asking, values: Sequence[Values], scored: Constraint | None = None
 ) -> list[Answer]:
-    """The answers to values, the way that their constraint is answered; ``scored``: the scores that are wanted
-    of what is asked as a yes or no."""
+    """The answers to values, the way that their constraint is answered; ``scored``: the scores that
+    are wanted of what is asked as a yes or no."""
     closed = closed_set(asking.task.constraint)
     if closed is not None and len(closed) < 2:
         for place in range(len(values)):

@@ -32,9 +32,9 @@ TaskKey = tuple[Task, bool, bool]
 
 @dataclass(slots=True)
 class Known:
-    """What is worth keeping of a task whose answers are chosen. ``root``: where all its options part; ``idea``:
-    what a yes or no asks for. ``priors``: what is subtracted at every fork, None until it is measured; from
-    then on ``root`` weighs its readings."""
+    """What is worth keeping of a task whose answers are chosen. ``root``: where all its options
+    part; ``idea``: what a yes or no asks for. ``priors``: what is subtracted at every fork, None
+    until it is measured; from then on ``root`` weighs its readings."""
 
     root: Fork
     idea: Idea | None
@@ -51,7 +51,8 @@ class Opened:
     weights: Loan[Weights]
     context: LlamaContext
     batched: bool
-    """Rows that change one another's scores may go together all the same, and near-ties be asked again alone."""
+    """Rows that change one another's scores may go together all the same, and near-ties be asked
+    again alone."""
     noise: float
     """What they may change a score by."""
     proven: bool | None = None
@@ -134,8 +135,8 @@ _OPENED: Pool[Opened] = Pool()
 
 
 def borrow(chosen: Chosen, options: Options, switch: Switch) -> Loan[Opened]:
-    """A model with a context, loaded unless somebody has it: same weights, layers on the GPU, window
-    and threads. Raises ModelNotFound, ModelFailed, or Stopped by ``switch``."""
+    """A model with a context, loaded unless somebody has it: same weights, layers on the GPU,
+    window and threads. Raises ModelNotFound, ModelFailed, or Stopped by ``switch``."""
     check_gguf(chosen.source)
     state = chosen.source.stat()
     layers, window, threads = options.n_gpu_layers, options.n_ctx, options.threads

@@ -12,11 +12,11 @@ BESIDE = "mmproj*.gguf"
 
 
 def projector_of(weights: Path, named: str) -> Path | None:
-    """The projector ``named``; for '' the only one beside the only weights of a folder; None for none.
+    """The projector ``named``; for '' the only one beside the only weights of a folder; None for
+    none.
 
-    A name may be one of the Hub's, ``hf:owner/repo/file.gguf``. Raises ModelNotFound if there is no such
-    file, and ModelFailed if the Hub cannot be reached.
-    """
+    A name may be one of the Hub's, ``hf:owner/repo/file.gguf``. Raises ModelNotFound if there is no
+    such file, and ModelFailed if the Hub cannot be reached."""
     if named.startswith(HUB_SCHEME):
         return fetch(hub_file(named.removeprefix(HUB_SCHEME)))
     if named:

@@ -49,8 +49,8 @@ class Pool(Generic[T]):
         _POOLS.add(self)
 
     def borrow(self, key: Hashable, make: Callable[[], T]) -> Loan[T]:
-        """What ``key`` names, made if nobody has it. Others who want the same wait while it is made,
-        and make it themselves if that raises."""
+        """What ``key`` names, made if nobody has it. Others who want the same wait while it is
+        made, and make it themselves if that raises."""
         with self._locked():
             entry = self._entries.setdefault(key, _Entry(key))
             entry.borrowers += 1

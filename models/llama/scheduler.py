@@ -1,10 +1,9 @@
 """Runs many rows through one context: prefixes are computed once, and free slots are refilled.
 
-A row is what follows the shared prefix: the tokens of one tuple of values. After a row's last
-token its logits go to ``step``, which appends tokens or ends the row. Rows that begin alike should be
+A row is what follows the shared prefix: the tokens of one tuple of values. After a row's last token
+its logits go to ``step``, which appends tokens or ends the row. Rows that begin alike should be
 neighbours: each takes over what it shares with the one before it, whether that was computed in the
-same batch (a token then belongs to both) or in the one before.
-"""
+same batch (a token then belongs to both) or in the one before."""
 
 from __future__ import annotations
 
@@ -27,8 +26,8 @@ class Spent:
     tokens: int = 0
     """That were really computed, without those that only fill a batch."""
     given: int = 0
-    """That rows consist of, with what was appended to them: without sharing each would be computed. Rows
-    that are driven again count once."""
+    """That rows consist of, with what was appended to them: without sharing each would be computed.
+    Rows that are driven again count once."""
     again: int = 0
     """How often a row was driven again, because of a near-tie."""
     extra: int = 0
@@ -65,8 +64,9 @@ class Run:
     rows: Sequence[Sequence[int]]
     step: Step
     reserve: Sequence[int]
-    """For each row the most tokens that ``step`` will append: rows are admitted only while all admitted
-    ones fit the key-value store. The caller makes sure that each row fits alone, with one token to spare."""
+    """For each row the most tokens that ``step`` will append: rows are admitted only while all
+    admitted ones fit the key-value store. The caller makes sure that each row fits alone, with one
+    token to spare."""
     spent: Spent
     """Grows with each call, before the steps that come of it."""
     slots: int
@@ -165,7 +165,8 @@ class Run:
         self._place(batch, slot, ends)
 
     def _place(self, batch: Batch, slot: _Slot, ends: list[tuple[_Slot, int]]) -> None:
-        """Put what fits of a slot's pending tokens into the batch; note where it ends, if it does."""
+        """Put what fits of a slot's pending tokens into the batch; note where it ends, if it
+        does."""
         room = self.context.batch_tokens - len(batch)
         if not slot.pending or room <= 0:
             return

@@ -1,8 +1,8 @@
 """Sizes of a llama.cpp context: sequences, tokens of a batch, cells of the key-value store.
 
 On a CPU 256 tokens a batch were measured to saturate two cores, and more sequences than make such a
-batch only lengthen what attention looks at. A GPU wants far more at a time, as much as its memory lets.
-"""
+batch only lengthen what attention looks at. A GPU wants far more at a time, as much as its memory
+lets."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MAX_WINDOW = 8192
 MOST_SEQUENCES = 256
 """What llama.cpp allows."""
 MOST_FILLING = 16
-"""Tokens that matrix products take at a time, at most (those of Q4_K with AVX-512): what is left over they compute in
-another way. Cells are kept for what fills a batch up (``Filling``)."""
+"""Tokens that matrix products take at a time, at most (those of Q4_K with AVX-512): what is left
+over they compute in another way. Cells are kept for what fills a batch up (``Filling``)."""
 CPU_SLOTS = 128
 CPU_ROOM = 2048
 """Cells for rows that go together, where the window is small."""
@@ -43,7 +43,8 @@ class Sizes:
 
     @property
     def wanted(self) -> int:
-        """Most tokens of a call whose logits are wanted: no fewer than sequences, or llama.cpp aborts."""
+        """Most tokens of a call whose logits are wanted: no fewer than sequences, or llama.cpp
+        aborts."""
         return self.sequences
 
 

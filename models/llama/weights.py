@@ -1,11 +1,10 @@
 """Chooses the weights to load: those of the named file, or a copy in a type with fast kernels.
 
 On a CPU quantised weights are slow: they are unpacked for every batch, and their activations are
-rounded, so that a row's scores depend on the rows beside it. F16 was measured to be 1.4 to 2.6 times
-as fast (docs/lab.md) and, made of quantised weights, loses nothing. So a quantised file is copied
-once to F16, into the user's cache, where there is room; the copy counts as other weights, which
-fingerprints tell.
-"""
+rounded, so that a row's scores depend on the rows beside it. F16 was measured to be 1.4 to 2.6
+times as fast (docs/lab.md) and, made of quantised weights, loses nothing. So a quantised file is
+copied once to F16, into the user's cache, where there is room; the copy counts as other weights,
+which fingerprints tell."""
 
 from __future__ import annotations
 
@@ -31,7 +30,8 @@ from blendfusion.options import Options
 
 VARIABLE = "BLENDFUSION_WEIGHTS"
 MOST_BYTES = 2 << 30
-"""The largest copy that is made without being asked for, and no more than a quarter of the memory."""
+"""The largest copy that is made without being asked for, and no more than a quarter of the memory.
+"""
 KEPT_BYTES = 8 << 30
 """What all copies together may take; beyond it those go that were not used for the longest time."""
 LEFT_BYTES = 1 << 30
@@ -74,7 +74,8 @@ class Chosen:
 
 
 def choose(source: Path, options: Options) -> Chosen:
-    """The weights for these options, by what the file is, and whether a copy is there or can be made.
+    """The weights for these options, by what the file is, and whether a copy is there or can be
+    made.
 
     Nothing is made yet. Raises ModelFailed if a copy was asked for that cannot be made.
     """

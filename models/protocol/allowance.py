@@ -1,4 +1,5 @@
-"""The requests to servers that a batch of values may make yet: a try that is repeated is one, too."""
+"""The requests to servers that a batch of values may make yet: a try that is repeated is one,
+too."""
 
 from __future__ import annotations
 
@@ -8,12 +9,13 @@ from contextlib import contextmanager
 
 
 class OutOfCallsError(Exception):
-    """The budget has no request left. Never leaves the package: who keeps the budget says it in its words."""
+    """The budget has no request left. Never leaves the package: who keeps the budget says it in its
+    words."""
 
 
 class Allowance:
-    """Counts the requests of one batch; ``take`` says of each (1) whether it may be made, and hears of one that
-    was not made after all (-1)."""
+    """Counts the requests of one batch; ``take`` says of each (1) whether it may be made, and hears
+    of one that was not made after all (-1)."""
 
     def __init__(self, take: Callable[[int], bool]) -> None:
         self._take = take
@@ -38,8 +40,8 @@ _current: contextvars.ContextVar[Allowance | None] = contextvars.ContextVar(
 
 
 def spend_request() -> None:
-    """To be called before each request that goes to a server. Raises OutOfCallsError where the budget allows none;
-    a back end lets it pass."""
+    """To be called before each request that goes to a server. Raises OutOfCallsError where the
+    budget allows none; a back end lets it pass."""
     allowance = _current.get()
     if allowance is not None:
         allowance.spend()
@@ -54,7 +56,8 @@ def give_request_back() -> None:
 
 @contextmanager
 def allowing(take: Callable[[int], bool]) -> Iterator[Allowance]:
-    """Meanwhile requests in this context, also of threads that copy it, are counted and allowed by ``take``."""
+    """Meanwhile requests in this context, also of threads that copy it, are counted and allowed by
+    ``take``."""
     allowance = Allowance(take)
     token = _current.set(allowance)
     try:

@@ -37,15 +37,15 @@ class Model(Protocol):
         """How many requests one ``answer`` should get for the model to be driven well.
 
         More are allowed; fewer waste throughput. The caller may interrupt between batches. A model
-        that answers several in the time of one may say so by an attribute ``at_once``: work that may
-        end at any answer goes on in steps of that many. One whose every value is a call by itself, as
-        of a server, has an attribute ``call_per_value`` that is True; one that can be asked about
-        images (``Task.images``) an attribute ``sees_images``.
-        """
+        that answers several in the time of one may say so by an attribute ``at_once``: work that
+        may end at any answer goes on in steps of that many. One whose every value is a call by
+        itself, as of a server, has an attribute ``call_per_value`` that is True; one that can be
+        asked about images (``Task.images``) an attribute ``sees_images``."""
         ...
 
     def count_tokens(self, text: str) -> int:
-        """Tokens of ``text`` alone, without template or special tokens; an upper estimate will do."""
+        """Tokens of ``text`` alone, without template or special tokens; an upper estimate will
+        do."""
         ...
 
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
@@ -59,9 +59,8 @@ class Model(Protocol):
         Raises ``ModelNotFound`` if the model cannot be had, ``ModelFailed`` if it broke as a
         whole; never for a single value.
 
-        It may be a coroutine function: each batch then runs in an event loop of its own, in a thread of its
-        own, and is cancelled where the query is interrupted.
-        """
+        It may be a coroutine function: each batch then runs in an event loop of its own, in a
+        thread of its own, and is cancelled where the query is interrupted."""
         ...
 
     def close(self) -> None:
@@ -78,10 +77,9 @@ class Telling(Protocol):
     def answer_each(self, task: Task, values: Sequence[Values], told: Told) -> list[Answer]:
         """As ``Model.answer``; besides, each answer is told as soon as it is final, in any order.
 
-        ``told`` is quick. It is called on any thread, but never twice at a time, never twice for one
-        request, and not after this method has returned or raised. Whatever is raised
-        (KeyboardInterrupt too), what was told stands: it is stored, counted and not asked again.
-        """
+        ``told`` is quick. It is called on any thread, but never twice at a time, never twice for
+        one request, and not after this method has returned or raised. Whatever is raised
+        (KeyboardInterrupt too), what was told stands: it is stored, counted and not asked again."""
         ...
 
 
@@ -96,8 +94,8 @@ def answer_each(model: Model, task: Task, values: Sequence[Values], told: Told) 
 
 
 def settled(method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What a method of a model returns, also of one that is a coroutine function: it runs in an event loop of its
-    own, in a thread that ends with it."""
+    """What a method of a model returns, also of one that is a coroutine function: it runs in an
+    event loop of its own, in a thread that ends with it."""
     if inspect.iscoroutinefunction(method):
         result: T = run_confined(lambda: method(*args, **kwargs))
         return result

@@ -55,8 +55,8 @@ class Served:
 
 
 def weights_here() -> list[Weights]:
-    """The packaged weights, and every GGUF file in the folders where such files mostly lie; a file that
-    is found in two of them is listed once."""
+    """The packaged weights, and every GGUF file in the folders where such files mostly lie; a file
+    that is found in two of them is listed once."""
     found = list(_packaged())
     seen = {packaged_weights()}
     for weights, path in (*_of_the_hub(), *_in_folders()):
@@ -67,8 +67,9 @@ def weights_here() -> list[Weights]:
 
 
 def servers_here() -> list[Served]:
-    """Servers that answer at the usual ports of this machine, and the one that the environment names,
-    whether it answers or not. Takes three seconds at most; the key goes to the latter alone."""
+    """Servers that answer at the usual ports of this machine, and the one that the environment
+    names, whether it answers or not. Takes three seconds at most; the key goes to the latter alone.
+    """
     return run_confined(_all_servers)
 
 
@@ -121,7 +122,8 @@ def _in_folders() -> Iterator[tuple[Weights, Path]]:
 
 
 def _gguf_files(folder: Path, depth: int) -> Iterator[Path]:
-    """GGUF files in ``folder`` and, up to ``depth`` levels down, below it; hidden folders left out."""
+    """GGUF files in ``folder`` and, up to ``depth`` levels down, below it; hidden folders left
+    out."""
     looked = 0
     for name, folders, files in os.walk(folder):
         level = len(Path(name).parts) - len(folder.parts)

@@ -1,4 +1,5 @@
-"""Loads a model by its name, ``llama:path.gguf`` or ``openai:name@url``, from a table of back ends."""
+"""Loads a model by its name, ``llama:path.gguf`` or ``openai:name@url``, from a table of back
+ends."""
 
 from __future__ import annotations
 
@@ -34,8 +35,8 @@ def load(spec: str | Model | None, options: Options) -> Model:
 
     None and "auto" mean the one that the environment variable BLENDFUSION_MODEL names, else the
     packaged SmolLM2. Raises ``ModelNotFound``; no weights are loaded and no server is asked, except
-    that weights of the Hub which are not in its cache are downloaded (``ModelFailed`` if that fails).
-    """
+    that weights of the Hub which are not in its cache are downloaded (``ModelFailed`` if that
+    fails)."""
     if spec is None or spec == "auto":
         spec = os.environ.get(VARIABLE, "").strip() or "auto"
     if spec == "auto":

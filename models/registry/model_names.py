@@ -1,8 +1,7 @@
 """The models of a session: its own, and those that calls name.
 
-A query opens no file of weights and calls no server that the program has not made known: what it may name
-are the session's own models, those that were registered, and packaged ones.
-"""
+A query opens no file of weights and calls no server that the program has not made known: what it
+may name are the session's own models, those that were registered, and packaged ones."""
 
 from __future__ import annotations
 
@@ -45,8 +44,8 @@ class NamedModels:
 
     @property
     def own_names(self) -> tuple[str, ...]:
-        """The session's own models, in the order in which they are asked; () as long as they were not
-        looked up."""
+        """The session's own models, in the order in which they are asked; () as long as they were
+        not looked up."""
         return () if self._own is None else self._own.names
 
     def own(self, options: Options) -> CachedModel:
@@ -59,8 +58,8 @@ class NamedModels:
         return self._own
 
     def register(self, name: str, model: str | Model, options: Options) -> None:
-        """Let ``name`` stand for ``model``, in the place of what it stood for. Raises ModelNotFound for
-        a model that cannot be had, OptionError for a name that is blank."""
+        """Let ``name`` stand for ``model``, in the place of what it stood for. Raises ModelNotFound
+        for a model that cannot be had, OptionError for a name that is blank."""
         if not isinstance(name, str) or not name.strip():
             raise OptionError(f"{name!r} is no name of a model", hint="Write 'large', say.")
         made = CachedModel(load(model, options), self._store)
@@ -70,8 +69,8 @@ class NamedModels:
         self._together = {of: made for of, made in self._together.items() if name not in of.names}
 
     def of(self, wanted: ModelNames, options: Options) -> CachedModel:
-        """The models that are ``wanted``, as one. Raises ModelNotFound for a name that is not known,
-        OptionError for a promise of more than two."""
+        """The models that are ``wanted``, as one. Raises ModelNotFound for a name that is not
+        known, OptionError for a promise of more than two."""
         if not wanted.names:
             return self.own(options)
         made = self._together.get(wanted)

@@ -92,7 +92,8 @@ def chains(root: Fork) -> list[list[Fork]]:
 
 
 def spread(root: Fork, scores: Mapping[Fork, Scores]) -> dict[int, float]:
-    """The log probability of every option by its position, from the scores of each fork's branches."""
+    """The log probability of every option by its position, from the scores of each fork's
+    branches."""
     reached = {root: 0.0}
     found: dict[int, float] = {}
     for fork in forks(root):

@@ -1,4 +1,5 @@
-"""A store in one SQLite file that threads and processes share, with least-recently-used eviction."""
+"""A store in one SQLite file that threads and processes share, with least-recently-used
+eviction."""
 
 from __future__ import annotations
 
@@ -77,9 +78,9 @@ class SqliteStore:
     once a day, so that look-ups seldom write.
 
     A damaged file is renamed to ``<name>.corrupt-<time>`` and a new one begun. What cannot be read
-    or written (no rights, a full disk, a lock that is not given back within ``wait_seconds``, a file
-    of something else) is left alone, and answers stay in memory. Each is said by one CacheWarning.
-    """
+    or written (no rights, a full disk, a lock that is not given back within ``wait_seconds``, a
+    file of something else) is left alone, and answers stay in memory. Each is said by one
+    CacheWarning."""
 
     outlives_process = True
 
@@ -189,7 +190,8 @@ class SqliteStore:
     # --- copies ----------------------------------------------------------------------------------
 
     def entries(self) -> Iterator[Entry]:
-        """Every stored answer, ordered by its key. Entries that come meanwhile may be among them."""
+        """Every stored answer, ordered by its key. Entries that come meanwhile may be among
+        them."""
         last, nothing = b"", list[Entry]()
         while self._exists():
             page = self._on_file(partial(self._page, last=last), nothing)
@@ -199,7 +201,8 @@ class SqliteStore:
             last = page[-1].key
 
     def add(self, entries: Iterable[Entry]) -> int:
-        """Keep ``entries`` under their keys, and tell how many are new; stored ones stay as they are.
+        """Keep ``entries`` under their keys, and tell how many are new; stored ones stay as they
+        are.
 
         Raises OSError where the file cannot be written.
         """

@@ -79,8 +79,8 @@ def patiently(
     operation: Callable[[sqlite3.Connection], T],
     wait_seconds: float,
 ) -> T:
-    """What ``operation`` gives, tried again as long as another process holds the lock. SQLite's own waiting
-    hears no signal, and does not wait for a process that makes the file."""
+    """What ``operation`` gives, tried again as long as another process holds the lock. SQLite's own
+    waiting hears no signal, and does not wait for a process that makes the file."""
     deadline = time.monotonic() + wait_seconds
     while True:
         if connection.in_transaction:  # an interrupt may have come anywhere

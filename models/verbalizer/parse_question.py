@@ -101,7 +101,8 @@ def _idea(question: str) -> Idea | None:
 
 
 def _in_order(words: list[str]) -> list[str]:
-    """A statement in the order of a question: "is the review positive" for "the review is positive"."""
+    """A statement in the order of a question: "is the review positive" for "the review is
+    positive"."""
     if words[0] not in _SUBJECTS:
         return words
     for place, word in enumerate(words):
@@ -135,8 +136,8 @@ def _is_plain(subject: list[str]) -> bool:
 
 
 def _is_about(before: list[str], *, felt: bool) -> bool:
-    """ "Is this about", "Does the text mention"; "Does it have" with ``felt``: whether the words ask
-    for a subject."""
+    """ "Is this about", "Does the text mention"; "Does it have" with ``felt``: whether the words
+    ask for a subject."""
     if len(before) < 2 or before[0] not in _DO | _BE:
         return False
     *_, verb, last = before

@@ -49,14 +49,15 @@ class CachedModel:
 
     @property
     def weights(self) -> dict[str, str]:
-        """Which weights answer, by the names of those models that say so; nothing is loaded for it."""
+        """Which weights answer, by the names of those models that say so; nothing is loaded for
+        it."""
         said = getattr(self.inner, "weights", None)
         return {self.name: said} if isinstance(said, str) else {}
 
     @property
     def pair(self) -> tuple[CachedModel, CachedModel] | None:
-        """A small and a large model, of which the small one may decide for the large one; None: there is
-        but one."""
+        """A small and a large model, of which the small one may decide for the large one; None:
+        there is but one."""
         return None
 
     @property
@@ -85,7 +86,8 @@ class CachedModel:
 
     @property
     def put_as(self) -> Callable[[Task], Task]:
-        """What is asked for a task: another one where the model says so. Outlives the model without holding it."""
+        """What is asked for a task: another one where the model says so. Outlives the model without
+        holding it."""
         put: Callable[[Task], Task] = getattr(self.inner, "put_as", _as_it_is)
         return put
 
@@ -126,7 +128,8 @@ class CachedModel:
         return self.answer_each(task, values, unheard)
 
     def answer_each(self, task: Task, values: Sequence[Values], told: Told) -> list[Answer]:
-        """As ``Telling.answer_each``; of equal requests the first pays, the others are cache hits."""
+        """As ``Telling.answer_each``; of equal requests the first pays, the others are cache
+        hits."""
         places: dict[Values, list[int]] = {}
         for place, row in enumerate(values):
             places.setdefault(row, []).append(place)

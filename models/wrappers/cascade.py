@@ -12,9 +12,9 @@ from blendfusion.options import Options
 class CascadeModel(CachedModel):
     """The large model with its stored answers, and ``small``, which may decide for it.
 
-    What is put to this model is put to the large one. Which values the small one decides is a matter
-    of many values at once: see ``udfs/ask/cascade.py``, which asks the two of a ``pair`` apart.
-    """
+    What is put to this model is put to the large one. Which values the small one decides is a
+    matter of many values at once: see ``udfs/ask/cascade.py``, which asks the two of a ``pair``
+    apart."""
 
     def __init__(self, inner: Model, store: AnswerStore, small: CachedModel) -> None:
         super().__init__(inner, store)

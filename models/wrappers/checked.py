@@ -14,7 +14,8 @@ _SHOWN = 80
 
 
 class CheckedModel:
-    """Answers as ``inner`` does, where its answers keep the protocol; else that value's failure says why.
+    """Answers as ``inner`` does, where its answers keep the protocol; else that value's failure
+    says why.
 
     Checked are the number of answers, their type, and that the text of each is canonical and inside
     the task's constraint. What ``inner`` raises goes on, with the answers that it gave before.
@@ -60,7 +61,8 @@ class CheckedModel:
         return [heard[place] for place in range(len(values))]
 
     def _given(self, task: Task, values: Sequence[Values], hear: Told) -> Any:
-        """What ``inner`` returns. Only a model that tells its answers one by one is heard meanwhile."""
+        """What ``inner`` returns. Only a model that tells its answers one by one is heard
+        meanwhile."""
         telling = getattr(self.inner, "answer_each", None)
         return (
             answer_each(self.inner, task, values, hear)

@@ -29,16 +29,16 @@ _NONE_LEFT = "no model is left. "
 def model_for(spec: Models, options: Options, store: AnswerStore) -> CachedModel:
     """The model that ``spec`` names, its answers in ``store``; of several, each is asked what those
     before it fail at, or, where the options promise something of them, two are a cascade. Raises
-    ``ModelNotFound`` if one of them cannot be had, OptionError for a promise of one model alone; loads no
-    weights."""
+    ``ModelNotFound`` if one of them cannot be had, OptionError for a promise of one model alone;
+    loads no weights."""
     named, targets = each_of(spec), targets_in(options)
     check_pair(len(named), targets)
     return together([CachedModel(load(one, options), store) for one in named], targets)
 
 
 def each_of(spec: Models) -> Sequence[str | Model | None]:
-    """The models that ``spec`` names, one by one; None is the default one. Raises ModelNotFound for an
-    empty list."""
+    """The models that ``spec`` names, one by one; None is the default one. Raises ModelNotFound for
+    an empty list."""
     if not isinstance(spec, list | tuple):
         return [spec]  # type: ignore[list-item]
     if not spec:
@@ -58,8 +58,8 @@ def check_pair(models: int, targets: Targets | None) -> None:
 
 
 def together(models: Sequence[CachedModel], targets: Targets | None) -> CachedModel:
-    """Models as one, each with its stored answers: two as a cascade where something is promised, else each
-    for what those before it fail at."""
+    """Models as one, each with its stored answers: two as a cascade where something is promised,
+    else each for what those before it fail at."""
     *before, model = models
     if targets is not None and before:
         return CascadeModel(model.inner, model.store, *before)
@@ -71,11 +71,11 @@ def together(models: Sequence[CachedModel], targets: Targets | None) -> CachedMo
 class FallbackModel(CachedModel):
     """A model with its stored answers, and ``following`` for what it fails at.
 
-    Every value goes to the first model. ``following`` gets those without a valid answer and, where the
-    first fails as a whole (ModelNotFound, ModelFailed), all that are left; it may be a FallbackModel
-    in turn. An answer says by ``model`` and ``spent`` who gave it and what each model spent, and is
-    stored as one of that model. Stored answers of ``following`` count only for values that the first
-    failed at: who answers must not depend on who was asked before.
+    Every value goes to the first model. ``following`` gets those without a valid answer and, where
+    the first fails as a whole (ModelNotFound, ModelFailed), all that are left; it may be a
+    FallbackModel in turn. An answer says by ``model`` and ``spent`` who gave it and what each model
+    spent, and is stored as one of that model. Stored answers of ``following`` count only for values
+    that the first failed at: who answers must not depend on who was asked before.
 
     A model that failed as a whole is left out until ``check``, which begins a run, is called again.
     """

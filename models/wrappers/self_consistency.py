@@ -1,9 +1,9 @@
 """Asks a question in several ways, and takes the majority answer.
 
-Small models change their minds with the order of examples and options and with the words around them.
-Self-consistency (Wang et al., "Self-Consistency Improves Chain of Thought Reasoning", 2023) draws several
-answers at random; here the prompts differ and nothing is random, so equal questions have equal answers.
-"""
+Small models change their minds with the order of examples and options and with the words around
+them. Self-consistency (Wang et al., "Self-Consistency Improves Chain of Thought Reasoning", 2023)
+draws several answers at random; here the prompts differ and nothing is random, so equal questions
+have equal answers."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ def answer_consistently(
 ) -> list[Answer]:
     """The answers that ``Task.consistency`` prompts agree on most, told when all have been asked.
 
-    ``model`` keeps what it was asked: the usual way is a question of its own, and of a run that ends in
-    between no way is asked again.
-    """
+    ``model`` keeps what it was asked: the usual way is a question of its own, and of a run that
+    ends in between no way is asked again."""
     ways = [replace(task, consistency=1, variant=way) for way in range(task.consistency)]
     asked = [model.answer(way, values) for way in ways]
     options = closed_set(task.constraint) or ()
@@ -38,8 +37,9 @@ def answer_consistently(
 def agreed(given: Sequence[Answer], options: Sequence[str] = ()) -> Answer:
     """What most of ``given``, the answers to one value, say; of equals what the earlier one says.
 
-    Answers count by their probabilities where all tell them: what an answer leaves falls to the other
-    options in equal parts. The probability of the result is the mean, or the share of the answers.
+    Answers count by their probabilities where all tell them: what an answer leaves falls to the
+    other options in equal parts. The probability of the result is the mean, or the share of the
+    answers.
 
     >>> said = [Answer("a"), Answer("b"), Answer("b")]
     >>> agreed(said).text

@@ -95,7 +95,8 @@ def measure_text(measure: Measure, names: Sequence[str]) -> str:
 
 
 def sort_text(expr: Expr, direction: int, names: Sequence[str], queries: Sequence[Node]) -> str:
-    """A sort key with its direction, and with its NULLs if they differ from DataFusion's default."""
+    """A sort key with its direction, and with its NULLs if they differ from DataFusion's
+    default."""
     return shown(expr, names, queries) + _DIRECTIONS.get(direction, "")
 
 

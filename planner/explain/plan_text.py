@@ -182,7 +182,8 @@ def changed(before: Plan, after: Plan) -> tuple[list[str], list[str]]:
 
 
 class _Tree:
-    """Writes plans as trees; ``common`` relations are abbreviated in comparisons, see ``changed``."""
+    """Writes plans as trees; ``common`` relations are abbreviated in comparisons, see
+    ``changed``."""
 
     def __init__(self, stages: Stages, full: bool, common: Collection[Plan] | None = None) -> None:
         self._names = _Names(stages)

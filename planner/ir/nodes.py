@@ -147,7 +147,8 @@ def plans_in(expr: Expr) -> tuple[Plan, ...]:
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
-    """``expr`` and all of its subexpressions, parents first; relations of subqueries are left out."""
+    """``expr`` and all of its subexpressions, parents first; relations of subqueries are left
+    out."""
     yield expr
     for part in parts(expr):
         yield from walk(part)
@@ -175,7 +176,8 @@ def fields(expr: Expr) -> set[int]:
 
 
 def substitute(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
-    """``expr`` with each subexpression replaced for which ``change`` returns another, from the top."""
+    """``expr`` with each subexpression replaced for which ``change`` returns another, from the
+    top."""
     changed = change(expr)
     if changed is not None:
         return changed
@@ -192,7 +194,8 @@ def substitute(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
 
 
 def inline(expr: Expr, columns: tuple[Expr, ...]) -> Expr:
-    """``expr`` over a relation whose column i is ``columns[i]``, as an expression over its input."""
+    """``expr`` over a relation whose column i is ``columns[i]``, as an expression over its
+    input."""
     return substitute(expr, lambda e: columns[e.index] if isinstance(e, Field) else None)
 
 

@@ -97,7 +97,8 @@ _OF_RUNS = (PREDICATE_ORDER, COMPARISON_STOP, FEW_VALUES_FIRST, LIMITED_STAGES)
 
 
 def rules_off(options: Options) -> tuple[str, ...]:
-    """The rules that a session switches off: those that it names, and the one with its own option."""
+    """The rules that a session switches off: those that it names, and the one with its own
+    option."""
     unasked = (SIMILAR_FIRST,) if options.similar_first is False else ()
     return (*checked_names(options.rules_off), *unasked)
 

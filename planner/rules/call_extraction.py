@@ -1,6 +1,7 @@
 """Moves the calls of a relation into a block.
 
-before: ``filter p AND llm(x)`` / ``project a, llm(x)`` / ``sort by llm(x)`` / ``join on llm(l.x) = r.y``
+before: ``filter p AND llm(x)`` / ``project a, llm(x)`` / ``sort by llm(x)`` / ``join on llm(l.x) =
+        r.y``
 after:  a block that does the filter or projection; or, where a relation needs whole columns
         (sort, aggregate, join keys, windows), the relation over a block that appends them
 safe:   filters and projections work row by row and keep order; the others see the same columns.

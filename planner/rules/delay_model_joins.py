@@ -1,7 +1,7 @@
 """Moves a semi or anti join that waits for a model above the joins that do not.
 
-before: ``(l semi join block(r)) anti join c``; also with an inner or left join, and with projections
-        between
+before: ``(l semi join block(r)) anti join c``; also with an inner or left join, and with
+        projections between
 after:  ``(l anti join c) semi join block(r)``
 safe:   semi and anti joins only keep or drop rows of their left side, by that side's columns, and
         every join here passes those rows on. What is left of them is the partner by which the block

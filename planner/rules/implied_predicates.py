@@ -1,11 +1,11 @@
 """Removes the calls of a predicate that another one implies.
 
 before: ``block where (p AND llm(x)) OR q`` and ``(p AND llm(x) AND r) OR (q AND s)``
-after:  ``p OR q`` for the first, without its call: a row for which the second holds passes it anyway
-safe:   every way to satisfy the second satisfies the first. DataFusion derives such weaker predicates
-        from a disjunction over a join, to filter one side early; asked, they would cost more than the
-        predicate that counts.
-"""
+after:  ``p OR q`` for the first, without its call: a row for which the second holds passes it
+        anyway
+safe:   every way to satisfy the second satisfies the first. DataFusion derives such weaker
+        predicates from a disjunction over a join, to filter one side early; asked, they would cost
+        more than the predicate that counts."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Rewrites a join by labels as a comparison of both values' labels.
 
 before: ``llm_join(x, y, labels => ['a', 'b'], match => 'different')``
-after:  ``llm_classify(x, ['a', 'b']) <> llm_classify(y, ['a', 'b'])``; for pairs of labels, ``label(x) =
-        'a' AND label(y) = 'b' OR …``
+after:  ``llm_classify(x, ['a', 'b']) <> llm_classify(y, ['a', 'b'])``; for pairs of labels,
+        ``label(x) = 'a' AND label(y) = 'b' OR …``
 safe:   that is what the user says a match is. Each value is labelled once, however many it meets.
 """
 

@@ -2,9 +2,8 @@
 
 before: ``aggregate sum(CASE WHEN n > 1 AND c THEN 1 END)`` over ``block select llm(x) AS c, n``
 after:  ``aggregate sum(v)`` over ``block select CASE WHEN n > 1 AND llm(x) THEN 1 END AS v``
-safe:   the aggregate reads the same values. DataFusion takes a call that occurs twice out of the CASEs
-        around it, so that every row would be asked; in the block the gates count again.
-"""
+safe:   the aggregate reads the same values. DataFusion takes a call that occurs twice out of the
+        CASEs around it, so that every row would be asked; in the block the gates count again."""
 
 from __future__ import annotations
 

@@ -2,9 +2,8 @@
 
 before: ``project l.id`` over ``(block select l.*, llm(l.x) AS c) left join r on l.k = r.k AND c``
 after:  the same with ``CASE WHEN mark THEN llm(l.x) END AS c``, over ``l mark join r on l.k = r.k``
-safe:   every row of that side stays, whether it has a partner or not; without one by the cheap part of
-        the condition, the rest of it decides nothing. Nothing above may read the answer.
-"""
+safe:   every row of that side stays, whether it has a partner or not; without one by the cheap part
+        of the condition, the rest of it decides nothing. Nothing above may read the answer."""
 
 from __future__ import annotations
 

@@ -3,10 +3,9 @@
 before: ``limit k`` over ``(block select l.*, f(l.x) AS a) join (block select r.*, f(r.x) AS b) on
         l.k = r.k AND a = b``
 after:  ``limit k`` over ``block where f(l.x) = f(r.x)`` over ``l join r on l.k = r.k``
-safe:   the same pairs. As the key of a hash join an answer is needed of every row; as a predicate over
-        pairs only until there are enough of them. A key that needs no model must be left, or there
-        were too many pairs.
-"""
+safe:   the same pairs. As the key of a hash join an answer is needed of every row; as a predicate
+        over pairs only until there are enough of them. A key that needs no model must be left, or
+        there were too many pairs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Moves a predicate without a model below the block, into DataFusion's plan, and a predicate that only
-needs vectors before those that ask a language model.
+"""Moves a predicate without a model below the block, into DataFusion's plan, and a predicate that
+only needs vectors before those that ask a language model.
 
 before: ``block where llm(x) AND llm_similarity(x, 'y') > 0.5 AND p`` over ``source``
 after:  ``block where llm_similarity(x, 'y') > 0.5 AND llm(x)`` over ``filter p`` over ``source``

@@ -1,12 +1,12 @@
 """Reduces a block below a join to the rows with a partner, so that dropped rows are not asked.
 
-before: ``t semi join (block(u) where llm(u.x)) on t.k = u.k``; also below an aggregate by ``u.k``, on
-        the padded side of an outer join, or with the call in the join's condition
+before: ``t semi join (block(u) where llm(u.x)) on t.k = u.k``; also below an aggregate by ``u.k``,
+        on the padded side of an outer join, or with the call in the join's condition
 after:  the block over ``u semi join t on u.k = t.k``; without a condition to go by, over ``u`` if
         ``t`` has any row at all
-safe:   rows without a partner appear in no result of such a join. The partner may hold more rows than
-        the join will see, never fewer: limits are left out of it, and it must give the same rows
-        each time, since it runs a second time here.
+safe:   rows without a partner appear in no result of such a join. The partner may hold more rows
+        than the join will see, never fewer: limits are left out of it, and it must give the same
+        rows each time, since it runs a second time here.
 source: semi-join reduction, Bernstein and Chiu 1981
 """
 

@@ -3,9 +3,9 @@
 before: ``block where llm_filter('q', x) limit k`` over ``source``
 after:  the same over ``sort by llm_similarity(x, 'q') descending`` over ``source``
 safe:   without ORDER BY a query may give any k rows that pass. Each is verified as before; only
-        which of them come first is another. ``pays`` says for which texts: as a rule for those whose
-        vectors an index of the session holds, since all rows are read, and vectors needed of all.
-"""
+        which of them come first is another. ``pays`` says for which texts: as a rule for those
+        whose vectors an index of the session holds, since all rows are read, and vectors needed of
+        all."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Merges blocks in the branches of a UNION ALL into one block above it.
 
-before: ``union all`` of ``block(t) where llm(t.x)`` and ``block(u) where llm(u.y)``, perhaps below a
-        limit that DataFusion copied into the branches
+before: ``union all`` of ``block(t) where llm(t.x)`` and ``block(u) where llm(u.y)``, perhaps below
+        a limit that DataFusion copied into the branches
 after:  one block over the union of the sources, with the column that the call reads. Calls that
         differ see only the rows of their branch: ``where branch <> 1 OR llm(x)``
 safe:   a union passes rows on as they are, and each still meets the predicates of its own branch. A

@@ -1,1 +1,2 @@
-"""Converts Substrait to nodes and back, and works around what Substrait or DataFusion gets wrong."""
+"""Converts Substrait to nodes and back, and works around what Substrait or DataFusion gets
+wrong."""

@@ -1,8 +1,7 @@
 """Queries that BlendSQL promises to answer right and cheaply, in our words, with our numbers.
 
-``holds``, ``starts with``, ``length`` are questions whose answers SQL can give too, so each case has
-a twin without calls; what may be asked is counted by plain SQL.
-"""
+``holds``, ``starts with``, ``length`` are questions whose answers SQL can give too, so each case
+has a twin without calls; what may be asked is counted by plain SQL."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """BlendSQL's own words: its query shapes, and those of its papers, with rows and values counted.
 
-``starts with``, ``length``, ``first``, ``size`` are questions whose answers SQL can give too, so each
-case has a twin without calls; what may be asked is counted by plain SQL.
-"""
+``starts with``, ``length``, ``first``, ``size`` are questions whose answers SQL can give too, so
+each case has a twin without calls; what may be asked is counted by plain SQL."""
 
 from __future__ import annotations
 
@@ -627,7 +626,8 @@ def test_an_empty_context_is_no_answer_and_no_call(db: Counted) -> None:
 
 
 def chosen(call: bf.Request) -> Value:
-    """Of candidates, the first that begins as the value does; rows of a context, one after the other."""
+    """Of candidates, the first that begins as the value does; rows of a context, one after the
+    other."""
     if call.constraint.kind == "choice":
         letters = (call.values[0] or "")[:2].lower()
         found = (line.split(". ", 1) for line in (call.values[1] or "").splitlines())

@@ -1,5 +1,5 @@
-"""Questions over tables and linked passages, by queries that a benchmark runs with a real model: here each passage
-is read right, so a wrong answer is the plan's."""
+"""Questions over tables and linked passages, by queries that a benchmark runs with a real model:
+here each passage is read right, so a wrong answer is the plan's."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ CUISINES = [["thai", "fusion"], ["coffee & tea"], ["mexican", "cafe"], [], None]
 
 
 def told(call: bf.Request) -> Value | None:
-    """``tell key`` reads ``key=value``; members of an enum are those that begin with ``c``; a summary
-    counts; every other question is ``spoken``'s."""
+    """``tell key`` reads ``key=value``; members of an enum are those that begin with ``c``; a
+    summary counts; every other question is ``spoken``'s."""
     texts = " ".join(v or "" for v in call.values)
     word, _, key = call.question.partition(" ")
     if call.constraint.item is not None and call.constraint.item.options:

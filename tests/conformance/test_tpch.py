@@ -1,4 +1,5 @@
-"""The 22 queries of TPC-H: DataFusion's own results, without a call and with one model predicate."""
+"""The 22 queries of TPC-H: DataFusion's own results, without a call and with one model
+predicate."""
 
 from __future__ import annotations
 

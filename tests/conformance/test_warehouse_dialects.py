@@ -1,4 +1,5 @@
-"""The language-model functions of Snowflake, BigQuery and Databricks: what they become, and that they run."""
+"""The language-model functions of Snowflake, BigQuery and Databricks: what they become, and that
+they run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Only likely values are asked about, where a call says so: what is promised, what is told, what is refused."""
+"""Only likely values are asked about, where a call says so: what is promised, what is told, what is
+refused."""
 
 from __future__ import annotations
 

@@ -54,7 +54,8 @@ async def beating(work: Awaitable[object]) -> tuple[object, float]:
 
 
 def left() -> list[str]:
-    """Threads that do not end: what a plan computes to its next batch may hold one up for a while."""
+    """Threads that do not end: what a plan computes to its next batch may hold one up for a
+    while."""
     end = time.monotonic() + 10
     while time.monotonic() < end:
         names = [t.name for t in threading.enumerate() if t.name.startswith("blendfusion")]

@@ -1,4 +1,5 @@
-"""``Budget(calls=…)``: no request goes beyond it, whatever a server answers, and each one that went out counts."""
+"""``Budget(calls=…)``: no request goes beyond it, whatever a server answers, and each one that went
+out counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Two models as a cascade: the small one decides what it may, and the large one answers the rest."""
+"""Two models as a cascade: the small one decides what it may, and the large one answers the
+rest."""
 
 from __future__ import annotations
 

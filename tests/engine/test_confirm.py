@@ -26,7 +26,8 @@ Answered = Callable[[str], Terminal]
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Answered:
-    """Makes standard input and error a terminal at which somebody types a text; gives what is shown."""
+    """Makes standard input and error a terminal at which somebody types a text; gives what is
+    shown."""
 
     def typing(text: str) -> Terminal:
         shown = Terminal()

@@ -1,4 +1,5 @@
-"""Every error of a user's, as a page: raised before any model call, names the place and a remedy."""
+"""Every error of a user's, as a page: raised before any model call, names the place and a
+remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Estimates: exact where nothing has to be assumed, bounded, and without asking or loading a model."""
+"""Estimates: exact where nothing has to be assumed, bounded, and without asking or loading a
+model."""
 
 from __future__ import annotations
 

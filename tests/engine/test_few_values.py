@@ -1,4 +1,5 @@
-"""Under a limit, pairs of a join come in an order that asks about few values, unless that is off."""
+"""Under a limit, pairs of a join come in an order that asks about few values, unless that is
+off."""
 
 from __future__ import annotations
 

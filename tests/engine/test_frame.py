@@ -47,7 +47,8 @@ def frame(db: Counted) -> bf.Frame:
 
 
 def _frames_of(owner: type) -> set[str]:
-    """The public methods of a class of DataFusion's whose annotation says that they give a frame."""
+    """The public methods of a class of DataFusion's whose annotation says that they give a
+    frame."""
     found = set()
     for name, member in inspect.getmembers(owner, inspect.isfunction):
         annotation = str(inspect.signature(member).return_annotation)

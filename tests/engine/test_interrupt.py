@@ -34,8 +34,8 @@ def kept(cache: Path) -> int:
 
 
 def ends_in_time(interrupt: Callable[[], Interrupted]) -> Interrupted:
-    """The run that ended within the limit. A busy machine may be late, but not each time; who waits for
-    the wrong thing is."""
+    """The run that ended within the limit. A busy machine may be late, but not each time; who waits
+    for the wrong thing is."""
     late = []
     for _ in range(TRIES):
         run = interrupt()
@@ -136,8 +136,8 @@ def test_llama_keeps_the_answers_of_a_batch_that_was_interrupted(tmp_path: Path)
 
 
 def shown_in_a_terminal(arguments: list[str]) -> tuple[bytes, float]:
-    """What the command wrote to a terminal when it was interrupted at its progress line, and how many
-    seconds it took to say so."""
+    """What the command wrote to a terminal when it was interrupted at its progress line, and how
+    many seconds it took to say so."""
     import pty
 
     code = "import sys; from blendfusion.cli.main import main; sys.exit(main(sys.argv[1:]))"

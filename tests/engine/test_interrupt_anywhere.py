@@ -1,4 +1,5 @@
-"""Ctrl-C at random moments of all kinds of work: a second at most, a session that goes on, and nothing left."""
+"""Ctrl-C at random moments of all kinds of work: a second at most, a session that goes on, and
+nothing left."""
 
 from __future__ import annotations
 

@@ -207,7 +207,8 @@ def test_a_value_without_an_answer_has_no_match() -> None:
 
 
 def towns(n: int) -> Counted:
-    """Values whose match is among the first three that look like them, for every fourth the 13th."""
+    """Values whose match is among the first three that look like them, for every fourth the
+    13th."""
     names = sorted(f"{word} {i} market town" for i in range(n) for word in ("upper", "lower"))
     near = Nearest(names)
     values = [f"town {i}" for i in range(n)]

@@ -1,4 +1,5 @@
-"""Joins with a criterion: what matches need not look alike, so vectors find candidates beside words."""
+"""Joins with a criterion: what matches need not look alike, so vectors find candidates beside
+words."""
 
 from __future__ import annotations
 

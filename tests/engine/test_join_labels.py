@@ -160,7 +160,8 @@ def test_labels_that_do_not_decide_leave_the_pairs_to_be_asked() -> None:
     assert sorted(numbers) == [
         (i, j) for i in range(100) for j in range(100) if i % 5 == j % 5 and not (i % 2 and j % 2)
     ]
-    # Of four pairs of labels one decides by its 20 sampled pairs; of the others all pairs are asked.
+    # Of four pairs of labels one decides by its 20 sampled pairs; of the others all pairs are
+    # asked.
     assert db.asked(sql) == 200 + 20 + 3 * 2500
     frame = db.session.sql(sql)
     frame.collect()

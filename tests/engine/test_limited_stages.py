@@ -17,7 +17,8 @@ LABELS = ["pos", "neg"]
 
 
 def by_number(call: bf.Request) -> str | bool:
-    """Odd numbers are positive, even ones negative; yes, if all of several numbers are less than 7."""
+    """Odd numbers are positive, even ones negative; yes, if all of several numbers are less than
+    7."""
     if call.constraint.kind == "boolean":
         return all(int((value or "x9")[1:]) < 7 for value in call.values)
     return LABELS[1 - int((call.values[0] or "x0")[1:]) % 2]
@@ -112,7 +113,8 @@ def test_a_limit_may_stand_anywhere(query: str, rows: int, values: int) -> None:
     ],
 )
 def test_a_third_side_reads_what_the_first_two_have_by_then(third: str) -> None:
-    """Which pairs a join gives first is DataFusion's affair: the third side asks about some of them."""
+    """Which pairs a join gives first is DataFusion's affair: the third side asks about some of
+    them."""
     db = tables()
     query = f"SELECT a.x AS x, y FROM ({JOIN}) AS a JOIN {third} LIMIT 5"
     rows = db.session.sql(query).to_pylist()

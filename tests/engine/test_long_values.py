@@ -1,4 +1,5 @@
-"""Values longer than the model's window: functions of a row report them, groups are read in parts."""
+"""Values longer than the model's window: functions of a row report them, groups are read in
+parts."""
 
 from __future__ import annotations
 

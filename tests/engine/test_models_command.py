@@ -1,4 +1,5 @@
-"""``blendfusion models`` and ``blendfusion bench``: what is found, in whose name, and what is measured."""
+"""``blendfusion models`` and ``blendfusion bench``: what is found, in whose name, and what is
+measured."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Failures lose nothing: whatever fails and whatever on_error says, no row goes and no answer is made up.
+"""Failures lose nothing: whatever fails and whatever on_error says, no row goes and no answer is
+made up.
 
-Each shape of a query is run with calls, planned and plain, and with columns that hold what every call
-gives on its row: its answer, NULL where it failed, or the struct that keeps its error.
-"""
+Each shape of a query is run with calls, planned and plain, and with columns that hold what every
+call gives on its row: its answer, NULL where it failed, or the struct that keeps its error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""``trace.to_html``: all that it should say, harmless and bounded whatever the data, in a real browser."""
+"""``trace.to_html``: all that it should say, harmless and bounded whatever the data, in a real
+browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Attention of our own inside llama.cpp: it computes what llama.cpp's does, and steps aside where it should."""
+"""Attention of our own inside llama.cpp: it computes what llama.cpp's does, and steps aside where
+it should."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Bounds are exact, and what is certified fails as rarely as it says: on made-up populations, many times."""
+"""Bounds are exact, and what is certified fails as rarely as it says: on made-up populations, many
+times."""
 
 from __future__ import annotations
 
@@ -125,7 +126,8 @@ def test_a_promise_is_broken_as_rarely_as_it_says(targets: Targets, size: int) -
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_hardest_population_breaks_it_as_rarely_as_it_says(seed: int) -> None:
-    """Just too many errors at every threshold: what is decided at all breaks the promise, or nearly."""
+    """Just too many errors at every threshold: what is decided at all breaks the promise, or
+    nearly."""
     made = np.random.default_rng(seed)
     size, wrong = 2000, 202
     places = np.zeros(size, dtype=bool)

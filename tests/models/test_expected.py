@@ -1,4 +1,5 @@
-"""Scores: the expected value over the points of a scale, from a tree of tokens or a server's odds."""
+"""Scores: the expected value over the points of a scale, from a tree of tokens or a server's
+odds."""
 
 from __future__ import annotations
 

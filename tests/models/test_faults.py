@@ -1,4 +1,5 @@
-"""A server that fails, dies or comes back: nothing is lost, nothing is made up, nothing is left open."""
+"""A server that fails, dies or comes back: nothing is lost, nothing is made up, nothing is left
+open."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ DESCRIPTORS = Path("/proc/self/fd")
 def model_at(
     url: str, retry: Retry, concurrency: int = 16, timeout_seconds: float = 6.0
 ) -> OpenAIModel:
-    """Its timeout is long enough for a machine that does much else: only the silent requests meet it."""
+    """Its timeout is long enough for a machine that does much else: only the silent requests meet
+    it."""
     options = Options().with_(timeout_seconds=timeout_seconds, concurrency=concurrency)
     return OpenAIModel("tiny", url, None, options, retry=retry)
 
@@ -112,7 +114,8 @@ def test_without_retries_a_failed_value_raises_where_that_is_wanted() -> None:
 
 
 def open_now() -> set[object]:
-    """What is open, each by its own name: running threads, and descriptors where they are listed."""
+    """What is open, each by its own name: running threads, and descriptors where they are
+    listed."""
     gc.collect()
     found: set[object] = set(threading.enumerate())
     for descriptor in DESCRIPTORS.iterdir() if DESCRIPTORS.exists() else ():
@@ -152,8 +155,8 @@ BRIEF = Retry(attempts=4, base_seconds=0.02, most_seconds=0.3)
 
 @contextmanager
 def server_process(port: int, *most: int) -> Iterator[subprocess.Popen[bytes]]:
-    """A chat server that writes a byte whenever it answers; it accepts connections already. ``most``: so
-    many answers, and silence after them."""
+    """A chat server that writes a byte whenever it answers; it accepts connections already.
+    ``most``: so many answers, and silence after them."""
     code = [sys.executable, str(Path(chat_server.__file__)), *map(str, (port, *most))]
     process = subprocess.Popen(code, stdout=subprocess.PIPE)
     try:

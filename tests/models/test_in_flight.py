@@ -1,4 +1,5 @@
-"""How many requests are in flight: by a clock of the tests' own, then before servers with a capacity."""
+"""How many requests are in flight: by a clock of the tests' own, then before servers with a
+capacity."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ TEXT = Task("llm_map", "What is it?", Constraint(), ("text",))
 
 
 class Machine:
-    """A server in a time of its own: it works on ``capacity`` requests at a time, ``service`` seconds
-    each, keeps the others waiting, and refuses at once what is more than ``room``."""
+    """A server in a time of its own: it works on ``capacity`` requests at a time, ``service``
+    seconds each, keeps the others waiting, and refuses at once what is more than ``room``."""
 
     def __init__(self, usual: int, most: int, capacity: int, room: int = 1_000_000) -> None:
         self.now = 0.0

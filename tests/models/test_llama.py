@@ -318,7 +318,8 @@ def test_open_answers_do_not_depend_on_the_batch(model, column):
     ids=str,
 )
 def test_what_other_rows_change_never_shows(model, column, monkeypatch, constraint):
-    """Without attention of our own: logits are disturbed by more than they ever are, and the bound raised with it."""
+    """Without attention of our own: logits are disturbed by more than they ever are, and the bound
+    raised with it."""
     task, some = _task(constraint, "What is spoken of?"), column[:10]
     opened, random = model._ready(), np.random.default_rng(0)
     _ask(model, task, ["x"])  # it is tried then whether rows change one another

@@ -1,4 +1,5 @@
-"""A local model on a GPU: the same answers in any company, more rows at a time, an end when it is wanted."""
+"""A local model on a GPU: the same answers in any company, more rows at a time, an end when it is
+wanted."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A local model with a projector: what it says of images lies inside the constraint, and no image or file
-takes the process down. The projector's weights are random, so answers mean nothing."""
+"""A local model with a projector: what it says of images lies inside the constraint, and no image
+or file takes the process down. The projector's weights are random, so answers mean nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A real server of llama-cpp-python on this machine: every kind of answer, over its own HTTP API."""
+"""A real server of llama-cpp-python on this machine: every kind of answer, over its own HTTP
+API."""
 
 from __future__ import annotations
 

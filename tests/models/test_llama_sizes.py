@@ -1,4 +1,5 @@
-"""How much a local model takes on at a time: what the machine, a container and a GPU's memory let."""
+"""How much a local model takes on at a time: what the machine, a container and a GPU's memory
+let."""
 
 from __future__ import annotations
 

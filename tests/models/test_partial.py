@@ -1,4 +1,5 @@
-"""Answers that a model has told before it fails or is interrupted: stored, counted, not asked again."""
+"""Answers that a model has told before it fails or is interrupted: stored, counted, not asked
+again."""
 
 from __future__ import annotations
 

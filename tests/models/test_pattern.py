@@ -81,7 +81,8 @@ def _counted(
 
 
 def matches_in_re2(pattern: str, text: str) -> bool:
-    """Another engine's word. Python's own would never come to an end with some of these patterns."""
+    """Another engine's word. Python's own would never come to an end with some of these
+    patterns."""
     found = pc.match_substring_regex(pa.array([text]), pattern=rf"\A(?:{pattern})\z")
     return bool(found[0].as_py())
 

@@ -23,7 +23,8 @@ def failure(positives: int, sampled: int, recall: float, delta: float) -> float:
     place = highest_place(sampled, recall, delta)
     if not place:
         return 0.0
-    # Too many: more than this lie below; then less than ``place`` of the sample are among the lowest of them.
+    # Too many: more than this lie below; then less than ``place`` of the sample are among the
+    # lowest of them.
     too_many = int((1 - recall) * positives + 1e-9) + 1
     ways = sum(comb(too_many, i) * comb(positives - too_many, sampled - i) for i in range(place))
     return ways / comb(positives, sampled)

@@ -1,4 +1,5 @@
-"""Rate limits: no window of a minute holds more than the limits, and no request waits without need."""
+"""Rate limits: no window of a minute holds more than the limits, and no request waits without
+need."""
 
 from __future__ import annotations
 
@@ -176,7 +177,8 @@ def limited(url: str, **options: object) -> OpenAIModel:
 
 @pytest.fixture
 def let_go(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """When requests were let go, where a minute is short. They arrive later: nobody knows how much."""
+    """When requests were let go, where a minute is short. They arrive later: nobody knows how
+    much."""
     moments: list[float] = []
     take = Rate.take
 

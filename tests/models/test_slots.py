@@ -1,4 +1,5 @@
-"""Rows through slots: each sees what it would see alone, whatever is shared, and nothing overflows."""
+"""Rows through slots: each sees what it would see alone, whatever is shared, and nothing
+overflows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The weights that answer: a faster copy where it pays and there is room, never without saying so."""
+"""The weights that answer: a faster copy where it pays and there is room, never without saying
+so."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Compares the kernels with their specification where a sanitizer watches each access to memory.
 
-Run by test_sanitized.py, with the address sanitizer loaded first: ``python sanitized.py KERNELS ATTENTION NATIVE``,
-the compiled modules and the folder ``native``. It imports no more than it needs: what else there is was
-not built to be watched.
-"""
+Run by test_sanitized.py, with the address sanitizer loaded first: ``python sanitized.py KERNELS
+ATTENTION NATIVE``, the compiled modules and the folder ``native``. It imports no more than it
+needs: what else there is was not built to be watched."""
 
 from __future__ import annotations
 

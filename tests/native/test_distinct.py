@@ -1,4 +1,5 @@
-"""Distinct tuples of several columns, however Arrow holds the columns: as a loop in Python finds them."""
+"""Distinct tuples of several columns, however Arrow holds the columns: as a loop in Python finds
+them."""
 
 from __future__ import annotations
 

@@ -39,7 +39,8 @@ def test_plans_look_like_their_page(
 
 
 def _look(page: Path, sessions: list[Counted], update_golden: bool) -> None:
-    """Compare the plans of a page, which show the rules that fired; the page's own must be among them."""
+    """Compare the plans of a page, which show the rules that fired; the page's own must be among
+    them."""
     planned, plain = sessions
     if page.stem == SIMILAR_FIRST:  # the one rule that a session must ask for
         planned.session.sql("SET blendfusion.similar_first = true")

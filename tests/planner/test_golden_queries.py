@@ -16,7 +16,8 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def answer(call: bf.Request) -> Value:
-    """Any answer, which the question and the values alone decide; a third of the yes/no ones is yes."""
+    """Any answer, which the question and the values alone decide; a third of the yes/no ones is
+    yes."""
     number = crc32("|".join([call.question, *map(str, call.values)]).encode())
     if call.constraint.kind == "boolean":
         return number % 3 == 0

@@ -1,4 +1,5 @@
-"""Expressions and plans as text: what DataFusion writes reads as the SQL that a person would write."""
+"""Expressions and plans as text: what DataFusion writes reads as the SQL that a person would
+write."""
 
 from __future__ import annotations
 

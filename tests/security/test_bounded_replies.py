@@ -1,4 +1,5 @@
-"""Whatever a server replies is read in bounded time and memory, and is at worst that value's failure."""
+"""Whatever a server replies is read in bounded time and memory, and is at worst that value's
+failure."""
 
 from __future__ import annotations
 

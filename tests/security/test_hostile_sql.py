@@ -1,4 +1,5 @@
-"""Texts in every place of a query and its tables: a result that holds them as they are, or an error of ours."""
+"""Texts in every place of a query and its tables: a result that holds them as they are, or an error
+of ours."""
 
 from __future__ import annotations
 

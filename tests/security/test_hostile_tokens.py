@@ -1,4 +1,5 @@
-"""On token ids of the packaged model: no text changes what stands around it, or becomes a control token."""
+"""On token ids of the packaged model: no text changes what stands around it, or becomes a control
+token."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ LABELS = Task("llm_classify", "", Constraint("choice", options=("good", "bad")),
 TASKS = {"one value": ONE, "two values": TWO, "rows": ROWS, "labels": LABELS, "judged": JUDGED}
 VALUES = {"one value": 1, "two values": 2, "rows": 3, "labels": 1, "judged": 2}
 CHATS = ("one value", "two values", "rows")
-"""Those that the model is asked in the form of a chat; where scores decide, it reads running text."""
+"""Those that the model is asked in the form of a chat; where scores decide, it reads running text.
+"""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,5 @@
-"""What people get to see of the data and of keys, outside of results: no more than was asked for."""
+"""What people get to see of the data and of keys, outside of results: no more than was asked
+for."""
 
 from __future__ import annotations
 
@@ -36,8 +37,8 @@ _DRAWN = re.compile(r"(?<=127\.0\.0\.1:)\d+|(?<=port=)\d+|(?<=query\.id=)\w+|(?<
 
 
 def everything(logged: pytest.LogCaptureFixture) -> str:
-    """All that was logged, with every attribute of its records but times, threads and what is drawn by chance
-    (ports, the ids of queries), in which any few digits may stand."""
+    """All that was logged, with every attribute of its records but times, threads and what is drawn
+    by chance (ports, the ids of queries), in which any few digits may stand."""
     said = []
     for record in logged.records:
         words = {

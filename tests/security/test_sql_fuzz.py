@@ -1,7 +1,7 @@
 """Any text ends in a result or in one of our errors: never in another exception, a crash or a hang.
 
-``pytest tests/security/test_sql_fuzz.py --cases 20000`` tries more texts, and FUZZ_FROM=100000 others.
-"""
+``pytest tests/security/test_sql_fuzz.py --cases 20000`` tries more texts, and FUZZ_FROM=100000
+others."""
 
 from __future__ import annotations
 

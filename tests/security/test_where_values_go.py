@@ -1,4 +1,5 @@
-"""Nothing is sent to a server that was not named: forms of models' names, and where their requests go."""
+"""Nothing is sent to a server that was not named: forms of models' names, and where their requests
+go."""
 
 from __future__ import annotations
 

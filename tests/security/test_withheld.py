@@ -1,4 +1,5 @@
-"""With values off, nothing of the data leaves but results: through whichever method a query fails."""
+"""With values off, nothing of the data leaves but results: through whichever method a query
+fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Payments, shares, firms and owners: the tables of BlendSQL's query shapes, in our SQL and in its own."""
+"""Payments, shares, firms and owners: the tables of BlendSQL's query shapes, in our SQL and in its
+own."""
 
 from __future__ import annotations
 

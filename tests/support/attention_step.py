@@ -1,4 +1,5 @@
-"""Steps of attention as llama.cpp's graphs have them, made by hand and put to the compiled kernel."""
+"""Steps of attention as llama.cpp's graphs have them, made by hand and put to the compiled
+kernel."""
 
 from __future__ import annotations
 
@@ -84,7 +85,8 @@ class Steps:
         theirs: np.ndarray | None = None,
         **said: object,
     ) -> np.ndarray | None:
-        """What ``fallback.attention`` specifies; None where it is left to llama.cpp, which computes ``theirs``.
+        """What ``fallback.attention`` specifies; None where it is left to llama.cpp, which computes
+        ``theirs``.
         ``said``: fields of the step that are otherwise."""
         tokens, heads, dims = queries.shape
         q = np.ascontiguousarray(queries.astype(np.float32).transpose(1, 0, 2))

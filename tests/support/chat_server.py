@@ -1,8 +1,7 @@
 """A chat server as a process of its own, to be killed: ``python chat_server.py PORT [ANSWERS]``.
 
-It answers with the number in the text, a few milliseconds later, and writes a byte for every answer;
-after so many answers it keeps whoever asks waiting.
-"""
+It answers with the number in the text, a few milliseconds later, and writes a byte for every
+answer; after so many answers it keeps whoever asks waiting."""
 
 from __future__ import annotations
 

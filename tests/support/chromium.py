@@ -27,7 +27,8 @@ _FLAGS = (
 
 @dataclass(frozen=True)
 class Opened:
-    """``dom``: the page as it stands once it is loaded. ``console``: what the browser said of it."""
+    """``dom``: the page as it stands once it is loaded. ``console``: what the browser said of
+    it."""
 
     dom: str
     console: list[str]

@@ -1,4 +1,5 @@
-"""What DataFusion says of comparisons of answers, and a model that answers no further than they need."""
+"""What DataFusion says of comparisons of answers, and a model that answers no further than they
+need."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ class Answers:
 
 
 class EarlyModel(bf.ScriptedModel):
-    """A scripted model that ends every answer where the comparisons are decided; ``early`` counts."""
+    """A scripted model that ends every answer where the comparisons are decided; ``early``
+    counts."""
 
     stops_early = True
 

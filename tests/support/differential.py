@@ -34,7 +34,8 @@ class Outcome(NamedTuple):
 
 
 class Databases(NamedTuple):
-    """The same tables in a session that evaluates every call on every row, and in one that plans."""
+    """The same tables in a session that evaluates every call on every row, and in one that
+    plans."""
 
     plain: Counted
     planned: Counted
@@ -70,9 +71,8 @@ def contradicts_itself(seed: int, sql: str, plain: Outcome) -> bool:
     """Whether DataFusion, with every call evaluated on every row, gives other rows if it joins by
     sorting.
 
-    DataFusion 55 pushes a filter below a hash join on its kept side by the names of columns alone: with
-    two of a name rows come out wrong, in plain SQL too.
-    """
+    DataFusion 55 pushes a filter below a hash join on its kept side by the names of columns alone:
+    with two of a name rows come out wrong, in plain SQL too."""
     sorting = SessionConfig().set("datafusion.optimizer.prefer_hash_join", "false")
     other = outcome(database(tables(seed), planner=False, config=sorting), sql)
     return not other.error and unordered(other.rows) != unordered(plain.rows)
@@ -81,9 +81,8 @@ def contradicts_itself(seed: int, sql: str, plain: Outcome) -> bool:
 def difference(query: Query, plain: Outcome, planned: Outcome) -> str | None:
     """In what the two differ that must not, if in anything.
 
-    ``plain`` is of the query without its bounds. What DataFusion itself cannot run has nothing to be
-    compared with.
-    """
+    ``plain`` is of the query without its bounds. What DataFusion itself cannot run has nothing to
+    be compared with."""
     if plain.error:
         return None
     if planned.error:
@@ -110,7 +109,8 @@ def _same_rows(query: Query, plain: Rows, planned: Rows) -> bool:
 
 
 def joins(counted: Counted, sql: str) -> bool:
-    """Whether DataFusion runs a query by joins: those of its text, of subqueries, INTERSECT, EXCEPT."""
+    """Whether DataFusion runs a query by joins: those of its text, of subqueries, INTERSECT,
+    EXCEPT."""
     frame = counted.session.sql(sql)
     return "Join" in DataFrame.execution_plan(frame).display_indent()
 

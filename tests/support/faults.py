@@ -56,7 +56,8 @@ class FaultyServer:
         self._lock = threading.Lock()
 
     def fault(self, number: int, nth: int) -> str | None:
-        """How the ``nth`` request (from 0) about ``number`` fails; numbers below ``healthy`` never do."""
+        """How the ``nth`` request (from 0) about ``number`` fails; numbers below ``healthy`` never
+        do."""
         drawn = hashlib.blake2s(f"{self._seed} {number} {nth}".encode(), digest_size=8).digest()
         if number < self._healthy or int.from_bytes(drawn, "big") / 2**64 >= self._share:
             return None

@@ -1,4 +1,5 @@
-"""Pages of cases: ``# title``, the input, ``----``, what comes out; completed by --update-golden."""
+"""Pages of cases: ``# title``, the input, ``----``, what comes out; completed by
+--update-golden."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Queries in processes of their own, to which a signal is sent; also the program that runs there."""
+"""Queries in processes of their own, to which a signal is sent; also the program that runs
+there."""
 
 from __future__ import annotations
 
@@ -51,8 +52,8 @@ def answers(number: int) -> Wait:
 
 @dataclass(frozen=True)
 class Interrupted:
-    """What came of a process: seconds from the signal to the KeyboardInterrupt, answers that were told
-    before."""
+    """What came of a process: seconds from the signal to the KeyboardInterrupt, answers that were
+    told before."""
 
     raised_seconds: float
     answered: int

@@ -20,9 +20,9 @@ Body = dict[str, Any]
 
 @dataclass
 class Reply:
-    """One HTTP reply. ``raw``: sent as it is. ``reset``: the connection is cut instead; ``half``: after
-    half of the reply. ``wait``: until then nothing is sent. ``tokens``: those of the content, each with
-    the log probabilities of what could stand in its place."""
+    """One HTTP reply. ``raw``: sent as it is. ``reset``: the connection is cut instead; ``half``:
+    after half of the reply. ``wait``: until then nothing is sent. ``tokens``: those of the content,
+    each with the log probabilities of what could stand in its place."""
 
     content: str = ""
     status: int = 200
@@ -205,8 +205,8 @@ def serving(
 
 
 def closed_port() -> int:
-    """A port of the loopback on which nobody listens. On Linux it is kept for the process's life, so that
-    nobody else gets it; a server that may reuse addresses can still listen there."""
+    """A port of the loopback on which nobody listens. On Linux it is kept for the process's life,
+    so that nobody else gets it; a server that may reuse addresses can still listen there."""
     kept = socket.socket()
     kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     kept.bind(("127.0.0.1", 0))

@@ -1,4 +1,5 @@
-"""A Hugging Face Hub on this machine's loopback: a few repositories, and the errors of the real one."""
+"""A Hugging Face Hub on this machine's loopback: a few repositories, and the errors of the real
+one."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 class LoopbackHub:
-    """``files``: content by "owner/repo/path"; ``gated``: repositories that want a token. ``asked``: what
-    was asked for, as "METHOD path"."""
+    """``files``: content by "owner/repo/path"; ``gated``: repositories that want a token.
+    ``asked``: what was asked for, as "METHOD path"."""
 
     def __init__(self, files: dict[str, bytes], gated: frozenset[str] = frozenset()) -> None:
         self.files, self.gated = files, gated

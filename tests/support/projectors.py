@@ -22,7 +22,8 @@ _ALIGNED = 32
 
 
 def write_projector(path: Path, *, width: int = SMOLLM2, kind: str = "mlp") -> Path:
-    """A small vision transformer with weights that say nothing. ``kind``: a projector type of llama.cpp's."""
+    """A small vision transformer with weights that say nothing. ``kind``: a projector type of
+    llama.cpp's."""
     random = np.random.default_rng(0)
 
     def some(*shape: int) -> Array:

@@ -116,8 +116,8 @@ class Counted:
         return asked
 
     def asked_for_a_new_row(self, sql: str) -> Iterator[Counter[str]]:
-        """How many values, a question, a query asks that ran before one row came to a table, for each
-        table in turn: the table's first row with other texts."""
+        """How many values, a question, a query asks that ran before one row came to a table, for
+        each table in turn: the table's first row with other texts."""
         self.session.clear_cache()
         self.session.sql(sql).collect()
         for name, table in self._tables.items():

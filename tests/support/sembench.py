@@ -59,7 +59,8 @@ SQL |= {
     "Q7 by labels": PAIRS + _BY_LABELS.format(how=_OPPOSITE, match=", match => 'different'"),
     "Q7 by a sample": PAIRS + _BY_LABELS.format(how=_OPPOSITE, match=""),
 }
-"""Q5 to Q7 once more, as joins by meaning: the user says which labels match, or sampled pairs do."""
+"""Q5 to Q7 once more, as joins by meaning: the user says which labels match, or sampled pairs do.
+"""
 
 GOLD = {
     "Q1": "SELECT review_id FROM reviews WHERE score_sentiment = 'POSITIVE'",
@@ -120,7 +121,8 @@ class MovieQuery:
 
 
 class Movies:
-    """The slice in the folder ``data``: ``session`` and its ``model`` see no labels, ``gold`` sees all."""
+    """The slice in the folder ``data``: ``session`` and its ``model`` see no labels, ``gold`` sees
+    all."""
 
     def __init__(self, data: Path) -> None:
         folder = data / FOLDER
@@ -193,8 +195,8 @@ class Movies:
         )
 
     def _movie(self, name: str) -> str:
-        """The movie that the data set names, else the one with most reviews; for Q5-Q7 and Q9, which
-        name another one, with most reviews of its rarer sentiment."""
+        """The movie that the data set names, else the one with most reviews; for Q5-Q7 and Q9,
+        which name another one, with most reviews of its rarer sentiment."""
         given = self._given.get(name)
         if given is not None and given["movie_id"]:
             return str(given["movie_id"])

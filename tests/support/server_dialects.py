@@ -1,8 +1,8 @@
-"""Chat servers as each takes constraints: what it does not know it ignores or refuses as it really does.
+"""Chat servers as each takes constraints: what it does not know it ignores or refuses as it really
+does.
 
-The model behind all of them reads out what stands between « and » in the last message, as far as it is
-held to something, and chats otherwise.
-"""
+The model behind all of them reads out what stands between « and » in the last message, as far as it
+is held to something, and chats otherwise."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def speaking(dialect: Dialect) -> Iterator[Loopback]:
 
 
 def _vllm(body: Body) -> Admits | None:
-    """vLLM since 0.12: one kind of constraint in ``structured_outputs``; ``guided_*`` was removed and
-    is ignored like every unknown field (docs.vllm.ai, Structured Outputs; its request classes allow
-    extra fields)."""
+    """vLLM since 0.12: one kind of constraint in ``structured_outputs``; ``guided_*`` was removed
+    and is ignored like every unknown field (docs.vllm.ai, Structured Outputs; its request classes
+    allow extra fields)."""
     asked = body.get("structured_outputs") or {}
     if len([name for name in ("json", "regex", "choice") if name in asked]) > 1:
         raise Refusal("You can only use one kind of constraints for structured outputs")
@@ -73,8 +73,8 @@ def _vllm(body: Body) -> Admits | None:
 
 
 def _older_vllm(body: Body) -> Admits | None:
-    """vLLM before 0.11: ``guided_choice`` and ``guided_regex`` at the top; ``structured_outputs`` is
-    ignored (docs.vllm.ai, v0.9.1)."""
+    """vLLM before 0.11: ``guided_choice`` and ``guided_regex`` at the top; ``structured_outputs``
+    is ignored (docs.vllm.ai, v0.9.1)."""
     if "guided_choice" in body:
         return _one_of(body["guided_choice"])
     return _match(body["guided_regex"]) if "guided_regex" in body else _standard(body)
@@ -89,8 +89,8 @@ def _sglang(body: Body) -> Admits | None:
 
 
 def _llama_server(body: Body) -> Admits | None:
-    """llama-server: ``grammar`` in GBNF, or a schema in ``json_schema`` or ``response_format``, never
-    both; unknown fields are ignored (llama.cpp, tools/server/README.md)."""
+    """llama-server: ``grammar`` in GBNF, or a schema in ``json_schema`` or ``response_format``,
+    never both; unknown fields are ignored (llama.cpp, tools/server/README.md)."""
     schema = "json_schema" in body or "response_format" in body
     if "grammar" in body and schema:
         raise Refusal('Either "json_schema" or "grammar" can be specified, but not both')
@@ -100,9 +100,9 @@ def _llama_server(body: Body) -> Admits | None:
 
 
 def _ollama(body: Body) -> Admits | None:
-    """Ollama since 0.5: a schema in ``response_format``, which it hands to its own API's ``format``;
-    of other fields it knows nothing, ``format`` at this path included (docs.ollama.com, OpenAI
-    compatibility)."""
+    """Ollama since 0.5: a schema in ``response_format``, which it hands to its own API's
+    ``format``; of other fields it knows nothing, ``format`` at this path included (docs.ollama.com,
+    OpenAI compatibility)."""
     return _standard(body)
 
 

@@ -1,8 +1,8 @@
-"""Texts that may be SQL: queries with calls, sqlglot's rewritings of them, and what mutations leave of both.
+"""Texts that may be SQL: queries with calls, sqlglot's rewritings of them, and what mutations leave
+of both.
 
-Every text follows from its number alone. Nothing here is endless on purpose: no recursion, no series of
-numbers, which would need a limit of time that a session does not have.
-"""
+Every text follows from its number alone. Nothing here is endless on purpose: no recursion, no
+series of numbers, which would need a limit of time that a session does not have."""
 
 from __future__ import annotations
 
@@ -110,7 +110,8 @@ Mutation = Callable[[random.Random, list[str]], None]
 
 
 def fuzzed(number: int) -> str:
-    """Text ``number``: a third as it is or as sqlglot rewrites it, the others mutated one to six times."""
+    """Text ``number``: a third as it is or as sqlglot rewrites it, the others mutated one to six
+    times."""
     dice = random.Random(number)
     text = _random(dice) if dice.random() < 0.3 else dice.choice(QUERIES)
     if dice.random() < 0.5:

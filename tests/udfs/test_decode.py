@@ -1,4 +1,5 @@
-"""Canonical answers become Arrow values of the declared type; every text that is admitted decodes."""
+"""Canonical answers become Arrow values of the declared type; every text that is admitted
+decodes."""
 
 from __future__ import annotations
 

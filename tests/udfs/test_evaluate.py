@@ -1,4 +1,5 @@
-"""An ingredient on arrays: distinct tuples are asked, NULL and blank are not, rows keep their place."""
+"""An ingredient on arrays: distinct tuples are asked, NULL and blank are not, rows keep their
+place."""
 
 from __future__ import annotations
 

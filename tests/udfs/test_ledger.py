@@ -1,4 +1,5 @@
-"""A ledger: how large the next batch may be, and that no limit is exceeded by more than one batch."""
+"""A ledger: how large the next batch may be, and that no limit is exceeded by more than one
+batch."""
 
 from __future__ import annotations
 

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 AnyCertificate: TypeAlias = Certificate | RankedCertificate | RankedPair
 
 _FIRST_SHARE = 0.9
-"""Of the failure probability, for the first values that a run sees together; all later ones share the
-rest."""
+"""Of the failure probability, for the first values that a run sees together; all later ones share
+the rest."""
 _LEARNED_SHARE, _MOST_LEARNED = 6, 600
 """A classifier learns from one of so many values, and from so many at most."""
 _LEAST_TO_LEARN = 180
@@ -49,8 +49,9 @@ _LEAST_SHARE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class CascadeOutcome:
-    """What became of the different values of a call: those that ``decided`` counts have the small model's
-    answer, the others were ``asked`` of the large one, ``sampled`` ones among them at random."""
+    """What became of the different values of a call: those that ``decided`` counts have the small
+    model's answer, the others were ``asked`` of the large one, ``sampled`` ones among them at
+    random."""
 
     targets: Targets
     small: str
@@ -99,10 +100,9 @@ class Cascade:
     """The cascade of one question in one run.
 
     Every chunk of values is certified by itself, so that the promise holds of all of them together
-    without any assumption about their order: as a mean of shares that are each as large as promised. The
-    sample is drawn by a digest of task and value: the same in every run, whatever else is asked, and it
-    does not depend on what is stored.
-    """
+    without any assumption about their order: as a mean of shares that are each as large as
+    promised. The sample is drawn by a digest of task and value: the same in every run, whatever
+    else is asked, and it does not depend on what is stored."""
 
     def __init__(
         self, call: Call, put: Task, targets: Targets, small: CachedModel, large: CachedModel
@@ -176,8 +176,8 @@ class Cascade:
     def _learned(
         self, values: Sequence[Values], asker: Asker, known: dict[Values, Answer]
     ) -> dict[Values, Answer]:
-        """What a classifier of vectors says, which has learned from some of the large model's answers; those
-        are put to ``known``, and their values are no more to be decided."""
+        """What a classifier of vectors says, which has learned from some of the large model's
+        answers; those are put to ``known``, and their values are no more to be decided."""
         taught = self._drawn(values)[: min(len(values) // _LEARNED_SHARE, _MOST_LEARNED)]
         self._ask(taught, asker, known)
         taught = [v for v in taught if known[v].text is not None]
@@ -202,7 +202,8 @@ class Cascade:
     def _certificate(
         self, proposed: dict[Values, Answer], settled: Sequence[str]
     ) -> AnyCertificate:
-        """Of what the small model says; ``settled`` are the large model's answers to other values."""
+        """Of what the small model says; ``settled`` are the large model's answers to other
+        values."""
         scores = np.array([self._score(answer) for answer in proposed.values()], dtype=np.float64)
         delta, order = self._delta(), self._order(proposed)
         if self._targets.ranks:
@@ -218,8 +219,8 @@ class Cascade:
         return np.array([places[v] for v in self._drawn(places)], dtype=np.int64)
 
     def _delta(self) -> float:
-        """The failure probability of the next chunk: of all chunks, however many come, it is that which was
-        asked for."""
+        """The failure probability of the next chunk: of all chunks, however many come, it is that
+        which was asked for."""
         whole = DELTA if self._targets.delta is None else self._targets.delta
         self._chunks += 1
         n = self._chunks
@@ -238,8 +239,8 @@ class Cascade:
         return YES if agrees else NO
 
     def _standing(self, proposed: Answer, score: float, decided: Decided) -> Answer:
-        """The answer to a decided value: of recall and precision the one that its side was certified for. The
-        small model's own may be the other, where it leans to yes or to no."""
+        """The answer to a decided value: of recall and precision the one that its side was
+        certified for. The small model's own may be the other, where it leans to yes or to no."""
         if not self._targets.binary:
             return proposed
         text = "true" if decided.above is not None and score >= decided.above else "false"

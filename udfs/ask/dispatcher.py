@@ -35,7 +35,8 @@ class UnknownAnswerError(Exception):
 
 
 class StageCounts(Protocol):
-    """What a stage saw so far: rows in and out, in how many chunks, in how many seconds of its own."""
+    """What a stage saw so far: rows in and out, in how many chunks, in how many seconds of its
+    own."""
 
     rows_in: int
     rows_out: int
@@ -47,7 +48,8 @@ class Observer(Protocol):
     """Sees what is asked and answered, batch by batch. Called on the asking thread."""
 
     def stage(self, number: int, counts: StageCounts) -> AbstractContextManager[None]:
-        """Stage ``number`` (from 0) of a plan runs, perhaps with others in turn; ``counts`` grow with it."""
+        """Stage ``number`` (from 0) of a plan runs, perhaps with others in turn; ``counts`` grow
+        with it."""
         ...
 
     def within(self, number: int) -> AbstractContextManager[None]:
@@ -74,8 +76,8 @@ class Observer(Protocol):
     def batch(
         self, asked: Asked, values: Sequence[Values], answers: Sequence[Answer], seconds: float
     ) -> None:
-        """A batch was answered in ``seconds``, by the model or from its stored answers: one answer a tuple
-        of values, in order."""
+        """A batch was answered in ``seconds``, by the model or from its stored answers: one answer
+        a tuple of values, in order."""
         ...
 
     def in_vain(self, asked: Asked, requests: int) -> None:
@@ -83,16 +85,18 @@ class Observer(Protocol):
         ...
 
     def lost(self, task: Task, failed: Mapping[Values, Answer]) -> None:
-        """In the result, these values are NULL for want of an answer. May be told twice of a value."""
+        """In the result, these values are NULL for want of an answer. May be told twice of a
+        value."""
         ...
 
     def cascaded(self, call: Call, outcome: CascadeOutcome) -> None:
-        """A cascade has answered values of ``call``; for the outcome of all of them so far, add them up."""
+        """A cascade has answered values of ``call``; for the outcome of all of them so far, add
+        them up."""
         ...
 
     def withheld(self, call: Call, values: Sequence[Values]) -> None:
-        """In the result of ``call``, the answers to these are NULL: they are not probable enough. May be
-        told twice of a value."""
+        """In the result of ``call``, the answers to these are NULL: they are not probable enough.
+        May be told twice of a value."""
         ...
 
 
@@ -100,10 +104,9 @@ class Asker:
     """Puts the requests of one run to one model.
 
     Requests go in batches of the model's size, so that a run can be interrupted between them
-    (KeyboardInterrupt, a closed stream). What was answered stays in the cache and in the trace, and of
-    a batch that is interrupted or fails, what the model has told. The model is
-    looked up when the first request is made: a run without one needs none.
-    """
+    (KeyboardInterrupt, a closed stream). What was answered stays in the cache and in the trace, and
+    of a batch that is interrupted or fails, what the model has told. The model is looked up when
+    the first request is made: a run without one needs none."""
 
     guesses_answers = False
     """Answers are guesses: what they agree on says nothing."""
@@ -157,11 +160,11 @@ class Asker:
         return self.model_of(None)
 
     def model_of(self, call: Call | None) -> CachedModel:
-        """Who answers ``call``, behind the stored answers, once it is known to answer (a server tells its
-        window then). None: the session's model.
+        """Who answers ``call``, behind the stored answers, once it is known to answer (a server
+        tells its window then). None: the session's model.
 
-        Raises ModelNotFound, ModelFailed, or OptionError where a cost is limited and it has no price.
-        """
+        Raises ModelNotFound, ModelFailed, or OptionError where a cost is limited and it has no
+        price."""
         names = self._names(call)
         found = self._models.get(names)
         if found is None:
@@ -209,8 +212,8 @@ class Asker:
 
     def certain(self, task: Task) -> Answer | None:
         """The answer that no model is needed for: NULL from an empty set of options, or the only
-        option. None if a model must be asked. Raises QueryError for options or examples that were not
-        read."""
+        option. None if a model must be asked. Raises QueryError for options or examples that were
+        not read."""
         settled = self._settled.get(task, task)
         constraint = settled.constraint
         choice = constraint.item or constraint
@@ -238,10 +241,9 @@ class Asker:
     ) -> list[Answer]:
         """One answer a tuple of values, in order; equal tuples are asked once a run.
 
-        ``put``: what the model is asked, where it is not ``task`` itself. Where ``call``, for which they
-        are asked, says so, AnswerError is raised after the batch in which one failed; unless it does not
-        stop (``stops``).
-        """
+        ``put``: what the model is asked, where it is not ``task`` itself. Where ``call``, for which
+        they are asked, says so, AnswerError is raised after the batch in which one failed; unless
+        it does not stop (``stops``)."""
         certain = self.certain(task)
         if certain is not None:
             return [certain] * len(values)
@@ -260,8 +262,8 @@ class Asker:
         return [answered[v] for v in values]
 
     def embedder_for(self, call: Call | None) -> Embedder:
-        """The embedder, which counts in ``vectors`` what ``call`` needs, and in ``ledger`` what that takes.
-        None: for something else. Raises ModelNotFound."""
+        """The embedder, which counts in ``vectors`` what ``call`` needs, and in ``ledger`` what
+        that takes. None: for something else. Raises ModelNotFound."""
         embedder = self.embedder()
         if not isinstance(embedder, CachedEmbedder):
             return embedder
@@ -280,8 +282,8 @@ class Asker:
         *,
         final: bool = True,
     ) -> None:
-        """Put these different values to a model, batch after batch; what it answers goes ``into``. ``put``:
-        what it reads. Where ``call`` says so, failures raise AnswerError.
+        """Put these different values to a model, batch after batch; what it answers goes ``into``.
+        ``put``: what it reads. Where ``call`` says so, failures raise AnswerError.
 
         Not ``final``: what fails is asked of another model, and has not failed yet.
         """

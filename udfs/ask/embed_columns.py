@@ -24,10 +24,12 @@ _DECIMALS = 6
 
 
 def cosines(column: Texts, other: Texts, embedder: Embedder) -> npt.NDArray[np.float64]:
-    """How alike two columns' texts are, row by row, from -1 to 1; NaN where one is NULL or blank."""
+    """How alike two columns' texts are, row by row, from -1 to 1; NaN where one is NULL or
+    blank."""
     if len(column.distinct) < len(other.distinct):
         column, other = other, column
-    # The fewer first: one of them may well be a literal, and all vectors of the other need not be held.
+    # The fewer first: one of them may well be a literal, and all vectors of the other need not be
+    # held.
     few, few_rows = vectors_of(other, embedder)
     found = np.full(len(column.rows), np.nan)
     for start in range(0, len(column.distinct), _TEXTS_AT_ONCE):
@@ -44,7 +46,8 @@ def cosines(column: Texts, other: Texts, embedder: Embedder) -> npt.NDArray[np.f
 
 
 def vectors_of(column: Texts, embedder: Embedder) -> tuple[Vectors, npt.NDArray[np.int64]]:
-    """(one vector a distinct text, the position of each row's vector): -1 for NULL and blank rows."""
+    """(one vector a distinct text, the position of each row's vector): -1 for NULL and blank
+    rows."""
     place = np.full(len(column.distinct), -1, dtype=np.int64)
     embedded: list[str] = []
     for i, text in enumerate(column.distinct):

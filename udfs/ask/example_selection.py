@@ -1,10 +1,10 @@
 """Selects worked examples from labelled rows: few, typical, and of every label.
 
-Small models learn the form of an answer and the line between labels from a handful of examples; more
-cost tokens. So of each label those rows are taken that the label's other rows are most like: each next
-one is the row that brings all of them nearest to one that was taken (greedy facility location, within
-1 - 1/e of the best choice: Nemhauser, Wolsey, Fisher 1978). A row that is like no other is never first.
-"""
+Small models learn the form of an answer and the line between labels from a handful of examples;
+more cost tokens. So of each label those rows are taken that the label's other rows are most like:
+each next one is the row that brings all of them nearest to one that was taken (greedy facility
+location, within 1 - 1/e of the best choice: Nemhauser, Wolsey, Fisher 1978). A row that is like no
+other is never first."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from blendfusion.models.embedders.embedder import Vectors
 EXAMPLES = 8
 """How many are picked, with at least one of every label."""
 MOST_OF_A_LABEL = 512
-"""Rows of a label that are compared with one another: the first, sorted; the choice hardly changes."""
+"""Rows of a label that are compared with one another: the first, sorted; the choice hardly changes.
+"""
 _DECIMALS = 5
 """What is alike up to here is equal: the rest depends on the machine."""
 
 
 def pick(labels: Sequence[str], vectors: Vectors | None) -> list[int]:
-    """The places of the examples, of one label after the other in turn; the same for any order of rows
-    that are sorted. Without vectors the first of each label."""
+    """The places of the examples, of one label after the other in turn; the same for any order of
+    rows that are sorted. Without vectors the first of each label."""
     by_label: dict[str, list[int]] = {}
     for place, label in enumerate(labels):
         by_label.setdefault(label, []).append(place)

@@ -18,16 +18,17 @@ Whose = Literal["query", "session", "context"]
 
 
 class Ledger:
-    """Counts what models are asked and servers embed, and says before each batch how large it may be.
+    """Counts what models are asked and servers embed, and says before each batch how large it may
+    be.
 
-    A query's ledger has its session's ``above`` it: both budgets hold, and both count. Safe to use from
-    threads: a batch in flight counts as spent.
+    A query's ledger has its session's ``above`` it: both budgets hold, and both count. Safe to use
+    from threads: a batch in flight counts as spent.
 
-    A batch is made smaller where it would go beyond a limit: exactly for values; for calls, tokens, seconds and
-    cost by what the values of this task took so far. As long as none of a task has been seen, no more are asked
-    than the model answers at once. Besides, each request of a server is allowed or not before it is sent, so that
-    no try, no search for a form and no correction goes beyond ``calls``. Texts to be embedded are no values, and
-    count with what they take of a server.
+    A batch is made smaller where it would go beyond a limit: exactly for values; for calls, tokens,
+    seconds and cost by what the values of this task took so far. As long as none of a task has been
+    seen, no more are asked than the model answers at once. Besides, each request of a server is
+    allowed or not before it is sent, so that no try, no search for a form and no correction goes
+    beyond ``calls``. Texts to be embedded are no values, and count with what they take of a server.
     """
 
     def __init__(
@@ -70,9 +71,9 @@ class Ledger:
         return self._cost
 
     def open(self, model: CachedModel, *, first: bool = True) -> None:
-        """From here on ``model`` is asked; not the ``first``: its answers say whose they are. Raises
-        OptionError if a cost is limited and it has no price, or one of several that may be asked has none.
-        """
+        """From here on ``model`` is asked; not the ``first``: its answers say whose they are.
+        Raises OptionError if a cost is limited and it has no price, or one of several that may be
+        asked has none."""
         limited = any(ledger.budget.cost is not None for ledger in self._chain())
         if limited or self.prices:
             find = self.prices.required if limited else self.prices.of
@@ -99,7 +100,8 @@ class Ledger:
         return most
 
     def take_request(self, more: int) -> bool:
-        """Whether a batch that was admitted may send so many ``more`` requests; they then count as spent."""
+        """Whether a batch that was admitted may send so many ``more`` requests; they then count as
+        spent."""
         with self._lock:
             for ledger in self._chain():
                 limit = ledger.budget.calls
@@ -130,8 +132,9 @@ class Ledger:
         seconds: float,
         requests: int = 0,
     ) -> Usage:
-        """A batch of ``admitted`` values has ended after ``seconds``, with these answers: what it spent.
-        ``requests`` went to a server, more perhaps than the answers tell of: one may have ended the batch."""
+        """A batch of ``admitted`` values has ended after ``seconds``, with these answers: what it
+        spent. ``requests`` went to a server, more perhaps than the answers tell of: one may have
+        ended the batch."""
         spent = _counted(answers, seconds)
         spent = replace(spent, calls=max(spent.calls, requests))
         cost = self._cost_of(answers) if self.prices else None
@@ -146,12 +149,11 @@ class Ledger:
         return spent
 
     def admit_texts(self, embedder: MeteredEmbedder, pending: int) -> int:
-        """How many of ``pending`` texts the next batch for a server of embeddings may have: at least one, and no
-        more than one request as long as nothing is known of what they take.
+        """How many of ``pending`` texts the next batch for a server of embeddings may have: at
+        least one, and no more than one request as long as nothing is known of what they take.
 
-        ``settle_texts`` must follow. Raises BudgetExceeded if a limit is reached, and OptionError if a cost is
-        limited and the embedder has no price.
-        """
+        ``settle_texts`` must follow. Raises BudgetExceeded if a limit is reached, and OptionError
+        if a cost is limited and the embedder has no price."""
         if any(ledger.budget.cost is not None for ledger in self._chain()):
             self.prices.required(embedder.name)
         with self._lock:
@@ -181,7 +183,8 @@ class Ledger:
                 ledger._cost = None if cost is None else ledger._cost + cost
 
     def _cost_of(self, answers: Sequence[Answer]) -> float | None:
-        """What answers cost, each at the prices of the models that were asked; None without a price."""
+        """What answers cost, each at the prices of the models that were asked; None without a
+        price."""
         by_model: dict[str, list[Usage]] = {}
         for answer in answers:
             for name, usage in answer.spent or (("", answer.usage),):
@@ -207,7 +210,8 @@ class Ledger:
         fitting: Callable[[Ledger, str, float], int],
         remains: str,
     ) -> int:
-        """How many of ``pending`` every limit allows in one batch, by what is ``fitting`` in each."""
+        """How many of ``pending`` every limit allows in one batch, by what is ``fitting`` in
+        each."""
         most = min(pending, max(1, batch_size))
         for ledger in self._chain():
             for name, limit in ledger.budget.limits():

@@ -29,11 +29,10 @@ Context: TypeAlias = "tuple[str, ...]"
 def answered(call: Call, contexts: list[Context], asker: Asker) -> list[Answer]:
     """One answer a context, in order; contexts too long for the window are read in parts.
 
-    Each pass asks for notes on every part of every long context in one batch; notes are the
-    rows of the next pass. A row longer than the window is split. Where the model finds too long what
-    should fit, the context is read in parts half as long. An answer is failed where notes failed,
-    or did not get shorter. Raises AnswerError where the call says so.
-    """
+    Each pass asks for notes on every part of every long context in one batch; notes are the rows of
+    the next pass. A row longer than the window is split. Where the model finds too long what should
+    fit, the context is read in parts half as long. An answer is failed where notes failed, or did
+    not get shorter. Raises AnswerError where the call says so."""
     if not contexts:
         return []
     if asker.certain(call.task) is not None:

@@ -37,11 +37,10 @@ def outcomes(
     """One result an answer, in order, as the Python value that Arrow takes for the call's type.
 
     A failed answer is NULL, and told to the observer; or it is kept beside no value; or AnswerError
-    is raised: as ``on_error`` says, else the call, else the session. An answer less probable than the
-    call wants is NULL, told to the observer, and no failure. ``task`` and ``to``: what was
-    asked, and the type of its answers, where that is not the call's own. Raises QueryError where the
-    call is about probabilities, and the model tells none.
-    """
+    is raised: as ``on_error`` says, else the call, else the session. An answer less probable than
+    the call wants is NULL, told to the observer, and no failure. ``task`` and ``to``: what was
+    asked, and the type of its answers, where that is not the call's own. Raises QueryError where
+    the call is about probabilities, and the model tells none."""
     to = call.answer_type if to is None else to
     policy = on_error or asker.policy(call)
     errors = policy == "keep"
@@ -105,7 +104,8 @@ def _check_told(call: Call, answers: Sequence[Answer], asker: Asker) -> None:
 def _sure(
     call: Call, least: float, answers: Sequence[Answer], values: Sequence[Values], asker: Asker
 ) -> list[Answer]:
-    """The answers; those that are less probable than ``least`` are none, and say so as their error."""
+    """The answers; those that are less probable than ``least`` are none, and say so as their
+    error."""
     sure: list[Answer] = []
     unsure: list[Values] = []
     for v, answer in zip(values, answers, strict=True):

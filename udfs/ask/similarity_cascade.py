@@ -23,8 +23,8 @@ _NO = Answer("false")
 
 
 class SimilarityCascade(Cascade):
-    """The cascade whose small model is the similarity of values to the question: it proposes no to all, and
-    may decide those that are least similar.
+    """The cascade whose small model is the similarity of values to the question: it proposes no to
+    all, and may decide those that are least similar.
 
     Several values of a row are one text, joined by line breaks, as those of an index are.
     """

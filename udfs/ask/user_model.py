@@ -18,7 +18,8 @@ from blendfusion.udfs.declare.ingredient import RETURNS, arrow_type, returned
 
 
 class UserModel:
-    """The model of a call, the session's or one that it names: asks one question of arrays, batched, cached, and traced."""
+    """The model of a call, the session's or one that it names: asks one question of arrays,
+    batched, cached, and traced."""
 
     def __init__(self, asker: Asker, call: Call) -> None:
         self._asker = asker

@@ -28,7 +28,8 @@ VALUE, CONFIDENCE, ERROR = "value", "confidence", "error"
 """The fields of a kept result."""
 
 Confidence: TypeAlias = "float | Literal['keep']"
-"""The least probability of an answer, else it is withheld; ``keep``: it stands beside the answer."""
+"""The least probability of an answer, else it is withheld; ``keep``: it stands beside the answer.
+"""
 
 
 def kept_type(
@@ -100,13 +101,13 @@ class Call:
 
     @property
     def kept(self) -> bool:
-        """The result is a struct: of the value and what went wrong, of which one is set, or of the value
-        and its probability, or of all three."""
+        """The result is a struct: of the value and what went wrong, of which one is set, or of the
+        value and its probability, or of all three."""
         return "keep" in (self.on_error, self.confidence)
 
     def promised(self, usual: Targets | None) -> Targets | None:
-        """What a cascade promises of it, ``usual`` being what the session says; None where it has none: for
-        it must be asked of many values, and one by one."""
+        """What a cascade promises of it, ``usual`` being what the session says; None where it has
+        none: for it must be asked of many values, and one by one."""
         if self.aggregate or self.pairing is not None or self.comparing is not None:
             return None
         if self.task.images or self.ingredient.run is not None:
@@ -209,8 +210,9 @@ def _written_examples(task: Task) -> list[str]:
 
 
 CALLS: WeakValueDictionary[str, Call] = WeakValueDictionary()
-"""The calls in use, by name. A name is a digest, so an entry never changes, and sessions share it. A call is
-kept by what uses it: the functions of a session, its frames, an expression; with these it goes."""
+"""The calls in use, by name. A name is a digest, so an entry never changes, and sessions share it.
+A call is kept by what uses it: the functions of a session, its frames, an expression; with these it
+goes."""
 
 _NAME = re.compile(r"\b[A-Za-z_]\w*_[0-9a-f]{12}\b")
 

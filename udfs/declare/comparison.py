@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 SIDES = ("first value", "second value")
-"""What the values are called before a model, whatever their columns are called: so that a pair is one
-question, whichever way round it stands."""
+"""What the values are called before a model, whatever their columns are called: so that a pair is
+one question, whichever way round it stands."""
 
 _SAME = "Do the first value and the second value mean the same?"
 _LESS = "Is the first value less than the second value: smaller, earlier or lower?"

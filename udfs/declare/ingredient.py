@@ -92,15 +92,15 @@ class Ingredient:
     returns: Constraint | None = None
     aggregate: bool = False
     lists: bool = False
-    """A function of a row whose value, a list of texts or a text, is read as an aggregate reads the rows
-    of a group: item by item, and in parts where it is longer than the model's window."""
+    """A function of a row whose value, a list of texts or a text, is read as an aggregate reads the
+    rows of a group: item by item, and in parts where it is longer than the model's window."""
     named: tuple[str, ...] = NAMED
     """The options that a call may name besides the parameters."""
     answers: Callable[[Mapping[str, Literal]], Constraint] | None = field(
         default=None, compare=False
     )
-    """What the literals of a call, by name, say that its answers look like, where the function has a
-    way of its own to say it. Raises ArgumentError."""
+    """What the literals of a call, by name, say that its answers look like, where the function has
+    a way of its own to say it. Raises ArgumentError."""
     form: TaskForm = "question"
     min_values: int = 1
     max_values: int | None = None
@@ -531,8 +531,8 @@ class _Binder:
         return tuple(examples)
 
     def _right(self, said: str, constraint: Constraint) -> str:
-        """The right answer of an example. It may differ from what the place of the call makes of answers, as
-        in ``llm_map(…) = 'CA'``, but not from what the call says itself."""
+        """The right answer of an example. It may differ from what the place of the call makes of
+        answers, as in ``llm_map(…) = 'CA'``, but not from what the call says itself."""
         if (constraint.item or constraint).query is not None:
             return said
         read = read_answer(said, constraint)

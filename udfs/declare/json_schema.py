@@ -1,8 +1,7 @@
 """Reads a JSON schema of an object, as from pydantic and BlendSQL, as the fields of an extraction.
 
-What counts is which kind of value each property is, and its description; bounds, patterns, defaults and
-what is required do not: any field may be NULL.
-"""
+What counts is which kind of value each property is, and its description; bounds, patterns, defaults
+and what is required do not: any field may be NULL."""
 
 from __future__ import annotations
 
@@ -32,8 +31,8 @@ def is_json(schema: str) -> bool:
 
 
 def json_fields(schema: str) -> tuple[StructField, ...]:
-    """The properties of a JSON schema's object, in their order. Raises ArgumentError, which names the
-    property.
+    """The properties of a JSON schema's object, in their order. Raises ArgumentError, which names
+    the property.
 
     >>> text = '{"type": "object", "properties": {"year": {"type": "integer", "description": "of release"}}}'
     >>> [(f.name, str(f.constraint), f.description) for f in json_fields(text)]

@@ -10,16 +10,16 @@ Labels: TypeAlias = tuple[str, str]
 """A label of the first value and one of the other."""
 
 SAMPLED = 20
-"""Pairs of values that are asked about for each pair of labels. If all of them agree, at most 14 % of such pairs
-do not, at 95 % confidence."""
+"""Pairs of values that are asked about for each pair of labels. If all of them agree, at most 14 %
+of such pairs do not, at 95 % confidence."""
 
 SAME, DIFFERENT = "same", "different"
 
 
 @dataclass(frozen=True, slots=True)
 class Labelling:
-    """A match is decided by one label for each value, so that n + m values are asked about, not n · m
-    pairs."""
+    """A match is decided by one label for each value, so that n + m values are asked about, not n ·
+    m pairs."""
 
     labels: tuple[str, ...]
     question: str = ""
@@ -27,8 +27,8 @@ class Labelling:
     match: str | tuple[Labels, ...] = ""
     """Which labels match: the same, different ones, or these pairs; '': what sampled pairs say."""
     check: int = 0
-    """Pairs of values that are asked about for each pair of labels, to see whether it decides; 0: the
-    user says so."""
+    """Pairs of values that are asked about for each pair of labels, to see whether it decides; 0:
+    the user says so."""
 
     @property
     def pairs(self) -> tuple[Labels, ...]:
@@ -43,7 +43,8 @@ class Labelling:
         )
 
     def holds(self, label: str | None, other: str | None) -> bool | None:
-        """Whether two labels match, by what the user says; NULL where one that is missing could decide.
+        """Whether two labels match, by what the user says; NULL where one that is missing could
+        decide.
 
         >>> opposite = Labelling(("good", "bad"), match=(("good", "bad"),))
         >>> opposite.holds("good", "bad"), opposite.holds("bad", None), opposite.holds("good", None)

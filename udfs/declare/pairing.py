@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from blendfusion.udfs.declare.labelling import Labelling
 
 CANDIDATES = 10
-"""Of restaurants, papers and products by their names (benchmarks/bench_joins.py), 99.6 to 100 % of the
-true matches are among so many."""
+"""Of restaurants, papers and products by their names (benchmarks/bench_joins.py), 99.6 to 100 % of
+the true matches are among so many."""
 
 MOST_CANDIDATES = 50
 """As many options as a prompt lists."""

@@ -20,8 +20,8 @@ Error = Callable[[str, str], ArgumentError]
 
 
 def paired(named: Mapping[str, object], labels: Sequence[str], error: Error) -> Pairing:
-    """The pairing that options say, by their names; ``labels``: checked already, () for none. Raises
-    ArgumentError."""
+    """The pairing that options say, by their names; ``labels``: checked already, () for none.
+    Raises ArgumentError."""
     how = named.get("how", "")
     if not isinstance(how, str):
         raise error(f"how => {how!r} is not text", "Say in words what a match is.")

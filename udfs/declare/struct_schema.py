@@ -19,7 +19,8 @@ from blendfusion.errors import ArgumentError
 from blendfusion.types import Constraint, ConstraintKind, StructField
 
 SchemaLike: TypeAlias = "str | pa.Schema | pa.StructType | type[Any]"
-"""SQL text as in CREATE TABLE, JSON text, an Arrow schema or struct type, or a pydantic model class."""
+"""SQL text as in CREATE TABLE, JSON text, an Arrow schema or struct type, or a pydantic model
+class."""
 
 MOST_FIELDS = 64
 """Of one schema, those of its structs among them."""
@@ -52,8 +53,9 @@ _KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names}
 def fields_of(schema: str) -> tuple[StructField, ...]:
     """The fields that a schema in SQL declares, in their order.
 
-    A field is ``name TYPE [COMMENT 'what it means']`` or ``name IN ('a', 'b')``, as in CREATE TABLE; a
-    name that is no plain word stands in double quotes. Raises ArgumentError, which names the field.
+    A field is ``name TYPE [COMMENT 'what it means']`` or ``name IN ('a', 'b')``, as in CREATE
+    TABLE; a name that is no plain word stands in double quotes. Raises ArgumentError, which names
+    the field.
 
     >>> [(f.name, str(f.constraint)) for f in fields_of("title TEXT, years INT[], mood IN ('a', 'b')")]
     [('title', 'text'), ('years', 'list of integer'), ('mood', 'one of {a, b}')]

@@ -83,8 +83,8 @@ def _blank(values: Values) -> bool:
 def _empty(text: str) -> bool:
     """Nothing to ask about: no character that is not blank, or a list of such items.
 
-    A list column arrives as DataFusion writes it, ``[a, b]``; NULL items are nothing between commas.
-    """
+    A list column arrives as DataFusion writes it, ``[a, b]``; NULL items are nothing between
+    commas."""
     text = text.strip()
     return not text or (text[0] == "[" and text[-1] == "]" and not text[1:-1].strip(", \t\n\r"))
 

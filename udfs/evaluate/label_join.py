@@ -19,7 +19,8 @@ def labelling_of(call: Call) -> Labelling:
 
 
 def label_call(call: Call) -> Call:
-    """The call that gives a value its label: one for both sides, so that equal texts are one value."""
+    """The call that gives a value its label: one for both sides, so that equal texts are one
+    value."""
     # Not above: DataFusion's expressions are made of what evaluates calls, which needs this.
     from blendfusion.udfs.functions.llm_classify import LLM_CLASSIFY
 

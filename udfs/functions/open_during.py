@@ -22,12 +22,11 @@ def open_during_function() -> ScalarUDF:
 
 
 def open_during(hours: ColumnLike, times: ColumnLike) -> Expr:
-    """Whether opening hours hold at some of the ``times``: BOOLEAN, NULL where one of both is NULL or
-    cannot be read.
+    """Whether opening hours hold at some of the ``times``: BOOLEAN, NULL where one of both is NULL
+    or cannot be read.
 
-    Both are texts such as ``'Mon-Fri 9:00-17:00, Sat 10am-2pm'`` or Yelp's JSON; a span that ends no
-    later than it begins ends on the next day. No model is asked. To ask one what a phrase means, see
-    docs/dialects.md.
-    """
+    Both are texts such as ``'Mon-Fri 9:00-17:00, Sat 10am-2pm'`` or Yelp's JSON; a span that ends
+    no later than it begins ends on the next day. No model is asked. To ask one what a phrase means,
+    see docs/dialects.md."""
     given = (col(x) if isinstance(x, str) else x for x in (hours, times))
     return open_during_function()(*given)

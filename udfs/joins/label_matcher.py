@@ -200,7 +200,8 @@ def _by_label(table: pa.Table) -> Mapping[Key, Mapping[str, Sequence[str]]]:
 
 
 def _sample(groups: Sequence[Group], size: int) -> list[Values]:
-    """A deterministic uniform sample of the pairs; all pairs, if there are no more than ``size``."""
+    """A deterministic uniform sample of the pairs; all pairs, if there are no more than
+    ``size``."""
     starts, total = [], 0
     for _, texts in groups:
         starts.append(total)

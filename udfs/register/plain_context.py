@@ -42,10 +42,9 @@ def register_plain(
 ) -> None:
     """Register every known ingredient in ``context``: literals and one value column as arguments.
 
-    Literals may come from a column too (``llm_map(questions.text, x)``): each of them is then
-    a call of its own. A NULL literal gives NULL. What they spend counts in ``ledger``; ``observer`` sees
-    what they ask.
-    """
+    Literals may come from a column too (``llm_map(questions.text, x)``): each of them is then a
+    call of its own. A NULL literal gives NULL. What they spend counts in ``ledger``; ``observer``
+    sees what they ask."""
     asker = Asker(
         lambda: model,
         observer,

@@ -34,7 +34,8 @@ def _evaluated(call: Call, columns: Sequence[pa.Array], asker: Asker) -> pa.Arra
 
 
 def scalar_function(call: Call, asker: AskerSource) -> ScalarUDF:
-    """The function of a call. ``volatile``: the optimizer must not compute it, not of constants either."""
+    """The function of a call. ``volatile``: the optimizer must not compute it, not of constants
+    either."""
 
     def run(*columns: pa.Array) -> pa.Array:
         return _evaluated(call, columns, asker())

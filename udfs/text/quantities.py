@@ -35,7 +35,8 @@ each other, their order is unknown."""
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A number with a unit: '' for a bare number, ``%``, a currency's sign, or a unit of measure."""
+    """A number with a unit: '' for a bare number, ``%``, a currency's sign, or a unit of
+    measure."""
 
     number: Fraction
     unit: str = ""

@@ -1,4 +1,5 @@
-"""Translates BlendSQL: ``{{LLMMap('question', t.column)}}`` and similar calls, current and earlier."""
+"""Translates BlendSQL: ``{{LLMMap('question', t.column)}}`` and similar calls, current and
+earlier."""
 
 from __future__ import annotations
 

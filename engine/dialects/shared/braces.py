@@ -82,8 +82,8 @@ def _given(reader: Reader, at: int, end: int) -> list[Given]:
 
 
 def _argument_end(reader: Reader, at: int, end: int) -> int:
-    """One past the argument: up to a comma, or, as in queries of the papers, to where a subquery or a
-    named argument follows without one."""
+    """One past the argument: up to a comma, or, as in queries of the papers, to where a subquery or
+    a named argument follows without one."""
     first = at
     while at < end and reader.kind(at) != TokenType.COMMA:
         at = reader.close.get(at, at) + 1

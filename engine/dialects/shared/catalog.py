@@ -14,7 +14,8 @@ def _nothing(query: str) -> pa.Schema | None:
 
 @dataclass(frozen=True)
 class Known:
-    """``schema`` gives the schema of a query that is written in the dialect; None if it has none."""
+    """``schema`` gives the schema of a query that is written in the dialect; None if it has
+    none."""
 
     ingredients: Collection[str] = ()
     schema: Callable[[str], pa.Schema | None] = _nothing

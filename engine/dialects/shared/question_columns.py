@@ -21,7 +21,8 @@ _ORDER = "context_order"
 
 @dataclass(slots=True)
 class Table:
-    """A context in FROM: its columns as they are written, their names, and the order of its rows."""
+    """A context in FROM: its columns as they are written, their names, and the order of its
+    rows."""
 
     source: Written
     columns: list[str]
@@ -94,8 +95,8 @@ class Inside:
         return " ".join(reader.written(start, stop).split()), ""
 
     def order(self) -> tuple[list[str], str]:
-        """Its ORDER BY as that of an aggregate over its rows, and the items that this needs; nothing
-        where what it is ordered by is no expression of them."""
+        """Its ORDER BY as that of an aggregate over its rows, and the items that this needs;
+        nothing where what it is ordered by is no expression of them."""
         reader, query, branch = self.reader, self.query, self.first
         if query is None or branch is None or query.branches != [branch]:
             return [], ""

@@ -22,7 +22,8 @@ _INTERVALS = (
 
 
 def claim(weaver: Weaver, *, but: Iterable[int] = ()) -> None:
-    """Have PostgreSQL's forms written in DataFusion's, ``but`` for the operators at some positions."""
+    """Have PostgreSQL's forms written in DataFusion's, ``but`` for the operators at some
+    positions."""
     reader, skipped = weaver.reader, set(but)
     for at in range(len(reader.tokens)):
         if reader.kind(at) == TokenType.DAMP and at not in skipped:
@@ -46,8 +47,8 @@ def contains(reader: Reader, at: int) -> bool:
 
 
 def listed(reader: Reader, start: int, stop: int) -> list[str] | None:
-    """The texts in ``ARRAY['a', 'b']`` or ``'{a,b}'`` as literals, with a cast or without; None if the
-    tokens are anything else."""
+    """The texts in ``ARRAY['a', 'b']`` or ``'{a,b}'`` as literals, with a cast or without; None if
+    the tokens are anything else."""
     cast = next((i for i in range(start, stop) if reader.kind(i) == TokenType.DCOLON), stop)
     if cast == start + 1 and reader.kind(start) == TokenType.STRING:
         return _items(reader.tokens[start].text)

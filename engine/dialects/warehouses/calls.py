@@ -32,11 +32,10 @@ _ENDS = (".", "?", "!", ":")
 class Function:
     """A function of a warehouse: how it is called, and what it is in our SQL.
 
-    ``parameters`` are in order, those that may be left out behind ``required`` of them. ``ignored`` ones
-    (connections, endpoints, parameters of a model) have no effect here: the session's model answers.
-    ``write`` gives our SQL of a whole call. ``fields`` do so for what is read from the call's result:
-    ``AI_CLASSIFY(…):labels[0]`` has the path ``("labels", "0")``.
-    """
+    ``parameters`` are in order, those that may be left out behind ``required`` of them. ``ignored``
+    ones (connections, endpoints, parameters of a model) have no effect here: the session's model
+    answers. ``write`` gives our SQL of a whole call. ``fields`` do so for what is read from the
+    call's result: ``AI_CLASSIFY(…):labels[0]`` has the path ``("labels", "0")``."""
 
     name: str
     parameters: tuple[str, ...]
@@ -97,9 +96,8 @@ class Call:
     def prompt(self, name: str = "prompt") -> tuple[str, list[Pieces]]:
         """The question of a prompt, and the values that it is about.
 
-        One value behind a whole sentence stands outside of the question, as it does in our SQL; else
-        each value has its ``{}`` in it.
-        """
+        One value behind a whole sentence stands outside of the question, as it does in our SQL;
+        else each value has its ``{}`` in it."""
         parts = list(self._parts(self.arguments[name]))
         values = [part for part in parts if not isinstance(part, str)]
         woven = [self.weaver.woven(*span) for span in values]
@@ -177,7 +175,8 @@ class Call:
 
 def translated(text: str, functions: Sequence[Function], dialect: str) -> Translation:
     """``text`` with the calls of ``functions`` in our SQL; its strings and names are quoted as in
-    sqlglot's ``dialect``. Raises QueryError, with the span in ``text``, for what has no translation."""
+    sqlglot's ``dialect``. Raises QueryError, with the span in ``text``, for what has no
+    translation."""
     ours = requoted(text, dialect)
     try:
         weaver = Weaver(Reader(ours.sql))
@@ -278,7 +277,8 @@ def _shape(call: Call) -> tuple[int, Callable[[Call], Written]]:
 
 
 def _step(reader: Reader, at: int) -> tuple[str, int] | None:
-    """One step into a result: ``.name``, ``:name``, ``['name']`` or ``[0]``; (name, where it ends)."""
+    """One step into a result: ``.name``, ``:name``, ``['name']`` or ``[0]``; (name, where it
+    ends)."""
     if reader.kind(at) in (TokenType.DOT, TokenType.COLON) and at + 1 < len(reader.tokens):
         return reader.tokens[at + 1].text.lower(), at + 2
     if reader.kind(at) == TokenType.L_BRACKET and reader.close.get(at) == at + 2:
@@ -316,7 +316,7 @@ def _escaped(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-# --- what most functions become ---------------------------------------------------------------------
+# --- what most functions become -----------------------------------------------------------------
 
 
 def asks(ours: str, call: Call, prompt: str = "prompt", *options: str) -> Written:

@@ -97,7 +97,8 @@ def _overall(call: Call) -> Written:
 
 
 def _sentiments(call: Call) -> Written:
-    """The list of structs that AI_SENTIMENT gives: the overall sentiment, and that of each category."""
+    """The list of structs that AI_SENTIMENT gives: the overall sentiment, and that of each
+    category."""
     yield "make_array(named_struct('name', 'overall', 'sentiment', "
     yield from _overall(call)
     yield ")"

@@ -1,8 +1,8 @@
 """TPC-H: its 22 queries with the validation parameters, each with places for a model predicate.
 
-A file holds the query and, for each of its places, SQL that counts the values which a model predicate
-there may ask. A place is a comment, ``/* 1: AND holds('word', column) */``, so that the file is plain SQL.
-"""
+A file holds the query and, for each of its places, SQL that counts the values which a model
+predicate there may ask. A place is a comment, ``/* 1: AND holds('word', column) */``, so that the
+file is plain SQL."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def queries() -> dict[str, str]:
 
 
 def placed() -> dict[str, Placed]:
-    """Every query with every one of its places, by name; the first place is ``q01``, then ``q02.2``."""
+    """Every query with every one of its places, by name; the first place is ``q01``, then
+    ``q02.2``."""
     found = {}
     for query, (plain, *counts) in _files():
         places = sorted(place[1] for place in _PLACE.finditer(plain))
