@@ -24,6 +24,7 @@ from datafusion.plan import ExecutionPlan
 
 from blendfusion.budget import Budget, PriceList, Prices, checked_budget
 from blendfusion.datafusion.context import OwnContext
+from blendfusion.datafusion.debug_logs import withhold_debug_logs
 from blendfusion.datafusion.error_gate import gated
 from blendfusion.datafusion.error_translation import understood
 from blendfusion.datafusion.foreign_words import without_filters
@@ -128,6 +129,7 @@ class Session(OwnContext):
     ) -> None:
         super().__init__(config, runtime)
         self.options = options or Options()
+        self._quieten()
         self.rules_off = rules_off(self.options)
         self.ledger = Ledger(budget, Prices(prices))
         """The session's spending so far, and its limits."""
@@ -156,6 +158,10 @@ class Session(OwnContext):
         for name, schema in self.leaf_maker.schemas().items():
             hidden.register_schema(name, schema)
         self.register_udf(open_during_function())
+
+    def _quieten(self) -> None:
+        if self.options.show_values == "off":
+            withhold_debug_logs()
 
     # --- the model -------------------------------------------------------------------------------
 
@@ -411,6 +417,7 @@ class Session(OwnContext):
         options = self.options.with_text(setting.name, setting.value)
         self.rules_off = rules_off(options)
         self.options = options
+        self._quieten()
         if setting.name in OF_MODELS:
             self.models.reload()
         if isinstance(self._store, SqliteStore):
