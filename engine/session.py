@@ -129,7 +129,7 @@ class Session(OwnContext):
     ) -> None:
         super().__init__(config, runtime)
         self.options = options or Options()
-        self._quieten()
+        withhold_debug_logs(self.options)
         self.rules_off = rules_off(self.options)
         self.ledger = Ledger(budget, Prices(prices))
         """The session's spending so far, and its limits."""
@@ -158,10 +158,6 @@ class Session(OwnContext):
         for name, schema in self.leaf_maker.schemas().items():
             hidden.register_schema(name, schema)
         self.register_udf(open_during_function())
-
-    def _quieten(self) -> None:
-        if self.options.show_values == "off":
-            withhold_debug_logs()
 
     # --- the model -------------------------------------------------------------------------------
 
@@ -417,7 +413,7 @@ class Session(OwnContext):
         options = self.options.with_text(setting.name, setting.value)
         self.rules_off = rules_off(options)
         self.options = options
-        self._quieten()
+        withhold_debug_logs(options)
         if setting.name in OF_MODELS:
             self.models.reload()
         if isinstance(self._store, SqliteStore):

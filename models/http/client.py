@@ -20,6 +20,7 @@ from blendfusion.models.http.address import URL_VARIABLE, below, checked_url
 from blendfusion.models.http.circuit_breaker import Line
 from blendfusion.models.http.rate_limit import Load, Rate
 from blendfusion.models.http.reply_body import ACCEPTED, TooLarge, whole
+from blendfusion.models.http.request_logs import without_secrets_in_logs
 from blendfusion.models.http.retry import Passing, Retry, seconds_asked
 from blendfusion.models.http.server_errors import says_too_long, shown, words_of
 from blendfusion.models.protocol.allowance import give_request_back, spend_request
@@ -127,6 +128,7 @@ class Endpoint:
 
     def client(self) -> httpx.AsyncClient:
         """A new client; it belongs to the event loop that uses it, and must be closed there."""
+        without_secrets_in_logs()
         headers = {"Accept-Encoding": ACCEPTED}
         if self.key:
             headers["Authorization"] = f"Bearer {self.key}"

@@ -11,7 +11,9 @@ class _WithoutSecrets(logging.Filter):
     """Cuts what may be secret out of URLs, and the words of a server out of its status line."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if isinstance(record.args, tuple) and len(record.args) == 5:  # method, URL, version, status, words
+        if (
+            isinstance(record.args, tuple) and len(record.args) == 5
+        ):  # method, URL, version, status, words
             method, url, version, status, _ = record.args
             record.args = (method, without_secrets(str(url)), version, status, "")
         return True
