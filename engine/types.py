@@ -171,7 +171,7 @@ class Task:
 
     @property
     def in_full(self) -> Task:
-        """The same question with complete answers, whatever the query compares them with."""
+        """This question with complete answers, whatever the query compares them with."""
         if not self.constraint.decides:
             return self
         return replace(self, constraint=replace(self.constraint, decides=()))

@@ -81,3 +81,72 @@ def prose_lines(file: Path) -> Iterator[tuple[int, str]]:
 def test_docstrings_and_comments_have_the_width_of_the_code(file: Path) -> None:
     long = [number for number, line in prose_lines(file) if len(line) > CODE_WIDTH]
     assert long == []
+
+
+PRIVATE_WORDS = frozenset(["said", "told", "asked", "put", "anew", "dear", "lost", "withheld"])
+PLAIN = [
+    "planner/ir",
+    "planner/explain",
+    "planner/stages",
+    "planner/substrait",
+    "engine/search",
+    "engine/observe",
+    "engine/options.py",
+    "engine/types.py",
+    "engine/budget.py",
+    "engine/cache.py",
+    "engine/connect.py",
+    "models/embedders",
+    "models/guarantees",
+    "models/weights",
+    "models/scores",
+    "models/constraints",
+    "udfs/text",
+]
+"""The packages and modules that are written in the words of docs/glossary.md; the others follow."""
+
+
+def plain_code() -> list[Path]:
+    return [file for file in CODE if any(named(file).startswith(place) for place in PLAIN)]
+
+
+def introduced(tree: ast.AST) -> Iterator[str]:
+    """The names that a module defines: variables, parameters, functions and classes."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                yield name
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield name
+            case ast.ClassDef(name=name):
+                yield name
+
+
+@pytest.mark.parametrize("file", plain_code(), ids=named)
+def test_names_are_not_of_a_private_vocabulary(file: Path) -> None:
+    assert PRIVATE_WORDS.isdisjoint(introduced(ast.parse(file.read_text(encoding="utf-8"))))
+
+
+NO_SUBJECT = ("Of ", "That ", "Those ", "The same ", "What ", "Who ", "Is told ", "Meanwhile ")
+
+
+@pytest.mark.parametrize("file", plain_code(), ids=named)
+def test_docstrings_begin_with_a_subject_or_a_verb(file: Path) -> None:
+    docs = docs_of(ast.parse(file.read_text(encoding="utf-8")))
+    assert [doc.value for doc in docs if str(doc.value).strip().startswith(NO_SUBJECT)] == []
+
+
+def test_no_module_is_named_by_a_participle() -> None:
+    names = {file.stem for file in CODE}
+    old = "asked asker asking choosing compared comparing grading guided known labelled meter"
+    assert names.isdisjoint(
+        [*old.split(), *["named", "opened", "paired", "scoring", "seeing", "writing"]]
+    )
+
+
+def test_the_glossary_defines_the_nouns_that_pages_use() -> None:
+    glossary = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    nouns = re.findall(r"\*\*(\w+)\*\*", glossary)
+    assert len(nouns) >= 15
+    others = "".join(page.read_text("utf-8") for page in PAGES if page.name != "glossary.md")
+    assert [noun for noun in nouns if not re.search(rf"\b{noun}", others, re.IGNORECASE)] == []

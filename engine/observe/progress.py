@@ -198,7 +198,7 @@ def status(done: int, known: int | None, tokens: int, cached: int, seconds: floa
 
 
 def spent(usage: Usage, cost: float | None = None, vectors: str = "") -> str:
-    """What was summary and spent, in one line; ``vectors``: where those of the run came from.
+    """A summary of questions and spending in one line; ``vectors``: the sources of the vectors.
 
     >>> spent(Usage(values=40, cached=2, failed=1, calls=3, evaluated_tokens=1200, seconds=4.0))
     'asked 40 values in 3 calls, 2 more from the cache, 1 failed · 1,200 tokens · 4.0 s'

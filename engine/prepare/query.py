@@ -62,9 +62,8 @@ class Query:
     def planned(self, session: Session) -> Frame:
         """The frame of the query. Raises QueryError for one that cannot be planned.
 
-        A query that DataFusion refuses for a name is planned once more with the names that are equal
-        but for letter case.
-        """
+        A query that DataFusion refuses for a name is planned once more with the names that are
+        equal but for letter case."""
         try:
             return self._planned(session)
         except QueryError as problem:

@@ -1,8 +1,8 @@
 """Names in another letter case than a table has them: the names that were meant.
 
-DataFusion folds names without quotes to lower case, so that ``SELECT Name`` finds no column ``Name``. Most other
-systems compare names without regard to case. A query that DataFusion refuses is read here once more.
-"""
+DataFusion folds names without quotes to lower case, so that ``SELECT Name`` finds no column
+``Name``. Most other systems compare names without regard to case. A query that DataFusion refuses
+is read here once more."""
 
 from __future__ import annotations
 
@@ -85,12 +85,11 @@ _NO_NAMES = (TokenType.STRING, TokenType.NUMBER, TokenType.PARAMETER)
 
 
 def in_any_case(text: str, tables: Iterable[str], columns: Columns) -> Translation | None:
-    """``text`` with each name that differs from a table's or a column's in letter case only in that spelling;
-    None if there is no such name.
+    """``text`` with each name that differs from a table's or a column's in letter case only in that
+    spelling; None if there is no such name.
 
-    Names of the query's own (behind AS, of common table expressions) stay. Raises QueryError, with the
-    span, for a name that is equal to two columns but for case.
-    """
+    Names of the query's own (behind AS, of common table expressions) stay. Raises QueryError, with
+    the span, for a name that is equal to two columns but for case."""
     tokens = tokenize(text)
     names = [_name(token) for token in tokens]
     known = _by_fold(tables)

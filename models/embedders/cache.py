@@ -209,7 +209,7 @@ class CachedEmbedder:
                 purse.settle_texts(self._metered, len(texts), usage)
 
     def counting(self, counts: VectorCounts, purse: Purse) -> Counting:
-        """The same embedder for one run, which adds to ``counts`` and charges ``purse``."""
+        """This embedder for one run, which adds to ``counts`` and charges ``purse``."""
         return Counting(self, counts, purse)
 
     def close(self) -> None:

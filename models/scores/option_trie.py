@@ -82,7 +82,7 @@ class Fork:
         return self.weighed(self.parts(logits), prior)
 
     def weighing(self, weights: Sequence[float]) -> Fork:
-        """The same fork with the given weights for its first readings, and zero for the others."""
+        """This fork with the given weights for its first readings, and zero for the others."""
         return replace(self, readings=self.readings[: len(weights)], weights=tuple(weights))
 
 
