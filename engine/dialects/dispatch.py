@@ -33,6 +33,7 @@ DIALECTS: Mapping[str, Callable[[str, Known], Translation]] = {
 """Each dialect by its name: text → our SQL. Raises QueryError with the span of what is wrong."""
 
 OURS = "sql"
+_REMOVES = re.compile(r"\s*(DELETE|DROP|TRUNCATE)\b", re.IGNORECASE)
 
 
 def _explained(text: str) -> str:
@@ -83,6 +84,11 @@ def translation(
 
     known = Known(session.ingredient_names(), schema, session.enums, positional)
     query = _explained(text)
+    if dialect == "blendsql" and _REMOVES.match(query):
+        raise QueryError(
+            "BlendSQL's queries only read",
+            hint="session.sql(…, dialect='sql') removes rows and tables.",
+        )
     head = unchanged(text[: len(text) - len(query)])
     try:
         return behind(head, DIALECTS[dialect](query, known))

@@ -23,6 +23,7 @@ from blendfusion.sql.token_reader import Reader
 from blendfusion.udfs.declare.call import quoted
 from blendfusion.udfs.declare.ingredient import returned
 
+_ORDERS = (TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE)
 _CAPTION = "Describe the image in one sentence."
 _NO_CONTEXT = "(no text is given: answer from general knowledge)"
 
@@ -396,13 +397,14 @@ class _BlendSQL:
         options = given.one("options")
         returns = given.returns
         said = options is not None or returns is not None or given.one("regex") is not None
+        inferred = None if said else self._inferred(given.call)
         if options is not None and self.reader.word(options.start) not in ("NONE", "NULL"):
             written.append(["options => ", *self._set(options)])
-        elif not said:
-            inferred = self._inferred(given.call)
-            if inferred is not None:
-                written.append([f"options => {inferred}"])
+        elif inferred is not None:
+            written.append([f"options => {inferred}"])
         returns = self._returned(given)
+        if returns is None and not said and inferred is None and self._is_number(given.call):
+            returns = "int"
         if returns is not None:
             written.append([f"returns => {quoted(returns)}"])
         for name in ("regex", "confidence", "on_error", "examples"):
@@ -410,6 +412,25 @@ class _BlendSQL:
             if other is not None:
                 written.append([f"{name} => ", *self.weaver.woven(other.start, other.stop)])
         return written
+
+    def _is_number(self, call: Braces) -> bool:
+        """Where BlendSQL takes an answer for a whole number: in MAX, MIN and ORDER BY, and compared with
+        another answer or a subquery."""
+        reader, start, stop = self.reader, call.start, call.stop
+        if reader.kind(start - 1) == TokenType.ORDER_BY:
+            return True
+        if reader.opens(start - 1) and reader.close[start - 1] == stop:
+            if reader.word(start - 2) in ("MAX", "MIN"):
+                return True
+        elif reader.word(start - 1) == "DISTINCT" and reader.word(start - 3) in ("MAX", "MIN"):
+            return True
+        if reader.kind(stop) in _ORDERS:
+            return is_call(reader, stop + 1) or reader.word(stop + 2) == "SELECT"
+        if reader.kind(start - 1) in _ORDERS:
+            return start > 1 and reader.kind(start - 2) == TokenType.R_BRACE
+        # The only item of a subquery that an answer is compared with.
+        alone = reader.word(start - 1) == "SELECT" and reader.opens(start - 2)
+        return alone and reader.kind(start - 3) in _ORDERS
 
     def _returned(self, given: Arguments) -> str | None:
         """What ``returns`` says: a list where several answers are needed."""
