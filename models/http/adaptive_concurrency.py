@@ -16,7 +16,7 @@ _QUEUED = 2.0
 """One that takes so many times as long mostly waited for its turn: a server that is full answers
 no more requests a second, however many wait."""
 _KEPT = 0.75
-"""Of what is let in, after a cut."""
+"""Share of the concurrency that remains after a cut."""
 _BORNE = 8
 """One refusal in so many is borne: some servers refuse a few at any load, and they are tried again.
 """

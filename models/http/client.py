@@ -70,7 +70,7 @@ class _Silent(Passing):
 
 @dataclass(slots=True)
 class Errand:
-    """What is sent on behalf of one value."""
+    """The requests sent for one value."""
 
     prompt: Sequence[str] = ()
     """Texts of ours that a server may repeat in an error, and that errors of ours leave out."""
@@ -79,7 +79,7 @@ class Errand:
     calls: int = 0
     """HTTP requests that went out."""
     load: Load | None = None
-    """What the latest of them takes of the limits."""
+    """The latest request's share of the rate limits."""
 
 
 @dataclass(slots=True)

@@ -42,7 +42,7 @@ class Sight:
     """Whether a model takes images."""
 
     proven: bool = False
-    """It took one."""
+    """Whether the server enforced a form once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,8 @@ class Exchange:
         return Answer(text, logprob=self._logprob(reply, text))
 
     def _logprob(self, reply: Completion, text: str) -> float | None:
-        """That of the answer among the options of its closed set, as far as the server tells."""
+        """The log probability of the answer among the options of its closed set, if the server
+        returns it."""
         options = closed_set(self._constraint)
         if not options or not reply.tokens or not reply.whole:
             return None

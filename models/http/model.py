@@ -96,10 +96,10 @@ class OpenAIModel:
     """A request asks for one answer."""
 
     sees_images = True
-    """Where the server's model does not, the first image says so."""
+    """The first image fails if the server's model accepts none."""
 
     fingerprint_lasts = True
-    """The same name at the same URL is the same model, as far as a client can tell."""
+    """A client must assume that the same name at the same URL is the same model."""
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self._model!r}, {self._endpoint.shown!r})"
@@ -151,7 +151,7 @@ class OpenAIModel:
         return self.answer_each(task, values, unheard)
 
     def answer_each(self, task: Task, values: Sequence[Values], told: Told) -> list[Answer]:
-        """As ``answer``; answers are told in the order in which the server gives them."""
+        """Like ``answer``; answers are reported in the server's order."""
         if not values:
             return []
         self._announce()

@@ -27,7 +27,7 @@ class Load:
     tokens: int
     sent_at: float = 0.0
     counts: bool = False
-    """It was sent less than a minute ago."""
+    """Whether it was sent less than a minute ago."""
 
 
 class Rate:

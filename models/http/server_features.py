@@ -73,7 +73,8 @@ class FormsTaken:
 _MOST = ("max_tokens", "max_completion_tokens")
 _BYTES_PER_TOKEN = 3
 _MANY_ODDS, _FEW_ODDS = 20, 5
-"""How many tokens' odds servers tell at a place: OpenAI and vLLM the first, others the second."""
+"""Numbers of token probabilities per position: OpenAI and vLLM return the first, others the second.
+"""
 
 
 _BY_ODDS = ("score", "boolean", "choice")

@@ -11,7 +11,7 @@ import httpx
 from blendfusion.models.constraints.constraint import Json
 
 Entry: TypeAlias = "Mapping[str, Json]"
-"""What a server says of one model."""
+"""A server's description of one model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class ServerKind:
     name: str
     owner: str
     port: int
-    """Where it listens if nothing else is said."""
+    """The default port."""
     short_forms: tuple[str, ...] = ()
     """Forms of structured output that put no JSON around an answer, best first: the JSON is some
     seven tokens, which a server computes one after the other."""

@@ -10,7 +10,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 LAST_SECONDS = 10.0
-"""What is in flight when another item fails may take so long: it was probably paid for."""
+"""Maximum seconds for requests in flight when another item fails, since they were probably billed.
+"""
 
 
 async def for_each(items: Iterable[T], at_once: int, work: Callable[[T], Awaitable[None]]) -> None:

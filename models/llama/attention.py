@@ -24,7 +24,7 @@ except ImportError:  # no compiler when it was installed
     _attention = None  # type: ignore[assignment]
 
 ATTENTION_VERSION = 1
-"""Of its arithmetic: other sums let other answers win where two are about as good."""
+"""Version of the arithmetic: other sums may change answers at near-ties."""
 _SWITCH = "BLENDFUSION_ATTENTION"
 
 
@@ -71,7 +71,7 @@ def attention(threads: int) -> Attention | None:
 _F32, _F16, _I64 = 0, 1, 27
 """Types of tensors, as GGUF files number them."""
 _DIMS, _TOKENS, _HEADS, _CELLS, _KV_HEADS = 32, 3, 6, 10, 2
-"""Of the attention that ggml is asked to make, all different."""
+"""Dimensions of the test attention in ggml, all distinct."""
 _SCALE = 0.5
 
 
@@ -140,7 +140,7 @@ def _compared(ggml: Any, context: int) -> tuple[int, int] | None:
 
 
 class _Memory(ctypes.Structure):
-    """What ``ggml_init`` is told."""
+    """The parameters of ``ggml_init``."""
 
     _fields_ = (("size", ctypes.c_size_t), ("at", ctypes.c_void_p), ("only_shapes", ctypes.c_bool))
 

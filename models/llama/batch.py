@@ -42,7 +42,7 @@ class Asking:
         self.spent = Spent()
         self._called = False
         self._charged_tokens = 0
-        """What is on the account of answers already."""
+        """Tokens that were charged to answers already."""
         self._charged_until = time.perf_counter()
 
     def row(self, values: Values) -> Row:
@@ -91,7 +91,7 @@ class Asking:
 
     @property
     def noise(self) -> float:
-        """What other rows of a run may change a score by."""
+        """Maximum change of a score by the other rows of a run."""
         return self.opened.noise if self.opened.slots > 1 and not self.opened.exact else 0.0
 
     def run_again(

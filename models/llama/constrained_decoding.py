@@ -24,7 +24,7 @@ def never(_written: bytes) -> bool:
 
 
 _WITHIN_NUMBERS = tuple(bytes([byte]) for byte in b",'0123456789")
-"""What a number may go on with where the pattern has no place for it: ``1,000``."""
+"""Characters that may continue a number beyond its pattern: ``1,000``."""
 
 
 class Guide:
@@ -80,7 +80,7 @@ class Tie:
     """A token that was chosen although another was nearer to it than ``noise``."""
 
     at: int
-    """How many tokens were written before."""
+    """The number of tokens written before."""
     token: int
     matcher: Any
 

@@ -33,8 +33,8 @@ _log_callback: Any = None
 
 
 class Filling(NamedTuple):
-    """What matrix products need to sum up each token alike: so many tokens at least, and whole
-    multiples of a number."""
+    """The padding that makes matrix products sum up each token alike: a minimum number of tokens,
+    and multiples of a number."""
 
     least: int = 1
     multiple: int = 1
@@ -92,7 +92,7 @@ class Batch:
 
 
 class Stopped(ModelFailed):
-    """What llama.cpp computed was ended by a ``Switch``."""
+    """A ``Switch`` ended llama.cpp's computation."""
 
     def __init__(self) -> None:
         super().__init__("the model was interrupted")
@@ -175,7 +175,7 @@ class Weights:
         return not {"F32", "F16", "BF16"} & set(words)
 
     def sizes(self, n_ctx: int) -> Sizes:
-        """Of a context in which ``n_ctx`` tokens are wanted for one prompt and its answer."""
+        """The sizes of a context with ``n_ctx`` tokens for one prompt and its answer."""
         trained = int(self.lib.llama_model_n_ctx_train(self.model))
         if not self.on_gpu:
             return on_cpu(trained, n_ctx)
@@ -216,9 +216,9 @@ class LlamaContext:
         self.n_ctx = min(sizes.window, self.cells)
         self.n_batch = min(int(self._lib.llama_n_batch(self._context)), self.cells)
         self.batch_tokens = min(sizes.micro_batch, self.n_batch)
-        """How many tokens of rows a batch should have."""
+        """The recommended number of tokens in a batch of rows."""
         self.slots = self.rows = sizes.rows
-        """How many rows there may be at a time: sequences 1 to ``rows``."""
+        """The maximum number of concurrent rows: sequences 1 to ``rows``."""
         self.n_vocab = int(self._lib.llama_vocab_n_tokens(self._vocab))
         self.eos = int(self._lib.llama_vocab_eos(self._vocab))
         eot = int(self._lib.llama_vocab_eot(self._vocab))
@@ -229,7 +229,7 @@ class LlamaContext:
         """Attention is our own: no row's has a bit of another's. False as soon as some of it could
         not be."""
         self.filling = Filling()
-        """What batches of rows are filled up to, for them to be so (``exactness``)."""
+        """The padding of batches of rows (``determinism``)."""
         self._most_wanted = sizes.wanted
         self._batch = _Buffers(self._lib, self.n_batch, sizes.sequences)
 
@@ -310,7 +310,7 @@ class LlamaContext:
         return template.decode("utf-8") if template else None
 
     def control_text(self, token: int) -> str:
-        """How a control token is written in a template (e.g. ``<s>``)."""
+        """The text of a control token in a template (e.g. ``<s>``)."""
         text = self._lib.llama_vocab_get_text(self._vocab, token) if token >= 0 else None
         return text.decode("utf-8", "replace") if text else ""
 

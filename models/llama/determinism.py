@@ -22,7 +22,7 @@ _ALIKE = 9
 _ROWS = (14, 20, 5, 70)
 """Tokens of the rows: products are told apart by how many there are."""
 _ALONE = (1, 3)
-"""Those that are tried without the others."""
+"""The rows that are also computed alone."""
 _STEPS = 2
 """Tokens that each is gone on with."""
 _STRIDE = 37

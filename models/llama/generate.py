@@ -114,7 +114,7 @@ class Writing:
         return decided(self._constraint, self._begun(written)) is not None
 
     def _begun(self, written: bytes) -> str:
-        """What the answer is certain to begin with: no part of what may still be cut off."""
+        """The certain prefix of the answer, without parts that may still be cut off."""
         lead, stop = self._asking.layout.lead, self._asking.layout.stop
         text = written.decode("utf-8", "ignore")
         text = text.removeprefix(lead) if text.startswith(lead) else ""

@@ -21,7 +21,7 @@ from blendfusion.models.llama.sizes import MICRO_BATCH
 from blendfusion.models.protocol.images import type_of
 
 READABLE = ("image/png", "image/jpeg", "image/gif")
-"""What stb_image, the reader in llama.cpp, reads; of a GIF the first picture."""
+"""Media types that stb_image, llama.cpp's reader, supports; of a GIF the first frame."""
 MOST_BYTES = 1 << 28
 MOST_PIXELS = 1 << 26
 """200 MB as red, green and blue; a file of a few bytes can say that it holds a billion."""
@@ -47,7 +47,7 @@ class Chunk:
     """() for a place."""
     pointer: Any
     cells: int
-    """Of the window."""
+    """Cells of the window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Projector:
 
     @contextmanager
     def prepared(self, data: bytes) -> Iterator[Prepared]:
-        """Meanwhile the image in ``data`` can be shown. Raises ImageRefused."""
+        """Provide the decoded image in ``data`` within this context. Raises ImageRefused."""
         bitmap = self._bitmap(data)
         chunks = self._lib.mtmd_input_chunks_init()
         try:
@@ -203,7 +203,7 @@ class Projector:
 
 
 def _why(reader: Any) -> str:
-    """What the reader of images says is wrong, without bytes of the image."""
+    """The error message of the image reader, without bytes of the image."""
     said: str = (reader.stbi_failure_reason() or b"unknown").decode("utf-8", "replace")
     return _NAMES_DATA if said.endswith(_NAMES_DATA) else said
 

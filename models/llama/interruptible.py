@@ -10,7 +10,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 PATIENCE_SECONDS = 0.5
-"""How long an interrupted caller waits for work that was told to stop."""
+"""Maximum seconds that an interrupted caller waits for its work to stop."""
 
 
 def run_aside(work: Callable[[], T], stop: Callable[[], None]) -> T:

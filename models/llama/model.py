@@ -72,13 +72,13 @@ class LlamaModel:
         self._loan: Loan[Opened] | None = None
         check_gguf(self.path)
         self.projector = projector_of(self.path, options.projector)
-        """What makes vectors of images; None: the model reads text only."""
+        """The projector, which encodes images; None: the model reads text only."""
         self.put_as: Callable[[Task], Task] = partial(put_as, options=options)
-        """What is asked for a task: of some scores, whether what they ask for holds."""
+        """The task that is run for a task: for some scores, a yes/no question."""
         self._choose(choose(self.path, options))
 
     shares_prefix = True
-    """What the prompts of a batch begin with in common is computed once."""
+    """The common prefix of a batch's prompts is computed once."""
     scores_options = True
     """An answer from a closed set is chosen by scores: nothing is written."""
 
@@ -104,8 +104,7 @@ class LlamaModel:
 
     @property
     def weights(self) -> str:
-        """Which weights answer, at hand without them: those of the file, or a copy of another
-        type."""
+        """The weights in use, known without loading: those of the file, or a copy of another type."""
         return self._chosen.says
 
     @property
@@ -115,7 +114,7 @@ class LlamaModel:
 
     @property
     def fingerprint_lasts(self) -> bool:
-        """Where answers are corrected by the values beside them, those of other runs are others."""
+        """False if answers depend on the other values of a run."""
         return self._options.calibration != "column"
 
     @property
@@ -157,7 +156,7 @@ class LlamaModel:
         return self.answer_each(task, values, unheard)
 
     def answer_each(self, task: Task, values: Sequence[Values], told: Told) -> list[Answer]:
-        """As ``answer``; a value's answer is told when its last token is chosen."""
+        """Like ``answer``; an answer is reported when its last token is chosen."""
         switch = Switch()
 
         def tell(place: int, answer: Answer) -> None:

@@ -23,7 +23,7 @@ from blendfusion.types import Task
 NOISE = 0.04
 """Scores closer than this (natural logarithm) may swap when rows are batched: docs/lab.md."""
 NOISE_QUANTISED = 0.3
-"""The same for quantised weights, whose activations are rounded to eight bits."""
+"""The limit for quantised weights, whose activations are rounded to eight bits."""
 REMEMBERED_TASKS = 64
 
 TaskKey = tuple[Task, bool, bool]
@@ -54,12 +54,12 @@ class Opened:
     """Rows that change one another's scores may go together all the same, and near-ties be asked
     again alone."""
     noise: float
-    """What they may change a score by."""
+    """Maximum change of a score by other rows."""
     proven: bool | None = None
     """No row changes another's scores (``exactness``). None: that was not tried yet."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     prefix: tuple[int, ...] = ()
-    """What the context holds now as the beginning of every sequence; () if that is unsure."""
+    """The tokens that every sequence of the context begins with; () if uncertain."""
     tasks: dict[TaskKey, Known] = field(default_factory=dict)
     vocabulary: Any = None
     guides: dict[tuple[str, str, str], Guide] = field(default_factory=dict)
@@ -89,11 +89,11 @@ class Opened:
 
     @property
     def slots(self) -> int:
-        """How many rows may go at a time."""
+        """The maximum number of concurrent rows."""
         return self.context.slots if self.exact or self.batched else 1
 
     def known(self, key: TaskKey, make: Callable[[], Known]) -> Known:
-        """What is kept of a task, made at its first use."""
+        """The cached facts of a task, created at its first use."""
         if key not in self.tasks:
             if len(self.tasks) >= REMEMBERED_TASKS:
                 self.tasks.pop(next(iter(self.tasks)))
@@ -111,7 +111,7 @@ class Opened:
         return self.guides[key]
 
     def projector(self, path: Path, options: Options) -> Projector:
-        """What makes vectors of images, loaded at its first use. Raises ModelNotFound."""
+        """The projector, loaded at its first use. Raises ModelNotFound."""
         if path not in self.projectors:
             self.projectors[path] = Projector(
                 path,

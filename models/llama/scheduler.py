@@ -19,17 +19,17 @@ The logits are a view into llama.cpp's memory, valid during the call."""
 
 @dataclass(slots=True)
 class Spent:
-    """What runs cost."""
+    """The cost of runs."""
 
     calls: int = 0
-    """Of llama.cpp."""
+    """Calls of llama.cpp."""
     tokens: int = 0
-    """That were really computed, without those that only fill a batch."""
+    """Computed tokens, without padding."""
     given: int = 0
-    """That rows consist of, with what was appended to them: without sharing each would be computed.
-    Rows that are driven again count once."""
+    """Tokens in all rows, appended ones included, i.e. the cost without prefix sharing. Repeated
+    rows count once."""
     again: int = 0
-    """How often a row was driven again, because of a near-tie."""
+    """Rows that were computed again because of a near-tie."""
     extra: int = 0
     """Tokens that were computed for that."""
 
@@ -38,16 +38,16 @@ class Spent:
 class _Slot:
     row: int
     tokens: Sequence[int]
-    """Of the row, without what is appended."""
+    """The tokens of the row, without appended ones."""
     sequence: int
     pending: list[int]
-    """What is still to be computed."""
+    """The tokens still to compute."""
     position: int
-    """Where that goes."""
+    """The position of the first pending token."""
     computed: int = 0
-    """How many of ``tokens`` were computed before the batch that is being put together."""
+    """The number of ``tokens`` computed before the current batch."""
     places: list[int] = field(default_factory=list)
-    """Where in this batch the tokens behind those stand."""
+    """The positions of the later tokens in the current batch."""
 
 
 @dataclass(slots=True, eq=False)

@@ -13,7 +13,7 @@ MICRO_BATCH = 256
 MAX_WINDOW = 8192
 """The longest prompt with its answer, where the user does not say it."""
 MOST_SEQUENCES = 256
-"""What llama.cpp allows."""
+"""llama.cpp's maximum."""
 MOST_FILLING = 16
 """Tokens that matrix products take at a time, at most (those of Q4_K with AVX-512): what is left
 over they compute in another way. Cells are kept for what fills a batch up (``Filling``)."""
@@ -21,9 +21,9 @@ CPU_SLOTS = 128
 CPU_ROOM = 2048
 """Cells for rows that go together, where the window is small."""
 CELLS_PER_ROW = 192
-"""What a row and its answer take, where nothing is known of them."""
+"""Default number of cells for a row and its answer."""
 GPU_SHARE = 0.5
-"""Of a GPU's free memory for the key-value store; the rest is for what it computes with."""
+"""Share of a GPU's free memory for the key-value store; the rest serves computation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +33,13 @@ class Sizes:
     cells: int
     """Tokens of all sequences together; those that sequences share count once."""
     rows: int
-    """That there may be at a time: sequence 0 holds the shared prefix, the next ones a row each."""
+    """Maximum concurrent rows: sequence 0 holds the shared prefix, the next ones a row each."""
     sequences: int
     """With the first one, and on a CPU one for what fills a batch up."""
     batch: int
     """Most tokens of one call."""
     micro_batch: int
-    """Those that one pass over the weights computes."""
+    """Tokens that one pass over the weights computes."""
 
     @property
     def wanted(self) -> int:
@@ -56,7 +56,7 @@ def on_cpu(trained: int, asked: int) -> Sizes:
 
 
 def on_gpu(trained: int, asked: int, *, free_bytes: int, cell_bytes: int) -> Sizes:
-    """The same, where so many bytes are free on the GPU, and a token takes ``cell_bytes``."""
+    """The sizes with ``free_bytes`` free on the GPU, at ``cell_bytes`` per token."""
     window = _window(trained, asked)
     cells = window + (MOST_SEQUENCES - 1) * CELLS_PER_ROW
     cells = max(window, min(cells, int(free_bytes * GPU_SHARE) // max(1, cell_bytes)))

@@ -33,7 +33,7 @@ MOST_BYTES = 2 << 30
 """The largest copy that is made without being asked for, and no more than a quarter of the memory.
 """
 KEPT_BYTES = 8 << 30
-"""What all copies together may take; beyond it those go that were not used for the longest time."""
+"""Maximum size of all copies together; above it, the least recently used are deleted."""
 LEFT_BYTES = 1 << 30
 """What stays free on the disk."""
 
