@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
-from functools import cached_property, update_wrapper
+from functools import cached_property, partial, update_wrapper
 from io import StringIO
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, ParamSpec, get_args
 
@@ -458,7 +458,8 @@ class Frame(DataFrame):
     def _plain_rows(self) -> Generator[pa.Table, None, None]:
         """The result of a frame without calls, batch by batch."""
         with self._session.indexes.telling():
-            for batch in Pump().batches(lambda: DataFrame.execute_stream(self), asks=False):
+            begin = partial(DataFrame.execute_stream, self)
+            for batch in Pump().batches(begin, asks=False, query=written(self)):
                 yield pa.Table.from_batches([batch])
 
     # --- results ---------------------------------------------------------------------------------

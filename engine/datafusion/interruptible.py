@@ -35,6 +35,9 @@ _PAUSE_SECONDS = 0.1
 _QUICK_SECONDS = 0.002
 """A batch that comes sooner is followed by some that are fetched directly, ``_DIRECT`` at most."""
 _DIRECT = 16
+LONG_QUERY = 1_000
+"""Characters of a query that may take long to be planned; a thread for it costs a millisecond or
+two."""
 _LATELY_SECONDS = 60.0
 _LEFT_SECONDS = 0.05
 """How long ago a thread must have been in our code for it to be back in DataFusion's."""
@@ -63,7 +66,7 @@ class Pump:
         """When one last was: a reading of ``time.monotonic``."""
 
     def batches(
-        self, begin: Callable[[], RecordBatchStream], *, asks: bool
+        self, begin: Callable[[], RecordBatchStream], *, asks: bool, query: str = ""
     ) -> Iterator[pa.RecordBatch]:
         """The batches of the stream that ``begin`` begins, each fetched when it is taken.
 
@@ -75,7 +78,7 @@ class Pump:
             return
         loop = _Loop(self._put)
         with self._open():
-            stream = self.begun(begin)
+            stream = self.call(begin) if len(query) > LONG_QUERY else self.begun(begin)
             while True:
                 start = time.monotonic()
                 batch = loop.begin(stream.rbs.__anext__)

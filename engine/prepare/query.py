@@ -16,7 +16,7 @@ from blendfusion.budget import Budget
 from blendfusion.datafusion.error_gate import outward
 from blendfusion.datafusion.error_translation import functions_in, understood, unfit
 from blendfusion.datafusion.foreign_words import is_planning
-from blendfusion.datafusion.interruptible import Pump, lately_interrupted
+from blendfusion.datafusion.interruptible import LONG_QUERY, Pump, lately_interrupted
 from blendfusion.errors import QueryError
 from blendfusion.frame import Frame
 from blendfusion.prepare.result_names import named
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from blendfusion.session import Session
 
 
-_LONG = 1_000
-"""Characters of a query that may take long to be planned; a thread for it costs a millisecond or
-two."""
 _INTO = re.compile(r"\binto\b", re.IGNORECASE)
 """SELECT … INTO runs as soon as DataFusion sees it."""
 
@@ -136,7 +133,7 @@ class Query:
         calls are answered as in any run."""
         if not calls or not creates_table(self.text):
             takes_time = (
-                creates_table(self.text) or len(self.text) > _LONG or _INTO.search(self.text)
+                creates_table(self.text) or len(self.text) > LONG_QUERY or _INTO.search(self.text)
             )
             pump = Pump()
             yield pump.call if takes_time or lately_interrupted() else directly
