@@ -36,8 +36,8 @@ _LOGGERS = [
 
 
 def withhold_debug_logs(options: Options) -> None:
-    """Where ``options`` show no values DataFusion writes no DEBUG records from here on, unless the program has set a
-    level for its loggers."""
+    """Where ``options`` show no values DataFusion writes no DEBUG records from here on, unless the
+    program has set a level for its loggers."""
     for name in _LOGGERS:
         logger = logging.getLogger(name)
         if options.show_values == "off" and logger.level == logging.NOTSET:

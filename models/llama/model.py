@@ -104,7 +104,8 @@ class LlamaModel:
 
     @property
     def weights(self) -> str:
-        """The weights in use, known without loading: those of the file, or a copy of another type."""
+        """The weights in use, known without loading: those of the file, or a copy of another
+        type."""
         return self._chosen.says
 
     @property

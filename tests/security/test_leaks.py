@@ -1,4 +1,5 @@
-"""200 values and keys through every place where a program or a person sees text, with values off: none is seen."""
+"""200 values and keys through every place where a program or a person sees text, with values off:
+none is seen."""
 
 from __future__ import annotations
 
@@ -178,7 +179,8 @@ def log_of(caplog: pytest.LogCaptureFixture) -> str:
 def test_no_value_and_no_key_is_seen_anywhere(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, cases: int
 ) -> None:
-    """As many values as cases by 100, of each shape one at least; all 200 with ``--cases 20000``."""
+    """As many values as cases by 100, of each shape one at least; all 200 with ``--cases
+    20000``."""
     leaks: list[str] = []
     words = cores()
     with (

@@ -414,8 +414,8 @@ class _BlendSQL:
         return written
 
     def _is_number(self, call: Braces) -> bool:
-        """Where BlendSQL takes an answer for a whole number: in MAX, MIN and ORDER BY, and compared with
-        another answer or a subquery."""
+        """Where BlendSQL takes an answer for a whole number: in MAX, MIN and ORDER BY, and compared
+        with another answer or a subquery."""
         reader, start, stop = self.reader, call.start, call.stop
         if reader.kind(start - 1) == TokenType.ORDER_BY:
             return True
