@@ -10,6 +10,7 @@ from typing import TypeAlias
 from blendfusion.errors import ModelFailed
 from blendfusion.models.constraints.constraint import holds
 from blendfusion.models.prompts.canonical import Value, canonical
+from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.model import Told, Values, unheard
 from blendfusion.models.scores.logprobs import likeliest
 from blendfusion.types import Answer, ModelInfo, Request, Task, Usage
@@ -49,7 +50,7 @@ class ScriptedModel:
     ) -> None:
         self._fn = fn
         self._batch_size = batch_size
-        self.fingerprint_lasts = fingerprint is not None
+        self._lasts = fingerprint is not None
         own = uuid.uuid4().hex if fingerprint is None else f"named:{fingerprint}"
         self._info = ModelInfo(name, f"scripted:{own}", window)
         self.calls: list[Request] = []
@@ -58,7 +59,9 @@ class ScriptedModel:
     def info(self) -> ModelInfo:
         return self._info
 
-    sees_images = True
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(sees_images=True, fingerprint_lasts=self._lasts)
 
     @property
     def batch_size(self) -> int:

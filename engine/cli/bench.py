@@ -18,6 +18,7 @@ from rich.table import Table
 
 import blendfusion as bf
 from blendfusion.errors import OptionError
+from blendfusion.models.protocol.abilities import abilities_of
 from blendfusion.models.protocol.model import Model
 from blendfusion.models.registry.load import load
 from blendfusion.types import Usage
@@ -162,8 +163,8 @@ def _run(session: bf.Session, call: str, table: str) -> tuple[Usage, float]:
 
 def _in_flight(model: Model) -> int:
     """Concurrent requests of a server; 1 for other models."""
-    of_server = getattr(model, "call_per_value", False)
-    return int(getattr(model, "at_once", 1)) if of_server else 1
+    abilities = abilities_of(model)
+    return abilities.at_once if abilities.call_per_value else 1
 
 
 def _raw_rate(model: Model) -> float | None:

@@ -316,7 +316,7 @@ class _Report:
             ask=ask,
             models=names,
             price=_price(self._session, models),
-            scored_by=models.scored_by(ask.call.task),
+            scored_by=models.abilities.scored_by(ask.call.task),
         )
 
 
@@ -333,7 +333,7 @@ def _growth(tally: Tally, scale: float) -> float:
 
 
 def _plain(call: Call, why: str | None, guesser: Guesser) -> OperatorEstimate:
-    scored_by = guesser.known_of(call).scored_by(call.task)
+    scored_by = guesser.known_of(call).abilities.scored_by(call.task)
     return replace(_unknown(call.text, call.task, why), scored_by=scored_by)
 
 

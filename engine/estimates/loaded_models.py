@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from blendfusion.errors import ModelNotFound
 from blendfusion.models.guarantees.vector_classifier import EmbeddingModel
+from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.wrappers.cache import CachedModel
-from blendfusion.types import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +32,10 @@ class Known:
         """The weights in use, by the names of the models that report them."""
         return {} if self.cache is None else self.cache.weights
 
-    def scored_by(self, task: Task) -> str | None:
-        """The words by which the model scores the replies of a task, if it reports them."""
-        return None if self.cache is None else self.cache.scored_by(task)
-
-    def put_as(self, task: Task) -> Task:
-        """The task that the model runs for a task; by default the task itself."""
-        return task if self.cache is None else self.cache.put_as(task)
-
-    def says(self, trait: str) -> bool:
-        """Whether the model has an optional ability; False if unknown."""
-        return self.cache is not None and bool(getattr(self.cache.inner, trait, False))
+    @property
+    def abilities(self) -> Abilities:
+        """The abilities of the models; the defaults if none is available."""
+        return Abilities() if self.cache is None else self.cache.abilities
 
 
 def known(find: Callable[[], CachedModel]) -> Known:
@@ -51,5 +44,4 @@ def known(find: Callable[[], CachedModel]) -> Known:
         model = find()
     except ModelNotFound:  # a query that asks nothing needs no model
         return Known()
-    loaded = bool(getattr(model.inner, "loaded", True))
-    return Known(model, model if loaded else None)
+    return Known(model, model if model.abilities.loaded else None)

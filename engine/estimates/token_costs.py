@@ -57,11 +57,11 @@ class Meter:
         self._measured = measured
         self._names = names
         self._model = models.model
-        self._shares = models.says("shares_prefix")
+        self._shares = models.abilities.shares_prefix
         """Whether the common prefix of prompts is computed once."""
-        self._scores = models.says("scores_options")
+        self._scores = models.abilities.scores_options
         """Whether answers of closed sets are scored instead of generated."""
-        self._put_as = models.put_as
+        self._put_as = models.abilities.rewrite_task
         self._shots = shots
 
     def cost(self, task: Task, tally: Tally, values: int) -> Cost:

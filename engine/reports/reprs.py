@@ -145,6 +145,6 @@ class _Stored(Asker):
 
     def info_of(self, call: Call | None) -> ModelInfo:
         model = self.model_of(call)
-        if not getattr(model.inner, "loaded", True):
+        if not model.abilities.loaded:
             raise UnknownAnswerError
         return model.info

@@ -165,12 +165,12 @@ def run_of(session: Session, query: str, calls: int, plan: Prepared | None) -> R
 
 
 def _described(model: CachedModel) -> Described:
-    info, inner = model.info, model.inner
+    info, abilities, inner = model.info, model.abilities, model.inner
     return Described(
         info.name,
         info.window,
         info.settings,
         prompts=not isinstance(inner, ScriptedModel),
-        lists_options=not getattr(inner, "scores_options", False),
-        put_as=model.put_as,
+        lists_options=not abilities.scores_options,
+        put_as=abilities.rewrite_task,
     )

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from blendfusion.errors import ModelFailed
+from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.model import Values
 from blendfusion.options import Options
 from blendfusion.types import Answer, ModelInfo, Task
@@ -17,10 +18,7 @@ class EmbeddingModel:
     """Takes the place of the small model of a cascade. It answers no question itself: the cascade
     (``udfs/ask/cascade.py``) fits it to the large model's answers, by the session's embedder."""
 
-    name = EMBEDDING
-    fingerprint = EMBEDDING
-    fingerprint_lasts = True
-    loaded = True
+    abilities = Abilities(name=EMBEDDING, fingerprint=EMBEDDING, fingerprint_lasts=True)
 
     def __init__(self, argument: str = "", options: Options | None = None) -> None:
         pass

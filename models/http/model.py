@@ -20,6 +20,7 @@ from blendfusion.models.http.server_kind import kind_of, offered_by, window_of
 from blendfusion.models.http.structured_output import forms_named
 from blendfusion.models.http.task_group import for_each
 from blendfusion.models.prompts.prompt import PROMPT_VERSION
+from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.model import Told, Values, unheard
 from blendfusion.options import Options
 from blendfusion.types import Answer, ModelInfo, Task
@@ -92,14 +93,17 @@ class OpenAIModel:
             self._options.shots,
         )
 
-    call_per_value = True
-    """A request asks for one answer."""
-
-    sees_images = True
-    """The first image fails if the server's model accepts none."""
-
-    fingerprint_lasts = True
-    """A client must assume that the same name at the same URL is the same model."""
+    @property
+    def abilities(self) -> Abilities:
+        """Where the server's model reads no images, the first image shows it. The same name at the
+        same URL is the same model, as far as a client can tell."""
+        return Abilities(
+            at_once=self.at_once,
+            call_per_value=True,
+            sees_images=True,
+            fingerprint_lasts=True,
+            check=self.check,
+        )
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self._model!r}, {self._endpoint.shown!r})"

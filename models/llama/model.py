@@ -36,6 +36,7 @@ from blendfusion.models.llama.ref_counts import Loan
 from blendfusion.models.llama.scale import Scoring
 from blendfusion.models.llama.weights import Chosen, ConversionFailed, choose, identity
 from blendfusion.models.prompts.prompt import PROMPT_VERSION
+from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.events import model_call, model_loaded, rows_computed
 from blendfusion.models.protocol.model import Told, Values, unheard
 from blendfusion.models.verbalizer.calibration import CALIBRATION_VERSION
@@ -62,8 +63,6 @@ class LlamaModel:
     its own; if the parent's was on a GPU, which a child cannot use, it raises ModelFailed.
     """
 
-    stops_early = True
-
     def __init__(self, path: Path | str, options: Options) -> None:
         self.path = Path(path).expanduser()
         self._options = options
@@ -77,15 +76,23 @@ class LlamaModel:
         """The task that is run for a task: for some scores, a yes/no question."""
         self._choose(choose(self.path, options))
 
-    shares_prefix = True
-    """The common prefix of a batch's prompts is computed once."""
-    scores_options = True
-    """An answer from a closed set is chosen by scores: nothing is written."""
-
-    def scored_by(self, task: Task) -> str | None:
-        """By which words the replies of a task are told apart, for EXPLAIN; None where by their
-        own."""
-        return scored_by(self.put_as(task), wordings=self._options.wordings)
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(
+            at_once=self.at_once,
+            sees_images=self.sees_images,
+            stops_early=True,
+            scores_options=True,
+            shares_prefix=True,
+            # Answers that depend on the values beside them differ between runs.
+            fingerprint_lasts=self._options.calibration != "column",
+            loaded=self.loaded,
+            name=self.name,
+            fingerprint=self.fingerprint,
+            weights=self.weights,
+            rewrite_task=self.put_as,
+            scored_by=partial(_scored_by, self.put_as, wordings=self._options.wordings),
+        )
 
     @property
     def sees_images(self) -> bool:
@@ -112,11 +119,6 @@ class LlamaModel:
     def fingerprint(self) -> str:
         """The fingerprint in ``info``, at hand without the weights."""
         return self._fingerprint
-
-    @property
-    def fingerprint_lasts(self) -> bool:
-        """False if answers depend on the other values of a run."""
-        return self._options.calibration != "column"
 
     @property
     def info(self) -> ModelInfo:
@@ -294,3 +296,7 @@ def _only(options: Sequence[str]) -> Answer:
     if not options:
         return Answer.failed("there are no options to choose from", Usage(values=1, failed=1))
     return Answer(options[0], logprob=0.0, usage=Usage(values=1))
+
+
+def _scored_by(put_as: Callable[[Task], Task], task: Task, *, wordings: bool) -> str | None:
+    return scored_by(put_as(task), wordings=wordings)

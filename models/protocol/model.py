@@ -27,8 +27,7 @@ class Model(Protocol):
     def info(self) -> ModelInfo:
         """Who this is. Cheap after the first use; the first may load the model.
 
-        A model whose fingerprint says the same in every process, now and later, has an attribute
-        ``fingerprint_lasts`` that is True; only its answers are kept in files.
+        What a model can do besides is declared in an attribute ``abilities``: see ``Abilities``.
         """
         ...
 
@@ -36,11 +35,8 @@ class Model(Protocol):
     def batch_size(self) -> int:
         """How many requests one ``answer`` should get for the model to be driven well.
 
-        More are allowed; fewer waste throughput. The caller may interrupt between batches. A model
-        that answers several in the time of one may say so by an attribute ``at_once``: work that
-        may end at any answer goes on in steps of that many. One whose every value is a call by
-        itself, as of a server, has an attribute ``call_per_value`` that is True; one that can be
-        asked about images (``Task.images``) an attribute ``sees_images``."""
+        More are allowed; fewer waste throughput. The caller may interrupt between batches.
+        """
         ...
 
     def count_tokens(self, text: str) -> int:
@@ -53,9 +49,7 @@ class Model(Protocol):
 
         Returns one answer a tuple, in order. The text of an answer is canonical (see
         ``Constraint``) and inside the task's constraint, else it is an error for that tuple alone.
-        A model that may end answers where ``Constraint.decides`` is decided has an attribute
-        ``stops_early`` that is True, and gives those answers the finish ``decided``; to any other
-        model ``decides`` is always ().
+        ``Constraint.decides`` is () unless the model's ``abilities`` say ``stops_early``.
         Raises ``ModelNotFound`` if the model cannot be had, ``ModelFailed`` if it broke as a
         whole; never for a single value.
 
@@ -85,7 +79,7 @@ class Telling(Protocol):
 
 def answer_each(model: Model, task: Task, values: Sequence[Values], told: Told) -> list[Answer]:
     """The answers of ``model``, told one by one: at the end where it cannot tell them before."""
-    if _tells(model):
+    if tells(model):
         return settled(model.answer_each, task, values, told)
     answers = settled(model.answer, task, values)
     for place, answer in enumerate(answers):
@@ -102,8 +96,9 @@ def settled(method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     return method(*args, **kwargs)
 
 
-def _tells(model: Model) -> TypeGuard[Telling]:
-    """Not for one that overrides ``answer`` alone: ``answer_each`` would pass its own words by."""
+def tells(model: Model) -> TypeGuard[Telling]:
+    """Whether a model offers ``answer_each``. One that overrides ``answer`` alone does not: its
+    inherited ``answer_each`` would bypass it."""
     for names in (getattr(model, "__dict__", {}), *map(vars, type(model).__mro__)):
         if "answer_each" in names or "answer" in names:
             return "answer_each" in names

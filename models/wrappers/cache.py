@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from blendfusion.models.protocol.abilities import Abilities, abilities_of
 from blendfusion.models.protocol.model import Model, Told, Values, answer_each, unheard
 from blendfusion.models.stores.memory import FROM_CACHE, AnswerStore, MemoryStore
 from blendfusion.models.wrappers.self_consistency import answer_consistently
@@ -28,7 +29,7 @@ class CachedModel:
 
     def __init__(self, inner: Model, store: AnswerStore) -> None:
         self.inner = inner
-        own = store.outlives_process and not getattr(inner, "fingerprint_lasts", False)
+        own = store.outlives_process and not abilities_of(inner).fingerprint_lasts
         self.store: AnswerStore = MemoryStore() if own else store
         self._given = store
         self._checked = False
@@ -40,7 +41,7 @@ class CachedModel:
     @property
     def name(self) -> str:
         """That of ``info``; of a model that says it by ``name``, nothing is loaded for it."""
-        return getattr(self.inner, "name", None) or self.inner.info.name
+        return abilities_of(self.inner).name or self.inner.info.name
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -49,10 +50,9 @@ class CachedModel:
 
     @property
     def weights(self) -> dict[str, str]:
-        """Which weights answer, by the names of those models that say so; nothing is loaded for
-        it."""
-        said = getattr(self.inner, "weights", None)
-        return {self.name: said} if isinstance(said, str) else {}
+        """The weights in use, by the names of the models that declare them; nothing is loaded."""
+        weights = abilities_of(self.inner).weights
+        return {self.name: weights} if weights else {}
 
     @property
     def pair(self) -> tuple[CachedModel, CachedModel] | None:
@@ -70,31 +70,9 @@ class CachedModel:
         return self.inner.batch_size
 
     @property
-    def at_once(self) -> int:
-        """How many requests take the model no longer than one: 1 if it does not say."""
-        return max(1, getattr(self.inner, "at_once", 1))
-
-    @property
-    def sees_images(self) -> bool:
-        """Whether it may be asked about images; not, if it does not say so."""
-        return bool(getattr(self.inner, "sees_images", False))
-
-    @property
-    def call_per_value(self) -> bool:
-        """Whether every value takes a call of its own, rather than every batch."""
-        return bool(getattr(self.inner, "call_per_value", False))
-
-    @property
-    def put_as(self) -> Callable[[Task], Task]:
-        """What is asked for a task: another one where the model says so. Outlives the model without
-        holding it."""
-        put: Callable[[Task], Task] = getattr(self.inner, "put_as", _as_it_is)
-        return put
-
-    def scored_by(self, task: Task) -> str | None:
-        """By which words the model tells the replies of a task apart, if it says so."""
-        say: Callable[[Task], str | None] | None = getattr(self.inner, "scored_by", None)
-        return None if say is None else say(task)
+    def abilities(self) -> Abilities:
+        """The abilities of ``inner``."""
+        return abilities_of(self.inner)
 
     def count_tokens(self, text: str) -> int:
         return self.inner.count_tokens(text)
@@ -102,9 +80,7 @@ class CachedModel:
     def check(self) -> None:
         """Let the model say, once and before any value is sent, if it cannot be reached."""
         if not self._checked:
-            check = getattr(self.inner, "check", None)
-            if check is not None:
-                check()
+            abilities_of(self.inner).check()
             self._checked = True
 
     def known(self, task: Task, values: Sequence[Values]) -> dict[Values, Answer]:
@@ -180,13 +156,12 @@ class CachedModel:
     def _posed(self, task: Task) -> Task:
         """What the model gets to know of a task."""
         # Answers that ended early do not say whether they agree.
-        early = getattr(self.inner, "stops_early", False) and task.consistency == 1
+        early = abilities_of(self.inner).stops_early and task.consistency == 1
         return task if early else task.in_full
 
     @property
     def _fingerprint(self) -> str:
-        own = getattr(self.inner, "fingerprint", None)  # at hand before a model is loaded
-        return own or self.inner.info.fingerprint
+        return abilities_of(self.inner).fingerprint or self.inner.info.fingerprint
 
     def close(self) -> None:
         self.inner.close()
@@ -194,7 +169,3 @@ class CachedModel:
 
 def _hit(answer: Answer) -> Answer:
     return answer if answer.usage is FROM_CACHE else answer.with_usage(FROM_CACHE)
-
-
-def _as_it_is(task: Task) -> Task:
-    return task

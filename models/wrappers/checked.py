@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, TypeVar
 
+from blendfusion.errors import BlendFusionError, ModelFailed
 from blendfusion.models.constraints.constraint import holds
-from blendfusion.models.protocol.model import Model, Told, Values, answer_each, unheard
-from blendfusion.types import Answer, ModelInfo, Task
+from blendfusion.models.protocol.abilities import Abilities, abilities_of
+from blendfusion.models.protocol.model import (
+    Model,
+    Told,
+    Values,
+    answer_each,
+    settled,
+    tells,
+    unheard,
+)
+from blendfusion.types import Answer, ModelInfo, Task, Usage
+
+T = TypeVar("T")
 
 _SHOWN = 80
 """Characters of a wrong answer that an error repeats."""
@@ -18,26 +33,54 @@ class CheckedModel:
     says why.
 
     Checked are the number of answers, their type, and that the text of each is canonical and inside
-    the task's constraint. What ``inner`` raises goes on, with the answers that it gave before.
+    the task's constraint. An exception of ``inner`` that is not BlendFusion's becomes ModelFailed; the
+    answers that it gave one by one before are kept.
     """
 
     def __init__(self, inner: Model) -> None:
         self.inner = inner
+        self._name = type(inner).__name__
 
-    def __getattr__(self, name: str) -> Any:
-        """What a model may say besides, such as ``sees_images``: see ``Model``."""
-        return getattr(self.inner, name)
+    @property
+    def abilities(self) -> Abilities:
+        return abilities_of(self.inner)
 
     @property
     def info(self) -> ModelInfo:
-        return self.inner.info
+        info = self._typed("info", ModelInfo, lambda: self.inner.info)
+        self._name = info.name
+        return info
 
     @property
     def batch_size(self) -> int:
-        return self.inner.batch_size
+        size = self._typed("batch_size", int, lambda: self.inner.batch_size)
+        if size < 1:
+            raise ModelFailed(f"{self._name}: batch_size is {size}, and must be at least 1")
+        return size
 
     def count_tokens(self, text: str) -> int:
-        return self.inner.count_tokens(text)
+        return self._typed("count_tokens", int, lambda: self.inner.count_tokens(text))
+
+    def _typed(self, what: str, kind: type[T], read: Callable[[], object]) -> T:
+        """A member of the protocol, of its type. Raises ModelFailed."""
+        with self._failing():
+            found = read()
+        if not isinstance(found, kind) or isinstance(found, bool):
+            raise ModelFailed(
+                f"{self._name}: {what} is a {type(found).__name__}, and must be {kind.__name__}"
+            )
+        return found
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        try:
+            yield
+        except BlendFusionError:
+            raise
+        except Exception as error:
+            raise ModelFailed(
+                f"the model {self._name} raised {type(error).__name__}: {error!s:.{_SHOWN}}"
+            ) from error
 
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
         return self.answer_each(task, values, unheard)
@@ -61,26 +104,30 @@ class CheckedModel:
         return [heard[place] for place in range(len(values))]
 
     def _given(self, task: Task, values: Sequence[Values], hear: Told) -> Any:
-        """What ``inner`` returns. Only a model that tells its answers one by one is heard
-        meanwhile."""
-        telling = getattr(self.inner, "answer_each", None)
-        return (
-            answer_each(self.inner, task, values, hear)
-            if telling
-            else self.inner.answer(task, values)
-        )
+        """What ``inner`` returns. Only a model that tells answers one by one is heard meanwhile."""
+        with self._failing():
+            if tells(self.inner):
+                return answer_each(self.inner, task, values, hear)
+            return settled(self.inner.answer, task, values)
 
     def _checked(self, task: Task, answer: object) -> Answer:
         if not isinstance(answer, Answer):
             return Answer.failed(f"the model gave a {type(answer).__name__}, which is no Answer")
-        if answer.error is not None or answer.finish == "decided":
-            return answer
+        usage: object = answer.usage
+        if not isinstance(usage, Usage):
+            answer = replace(answer, usage=Usage())
+        if answer.error is not None:
+            return Answer.failed(str(answer.error), answer.usage, too_long=bool(answer.too_long))
         text: object = answer.text
         if isinstance(text, str) and holds(task.constraint, text):
-            return answer
+            return answer if _is_logprob(answer.logprob) else replace(answer, logprob=None)
         shown = f"{text!s:.{_SHOWN}}" if isinstance(text, str) else f"a {type(text).__name__}"
-        failed = Answer.failed(f"answered {shown!r}, which is not {task.constraint}")
-        return failed.with_usage(answer.usage)
+        return Answer.failed(f"answered {shown!r}, which is not {task.constraint}", answer.usage)
 
     def close(self) -> None:
-        self.inner.close()
+        with self._failing():
+            self.inner.close()
+
+
+def _is_logprob(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and -math.inf < value <= 0)

@@ -10,6 +10,7 @@ from typing import TypeAlias, TypeVar
 from blendfusion.errors import ModelError, ModelFailed, ModelNotFound, OptionError
 from blendfusion.models.guarantees.accuracy import Targets
 from blendfusion.models.protocol import event_fields as f
+from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.events import log
 from blendfusion.models.protocol.model import Model, Told, Values, unheard
 from blendfusion.models.registry.load import load
@@ -121,20 +122,15 @@ class FallbackModel(CachedModel):
         )
 
     @property
-    def at_once(self) -> int:
-        return self._either(
-            lambda: super(FallbackModel, self).at_once, lambda: self.following.at_once
-        )
-
-    @property
-    def sees_images(self) -> bool:
-        return super().sees_images or self.following.sees_images
-
-    @property
-    def call_per_value(self) -> bool:
-        return self._either(
-            lambda: super(FallbackModel, self).call_per_value,
-            lambda: self.following.call_per_value,
+    def abilities(self) -> Abilities:
+        """Those of the first model; its speed is the next one's while the first is left out."""
+        own, following = super().abilities, self.following.abilities
+        used = own if self._out is None else following
+        return replace(
+            own,
+            at_once=used.at_once,
+            call_per_value=used.call_per_value,
+            sees_images=own.sees_images or following.sees_images,
         )
 
     def count_tokens(self, text: str) -> int:
@@ -177,7 +173,7 @@ class FallbackModel(CachedModel):
             else:
                 failed[place] = answer
 
-        if task.images and not super().sees_images:
+        if task.images and not super().abilities.sees_images:
             failed = dict.fromkeys(range(len(values)), Answer.failed("reads text only, no images"))
         elif self._out is None:
             try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import random
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -17,6 +18,7 @@ from scripts import Counted
 import blendfusion as bf
 from blendfusion.errors import ModelNotFound
 from blendfusion.estimates.sampling import any_rows, distinct_in_all, first_rows
+from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.weights.python_packages import packaged_weights
 from blendfusion.types import Task
 
@@ -373,7 +375,9 @@ def test_no_weights_are_loaded() -> None:
 class _Copied(bf.ScriptedModel):
     """A model that says which weights answer."""
 
-    weights = "F16, made of Q4_1"
+    @property
+    def abilities(self) -> Abilities:
+        return replace(super().abilities, weights="F16, made of Q4_1")
 
 
 @pytest.mark.parametrize("planner", [True, False])
@@ -398,8 +402,13 @@ def test_explain_tells_which_weights_answer(planner: bool) -> None:
 class _ByWords(bf.ScriptedModel):
     """A model that says by which words it tells replies apart."""
 
-    def scored_by(self, task: Task) -> str | None:
-        return "Yes against No" if task.constraint.kind == "boolean" else None
+    @property
+    def abilities(self) -> Abilities:
+        return replace(super().abilities, scored_by=_words)
+
+
+def _words(task: Task) -> str | None:
+    return "Yes against No" if task.constraint.kind == "boolean" else None
 
 
 @pytest.mark.parametrize("planner", [True, False])

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 import blendfusion as bf
+from blendfusion.models.protocol.abilities import Abilities
 
 TEXTS = [f"review {i}" for i in range(400)]
 
@@ -201,7 +202,7 @@ def test_joins_may_name_a_model(options: str) -> None:
 
 def test_the_images_of_a_call_are_seen_by_the_model_that_it_names() -> None:
     class Blind(bf.ScriptedModel):
-        sees_images = False
+        abilities = Abilities()
 
     three = Three()
     three.session.register_model("blind", Blind(lambda call: "red"))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 import blendfusion as bf
+from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.model import Told, Values
 from blendfusion.models.wrappers.checked import CheckedModel
 from blendfusion.types import Answer, Constraint, ModelInfo, Task, Usage
@@ -127,13 +128,61 @@ def test_answers_before_an_error_are_kept() -> None:
 
 def test_what_a_model_says_of_itself_goes_through() -> None:
     class Seeing(Foreign):
-        sees_images = True
-        at_once = 4
+        abilities = Abilities(sees_images=True, at_once=4)
 
     model = CheckedModel(Seeing(None))
-    assert model.sees_images
-    assert model.at_once == 4
-    assert not hasattr(model, "fingerprint_lasts")
+    assert model.abilities == Abilities(sees_images=True, at_once=4)
+    assert CheckedModel(Foreign(None)).abilities == Abilities()
+
+
+def test_a_misspelt_ability_is_an_error() -> None:
+    with pytest.raises(TypeError, match="sees_image"):
+        Abilities(sees_image=True)  # type: ignore[call-arg]
+
+
+def test_abilities_of_another_type_are_an_error() -> None:
+    class Wrong(Foreign):
+        abilities = ("sees_images",)
+
+    with pytest.raises(bf.ModelFailed, match="`abilities` are a tuple"):
+        run(Wrong(Answer("true")), "llm_bool('q', x)")
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyError, TypeError, RecursionError])
+def test_an_exception_of_a_model_is_a_failure_of_the_model(error: type[Exception]) -> None:
+    def broken(task: Task, values: Sequence[Values]) -> list[Answer]:
+        raise error("inside")
+
+    with pytest.raises(bf.ModelFailed, match=rf"foreign raised {error.__name__}: '?inside"):
+        run(Foreign(broken), "llm_bool('q', x)")
+
+
+@pytest.mark.parametrize("size", [0, -1, "8", None, True])
+def test_a_batch_of_no_size_is_an_error(size: object) -> None:
+    model = Foreign(Answer("true"))
+    model.batch_size = size  # type: ignore[assignment]
+    with pytest.raises(bf.ModelFailed, match="batch_size"):
+        run(model, "llm_bool('q', x)")
+
+
+@pytest.mark.parametrize("finish", ["complete", "decided"])
+def test_an_answer_that_ended_early_is_checked_too(finish: str) -> None:
+    rows, told = run(Foreign(Answer("WRONG", finish)), "llm_int('q', x)")  # type: ignore[arg-type]
+    assert rows == [None, None]
+    assert "2 values got no valid answer" in told
+
+
+@pytest.mark.parametrize("logprob", [0.5, float("nan"), float("-inf"), "sure"])
+def test_a_probability_that_is_none_is_left_out(logprob: object) -> None:
+    model = CheckedModel(Foreign(Answer("true", logprob=logprob)))  # type: ignore[arg-type]
+    (answer,) = model.answer(Task("llm_bool", "q", Constraint("boolean")), [("a",)])
+    assert (answer.text, answer.logprob) == ("true", None)
+
+
+def test_usage_of_another_type_is_left_out() -> None:
+    model = CheckedModel(Foreign(Answer("true", usage=None)))  # type: ignore[arg-type]
+    (answer,) = model.answer(Task("llm_bool", "q", Constraint("boolean")), [("a",)])
+    assert answer == Answer("true")
 
 
 def test_models_of_this_package_need_no_check() -> None:

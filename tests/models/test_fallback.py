@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from loopback import Body, Reply, closed_port, said, serving
 
 import blendfusion as bf
 from blendfusion.cli.main import main
+from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.stores.memory import MemoryStore
 from blendfusion.models.wrappers.cache import CachedModel
@@ -161,8 +163,12 @@ def test_a_model_that_fails_as_a_whole_is_left_out_for_the_run(error: type[bf.Mo
 
 def test_a_model_that_cannot_be_reached_is_left_out_before_any_value() -> None:
     class Unreachable(bf.ScriptedModel):
-        def check(self) -> None:
+        def look(self) -> None:
             raise bf.ModelFailed("no server answers")
+
+        @property
+        def abilities(self) -> Abilities:
+            return replace(super().abilities, check=self.look)
 
     gone, two = Unreachable(lambda call: 0, name="gone"), at_most(9, "two")
     frame = connected(gone, two).sql(SQL)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.scripted import ScriptedModel
 from blendfusion.models.stores.memory import AnswerStore, MemoryStore
@@ -93,8 +94,7 @@ def test_it_may_be_used_again_after_it_was_closed(store: AnswerStore) -> None:
 class Early:
     """A model that may end answers early: that of the value "d"."""
 
-    stops_early = True
-    fingerprint_lasts = True
+    abilities = Abilities(stops_early=True, fingerprint_lasts=True)
 
     def __init__(self) -> None:
         self.asked: list[tuple[Task, Values]] = []
@@ -185,7 +185,7 @@ def test_functions_with_a_name_meet_there(tmp_path: Path) -> None:
 
 def test_a_model_of_the_users_own_keeps_its_answers_in_memory(tmp_path: Path) -> None:
     class Unsaid(Early):
-        fingerprint_lasts = False
+        abilities = Abilities(stops_early=True)
 
     store = SqliteStore(tmp_path / "s.sqlite")
     cached = CachedModel(Unsaid(), store)

@@ -4,12 +4,14 @@ need."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 from datafusion import SessionContext
 
 import blendfusion as bf
 from blendfusion.models.constraints.prefix_check import decided
+from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.scripted import Script
 from blendfusion.types import Answer, Comparison, Constraint, ConstraintKind, Task
@@ -52,7 +54,9 @@ class EarlyModel(bf.ScriptedModel):
     """A scripted model that ends every answer where the comparisons are decided; ``early``
     counts."""
 
-    stops_early = True
+    @property
+    def abilities(self) -> Abilities:
+        return replace(super().abilities, stops_early=True)
 
     def __init__(self, script: Script) -> None:
         super().__init__(script)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import blendfusion as bf
+from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.stores.memory import MemoryStore
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.udfs.ask.dispatcher import Asker, NullObserver
@@ -104,8 +105,12 @@ def test_a_server_tells_its_window_before_contexts_are_folded() -> None:
     class Server(bf.ScriptedModel):
         window = 100_000
 
-        def check(self) -> None:
+        def look(self) -> None:
             self.window = 400
+
+        @property
+        def abilities(self) -> Abilities:
+            return replace(super().abilities, check=self.look)
 
         @property
         def info(self) -> bf.ModelInfo:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import blendfusion as bf
 from blendfusion.budget import Budget, Prices, lowest
+from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.stores.memory import MemoryStore
 from blendfusion.models.wrappers.cache import CachedModel
@@ -38,6 +39,10 @@ class Told:
     seconds: float = 0.0
     batches: list[int] = field(default_factory=list)
     info: ModelInfo = ModelInfo("told", "told", 4096)  # noqa: RUF009 - frozen
+
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(at_once=self.at_once, call_per_value=self.call_per_value)
 
     def count_tokens(self, text: str) -> int:
         return len(text)

@@ -201,7 +201,7 @@ class Asker:
     @property
     def at_once(self) -> int:
         """How many requests take a model no longer than one; 1 as long as none was made."""
-        return min((model.at_once for model in self._models.values()), default=1)
+        return min((model.abilities.at_once for model in self._models.values()), default=1)
 
     def settle(self, task: Task, put: Task) -> None:
         """From here on ``task``, of which something comes from a subquery, is asked as ``put``."""

@@ -48,7 +48,7 @@ def seen(call: Call, asked: Sequence[Values], asker: Asker) -> list[Answer]:
     """
     problems = {v: problem for v in asked if (problem := _problem(v, asker))}
     fit = [v for v in asked if v not in problems]
-    if fit and not asker.model_of(call).sees_images:
+    if fit and not asker.model_of(call).abilities.sees_images:
         raise QueryError(
             f"{call.ingredient.name}: {asker.model_of(call).name} reads text only, no images",
             hint="Connect a model that sees images: on a server with OpenAI's chat API, "

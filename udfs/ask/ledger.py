@@ -230,15 +230,15 @@ class Ledger:
         if name == "values":
             return int(left) - flying
         if name == "calls":
-            if not model.call_per_value:
+            if not model.abilities.call_per_value:
                 return model.batch_size if left > self._batches_in_flight else 0
             if left <= flying:
                 return 0
             if seen is None:
-                return max(1, min(model.at_once, int((left - flying) / task.consistency)))
+                return max(1, min(model.abilities.at_once, int((left - flying) / task.consistency)))
             return max(1, int((left - flying) / max(1.0, seen.calls / seen.values)))
         if seen is None:
-            return model.at_once
+            return model.abilities.at_once
         each = self._each(name, task, seen)
         return max(1, int(left / each) - flying) if each else model.batch_size
 

@@ -1,0 +1,85 @@
+"""Declares the optional abilities of a model: one record with defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from blendfusion.errors import ModelFailed
+from blendfusion.types import Task
+
+
+def same_task(task: Task) -> Task:
+    """The task itself."""
+    return task
+
+
+def _no_words(task: Task) -> str | None:
+    return None
+
+
+def _no_check() -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abilities:
+    """The optional abilities of a model. The defaults describe a model that declares none."""
+
+    at_once: int = 1
+    """The number of requests that take no longer than one. Work that may end at any answer goes on in
+    steps of that many."""
+    call_per_value: bool = False
+    """Whether each value takes a call of its own, as for a server, instead of each batch."""
+    sees_images: bool = False
+    """Whether tasks with ``Task.images`` are possible."""
+    stops_early: bool = False
+    """Whether answers may end where ``Constraint.decides`` is decided; they then have the finish
+    ``decided``. Other models get tasks without ``decides``."""
+    scores_options: bool = False
+    """Whether an answer from a closed set is chosen by scores, so that its options are not listed."""
+    shares_prefix: bool = False
+    """Whether the common beginning of a batch's prompts is computed once."""
+    fingerprint_lasts: bool = False
+    """Whether the fingerprint means the same in every process; only then files keep the answers."""
+    loaded: bool = True
+    """Whether ``info`` and ``count_tokens`` are cheap; False: they load the model."""
+    name: str = ""
+    """The name in ``info`` without loading the model; '': unknown."""
+    fingerprint: str = ""
+    """The fingerprint in ``info`` without loading the model; '': unknown."""
+    weights: str = ""
+    """The weights in use, for EXPLAIN; '': unknown."""
+    check: Callable[[], None] = _no_check
+    """Runs once before a query sends values. Raises ModelFailed if the model cannot be reached."""
+    rewrite_task: Callable[[Task], Task] = same_task
+    """The task that the model runs for a task. The function does not keep the model alive."""
+    scored_by: Callable[[Task], str | None] = _no_words
+    """The words by which the model scores the replies of a task, for EXPLAIN; None: their own."""
+
+    def __post_init__(self) -> None:
+        if self.at_once < 1:
+            raise ModelFailed(f"a model answers at least 1 request at once, not {self.at_once}")
+
+
+class Able(Protocol):
+    """A model that declares abilities."""
+
+    @property
+    def abilities(self) -> Abilities:
+        """The abilities at this moment. Cheap: nothing is loaded for it."""
+        ...
+
+
+def abilities_of(model: object) -> Abilities:
+    """The abilities that a model declares, or the defaults. Raises ModelFailed for another type."""
+    found = getattr(model, "abilities", None)
+    if found is None:
+        return Abilities()
+    if not isinstance(found, Abilities):
+        raise ModelFailed(
+            f"the model's `abilities` are a {type(found).__name__}, not an Abilities",
+            hint="Return Abilities(sees_images=True), say, of blendfusion.models.protocol.abilities.",
+        )
+    return found
