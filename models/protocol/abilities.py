@@ -28,8 +28,8 @@ class Abilities:
     """The optional abilities of a model. The defaults describe a model that declares none."""
 
     at_once: int = 1
-    """The number of requests that take no longer than one. Work that may end at any answer goes on in
-    steps of that many."""
+    """The number of requests that take no longer than one. Work that may end at any answer goes on
+    in steps of that many."""
     call_per_value: bool = False
     """Whether each value takes a call of its own, as for a server, instead of each batch."""
     sees_images: bool = False
@@ -38,7 +38,7 @@ class Abilities:
     """Whether answers may end where ``Constraint.decides`` is decided; they then have the finish
     ``decided``. Other models get tasks without ``decides``."""
     scores_options: bool = False
-    """Whether an answer from a closed set is chosen by scores, so that its options are not listed."""
+    """Whether answers from a closed set are chosen by scores, so that options are not listed."""
     shares_prefix: bool = False
     """Whether the common beginning of a batch's prompts is computed once."""
     fingerprint_lasts: bool = False
@@ -80,6 +80,6 @@ def abilities_of(model: object) -> Abilities:
     if not isinstance(found, Abilities):
         raise ModelFailed(
             f"the model's `abilities` are a {type(found).__name__}, not an Abilities",
-            hint="Return Abilities(sees_images=True), say, of blendfusion.models.protocol.abilities.",
+            hint="Return Abilities(…) of blendfusion.models.protocol.abilities.",
         )
     return found

@@ -33,8 +33,8 @@ class CheckedModel:
     says why.
 
     Checked are the number of answers, their type, and that the text of each is canonical and inside
-    the task's constraint. An exception of ``inner`` that is not BlendFusion's becomes ModelFailed; the
-    answers that it gave one by one before are kept.
+    the task's constraint. An exception of ``inner`` that is not BlendFusion's becomes ModelFailed;
+    the answers that it gave one by one before are kept.
     """
 
     def __init__(self, inner: Model) -> None:
@@ -105,8 +105,9 @@ class CheckedModel:
 
     def _given(self, task: Task, values: Sequence[Values], hear: Told) -> Any:
         """What ``inner`` returns. Only a model that tells answers one by one is heard meanwhile."""
+        telling = tells(self.inner)
         with self._failing():
-            if tells(self.inner):
+            if telling:
                 return answer_each(self.inner, task, values, hear)
             return settled(self.inner.answer, task, values)
 
