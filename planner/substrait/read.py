@@ -120,8 +120,9 @@ class _Reader:
         name = str(kind)
         if kind == "scalar_function":
             name = self.functions[message.scalar_function.function_reference]
-            if name in CALLS:
-                return Ask(CALLS[name], children)
+            call = CALLS.get(name)
+            if call is not None:
+                return Ask(call, children)
             message.scalar_function.function_reference = 0
         elif kind == "window_function":
             window = message.window_function

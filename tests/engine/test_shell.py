@@ -30,7 +30,8 @@ def session() -> Iterator[bf.Session]:
 
 
 @pytest.fixture
-def shell(session: bf.Session) -> Shell:
+def shell(session: bf.Session, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    monkeypatch.setenv("COLUMNS", "160")
     return Shell(session)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias
-from weakref import WeakValueDictionary
+from weakref import ReferenceType, ref
 
 import pyarrow as pa
 
@@ -209,17 +209,49 @@ def _written_examples(task: Task) -> list[str]:
     return [f"examples => [{', '.join(rows)}]"] if rows else []
 
 
-CALLS: WeakValueDictionary[str, Call] = WeakValueDictionary()
-"""The calls in use, by name. A name is a digest, so an entry never changes, and sessions share it.
-A call is kept by what uses it: the functions of a session, its frames, an expression; with these it
-goes."""
+class CallRegistry:
+    """The calls in use, by name. A name is a digest, so an entry never changes.
+
+    A call is held by its users: the functions of a session, its frames, an expression. Entries of
+    calls that are gone are dropped as others come. No callback drops them: it could swallow a
+    Ctrl-C.
+    """
+
+    def __init__(self) -> None:
+        self._calls: dict[str, ReferenceType[Call]] = {}
+        self._most = _FEW
+
+    def __len__(self) -> int:
+        return sum(call() is not None for call in list(self._calls.values()))
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.get(name) is not None
+
+    def get(self, name: str) -> Call | None:
+        known = self._calls.get(name)
+        return None if known is None else known()
+
+    def add(self, call: Call) -> Call:
+        """Make ``call`` known; returns the equal one that is known already, if there is one."""
+        known = self.get(call.name)
+        if known is not None:
+            return known
+        self._calls[call.name] = ref(call)
+        if len(self._calls) > self._most:
+            alive = {name: kept for name, kept in list(self._calls.items()) if kept() is not None}
+            self._calls, self._most = alive, max(_FEW, 2 * len(alive))
+        return call
+
+
+_FEW = 256
+CALLS = CallRegistry()
 
 _NAME = re.compile(r"\b[A-Za-z_]\w*_[0-9a-f]{12}\b")
 
 
 def remember(call: Call) -> Call:
     """Make ``call`` known by its name; returns the one known already, if equal."""
-    return CALLS.setdefault(call.name, call)
+    return CALLS.add(call)
 
 
 def calls_in(text: str) -> list[Call]:

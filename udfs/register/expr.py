@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from typing import TypeAlias
-from weakref import WeakValueDictionary
 
 import pyarrow as pa
 from datafusion import Expr, col
@@ -105,8 +104,8 @@ def _literal(value: object) -> Literal:
 
 
 _bound: dict[str, Asker] = {}
-_locks: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
-_guard = threading.Lock()
+_LOCKS = tuple(threading.Lock() for _ in range(64))
+"""Each serves the calls whose names hash to it; runs of these wait for one another."""
 
 
 def bound(call: Call) -> Asker:
@@ -129,8 +128,7 @@ def binding(calls: Iterable[Call], asker: Asker) -> Iterator[None]:
     session was known, and DataFusion evaluates them on threads of its own.
     """
     names = sorted({call.name for call in calls})
-    with _guard:
-        locks = [_locks.setdefault(name, threading.Lock()) for name in names]
+    locks = [_LOCKS[at] for at in sorted({hash(name) % len(_LOCKS) for name in names})]
     with ExitStack() as stack:
         for lock in locks:
             stack.enter_context(lock)
