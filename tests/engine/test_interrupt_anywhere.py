@@ -4,10 +4,13 @@ nothing left."""
 from __future__ import annotations
 
 import gc
+import json
 import os
 import random
 import signal
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -266,7 +269,7 @@ def rounds(kind: str, folder: Path, number: int, dice: random.Random) -> list[fl
                 took.append(seconds)
             assert opened.sql("SELECT count(*) AS n FROM t").to_pydict() == {"n": [ROWS]}
             opened.clear_cache()
-        end = time.monotonic() + 5
+        end = time.monotonic() + 20
         while (left(threads) or handles() > files + 8) and time.monotonic() < end:
             gc.collect()
             time.sleep(0.05)
@@ -275,13 +278,42 @@ def rounds(kind: str, folder: Path, number: int, dice: random.Random) -> list[fl
     return took
 
 
+IN_A_CHILD = """
+import json, random, sys
+from pathlib import Path
+sys.path[:0] = [{here!r}, {support!r}]
+from test_interrupt_anywhere import rounds
+print(json.dumps(rounds({kind!r}, Path({folder!r}), {number}, random.Random({kind!r}))))
+"""
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_ctrl_c_ends_whatever_runs_and_leaves_nothing(
     kind: str, tmp_path: Path, cases: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Two rounds of each kind; with ``--cases 200000`` some 200 in all."""
-    number = 2 if cases < 100_000 else 15
-    took = rounds(kind, tmp_path, number, random.Random(kind))
+    """Two rounds of each kind; with ``--cases 200000`` some 200 in all.
+
+    Each kind has a process of its own, as a user's program is one. Python swallows a signal that arrives
+    within a callback of its garbage collector, and says so; such a try does not count.
+    """
+    here = Path(__file__).parent
+    code = IN_A_CHILD.format(
+        here=str(here),
+        support=str(here.parent / "support"),
+        kind=kind,
+        folder=str(tmp_path),
+        number=2 if cases < 100_000 else 15,
+    )
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=500
+        )
+        if "Exception ignored in" not in done.stderr:
+            break
+    if "Skipped: could not import" in done.stderr:
+        pytest.skip("an extra is not installed")
+    assert done.returncode == 0, done.stdout + done.stderr
+    took = json.loads(done.stdout.splitlines()[-1])
     with capsys.disabled():
         if cases >= 100_000:
             print(f"\n{kind}: {len(took)} interrupted, slowest {max(took, default=0):.2f} s")
