@@ -63,6 +63,7 @@ from blendfusion.sql.statements import (
     LIST_TABLES,
     Explain,
     Setting,
+    explainable,
     shows_tables,
     statement,
 )
@@ -366,9 +367,15 @@ class Session(OwnContext):
             return self._set(said)
         if shows_tables(query):
             query = LIST_TABLES
-        if isinstance(said, Explain):
-            inner = Query(said.query, options, by_name, named_params, budget).planned(self)
+        explained = explainable(said.query) if isinstance(said, Explain) else None
+        if isinstance(said, Explain) and explained is not None:
+            inner = Query(explained, options, by_name, named_params, budget).planned(self)
             if inner.prepared.calls:
+                if said.analyze and explained is not said.query:
+                    raise QueryError(
+                        "EXPLAIN ANALYZE of CREATE … AS would create it",
+                        hint="EXPLAIN ANALYZE its query.",
+                    )
                 text = inner.explain_text(analyze=said.analyze, verbose=said.verbose)
                 return self._shown({"plan": text.splitlines()})
             if said.analyze and self.options.show_values == "off":

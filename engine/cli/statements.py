@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sqlglot.tokenizer_core import TokenType
 
-from blendfusion.sql.call_sites import tokenize
+from blendfusion.sql.tokenizer import tokenize
 
 
 class Statement(NamedTuple):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from datafusion import SessionContext
@@ -50,6 +51,14 @@ def ingredients(session: Session) -> dict[str, Ingredient]:
     return {n: i for n, i in known_ingredients().items() if n not in session.own_names}
 
 
+def _columns(session: Session, table: str) -> Sequence[str] | None:
+    """The columns of a table, given its name as SQL; None if there is no such table."""
+    try:
+        return list(SessionContext.table(session, table).schema().names)
+    except Exception:  # what is wrong with it shows when the query is planned
+        return None
+
+
 class KnownCalls:
     """The calls that a session has met. Every one is a function of DataFusion's, registered once.
 
@@ -72,11 +81,18 @@ class KnownCalls:
     ) -> Typed:
         """The query with its calls as functions, which are known to DataFusion from here on.
 
-        ``whole``: it is no part of a larger one. ``types``: see ``prepass.typed``.
+        ``whole``: it is no part of a larger one. ``types``: see ``type_calls.typed``.
         """
         check_bounds(query)
         whole = whole and COMPARISON_STOP not in session.rules_off
-        ready = typed(query, ingredients(session), parameters, whole=whole, types=types)
+        ready = typed(
+            query,
+            ingredients(session),
+            parameters,
+            whole=whole,
+            types=types,
+            columns=partial(_columns, session),
+        )
         options = session.options
         for call in ready.calls:
             self._register(session, call)

@@ -17,7 +17,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from blendfusion.errors import QueryError, close_matches
 from blendfusion.planner.ir.opaque_names import CATALOG
 from blendfusion.planner.ir.search_tables import SEARCHES, Search, search_name
-from blendfusion.sql.call_sites import arguments_of, literal_of, tokenize
+from blendfusion.sql.call_sites import arguments_of, literal_of
 from blendfusion.sql.lateral import (
     Columns,
     Expanded,
@@ -29,6 +29,7 @@ from blendfusion.sql.lateral import (
 )
 from blendfusion.sql.parameters import filled
 from blendfusion.sql.query_tree import Source, word
+from blendfusion.sql.tokenizer import tokenize
 
 if TYPE_CHECKING:
     from blendfusion.session import Session

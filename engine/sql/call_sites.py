@@ -9,9 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
-from sqlglot.tokens import Tokenizer
 
 from blendfusion.errors import ArgumentError, QueryError
 from blendfusion.udfs.declare.call import CONFIDENCE, ERROR, VALUE, quoted
@@ -58,6 +56,8 @@ class Site:
     ``['value']``, and the offset of their end."""
     aliased: bool = False
     """The call is a whole select item with a name of the user's."""
+    literals: list[tuple[int, int]] = field(default_factory=list)
+    """Offsets of the literal arguments without a name, in order."""
 
     @property
     def kept(self) -> bool:
@@ -78,14 +78,6 @@ class Site:
     def call_stop(self) -> int:
         """One past the last character of the call with its clauses."""
         return self.clauses[1] if self.clauses else self.end
-
-
-def tokenize(sql: str) -> list[Token]:
-    """The tokens of ``sql``; none if it cannot be read (DataFusion will say why)."""
-    try:
-        return list(Tokenizer().tokenize(sql))
-    except TokenError:
-        return []
 
 
 def find_sites(
@@ -141,8 +133,11 @@ def _called(
         named = ingredients.get(token.text.lower())
         called = tokens[i + 1].token_type == TokenType.L_PAREN
         qualified = i > 0 and tokens[i - 1].token_type == TokenType.DOT
-        quoted = sql[token.start] in "'\""
-        if named is not None and called and not qualified and not quoted:
+        if token.token_type == TokenType.IDENTIFIER:
+            named = ingredients.get(token.text)
+        elif token.token_type == TokenType.STRING:
+            named = None
+        if named is not None and called and not qualified:
             yield i, named
 
 
@@ -168,6 +163,8 @@ def _site(sql: str, tokens: Sequence[Token], at: int, ingredient: Ingredient) ->
             _query(sql, trailing[i], part, site)
         else:
             _argument(sql, part, site)
+    if not site.values:
+        _literal_value(site, len(trailing))
     last = close
     if ingredient.aggregate:
         _check_distinct(sql, site)
@@ -275,6 +272,7 @@ def _argument(sql: str, tokens: Sequence[Token], site: Site) -> None:
     literal = literal_of(tokens)
     if literal is not None and not site.ingredient.takes_literal(len(site.arguments)):
         site.arguments.append(literal)
+        site.literals.append((tokens[0].start, tokens[-1].end + 1))
         return
     if len(tokens) == 1 and sql[tokens[0].start] == "$":
         name = tokens[0].text[1:]
@@ -284,6 +282,26 @@ def _argument(sql: str, tokens: Sequence[Token], site: Site) -> None:
         )
     site.arguments.append(Value(_name(tokens)))
     site.values.append((tokens[0].start, tokens[-1].end + 1))
+
+
+def _literal_value(site: Site, trailing: int) -> None:
+    """A call without columns: its value is the one literal that is no parameter; without any, the
+    question is put alone."""
+    ingredient = site.ingredient
+    leading = sum(name not in site.named for name in ingredient.leading)
+    special = ingredient.run or ingredient.compute or ingredient.pairs or ingredient.compares
+    if special or ingredient.min_values > 1 or len(site.arguments) != len(site.literals):
+        return
+    more = len(site.arguments) - leading - trailing
+    if more == 1:
+        literal = site.arguments[leading]
+        if isinstance(literal, Constant) and not isinstance(literal.value, list | dict):
+            site.arguments[leading] = Value()
+            site.values.append(site.literals[leading])
+    elif more == 0 and leading and not trailing and not ingredient.images:
+        question = site.arguments[0]
+        if isinstance(question, Constant) and "{" not in str(question.value):
+            site.arguments.append(Value(_NO_COLUMN))
 
 
 def _trailing(parts: Sequence[Sequence[Token]], ingredient: Ingredient) -> dict[int, str]:
@@ -329,7 +347,10 @@ def _name(tokens: Sequence[Token]) -> str:
     names = [t for t in tokens if t.token_type != TokenType.DISTINCT]
     dotted = all(t.token_type == TokenType.DOT for t in names[1::2]) and len(names) % 2 == 1
     plain = not any(map(nesting, names))
-    return names[-1].text if dotted and plain else ""
+    if not (dotted and plain):
+        return ""
+    name = names[-1]
+    return str(name.text if name.token_type == TokenType.IDENTIFIER else name.text.lower())
 
 
 def literal_of(tokens: Sequence[Token]) -> Constant | None:
@@ -435,7 +456,7 @@ def replaced(sql: str, sites: Sequence[Site], name: Callable[[int], str]) -> str
             if site.start < at or site.end > end:
                 continue
             inner = [j for j in among if site.start < sites[j].start < site.stop]
-            values = [write(a, b, inner) for a, b in site.values]
+            values = [write(a, b, inner) for a, b in site.values] or [_no_value(site)]
             if site.ingredient.aggregate:
                 order, clauses = (
                     f" {write(*span, inner)}" if span else "" for span in (site.order, site.clauses)
@@ -454,6 +475,15 @@ def replaced(sql: str, sites: Sequence[Site], name: Callable[[int], str]) -> str
         return "".join([*out, sql[at:end]])
 
     return write(0, len(sql), range(len(sites)))
+
+
+_NO_COLUMN = "context"
+_NO_TEXT = "(no text is given: answer from general knowledge)"
+
+
+def _no_value(site: Site) -> str:
+    """What a question without a value is put about, as SQL."""
+    return f"DISTINCT {quoted(_NO_TEXT)}" if site.ingredient.aggregate else quoted(_NO_TEXT)
 
 
 def _as_text(value: str) -> str:

@@ -26,6 +26,7 @@ _TYPES = (
 _REFUSED = re.compile(
     r"comparison operation (?:Utf8 \S+ (\w+)|(\w+) \S+ Utf8)\b"
     r"|coercion from List\((\w+)[^)]*\), Utf8 "
+    r"|expr type Utf8 can't cast to (\w+) in SetComparison"
 )
 
 

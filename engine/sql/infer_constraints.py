@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from sqlglot import exp
 
 from blendfusion.sql.comparisons import Compared, compared
-from blendfusion.sql.sqlglot_tree import tree_of
+from blendfusion.sql.resolve_columns import References, Use
 from blendfusion.types import Constraint
 from blendfusion.udfs.declare.call import VALUE
 
@@ -40,39 +40,66 @@ class Context(NamedTuple):
     """A result that keeps errors stands itself where such an answer is needed."""
 
 
-def contexts(skeleton: str, names: Iterable[str], kept: Collection[str] = ()) -> dict[str, Context]:
-    """What the query says about each function in ``names``.
+def contexts(
+    tree: exp.Expr, names: Iterable[str], refers: References, kept: Collection[str] = ()
+) -> dict[str, Context]:
+    """What the query says about each function in ``names``, which stand for its calls in ``tree``.
 
-    ``skeleton`` is the query with its calls written as those functions. A query that sqlglot cannot
-    parse says nothing about any. Where a call has an alias, what is said of the alias counts.
+    Columns that refer to a select item which is a call count as the call: see ``References``.
     Results of the functions in ``kept`` are structs; their answers are the field ``value``."""
     found = dict.fromkeys(names, Context())
-    tree = tree_of(skeleton)
-    if tree is not None:
-        columns: dict[str, list[exp.Expr]] = {}
-        for column in tree.find_all(exp.Column):
-            columns.setdefault(column.name.lower(), []).append(column)
-        for node in tree.find_all(exp.Anonymous):
-            if node.name in found:
-                places = (node, *_references(node, columns))
-                if node.name in kept:
-                    found[node.name] = _context_of_kept(node, [*places, *_fields(node, columns)])
-                else:
-                    found[node.name] = _context(places)
+    for node in tree.find_all(exp.Anonymous):
+        if node.name in found:
+            places, fields = _places([node], refers)
+            if node.name in kept:
+                values = [value for value in map(_value_of, places) if value is not None]
+                values += [use.column for use in fields if use.fields == (VALUE,)]
+                found[node.name] = _context_of_kept(node, _places(values, refers)[0])
+            else:
+                found[node.name] = _context(places)
     return found
+
+
+def _places(starts: Sequence[exp.Expr], refers: References) -> tuple[list[exp.Expr], list[Use]]:
+    """Where the value of some expressions is: there, as that of a subquery, and as that of columns;
+    and the columns that take a field of it."""
+    places, fields = list(starts), []
+    seen = {id(place) for place in places}
+    for place in places:  # grows
+        uses = refers.uses(place)
+        fields += [use for use in uses if use.fields]
+        more = (use.column for use in uses if not use.fields)
+        for found in (*more, _subquery_of(place), _passing(place)):
+            if found is not None and id(found) not in seen:
+                seen.add(id(found))
+                places.append(found)
+    return places, fields
+
+
+def _passing(place: exp.Expr) -> exp.Expr | None:
+    """The expression whose value may be that of its part at ``place``."""
+    child, parent = _around(place)
+    if isinstance(parent, exp.If) and child.arg_key == "true":
+        return parent.parent
+    if isinstance(parent, exp.Case) and child.arg_key == "default":
+        return parent
+    if isinstance(parent, exp.Coalesce | exp.Max | exp.Min):
+        return parent
+    if isinstance(parent, exp.Nullif) and child.arg_key == "this":
+        return parent
+    return None
 
 
 def _context(places: Sequence[exp.Expr]) -> Context:
     """What is said of answers at these places, the call's own first."""
     said = [_said(place) for place in places]
     constraint = combined([s for s in said if s is not None])
-    beside_columns = constraint is None and _is_compared(places[0])
-    return Context(constraint, compared(places[0]), beside_columns)
+    own = _subquery_of(places[0]) or places[0]
+    return Context(constraint, compared(places[0]), constraint is None and _is_compared(own))
 
 
-def _context_of_kept(node: exp.Expr, places: Sequence[exp.Expr]) -> Context:
+def _context_of_kept(node: exp.Expr, values: Sequence[exp.Expr]) -> Context:
     """The same of a result that keeps errors: what is said of its value."""
-    values = [value for value in map(_value_of, places) if value is not None]
     if not values:
         needed = _said(node) or (Constraint() if _is_asked_about(node) else None)
         return Context(misplaced=needed)
@@ -81,21 +108,25 @@ def _context_of_kept(node: exp.Expr, places: Sequence[exp.Expr]) -> Context:
     return context if _value_of(node) is not None else context._replace(compared=None)
 
 
+def _around(node: exp.Expr) -> tuple[exp.Expr, exp.Expr | None]:
+    """What a value is part of, and the outermost of its parentheses."""
+    child, parent = node, node.parent
+    while isinstance(parent, exp.Paren) or (
+        isinstance(parent, exp.Subquery) and isinstance(child, exp.Subquery)
+    ):
+        child, parent = parent, parent.parent
+    return child, parent
+
+
 def _is_asked_about(node: exp.Expr) -> bool:
     """The result is a value of another call."""
-    parent = node.parent
-    while isinstance(parent, exp.Paren):
-        parent = parent.parent
+    _, parent = _around(node)
     return isinstance(parent, exp.Anonymous) and parent.name.startswith(SITE)
 
 
 def _value_of(place: exp.Expr) -> exp.Expr | None:
     """The expression that takes the value out of the result at ``place``."""
-    if isinstance(place, exp.Column) and place.name.lower() == VALUE and place.table:
-        return place  # k.value
-    child, parent = place, place.parent
-    while isinstance(parent, exp.Paren):
-        child, parent = parent, parent.parent
+    child, parent = _around(place)
     if isinstance(parent, exp.Bracket) and child.arg_key == "this":
         key = parent.expressions[0] if len(parent.expressions) == 1 else None
         if isinstance(key, exp.Literal) and key.is_string and key.this == VALUE:
@@ -103,27 +134,16 @@ def _value_of(place: exp.Expr) -> exp.Expr | None:
     return None
 
 
-def _fields(node: exp.Expr, columns: Mapping[str, list[exp.Expr]]) -> list[exp.Expr]:
-    """Columns elsewhere that read the value by the alias of this call: ``k.value``."""
-    alias = node.parent
-    if not isinstance(alias, exp.Alias):
-        return []
-    name = alias.alias.lower()
-    return [
-        c for c in columns.get(VALUE, []) if isinstance(c, exp.Column) and c.table.lower() == name
-    ]
-
-
 def _is_compared(node: exp.Expr) -> bool:
-    parent = (_subquery_of(node) or node).parent
-    while isinstance(parent, exp.Paren):
-        parent = parent.parent
+    _, parent = _around(node)
     return isinstance(parent, (*_COMPARISONS, exp.Between, exp.In))
 
 
 def _subquery_of(node: exp.Expr) -> exp.Subquery | None:
     """The subquery in which a call is all that is selected: it stands for the call."""
-    item = node.parent if isinstance(node.parent, exp.Alias) else node
+    item = node
+    while isinstance(item.parent, exp.Alias | exp.Paren):
+        item = item.parent
     select = item.parent
     alone = isinstance(select, exp.Select) and select.expressions == [item]
     whole = select.parent if select is not None and alone else None
@@ -146,21 +166,8 @@ def combined(said: Iterable[Constraint]) -> Constraint | None:
     return next(iter(kinds.values()))[0] if len(kinds) == 1 else None
 
 
-def _references(node: exp.Expr, columns: Mapping[str, list[exp.Expr]]) -> list[exp.Expr]:
-    """Columns elsewhere in the query that carry the alias of this call; ``columns`` are by name."""
-    alias = node.parent
-    if not isinstance(alias, exp.Alias) or not isinstance(alias.parent, exp.Select):
-        return []
-    return columns.get(alias.alias.lower(), [])
-
-
 def _said(node: exp.Expr) -> Constraint | None:
-    subquery = _subquery_of(node)
-    if subquery is not None:
-        return _said(subquery)
-    child, parent = node, node.parent
-    while isinstance(parent, exp.Paren):
-        child, parent = parent, parent.parent
+    child, parent = _around(node)
     if isinstance(parent, exp.Filter) and child.arg_key == "this":
         child, parent = parent, parent.parent
     if parent is None:
@@ -178,13 +185,14 @@ def _said(node: exp.Expr) -> Constraint | None:
         sides = (parent.this, parent.args["low"], parent.args["high"])
         return _like([s for s in sides if s is not child])
     if isinstance(parent, exp.In) and child is parent.this:
-        return _like(parent.expressions) if parent.expressions else None
+        query = parent.args.get("query")
+        return _like(parent.expressions or ([] if query is None else [query]))
     if isinstance(parent, exp.Case) and child is parent.this:
         return _like([branch.this for branch in parent.args["ifs"]])
     if isinstance(parent, exp.Coalesce):
-        return _like([e for e in (parent.this, *parent.expressions) if e is not child]) or _said(
-            parent
-        )
+        return _like([e for e in (parent.this, *parent.expressions) if e is not child])
+    if isinstance(parent, exp.Nullif) and child is parent.this:
+        return _like([parent.expression])
     if isinstance(parent, _ARITHMETIC):
         other = parent.expression if child is parent.this else parent.this
         return Constraint("date") if isinstance(other, exp.Interval) else Constraint("number")
@@ -229,7 +237,11 @@ def _like(others: list[exp.Expr]) -> Constraint | None:
 
 
 def _of_value(value: exp.Expr) -> Constraint | None:
-    if isinstance(value, exp.Paren | exp.Neg):
+    if isinstance(value, exp.Paren | exp.Neg | exp.Any | exp.All | exp.Subquery):
+        return _of_value(value.this)
+    if isinstance(value, exp.Select):
+        return _of_value(value.expressions[0]) if len(value.expressions) == 1 else None
+    if isinstance(value, exp.Alias):
         return _of_value(value.this)
     if isinstance(value, exp.Is) or (isinstance(value, exp.Not) and isinstance(value.this, exp.Is)):
         # ``f > 2 IS TRUE`` is ``(f > 2) IS TRUE``; sqlglot reads ``f > (2 IS TRUE)``.

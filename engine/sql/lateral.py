@@ -14,8 +14,9 @@ from typing import TypeAlias
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from blendfusion.sql.call_sites import nesting, tokenize
+from blendfusion.sql.call_sites import nesting
 from blendfusion.sql.query_tree import Query, Select, Source, identifier, queries, word
+from blendfusion.sql.tokenizer import tokenize
 
 Columns = Callable[[str, str], Sequence[str] | None]
 """The names of the columns of a relation, given a WITH clause and the relation as it stands in

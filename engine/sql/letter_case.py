@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from blendfusion.sql.call_sites import tokenize
 from blendfusion.sql.lateral import quoted_name
 from blendfusion.sql.source_map import Translation, edited, refused
+from blendfusion.sql.tokenizer import tokenize
 
 Columns = Callable[[str], Sequence[str]]
 """The columns of a table, by its exact name."""

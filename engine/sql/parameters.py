@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
 import pyarrow as pa
 from datafusion import DataFrame
+from sqlglot.tokenizer_core import Token, TokenType
 
-from blendfusion.sql.call_sites import tokenize
+from blendfusion.sql.call_sites import arguments_of, closing
+from blendfusion.sql.tokenizer import tokenize
 from blendfusion.udfs.declare.call import quoted
 
 _FOUND = 4
@@ -63,6 +65,16 @@ def literal(value: object) -> str | None:
         items = [literal(item) for item in value]
         return None if None in items else f"[{', '.join(i for i in items if i is not None)}]"
     return None
+
+
+def declared(sql: str, tokens: Sequence[Token]) -> dict[str, str]:
+    """SQL of the types of the parameters of ``PREPARE name(INT, …) AS``, by their numbers."""
+    if len(tokens) < 3 or tokens[0].text.upper() != "PREPARE":
+        return {}
+    close = closing(tokens, 2) if tokens[2].token_type == TokenType.L_PAREN else None
+    kinds = arguments_of(tokens[3:close]) if close is not None else []
+    texts = (sql[kind[0].start : kind[-1].end + 1] for kind in kinds)
+    return {str(i): f"CAST(NULL AS {text})" for i, text in enumerate(texts, 1)}
 
 
 def filled(

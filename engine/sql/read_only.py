@@ -15,8 +15,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from blendfusion.errors import QueryError
 from blendfusion.planner.ir.opaque_names import CATALOG
-from blendfusion.sql.call_sites import tokenize
 from blendfusion.sql.nesting_limits import EXPLAINS
+from blendfusion.sql.tokenizer import tokenize
 
 READING = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 """What DataFusion is told to plan: no DDL, no DML (COPY is one), no SET, PREPARE or transactions.

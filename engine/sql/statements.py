@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlglot.tokenizer_core import Token, TokenType
 
 from blendfusion.errors import QueryError
-from blendfusion.sql.call_sites import tokenize
+from blendfusion.sql.tokenizer import tokenize
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,20 @@ def after_explain(sql: str) -> tuple[str, str]:
     found = _EXPLAIN.match(sql)
     at = 0 if found is None else found.end()
     return sql[:at], sql[at:]
+
+
+def explainable(sql: str) -> str | None:
+    """The query of a statement that is planned without being carried out: itself, or that of
+    CREATE … AS; None for other statements, as DROP."""
+    tokens, depth = tokenize(sql), 0
+    first = tokens[0].text.upper() if tokens else ""
+    if first in ("SELECT", "WITH", "VALUES", "FROM", "(", "INSERT", "COPY"):
+        return sql
+    for at, token in enumerate(tokens[:-1] if first == "CREATE" else ()):
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if depth == 0 and token.token_type == TokenType.ALIAS:
+            return sql[tokens[at + 1].start :]
+    return None
 
 
 def shows_tables(sql: str) -> bool:

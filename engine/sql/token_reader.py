@@ -8,9 +8,10 @@ from functools import cached_property
 from sqlglot.tokenizer_core import Token, TokenType
 
 from blendfusion.errors import QueryError
-from blendfusion.sql.call_sites import nesting, tokenize
+from blendfusion.sql.call_sites import nesting
 from blendfusion.sql.query_tree import Query, Select, Source, identifier, name_of, queries, word
 from blendfusion.sql.source_map import refused
+from blendfusion.sql.tokenizer import tokenize
 
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _PREFIXES = ("ARRAY", "DATE", "TIME", "TIMESTAMP", "INTERVAL")

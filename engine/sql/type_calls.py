@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from blendfusion.errors import ArgumentError
@@ -18,13 +20,16 @@ from blendfusion.sql.call_sites import (
     find_sites,
     naming_place,
     replaced,
-    tokenize,
 )
 from blendfusion.sql.comparisons import until_decided
-from blendfusion.sql.infer_constraints import SITE, combined, contexts
+from blendfusion.sql.infer_constraints import SITE, Context, combined, contexts
 from blendfusion.sql.nulls_last import nulls_last
-from blendfusion.sql.parameters import filled
+from blendfusion.sql.parameters import declared, filled
+from blendfusion.sql.resolve_columns import Columns, References
 from blendfusion.sql.scopes import visible_tables
+from blendfusion.sql.source_map import edited
+from blendfusion.sql.sqlglot_tree import parsed, tree_of
+from blendfusion.sql.tokenizer import tokenize
 from blendfusion.types import Constraint
 from blendfusion.udfs.declare.call import CONFIDENCE, ERROR, VALUE, Call, remember
 from blendfusion.udfs.declare.ingredient import Ingredient, Option, Query, bind
@@ -49,13 +54,15 @@ def typed(
     *,
     whole: bool = False,
     types: Mapping[str, Constraint] | None = None,
+    columns: Columns = lambda table: None,
 ) -> Typed:
     """Settle arity and type of every call in ``sql``; text outside of calls is not touched.
 
     ``parameters`` is SQL for ``$name``, by name: see ``parameters.spelled_parameters``. ``whole``:
     nothing else asks what these calls ask, so that an answer which is no more than compared may end
     where the comparison is decided. ``types`` is what is known of calls that this gave without it,
-    by name. Raises ArgumentError or QueryError for a call that is wrong in itself."""
+    by name. ``columns`` are those of the catalogue's tables. Raises ArgumentError or QueryError for
+    a call that is wrong in itself."""
     lowered = sql.lower()
     if not any(name in lowered for name in ingredients):  # most queries: not worth a tokenizer
         return Typed(sql)
@@ -66,33 +73,34 @@ def typed(
         sql = filled(sql, parameters, call_spans(sql, tokens, ingredients))
         tokens = tokenize(sql)
     sites = find_sites(sql, tokens, ingredients)
-    spans = [(site.start, site.stop) for site in sites]
-    ordered = nulls_last(sql, tokens, sites)
-    if ordered != sql:
-        sql, tokens = ordered, tokenize(ordered)
-        sites = find_sites(sql, tokens, ingredients)
     names = [f"{SITE}{i}_" for i in range(len(sites))]
-    skeleton = filled(replaced(sql, sites, names.__getitem__), parameters or {})
-    said = contexts(skeleton, names, {n for n, site in zip(names, sites, strict=True) if site.kept})
+    skeleton = replaced(sql, sites, names.__getitem__)
+    in_skeleton = tokenize(skeleton)
+    places = _places(skeleton, in_skeleton, names, sites, parameters or {}, columns)
     for name, site in zip(names, sites, strict=True):
-        _check_place(site, said[name].misplaced)
+        _check_place(site, places.of[name].misplaced)
     words = [_words(tokens, site) for site in sites]
-    places = _shared(words, [said[n].constraint for n in names])
+    constraints = _shared(words, [places.of[n].constraint for n in names])
 
     def bound() -> list[Call]:
         calls = []
-        for site, place, span in zip(sites, places, spans, strict=True):
-            with naming_place(*span):
+        for site, constraint in zip(sites, constraints, strict=True):
+            with naming_place(site.start, site.stop):
                 named = _standing_alone(sql, tokens, site)
-                in_order = site.order is not None
                 calls.append(
-                    bind(site.ingredient, site.arguments, named, context=place, ordered=in_order)
+                    bind(
+                        site.ingredient,
+                        site.arguments,
+                        named,
+                        context=constraint,
+                        ordered=site.order is not None,
+                    )
                 )
-        return until_decided(calls, [said[n].compared for n in names]) if whole else calls
+        return until_decided(calls, [places.of[n].compared for n in names]) if whole else calls
 
     calls = bound()
     if types:
-        places = [types.get(call.name, p) for call, p in zip(calls, places, strict=True)]
+        constraints = [types.get(c.name, said) for c, said in zip(calls, constraints, strict=True)]
         calls = bound()
     calls = [remember(call) for call in calls]
     written: dict[str, tuple[str, ...]] = {}
@@ -102,9 +110,53 @@ def typed(
             written[call.name] = (*ways, site.text)
     for call, site in zip(calls, sites, strict=True):
         written.setdefault(call.name, (site.text,))
-    text = replaced(sql, sites, lambda i: calls[i].name)
-    beside_columns = [c.name for c, n in zip(calls, names, strict=True) if said[n].beside_columns]
-    return Typed(text, tuple(dict.fromkeys(calls)), written, tuple(dict.fromkeys(beside_columns)))
+    called = dict(zip(names, (call.name for call in calls), strict=True))
+    edits = [
+        (t.start, t.end + 1, called[t.text])
+        for t in in_skeleton
+        if t.token_type == TokenType.VAR and t.text in called
+    ]
+    edits += [(at, at, " NULLS LAST") for at in places.nulls_last]
+    beside = [c.name for c, n in zip(calls, names, strict=True) if places.of[n].beside_columns]
+    text = edited(skeleton, edits).sql
+    return Typed(text, tuple(dict.fromkeys(calls)), written, tuple(dict.fromkeys(beside)))
+
+
+class _Places(NamedTuple):
+    of: Mapping[str, Context]
+    nulls_last: Sequence[int] = ()
+    """Where the skeleton sorts by an answer, and says nothing of NULLs."""
+
+
+def _places(
+    skeleton: str,
+    tokens: Sequence[Token],
+    names: Sequence[str],
+    sites: Sequence[Site],
+    parameters: Mapping[str, str],
+    columns: Columns,
+) -> _Places:
+    """What a query says about its calls, which are called ``names`` in ``skeleton``."""
+    tree, _ = parsed(tokens, skeleton, names)
+    if tree is None:
+        return _Places(dict.fromkeys(names, Context()))
+    known = declared(skeleton, tokens) | dict(parameters)
+    if known:
+        tree = _with_literals(tree, known)
+    refers = References(tree, columns)
+    kept = {name for name, site in zip(names, sites, strict=True) if site.kept}
+    found = contexts(tree, names, refers, kept)
+    return _Places(found, nulls_last(tree, frozenset(names), refers))
+
+
+def _with_literals(tree: exp.Expr, parameters: Mapping[str, str]) -> exp.Expr:
+    """The tree with its parameters as literals, or as NULLs of their types."""
+    for column in list(tree.find_all(exp.Column)):
+        spelled = parameters.get(column.name[1:]) if column.name.startswith("$") else None
+        literal = None if spelled is None else tree_of(spelled)
+        if literal is not None:
+            column.replace(literal)
+    return tree
 
 
 _KEEP = {"confidence": CONFIDENCE, "on_error": ERROR}
@@ -136,18 +188,23 @@ def _standing_alone(sql: str, tokens: Sequence[Token], site: Site) -> dict[str, 
     return named
 
 
-def _words(tokens: Sequence[Token], site: Site) -> tuple[str, ...]:
-    """A call word by word, so that two ways of spacing are the same call."""
+def _words(tokens: Sequence[Token], site: Site) -> tuple[tuple[bool, str], ...]:
+    """A call word by word, strings apart, so that two ways of spacing are the same call."""
     inside = [t for t in tokens if site.start <= t.start < site.call_stop]
-    return tuple(t.text if t.token_type == TokenType.STRING else t.text.lower() for t in inside)
+    return tuple((t.token_type == TokenType.STRING, _meant(t)) for t in inside)
+
+
+def _meant(token: Token) -> str:
+    exact = token.token_type in (TokenType.STRING, TokenType.IDENTIFIER)
+    return str(token.text if exact else token.text.lower())
 
 
 def _shared(
-    calls: Sequence[tuple[str, ...]], said: Sequence[Constraint | None]
+    calls: Sequence[tuple[tuple[bool, str], ...]], said: Sequence[Constraint | None]
 ) -> list[Constraint | None]:
     """What is said of each call, or else of an equal one elsewhere in the query, so that a call
     that is used in several places is one call, of one type, asked once."""
-    groups: dict[tuple[str, ...], list[int]] = {}
+    groups: dict[tuple[tuple[bool, str], ...], list[int]] = {}
     for i, words in enumerate(calls):
         groups.setdefault(words, []).append(i)
     result = list(said)

@@ -20,9 +20,9 @@ from blendfusion.errors import PlanError
 from blendfusion.planner.ir.messages import has_unreadable_types
 from blendfusion.planner.ir.opaque_names import QUERIES, TABLES
 from blendfusion.planner.substrait.unsupported import dropped_feature
-from blendfusion.sql.call_sites import tokenize
 from blendfusion.sql.lateral import edited, quoted_name
 from blendfusion.sql.query_tree import Scope, queries
+from blendfusion.sql.tokenizer import tokenize
 from blendfusion.udfs.declare.call import calls_in
 from blendfusion.unsupported.cut_subqueries import Cuts, State, squeezed
 from blendfusion.unsupported.nested_stages import Above, Part

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from sqlglot.tokenizer_core import Token
 
-from blendfusion.sql.call_sites import tokenize
 from blendfusion.sql.lateral import edited, quoted_name
 from blendfusion.sql.query_tree import Query, Scope, Select, identifier, queries, word
+from blendfusion.sql.tokenizer import tokenize
 
 Taken = Callable[[str], "str | None"]
 """Takes a query as a part, and returns the name of a table for its result, or None."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from blendfusion.sql.call_sites import tokenize
+from blendfusion.sql.tokenizer import tokenize
 from blendfusion.udfs.declare.call import calls_in
 
 _HEAD = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?(TEMP(ORARY)?\s+)?VIEW\s", re.IGNORECASE)

@@ -22,7 +22,8 @@ PROMPT_VERSION = "3"
 """A part of fingerprints: change it with any wording here or in ``examples``."""
 
 _LINE_BREAK = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
+"""A place of a value in a question; a brace that is doubled is a brace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,29 +128,40 @@ def replies_of(task: Task) -> tuple[str, ...]:
 
 
 def reference(question: str, columns: Sequence[str], noun: str = "text") -> str:
-    """The question with ``{}`` and ``{column}`` replaced by words that refer to the value.
+    """The question with ``{}`` and ``{column}`` replaced by words that refer to the value, and
+    ``{{word}}`` by ``{word}``.
 
     >>> reference("Does {title} fit {}?", ["title", "body_text"])
     'Does the title fit the body text?'
     """
     places = iter(range(len(columns)))
 
+    lowered = [column.lower() for column in columns]
+    doubled = 0
+
     def pointed(found: re.Match[str]) -> str:
-        name = found[1].strip()
-        if name and name not in columns:
+        nonlocal doubled
+        if found[1] is None:
+            doubled += 1 if found[0] == "{{" else -1
+            if doubled < 0:  # the end of braces in braces
+                doubled = 0
+                return found[0]
+            return str(found[0][0])
+        name = found[1].strip().lower()
+        if name and name not in lowered:
             return found[0]
         if len(columns) <= 1:
             return f"the {noun}"
-        place = columns.index(name) if name else next(places, None)
+        place = lowered.index(name) if name else next(places, None)
         if not name:
-            while place is not None and columns[place] in named:
+            while place is not None and lowered[place] in named:
                 place = next(places, None)
         if place is None:
             return f"the {noun}"
         return f"the {(columns[place] or f'{unnamed} {place + 1}').replace('_', ' ')}"
 
     unnamed = "value" if noun == "text" else noun
-    named = {found.strip() for found in _PLACEHOLDER.findall(question) if found.strip()}
+    named = {found.strip().lower() for found in _PLACEHOLDER.findall(question) if found.strip()}
     return _PLACEHOLDER.sub(pointed, question)
 
 

@@ -367,12 +367,13 @@ class _Binder:
             raise self.error(f"the question must be text, not {question!r}")
         if "question" in self.ingredient.leading and not question.strip():
             raise self.error("the question is empty")
-        positions = len(re.findall(r"\{\}", question))
+        places = re.findall(r"\{([^{}]*)\}", question.replace("{{", "").replace("}}", ""))
+        positions = places.count("")
         if positions > len(columns):
             raise self.error(
                 f"the question has {positions} placeholders {{}} for {len(columns)} value(s)"
             )
-        for name in re.findall(r"\{([A-Za-z_][^{}]*)\}", question):
+        for name in (place for place in places if re.match("[A-Za-z_]", place)):
             if name.lower() not in {c.lower() for c in columns}:
                 raise self.error(
                     f"the question refers to {{{name}}}, which is not among its values",

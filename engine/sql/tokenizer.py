@@ -1,0 +1,98 @@
+"""Splits SQL into tokens as DataFusion does: dollar-quoted and escaped strings are strings, comments
+are blanks, and no statement hides what stands behind its first word."""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot.errors import TokenError
+from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokens import Tokenizer
+
+_TEMPLATES = ("{{", "{%", "/*+")
+
+
+class _Tokenizer(Tokenizer):
+    COMMANDS = set()  # noqa: RUF012
+    HEX_STRINGS = [("x'", "'"), ("X'", "'")]  # noqa: RUF012 sqlglot declares these
+    BYTE_STRINGS = [("e'", "'"), ("E'", "'")]  # noqa: RUF012
+    BYTE_STRING_ESCAPES = ["'", "\\"]  # noqa: RUF012
+    HEREDOC_STRINGS = ["$"]  # noqa: RUF012
+    HEREDOC_TAG_IS_IDENTIFIER = True
+    HEREDOC_STRING_ALTERNATIVE = TokenType.VAR
+    VAR_SINGLE_TOKENS = {"$"}  # noqa: RUF012
+    SINGLE_TOKENS = {**Tokenizer.SINGLE_TOKENS, "$": TokenType.HEREDOC_STRING}  # noqa: RUF012
+    KEYWORDS = {  # noqa: RUF012
+        word: kind
+        for word, kind in Tokenizer.KEYWORDS.items()
+        if not word.startswith(_TEMPLATES) and not word.endswith(("%}", "}}"))
+    }
+
+
+_STRINGS = (TokenType.HEREDOC_STRING, TokenType.NATIONAL_STRING)
+
+
+def tokenize(sql: str) -> list[Token]:
+    """The tokens of ``sql``; none if it cannot be read (DataFusion will say why)."""
+    try:
+        tokens = _Tokenizer().tokenize(sql)
+        if "--" in sql or "/*" in sql:
+            blank = _without_comments(sql, tokens)
+            if blank != sql:  # a comment may part the words of one keyword, as in ORDER /* */ BY
+                tokens = _Tokenizer().tokenize(blank)
+    except TokenError:
+        return []
+    found: list[Token] = []
+    for token in tokens:
+        kind = token.token_type
+        if kind == TokenType.BYTE_STRING:
+            text = _unescaped(sql[token.start + 2 : token.end])
+            token = _as(TokenType.STRING, text, token)
+        elif kind in _STRINGS:
+            token = _as(TokenType.STRING, token.text, token)
+        elif (
+            found
+            and found[-1].text == "$"
+            and sql[found[-1].start] == "$"
+            and found[-1].end + 1 == token.start
+        ):
+            before = found.pop()  # $name is one token
+            token = _as(TokenType.VAR, f"${token.text}", token)
+            token.start = before.start
+        found.append(token)
+    return found
+
+
+def _as(kind: TokenType, text: str, token: Token) -> Token:
+    return Token(kind, text, token.line, token.col, token.start, token.end)
+
+
+def _without_comments(sql: str, tokens: list[Token]) -> str:
+    """``sql`` with blanks for its comments: what stands between tokens."""
+    parts, at = [], 0
+    for token in tokens:
+        parts += [re.sub(r"[^\n]", " ", sql[at : token.start]), sql[token.start : token.end + 1]]
+        at = token.end + 1
+    return "".join(parts)
+
+
+_ESCAPE = re.compile(
+    r"''|\\(?:x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([0-7]{1,3})|(.))",
+    re.DOTALL,
+)
+_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+def _unescaped(text: str) -> str:
+    """What ``E'text'`` means."""
+
+    def meant(found: re.Match[str]) -> str:
+        if found[0] == "''":
+            return "'"
+        *numbers, octal, letter = found.groups()
+        code = next((int(digits, 16) for digits in numbers if digits), None)
+        if code is None and octal:
+            code = int(octal, 8)
+        return chr(code) if code is not None else _LETTERS.get(letter, letter)
+
+    return _ESCAPE.sub(meant, text)

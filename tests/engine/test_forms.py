@@ -1,0 +1,234 @@
+"""Queries in every form that DataFusion takes: quoting, comments, statements, literals as values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import blendfusion as bf
+from blendfusion.models.prompts.canonical import Value
+from blendfusion.models.prompts.prompt import reference
+
+
+def answer(call: bf.Request) -> Value:
+    """An answer that says its value's length, or the question's."""
+    first = call.values[0] or ""
+    kind = call.constraint.kind
+    if kind == "boolean":
+        return first != "bb"
+    if kind in ("integer", "number"):
+        return len(first)
+    if call.constraint.options:
+        return call.constraint.options[0]
+    return first.upper()
+
+
+def connected() -> tuple[bf.ScriptedModel, bf.Session]:
+    model = bf.ScriptedModel(answer)
+    session = bf.connect(model, cache=None)
+    session.from_pydict(
+        {"id": [1, 2, 3, 4], "n": [5, None, 2, 1], "x": ["a", "bb", None, "dddd"]}, name="t"
+    )
+    kinds = pa.table({"id": [1], "st": [{"a": 1}], "by": [b"\xff\xfe"], "xs": [["a", "b"]]})
+    session.from_arrow(kinds, name="kinds")
+    return model, session
+
+
+def rows(*statements: str, **options: Any) -> list[tuple[object, ...]]:
+    _, session = connected()
+    for statement in statements:
+        found = session.sql(statement, **options).to_pydict()
+    return list(zip(*found.values(), strict=True))
+
+
+FORMS: dict[str, tuple[str, list[tuple[object, ...]]]] = {
+    "a quoted function": ("""SELECT id FROM t WHERE "llm_filter"('q', x)""", [(1,), (4,)]),
+    "a dollar-quoted question": ("SELECT llm_text($$it's$$, x) FROM t WHERE id = 1", [("A",)]),
+    "a tagged string": ("SELECT llm_text('q', x) || $t$it's$t$ FROM t WHERE id = 1", [("Ait's",)]),
+    "an escaped question": (r"SELECT llm_text(E'it\'s', x) FROM t WHERE id = 1", [("A",)]),
+    "comments": (
+        "SELECT llm_text /* a */ ( 'q' /* b */ , -- c\n x ) FROM t WHERE id = 1",
+        [("A",)],
+    ),
+    "a comment in a keyword": (
+        "SELECT id FROM t WHERE llm_map('q', x) > 1 ORDER /* newest first */ BY id DESC",
+        [(4,), (2,)],
+    ),
+    "an aggregate's order with a comment": (
+        "SELECT llm_validate('c', x ORDER/**/BY x DESC) FROM t WHERE id < 3",
+        [(False,)],
+    ),
+    "a pattern": ("SELECT id FROM t WHERE llm_map('q', x) > 1 AND x ~ 'b|d'", [(2,), (4,)]),
+    "parentheses": ("SELECT id FROM t WHERE (((llm_map('q', ((x)))))) > 1", [(2,), (4,)]),
+    "parentheses around a subquery": (
+        "SELECT id FROM t WHERE id = 2 OR ((SELECT llm_qa('q', x) FROM t WHERE id = 2))",
+        [(2,)],
+    ),
+    "a comparison with one": (
+        "SELECT id FROM t WHERE 1 < ((SELECT llm_qa('q', x) FROM t WHERE id = 2)) AND id = 1",
+        [(1,)],
+    ),
+    "ANY": ("SELECT id FROM t WHERE llm_map('q', x) > ANY (SELECT 2)", [(4,)]),
+    "ALL of a column": ("SELECT id FROM t WHERE llm_map('q', x) >= ALL (SELECT id FROM t)", [(4,)]),
+    "CASE": ("SELECT id FROM t WHERE CASE WHEN TRUE THEN llm_map('q', x) END > 1", [(2,), (4,)]),
+    "NULLIF": ("SELECT id FROM t WHERE NULLIF(llm_map('q', x), 2) > 0", [(1,), (4,)]),
+    "max": ("SELECT max(llm_map('q', x)) FROM t HAVING max(llm_map('q', x)) > 3", [(4,)]),
+    "a literal": ("SELECT llm_text('q', 'x y')", [("X Y",)]),
+    "a literal beside a table": ("SELECT llm_int('q', 'x y') FROM t WHERE id < 3", [(3,), (3,)]),
+    "NULL": ("SELECT llm_text('q', NULL)", [(None,)]),
+    "a number": ("SELECT llm_text('q', 42)", [("42",)]),
+    "a literal to classify": ("SELECT llm_classify('x', ['a', 'b'])", [("a",)]),
+    "a literal of an aggregate": ("SELECT llm_summarize('long')", [("LONG",)]),
+    "a question alone": (
+        "SELECT llm_text('What is the capital of France?')",
+        [("(NO TEXT IS GIVEN: ANSWER FROM GENERAL KNOWLEDGE)",)],
+    ),
+    "a predicate alone": ("SELECT id FROM t WHERE llm_filter('Is 1 odd?') LIMIT 1", [(1,)]),
+    "an aggregate alone": ("SELECT llm_qa('How long?') + 0 FROM t", [(49.0,)]),
+    "VALUES": ("VALUES (llm_int('q', 'xyz'), 1)", [(3, 1)]),
+    "VALUES in FROM": (
+        "SELECT b FROM (VALUES (1, llm_map('q', 'xyz'))) AS v(a, b) WHERE b > 2",
+        [(3,)],
+    ),
+    "two ways of writing a name": (
+        "SELECT llm_int('n', x), count(*) FROM t WHERE id < 3 GROUP BY llm_int('n', X) ORDER BY 1",
+        [(1, 1), (2, 1)],
+    ),
+    "the same in grouping sets": (
+        "SELECT (llm_map('m', x) IS TRUE) a, count(*) FROM t GROUP BY GROUPING SETS "
+        "((llm_map('m', X) IS TRUE), (llm_map('m', x) IS TRUE)) ORDER BY a, 2",
+        [(False, 2), (False, 2), (True, 2), (True, 2)],
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_datafusion_takes_runs(form: str) -> None:
+    sql, expected = FORMS[form]
+    assert rows(sql) == expected
+
+
+def test_parameters_may_be_the_only_value() -> None:
+    assert rows("SELECT llm_text('q', $a)", param_values={"a": "x"}) == [("X",)]
+    assert rows("SELECT llm_text('q', $1)", param_values=["x"]) == [("X",)]
+
+
+@pytest.mark.parametrize(
+    ("prepare", "execute", "expected"),
+    [
+        ("p AS SELECT id FROM t WHERE llm_filter('q', x)", "p", [(1,), (4,)]),
+        ("p(INT) AS SELECT id FROM t WHERE llm_filter('q', x) AND id > $1", "p(1)", [(4,)]),
+        ("p(INT) AS SELECT id FROM t WHERE llm_map('q', x) > $1", "p(1)", [(2,), (4,)]),
+        (
+            "p(TEXT, INT) AS SELECT id, x || $1 FROM t WHERE $2 < llm_map('q', x)",
+            "p('!', 2)",
+            [(4, "dddd!")],
+        ),
+    ],
+)
+def test_prepared_statements_ask(
+    prepare: str, execute: str, expected: list[tuple[object, ...]]
+) -> None:
+    assert rows(f"PREPARE {prepare}", f"EXECUTE {execute}") == expected
+
+
+def test_a_statement_inserts_answers_about_literals() -> None:
+    found = rows(
+        "CREATE TABLE z (b BOOLEAN, n BIGINT)",
+        "INSERT INTO z VALUES (llm_filter('q', 'x'), llm_int('n', 'yy'))",
+        "SELECT * FROM z",
+    )
+    assert found == [(True, 2)]
+
+
+@pytest.mark.parametrize(
+    "explain",
+    [
+        "EXPLAIN FORMAT TREE SELECT id FROM t WHERE llm_filter('q', x)",
+        "EXPLAIN FORMAT INDENT SELECT id FROM t WHERE llm_filter('q', x)",
+        "EXPLAIN FORMAT PGJSON SELECT id FROM t WHERE llm_filter('q', x)",
+        "EXPLAIN FORMAT GRAPHVIZ SELECT id FROM t WHERE llm_filter('q', x)",
+        "EXPLAIN VERBOSE SELECT id FROM t WHERE llm_filter('q', x)",
+        "EXPLAIN CREATE TABLE z AS SELECT id FROM t WHERE llm_filter('q', x)",
+        "EXPLAIN VERBOSE CREATE OR REPLACE TABLE z AS SELECT id FROM t WHERE llm_filter('q', x)",
+        "EXPLAIN CREATE VIEW z AS SELECT id FROM t WHERE llm_filter('q', x)",
+        "EXPLAIN CREATE TABLE z (a INT)",
+        "EXPLAIN DROP TABLE t",
+        "EXPLAIN PREPARE z AS SELECT id FROM t WHERE llm_filter('q', x)",
+        "EXPLAIN INSERT INTO t SELECT id, n, x FROM t WHERE llm_filter('q', x)",
+    ],
+)
+def test_explain_neither_asks_nor_carries_out(explain: str) -> None:
+    model, session = connected()
+    tables = session.catalog().schema().names()
+    assert session.sql(explain).to_pydict()["plan"]
+    assert not model.calls
+    assert session.catalog().schema().names() == tables
+    assert session.sql("SELECT count(*) FROM t").to_pydict() == {"count(*)": [4]}
+
+
+def test_explain_analyze_creates_nothing() -> None:
+    model, session = connected()
+    with pytest.raises(bf.QueryError, match="would create it"):
+        session.sql("EXPLAIN ANALYZE CREATE TABLE z AS SELECT id FROM t WHERE llm_filter('q', x)")
+    assert not model.calls
+    assert "z" not in session.catalog().schema().names()
+
+
+@pytest.mark.parametrize(
+    ("sql", "problem"),
+    [
+        ("SELECT llm_filter('q', st) FROM kinds", "llm_filter: a value of type STRUCT"),
+        ("SELECT llm_filter('q', by) FROM kinds", "llm_filter: a value of type BINARY"),
+        ("SELECT llm_score('how?', by) FROM kinds", "llm_score: a value of type BINARY"),
+        ("SELECT llm_text('q', x'FFFE')", "llm_text: a value of type BINARY"),
+        ("SELECT llm_filter('q', *) FROM t", r"llm_filter: \* is no value"),
+        ("SELECT llm_filter('q', t.*) FROM t", r"llm_filter: \* is no value"),
+        ("SELECT llm_text('Who is {}?')", "llm_text: there is no value"),
+        ("SELECT llm_vqa('What?')", "llm_vqa: there is no value"),
+        ("SELECT llm_classify(['a', 'b'])", "llm_classify: there is no value"),
+        ("SELECT llm_text('q', 'x', 'y')", "llm_text: 'x' is a literal"),
+        ("SELECT llm_map('q', x, 'int') FROM t", "llm_map: 'int' is a literal"),
+        ("SELECT llm_text('Is {{x}} or {y}?', x) FROM t", "refers to {y}"),
+    ],
+)
+def test_what_is_no_value_is_an_error_that_names_the_function(sql: str, problem: str) -> None:
+    _, session = connected()
+    with pytest.raises(bf.QueryError, match=problem):
+        session.sql(sql).collect()
+
+
+def test_calls_that_differ_in_case_share_their_answers() -> None:
+    model, session = connected()
+    session.sql(
+        "SELECT id FROM t WHERE NOT llm_filter('q', x) OR LLM_FILTER('q', X) IS NULL OR "
+        "llm_filter('q', T.x)"
+    ).collect()
+    assert len(model.calls) == 3
+
+
+def test_quoted_names_in_other_letters_are_two_columns() -> None:
+    model, session = connected()
+    session.from_pydict({"x": ["a"], "X": ["b"]}, name="both")
+    found = session.sql("""SELECT llm_text('q', x) AS a, llm_text('q', "X") AS b FROM both""")
+    assert found.to_pydict() == {"a": ["A"], "b": ["B"]}
+    assert len(model.calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("question", "meant"),
+    [
+        ("Is {{x}} a brace?", "Is {x} a brace?"),
+        ("Is {{x}} {x}?", "Is {x} the text?"),
+        ("{{{}}}", "{the text}"),
+        ("{{}}", "{}"),
+        ('{"a": {"b": {"c": 1}}}', '{"a": {"b": {"c": 1}}}'),
+        ('{{"a": {{"b": 1}}}}', '{"a": {"b": 1}}'),
+        ("Is {X} fine?", "Is the text fine?"),
+    ],
+)
+def test_a_doubled_brace_is_a_brace(question: str, meant: str) -> None:
+    assert reference(question, ["x"]) == meant
+    assert rows(f"SELECT llm_text('{question}', x) FROM t WHERE id = 1") == [("A",)]
