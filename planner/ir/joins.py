@@ -16,6 +16,12 @@ JOIN_NAMES = {
     for name, number in JoinRelMessage.JoinType.items()
 }
 
+PASSES_ON = (
+    ("inner", "left", "left_semi", "left_anti", "left_mark"),
+    ("inner", "right", "right_semi", "right_anti"),
+)
+"""The joins whose rows are those of their left side, each none or several times; and of their right
+side."""
 GROWS_WITH_LEFT = ("inner", "left", "left_semi", "right_semi", "left_anti", "left_mark")
 """Joins that keep all of their rows when their left input grows."""
 GROWS_WITH_RIGHT = ("inner", "right", "left_semi", "right_semi", "right_anti")
@@ -56,6 +62,17 @@ def join_width(kind: str, left: int, right: int) -> int:
     if kind == "left_mark":
         return left + 1
     raise PlanError(f"a join of type {kind}")
+
+
+def outputs(join: Rel) -> list[tuple[int, int]]:
+    """For each column of a join, (input, column of it); (2, 0) for the mark of a mark join."""
+    left, right = ([(side, i) for i in range(p.width)] for side, p in enumerate(join.inputs))
+    kind = join_type(join)
+    if kind in ("left_semi", "left_anti"):
+        return left
+    if kind in ("right_semi", "right_anti"):
+        return right
+    return [*left, (2, 0)] if kind == "left_mark" else left + right
 
 
 def is_union_all(plan: Plan) -> bool:

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from substrait.proto import Rel as RelMessage
 from substrait.proto import Type as TypeMessage
 
+from blendfusion.planner.ir.aggregates import aggregation
 from blendfusion.planner.ir.builders import cast_to_text, table_names
-from blendfusion.planner.ir.joins import join_type
-from blendfusion.planner.ir.nodes import Block, Expr, Field, Plan, Rel
+from blendfusion.planner.ir.joins import PASSES_ON, join_type, outputs
+from blendfusion.planner.ir.nodes import (
+    Block,
+    Expr,
+    Field,
+    Plan,
+    Rel,
+    Stored,
+    all_fields,
+    fields,
+    has_window,
+    needs_model,
+    substitute,
+)
 from blendfusion.planner.ir.opaque_names import TABLES, leaf_text
+from blendfusion.planner.ir.traversal import asks_anything
 
 
 class Column(NamedTuple):
@@ -49,6 +64,59 @@ def column_of(expr: Expr, plan: Plan) -> Column | None:
                 return None
         else:
             return None
+
+
+def answer_columns(plan: Plan) -> set[int]:
+    """The columns of ``plan`` whose values depend on answers. Their rows may do so, too: a number
+    of rows is such a column, a column of the kept rows is not."""
+    if isinstance(plan, Stored) or not asks_anything(plan):
+        return set()
+    if isinstance(plan, Block) or plan.kind == "project":
+        exprs = plan.select if isinstance(plan, Block) else plan.exprs
+        below = answer_columns(plan.inputs[0])
+        return {i for i, e in enumerate(exprs) if needs_model(e) or fields(e) & below}
+    if plan.kind in ("filter", "sort", "fetch"):
+        return answer_columns(plan.inputs[0])
+    if plan.kind in ("join", "cross"):
+        known = {(side, i) for side, p in enumerate(plan.inputs) for i in answer_columns(p)}
+        return {i for i, column in enumerate(outputs(plan)) if column in known or column[0] == 2}
+    if plan.kind == "aggregate":
+        keys, below = aggregation(plan).keys, answer_columns(plan.inputs[0])
+        plain = {i for i, key in enumerate(keys) if not fields(key) & below}
+        return set(range(plan.width)) - plain
+    return set(range(plan.width))
+
+
+def passed_on(plan: Plan) -> list[tuple[Plan, dict[int, Expr]]]:
+    """The inputs whose rows make up those of ``plan``, each row none or several times; with the
+    columns of ``plan`` that copy or compute something from such an input alone, by position."""
+    if isinstance(plan, Block):
+        return [(plan.source, dict(enumerate(plan.select)))]
+    if not isinstance(plan, Rel):
+        return []
+    if plan.kind in ("filter", "sort", "fetch"):
+        return [(plan.inputs[0], dict(enumerate(all_fields(plan.width))))]
+    if plan.kind == "project" and not any(map(has_window, plan.exprs)):
+        return [(plan.inputs[0], dict(enumerate(plan.exprs)))]
+    if plan.kind == "aggregate":
+        agg = aggregation(plan)
+        single = agg.n_before_measures == len(agg.keys) > 0
+        return [(plan.inputs[0], dict(enumerate(agg.keys)))] if single else []
+    if plan.kind not in ("join", "cross"):
+        return []
+    columns = list(enumerate(outputs(plan)))
+    return [
+        (below, {i: Field(column) for i, (of, column) in columns if of == side})
+        for side, below in enumerate(plan.inputs)
+        if join_type(plan) in PASSES_ON[side]
+    ]
+
+
+def over(expr: Expr, columns: Mapping[int, Expr]) -> Expr | None:
+    """``expr`` over a relation whose column i is ``columns[i]``; None if one is unknown."""
+    if not fields(expr) <= columns.keys():
+        return None
+    return substitute(expr, lambda e: columns[e.index] if isinstance(e, Field) else None)
 
 
 _ROWS_OF_LEFT = ("inner", "left", "left_semi", "left_anti", "left_mark")

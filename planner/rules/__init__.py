@@ -15,8 +15,9 @@ from blendfusion.errors import OptionError, close_matches
 from blendfusion.options import Options
 from blendfusion.planner.ir.nodes import Plan
 from blendfusion.planner.rules.call_extraction import call_extraction
+from blendfusion.planner.rules.cheap_joins_first import cheap_joins_first
+from blendfusion.planner.rules.copied_predicates import copied_predicates
 from blendfusion.planner.rules.cross_joins import cross_joins
-from blendfusion.planner.rules.delay_model_joins import delay_model_joins
 from blendfusion.planner.rules.implied_predicates import implied_predicates
 from blendfusion.planner.rules.joins_by_labels import joins_by_labels
 from blendfusion.planner.rules.joins_by_meaning import joins_by_meaning
@@ -58,11 +59,10 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "push_cheap_predicates", push_cheap_predicates
     ),  # before pull-up: a cheap predicate should sink at once
+    Rule("copied_predicates", copied_predicates),  # before pull-up takes one of the two away
     Rule("pull_up", pull_up),
     Rule("union_pull_up", union_pull_up),  # beside it: a union stands below a join, or above one
-    Rule(
-        "delay_model_joins", delay_model_joins
-    ),  # what pull-up is for predicates, for EXISTS and IN
+    Rule("cheap_joins_first", cheap_joins_first),  # what pull-up is for predicates, for joins
     Rule("late_projection", late_projection),  # before push_limit: an unfiltered LIMIT sinks
     Rule("limited_joins", limited_joins),  # before the limit becomes a block's own
     Rule("push_limit", push_limit),

@@ -1,0 +1,222 @@
+"""Moves joins and filters that need no answer below those joins that do, whatever the written
+order.
+
+A join is *expensive* above one of its sides if its condition reads answers, or if its other side
+asks. A cheap join or filter goes below it, onto the side whose columns its condition reads.
+
+before: ``(l join d on f(l.x) = d.c) semi join c on l.k = c.k``; also inner, left, anti and mark
+        joins, on either side, and filters; with projections and filters between
+after:  ``(l semi join c on l.k = c.k) join d on f(l.x) = d.c``
+before: ``(distinct block(l)) anti join c`` on columns of the grouping
+after:  ``distinct (block(l) anti join c)``
+safe:   the expensive join passes on the rows of that side, each perhaps several times, with their
+        columns as they are: they have the same partners below it. The rows of a group have the same
+        key: they stay or go together.
+cost:   the values asked. A cheap inner join needs a key, else its pairs would be too many below.
+source: Moerkotte, Fender and Eich 2013: the properties assoc and l-asscom of a pair of joins
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from blendfusion.planner.ir.aggregates import aggregation
+from blendfusion.planner.ir.builders import filtered, projected
+from blendfusion.planner.ir.joins import PASSES_ON, join_type, join_width, joined, outputs
+from blendfusion.planner.ir.lineage import answer_columns
+from blendfusion.planner.ir.nodes import (
+    Expr,
+    Field,
+    Plan,
+    Rel,
+    all_fields,
+    conjuncts,
+    fields,
+    has_window,
+    inline,
+    is_key,
+    is_volatile,
+    needs_model,
+    substitute,
+)
+from blendfusion.planner.ir.traversal import asks_anything
+
+_TURNED = {"right": "left", "right_semi": "left_semi", "right_anti": "left_anti"}
+"""Joins with the sides exchanged."""
+
+
+def cheap_joins_first(plan: Plan) -> Plan:
+    if not isinstance(plan, Rel) or any(is_volatile(e) or needs_model(e) for e in plan.exprs):
+        return plan
+    if plan.kind == "filter":
+        return _with_filter_below(plan) or plan
+    if plan.kind not in ("join", "cross"):
+        return plan
+    kind = join_type(plan)
+    left, right = plan.inputs
+    moved: Plan | None = None
+    if kind in PASSES_ON[0] and not asks_anything(right):
+        moved = _with_join_below(kind, left, right, _terms(plan))
+    if moved is None and kind in PASSES_ON[1] and not asks_anything(left):
+        turned = (*(Field(right.width + i) for i in range(left.width)), *all_fields(right.width))
+        terms = tuple(inline(t, turned) for t in _terms(plan))
+        moved = _with_join_below(_TURNED.get(kind, kind), right, left, terms)
+        if moved is not None and moved.width > right.width:
+            moved = projected(moved, turned)
+    return moved or plan
+
+
+def _terms(plan: Rel) -> tuple[Expr, ...]:
+    return tuple(t for e in plan.exprs for t in conjuncts(e))
+
+
+# --- what stands in between ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """A relation, and the projections and filters above it: columns and predicates over it."""
+
+    below: Rel
+    columns: tuple[Expr, ...]
+    filters: tuple[Expr, ...]
+
+
+def _path(plan: Plan) -> _Path | None:
+    """None if something in between must stay in its place."""
+    columns: tuple[Expr, ...] = all_fields(plan.width)
+    filters: tuple[Expr, ...] = ()
+    while isinstance(plan, Rel) and plan.kind in ("project", "filter"):
+        if any(is_volatile(e) or has_window(e) or needs_model(e) for e in plan.exprs):
+            return None
+        if plan.kind == "filter":
+            filters = (*conjuncts(plan.exprs[0]), *filters)
+        else:
+            columns = tuple(inline(e, plan.exprs) for e in columns)
+            filters = tuple(inline(e, plan.exprs) for e in filters)
+        plan = plan.inputs[0]
+    return _Path(plan, columns, filters) if isinstance(plan, Rel) else None
+
+
+# --- moving --------------------------------------------------------------------------------------
+
+
+def _with_filter_below(plan: Rel) -> Plan | None:
+    path = _path(plan)
+    if path is None or not _is_join(path.below):
+        return None
+    for side in _sides_below(path.below):
+        own = tuple(t for t in path.filters if fields(t) and _reads_only(t, path.below, side))
+        if own:
+            source = path.below.inputs[side]
+            new = filtered(source, _on_side(own, path.below, source.width))
+            rest = tuple(t for t in path.filters if t not in own)
+            return projected(filtered(_with_input(path.below, side, new), rest), path.columns)
+    return None
+
+
+def _with_join_below(kind: str, upper: Plan, other: Plan, terms: tuple[Expr, ...]) -> Plan | None:
+    """``upper`` joined to ``other``, below the expensive join or the grouping in ``upper``; None
+    if it must stay above. The terms read the columns of ``upper``, then those of ``other``."""
+    path = _path(upper)
+    if path is None:
+        return None
+    place = (*path.columns, *(Field(path.below.width + i) for i in range(other.width)))
+    terms = tuple(inline(t, place) for t in terms)
+    if path.below.kind == "aggregate":
+        return _below_grouping(kind, path, other, terms)
+    sides = _sides_below(path.below) if _is_join(path.below) else ()
+    moved = (_below_join(kind, path, side, other, terms) for side in sides)
+    return next((plan for plan in moved if plan is not None), None)
+
+
+def _below_join(
+    kind: str, path: _Path, side: int, other: Plan, terms: tuple[Expr, ...]
+) -> Plan | None:
+    join = path.below
+    source = join.inputs[side]
+    own = tuple(t for t in terms if _reads_only(t, join, side))
+    rest = tuple(t for t in terms if t not in own)
+    moved = _on_side(own, join, source.width)
+    if kind != "inner" and rest:
+        return None
+    if kind == "inner" and not any(is_key(t, source.width) for t in moved):
+        return None
+    cheap = joined(source, other, moved, kind)
+    new = _with_input(join, side, cheap)
+    gained = range(source.width, cheap.width)
+    at = {column: Field(i) for i, column in enumerate(outputs(new))}
+    place = (*(at[column] for column in outputs(join)), *(at[side, i] for i in gained))
+    columns = (*path.columns, *(Field(join.width + i) for i in range(len(gained))))
+    filters = tuple(inline(t, place) for t in (*path.filters, *rest))
+    return projected(filtered(new, filters), tuple(inline(e, place) for e in columns))
+
+
+def _below_grouping(kind: str, path: _Path, other: Plan, terms: tuple[Expr, ...]) -> Plan | None:
+    grouping, source = path.below, path.below.inputs[0]
+    keys, width = aggregation(grouping).keys, grouping.width
+    several = aggregation(grouping).n_before_measures > len(keys)
+    if kind not in ("left_semi", "left_anti") or several or not keys or not asks_anything(source):
+        return None
+    read = {i for t in terms for i in fields(t) if i < width}
+    if read & answer_columns(grouping) or max(read, default=0) >= len(keys):
+        return None
+    place = (*keys, *keys[:1] * (width - len(keys)))  # those after the keys are not read
+    around = tuple(Field(source.width + i) for i in range(other.width))
+    moved = joined(source, other, tuple(inline(t, (*place, *around)) for t in terms), kind)
+    return projected(filtered(grouping.with_inputs(moved), path.filters), path.columns)
+
+
+def _is_join(plan: Plan) -> bool:
+    return isinstance(plan, Rel) and plan.kind in ("join", "cross")
+
+
+def _sides_below(join: Rel) -> list[int]:
+    """The inputs of a join, 0 and 1, above which it is expensive, and whose rows it passes on."""
+    answers = answer_columns(join.inputs[0]) | {
+        join.inputs[0].width + i for i in answer_columns(join.inputs[1])
+    }
+    by_answers = any(needs_model(e) or fields(e) & answers for e in join.exprs)
+    return [
+        side
+        for side in (0, 1)
+        if join_type(join) in PASSES_ON[side]
+        and (by_answers or asks_anything(join.inputs[1 - side]))
+        and not any(map(is_volatile, join.exprs))
+    ]
+
+
+def _reads_only(term: Expr, join: Rel, side: int) -> bool:
+    """Whether a term reads, of the columns of a join, only those of one input, and no answers."""
+    columns, answers = outputs(join), answer_columns(join)
+    read = [i for i in fields(term) if i < join.width]
+    return all(columns[i][0] == side and i not in answers for i in read)
+
+
+def _on_side(terms: tuple[Expr, ...], join: Rel, width: int) -> tuple[Expr, ...]:
+    """Terms over the output of a join and further columns as terms over one input, which is as wide
+    as ``width``, and those."""
+    columns = outputs(join)
+
+    def place(part: Expr) -> Expr | None:
+        if not isinstance(part, Field):
+            return None
+        i = part.index
+        return Field(columns[i][1] if i < join.width else width + i - join.width)
+
+    return tuple(substitute(t, place) for t in terms)
+
+
+def _with_input(join: Rel, side: int, new: Plan) -> Rel:
+    """The join with an input that may have more columns than the old one, behind those."""
+    behind = sum(p.width for p in join.inputs[: side + 1])
+    gained = new.width - join.inputs[side].width
+
+    def place(part: Expr) -> Expr | None:
+        moves = isinstance(part, Field) and part.index >= behind
+        return Field(part.index + gained) if isinstance(part, Field) and moves else None
+
+    left, right = (new, join.inputs[1]) if side == 0 else (join.inputs[0], new)
+    exprs = tuple(substitute(e, place) for e in join.exprs)
+    width = join_width(join_type(join), left.width, right.width)
+    return replace(join, inputs=(left, right), exprs=exprs, width=width)
