@@ -30,7 +30,7 @@ PACKAGE = engine planner udfs models native
 SOURCES = pyproject.toml $(wildcard setup.py) \
 	$(shell find $(PACKAGE) -name '*.py' -o -name '*.pyi' -o -name '*.cpp' -o -name '*.h')
 
-.PHONY: demo test install style types bench clean
+.PHONY: demo test install style types stubs bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/blendfusion demo
@@ -47,6 +47,9 @@ style: install
 types: install
 	$(BIN)/mypy --strict -p blendfusion
 	$(BIN)/mypy --strict $(wildcard benchmarks/bench_*.py)
+
+stubs: install
+	$(BIN)/python -m blendfusion.udfs.register.stub > udfs/register/python_functions.pyi
 
 bench: install
 	$(BIN)/pytest --benchmark-only -o python_files='bench_*.py' benchmarks

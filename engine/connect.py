@@ -14,7 +14,7 @@ from blendfusion.options import Options
 from blendfusion.reports.run_telemetry import Told, Watch
 from blendfusion.session import Session
 from blendfusion.udfs.ask.ledger import Ledger
-from blendfusion.udfs.functions.open_during import open_during_function
+from blendfusion.udfs.register.open_during import open_during_function
 from blendfusion.udfs.register.plain_context import register_plain
 
 

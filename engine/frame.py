@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, update_wrapper
@@ -28,7 +28,6 @@ from blendfusion.estimates.estimate import Estimate, estimated
 from blendfusion.execution.executor import Execution, as_schema, joined
 from blendfusion.execution.pipeline import Counts
 from blendfusion.observe.progress import progress
-from blendfusion.options import OnError
 from blendfusion.planner.driver import Rewrite, reason, rewrite
 from blendfusion.planner.initial_order import inputs_first
 from blendfusion.planner.stages.split import Staged, staged
@@ -39,10 +38,10 @@ from blendfusion.reports.confirmation import confirm
 from blendfusion.reports.explain import explained
 from blendfusion.reports.reprs import as_html, as_text
 from blendfusion.reports.trace import Trace
-from blendfusion.udfs.declare.call import Call, calls_in, readable
-from blendfusion.udfs.declare.pairing import CANDIDATES
-from blendfusion.udfs.functions.llm_join import llm_join
-from blendfusion.udfs.register.expr import ModelNamed, binding
+from blendfusion.udfs.declare.call import Call
+from blendfusion.udfs.declare.call_registry import calls_in, readable
+from blendfusion.udfs.register.expr import binding
+from blendfusion.udfs.register.python_functions import llm_join
 from blendfusion.unsupported.nested_stages import NOTHING, Fed, chained
 from blendfusion.unsupported.opaque_tables import Leaf
 from blendfusion.unsupported.provenance import Origin, Verb, given, written
@@ -180,21 +179,13 @@ class Frame(DataFrame):
         left_on: str,
         right_on: str,
         *,
-        how: str | None = None,
-        many: bool = False,
-        k: int = CANDIDATES,
-        exact: bool = False,
-        labels: Sequence[str] | None = None,
-        label_question: str | None = None,
-        match: str | Sequence[Sequence[str]] | None = None,
-        check: int | None = None,
-        model: ModelNamed = None,
-        on_error: OnError | None = None,
         join_type: JoinType = "inner",
+        **options: Any,
     ) -> Frame:
         """This frame joined with ``right`` where a value of the column ``left_on`` matches one of
-        ``right_on``: see ``bf.llm_join``. ``how`` defines a match in words; ``join_type`` is the
-        kind of the join."""
+        ``right_on``. ``join_type`` is the kind of the join; ``options`` are those of
+        ``bf.llm_join``: ``how`` defines a match in words."""
+        how = options.get("how")
         if how in get_args(JoinType):
             raise QueryError(
                 f"llm_join: how={how!r} is a kind of join, not the definition of a match",
@@ -202,19 +193,7 @@ class Frame(DataFrame):
             )
         try:
             sides = self.col(left_on), right.col(right_on)
-            condition = llm_join(
-                *sides,
-                how=how,
-                many=many,
-                k=k,
-                exact=exact,
-                labels=labels,
-                label_question=label_question,
-                match=match,
-                check=check,
-                model=model,
-                on_error=on_error,
-            )
+            condition = llm_join(*sides, **options)
             return self.join_on(right, condition, how=join_type)
         except BlendFusionError:
             raise

@@ -69,7 +69,7 @@ from blendfusion.sql.statements import (
 )
 from blendfusion.udfs.ask.dispatcher import Asker
 from blendfusion.udfs.ask.ledger import Ledger
-from blendfusion.udfs.functions.open_during import open_during_function
+from blendfusion.udfs.register.open_during import open_during_function
 from blendfusion.unsupported.opaque_tables import LeafMaker
 from blendfusion.unsupported.provenance import Text
 from blendfusion.unsupported.views import Views

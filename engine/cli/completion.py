@@ -122,4 +122,4 @@ class SqlCompleter(Completer):
         """The options of the innermost call that is open."""
         call = _OPEN_CALL.search(before)
         ingredient = known_ingredients().get(call[1].lower()) if call else None
-        return [f"{name} => " for name in ingredient.named] if ingredient else []
+        return [f"{name} => " for p in ingredient.options for name in p.names] if ingredient else []

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from blendfusion.datafusion.foreign_words import foreign, text_of
 from blendfusion.errors import BlendFusionError, QueryError, close_matches
 from blendfusion.redaction import Redaction
-from blendfusion.udfs.declare.call import CALLS, CONFIDENCE, ERROR, VALUE, readable
+from blendfusion.udfs.declare.call import CONFIDENCE, ERROR, VALUE
+from blendfusion.udfs.declare.call_registry import CALLS, readable
 from blendfusion.udfs.register.user_functions import known_ingredients
 
 if TYPE_CHECKING:

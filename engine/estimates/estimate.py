@@ -198,7 +198,7 @@ def estimated(frame: Frame) -> Estimate:
     )
     weights: dict[str, str] = {}
     for call in prepared.calls:
-        if call.ingredient.compute is None:
+        if call.ingredient.kind.asks_model:
             weights |= guesser.known_of(call).weights
     if prepared.staged is None:
         plain = tuple(_plain(call, prepared.reason, guesser) for call in prepared.calls)
@@ -279,7 +279,7 @@ class _Report:
     def _guessed(self, influencing: frozenset[Ask], ask: Ask) -> list[str]:
         """The kinds of guesses on which the number of ``ask``'s values depends."""
         guessed = [a.call.task for a in influencing if a.call.task in self._guesser.guesses]
-        if ask.call.ingredient.run is not None and ask.call.ingredient.serial:
+        if ask.call.ingredient.kind.version:
             return ["assumed: one question for each distinct row"]
         if any(task in self._guesser.assumed for task in guessed):
             return [ASSUMED]

@@ -69,14 +69,14 @@ class DryRows(RowWise):
         table = pa.table(arguments, names=[str(i) for i in range(len(arguments))])
         if self.keep_arguments:
             tally.arguments.append(table)
-        if expr.call.ingredient.run is not None and not expr.call.ingredient.serial:
+        if expr.call.ingredient.kind.has_body and not expr.call.ingredient.kind.version:
             self.guesser.counted = None  # it asks questions of its own
             answered = super().column(expr, rows)
             if tally.asked:
                 self.guesser.guesses.add(expr.call.task)
                 self.guesser.assumed.add(expr.call.task)
             return answered
-        if expr.call.ingredient.run is not None:
+        if expr.call.ingredient.kind.has_body:
             # The questions of a user's function are unknown: assume one per row of values.
             tally.asked += len(occurrences(table)) if len(rows) else 0
             self.guesser.blind.add(expr.call.task)

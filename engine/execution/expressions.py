@@ -150,7 +150,7 @@ class RowWise:
 
     def is_known(self, expr: Expr, rows: Rows) -> bool:
         """Whether ``expr`` has known values on every row; they are then kept."""
-        if any(ask.call.ingredient.run is not None for ask in asks(expr)):
+        if any(ask.call.ingredient.kind.has_body for ask in asks(expr)):
             return False  # the questions of a user's function are known only when it runs
         try:
             with self.asker.only_known():

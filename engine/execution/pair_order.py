@@ -41,7 +41,7 @@ def asked_of_pairs(block: Block) -> list[Ask]:
 def _indirect(ask: Ask) -> bool:
     """Whether a call depends on other answers, or asks about more than its texts."""
     values = any(map(needs_model, ask.args)) or ask.domain is not None
-    other = ask.call.ingredient.run is not None or ask.call.task.images
+    other = ask.call.ingredient.kind.has_body or ask.call.task.images
     return values or other or ask.call.aggregate
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from blendfusion.errors import QueryError
-from blendfusion.udfs.declare.call import readable
+from blendfusion.udfs.declare.call_registry import readable
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame

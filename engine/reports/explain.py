@@ -108,7 +108,7 @@ class _Beside:
         if self._trace is not None:
             values = expected.values_of(task, call.models) if expected is not None else None
             usage = self._trace.asked_of(call)
-            if call.ingredient.run is not None:
+            if call.ingredient.kind.has_body:
                 own_tasks = (t for t in self._trace.by_task if t.ingredient == task.ingredient)
                 usage = Usage.total(self._trace.by_task[t] for t in own_tasks)
             unsure = self._trace.withheld_of(call)

@@ -21,7 +21,7 @@ from blendfusion.search.build import opened
 from blendfusion.search.folder import Folder
 from blendfusion.search.snapshot import Snapshot, with_scores
 from blendfusion.sql.read_only import READING
-from blendfusion.udfs.declare.call import quoted
+from blendfusion.udfs.declare.arguments import quoted
 
 MOST_ROWS = 10_000
 """Maximum rows of one search; for more, scan the table."""

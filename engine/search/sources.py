@@ -33,7 +33,7 @@ from blendfusion.sql.tokenizer import tokenize
 
 if TYPE_CHECKING:
     from blendfusion.session import Session
-    from blendfusion.udfs.declare.ingredient import Literal
+    from blendfusion.udfs.declare.arguments import Literal
 
 NAME = "llm_search"
 _PARAMETERS = ("index", "query", "k", "mode", "where")

@@ -9,19 +9,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import pyarrow as pa
 from sqlglot.tokenizer_core import Token, TokenType
 
 from blendfusion.errors import ArgumentError, QueryError
-from blendfusion.udfs.declare.call import CONFIDENCE, ERROR, VALUE, quoted
-from blendfusion.udfs.declare.ingredient import (
+from blendfusion.udfs.declare.arguments import (
     Argument,
     Constant,
-    Ingredient,
     Literal,
     Option,
     Query,
     Value,
+    quoted,
 )
+from blendfusion.udfs.declare.call import CONFIDENCE, ERROR, VALUE
+from blendfusion.udfs.declare.ingredient import Ingredient
 
 _OPEN = {TokenType.L_PAREN: ")", TokenType.L_BRACKET: "]", TokenType.L_BRACE: "}"}
 _CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
@@ -67,7 +69,7 @@ class Site:
     @property
     def struct(self) -> bool:
         """The result has fields."""
-        return self.kept or "schema" in self.ingredient.trailing
+        return self.kept or self.ingredient.has_fields
 
     @property
     def stop(self) -> int:
@@ -166,7 +168,7 @@ def _site(sql: str, tokens: Sequence[Token], at: int, ingredient: Ingredient) ->
     if not site.values:
         _literal_value(site, len(trailing))
     last = close
-    if ingredient.aggregate:
+    if ingredient.kind.aggregate:
         _check_distinct(sql, site)
         last = _behind_clauses(tokens, close)
         if last != close:
@@ -184,7 +186,7 @@ def _site(sql: str, tokens: Sequence[Token], at: int, ingredient: Ingredient) ->
 def _fields_behind(tokens: Sequence[Token], at: int, site: Site) -> list[str]:
     """The fields that ``.value``, ``.confidence``, ``.error`` and names of a struct's fields take
     from a call that ends before ``at``, which DataFusion does not take there."""
-    fields = "schema" in site.ingredient.trailing
+    fields = site.ingredient.has_fields
     names: list[str] = []
     while at + 1 < len(tokens) and tokens[at].token_type == TokenType.DOT:
         name = tokens[at + 1].text
@@ -270,7 +272,7 @@ def _argument(sql: str, tokens: Sequence[Token], site: Site) -> None:
         site.named[name] = found.value
         return
     literal = literal_of(tokens)
-    if literal is not None and not site.ingredient.takes_literal(len(site.arguments)):
+    if literal is not None and not site.ingredient.kind.takes_literal(len(site.arguments)):
         site.arguments.append(literal)
         site.literals.append((tokens[0].start, tokens[-1].end + 1))
         return
@@ -288,9 +290,10 @@ def _literal_value(site: Site, trailing: int) -> None:
     """A call without columns: its value is the one literal that is no parameter; without any, the
     question is put alone."""
     ingredient = site.ingredient
-    leading = sum(name not in site.named for name in ingredient.leading)
-    special = ingredient.run or ingredient.compute or ingredient.pairs or ingredient.compares
-    if special or ingredient.min_values > 1 or len(site.arguments) != len(site.literals):
+    leading = sum(p.name not in site.named for p in ingredient.leading)
+    special = ingredient.kind.has_body or not ingredient.kind.asks_model
+    pair = len(ingredient.value_names) > 1
+    if special or pair or len(site.arguments) != len(site.literals):
         return
     more = len(site.arguments) - leading - trailing
     if more == 1:
@@ -298,7 +301,7 @@ def _literal_value(site: Site, trailing: int) -> None:
         if isinstance(literal, Constant) and not isinstance(literal.value, list | dict):
             site.arguments[leading] = Value()
             site.values.append(site.literals[leading])
-    elif more == 0 and leading and not trailing and not ingredient.images:
+    elif more == 0 and leading and not trailing and not ingredient.kind.images:
         question = site.arguments[0]
         if isinstance(question, Constant) and "{" not in str(question.value):
             site.arguments.append(Value(_NO_COLUMN))
@@ -308,7 +311,7 @@ def _trailing(parts: Sequence[Sequence[Token]], ingredient: Ingredient) -> dict[
     """The parameters behind the values by the places of their arguments, which may have options
     after them; those that are given by name have none."""
     named = {part[0].text.lower() for part in parts if _is_named(part)}
-    names = [name for name in ingredient.trailing if name not in named]
+    names = [p.name for p in ingredient.trailing if p.name not in named]
     places = [i for i, part in enumerate(parts) if not _is_named(part)]
     last = places[len(places) - len(names) :]
     return dict(zip(last, names, strict=False))
@@ -457,15 +460,17 @@ def replaced(sql: str, sites: Sequence[Site], name: Callable[[int], str]) -> str
                 continue
             inner = [j for j in among if site.start < sites[j].start < site.stop]
             values = [write(a, b, inner) for a, b in site.values] or [_no_value(site)]
-            if site.ingredient.aggregate:
+            kind = site.ingredient.kind
+            if kind.aggregate:
                 order, clauses = (
                     f" {write(*span, inner)}" if span else "" for span in (site.order, site.clauses)
                 )
-                values = [f"array_agg({_as_text(v)}{order}){clauses}" for v in values]
-            elif site.ingredient.lists:  # a text becomes a list of one
-                values = [f"arrow_cast({v}, 'List(Utf8)')" for v in values]
-            elif site.ingredient.images:  # a URL becomes bytes, too
-                values = [f"arrow_cast({v}, 'Binary')" for v in values]
+                values = [
+                    f"array_agg({_cast(v, kind.cast(place))}{order}){clauses}"
+                    for place, v in enumerate(values)
+                ]
+            else:
+                values = [_cast(v, kind.cast(place)) for place, v in enumerate(values)]
             part = site.part[0] if site.part else ""
             call = f"{name(i)}({', '.join(values)}){part}"
             # Lines keep their numbers, which DataFusion's messages name.
@@ -483,11 +488,34 @@ _NO_TEXT = "(no text is given: answer from general knowledge)"
 
 def _no_value(site: Site) -> str:
     """What a question without a value is put about, as SQL."""
-    return f"DISTINCT {quoted(_NO_TEXT)}" if site.ingredient.aggregate else quoted(_NO_TEXT)
+    return f"DISTINCT {quoted(_NO_TEXT)}" if site.ingredient.kind.aggregate else quoted(_NO_TEXT)
 
 
-def _as_text(value: str) -> str:
+def _cast(value: str, to: pa.DataType | None) -> str:
+    if to is None:
+        return value
     distinct, _, rest = value.partition(" ")
     if distinct.upper() == "DISTINCT":
-        return f"DISTINCT arrow_cast({rest}, 'Utf8')"
-    return f"arrow_cast({value}, 'Utf8')"
+        return f"DISTINCT arrow_cast({rest}, '{_cast_name(to)}')"
+    return f"arrow_cast({value}, '{_cast_name(to)}')"
+
+
+def _cast_name(to: pa.DataType) -> str:
+    """An Arrow type as ``arrow_cast`` names it."""
+    if pa.types.is_list(to):
+        return f"List({_cast_name(to.value_type)})"
+    return _CAST_NAMES[to]
+
+
+_CAST_NAMES = {
+    pa.string(): "Utf8",
+    pa.binary(): "Binary",
+    pa.bool_(): "Boolean",
+    pa.int32(): "Int32",
+    pa.int64(): "Int64",
+    pa.float32(): "Float32",
+    pa.float64(): "Float64",
+    pa.date32(): "Date32",
+    pa.timestamp("us"): "Timestamp(Microsecond, None)",
+}
+"""The types of value columns, as ``arrow_cast`` names them."""

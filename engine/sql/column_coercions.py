@@ -14,7 +14,8 @@ from datafusion import DataFrame
 
 from blendfusion.sql.infer_constraints import combined
 from blendfusion.types import Constraint
-from blendfusion.udfs.declare.call import VALUE, after_call
+from blendfusion.udfs.declare.call import VALUE
+from blendfusion.udfs.declare.call_registry import after_call
 
 _TYPES = (
     (re.compile(r"U?Int\d+"), Constraint("integer")),

@@ -182,7 +182,11 @@ def _comparisons(
     for place in places:
         for one in place or (None,):
             comparison = None if one is None else _of_kind(one, call.task.constraint.kind)
-            if comparison is None or call.ingredient.run or call.ingredient.compute:
+            if (
+                comparison is None
+                or call.ingredient.kind.has_body
+                or not call.ingredient.kind.asks_model
+            ):
                 return ()
             found.add(comparison)
     return tuple(sorted(found))

@@ -17,7 +17,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from blendfusion.sql.call_sites import arguments_of, closing
 from blendfusion.sql.tokenizer import tokenize
-from blendfusion.udfs.declare.call import quoted
+from blendfusion.udfs.declare.arguments import quoted
 
 _FOUND = 4
 

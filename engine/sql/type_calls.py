@@ -31,8 +31,11 @@ from blendfusion.sql.source_map import edited
 from blendfusion.sql.sqlglot_tree import parsed, tree_of
 from blendfusion.sql.tokenizer import tokenize
 from blendfusion.types import Constraint
-from blendfusion.udfs.declare.call import CONFIDENCE, ERROR, VALUE, Call, remember
-from blendfusion.udfs.declare.ingredient import Ingredient, Option, Query, bind
+from blendfusion.udfs.declare.arguments import Option, Query
+from blendfusion.udfs.declare.bind import bind
+from blendfusion.udfs.declare.call import CONFIDENCE, ERROR, VALUE, Call
+from blendfusion.udfs.declare.call_registry import remember
+from blendfusion.udfs.declare.ingredient import Ingredient
 
 
 @dataclass(frozen=True, slots=True)

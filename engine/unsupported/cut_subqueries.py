@@ -20,7 +20,7 @@ from blendfusion.sql.query_tree import (
     reads_bare,
     word,
 )
-from blendfusion.udfs.declare.call import readable
+from blendfusion.udfs.declare.call_registry import readable
 from blendfusion.unsupported.provenance import Text
 
 if TYPE_CHECKING:

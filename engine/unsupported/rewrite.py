@@ -23,7 +23,7 @@ from blendfusion.planner.substrait.unsupported import dropped_feature
 from blendfusion.sql.lateral import edited, quoted_name
 from blendfusion.sql.query_tree import Scope, queries
 from blendfusion.sql.tokenizer import tokenize
-from blendfusion.udfs.declare.call import calls_in
+from blendfusion.udfs.declare.call_registry import calls_in
 from blendfusion.unsupported.cut_subqueries import Cuts, State, squeezed
 from blendfusion.unsupported.nested_stages import Above, Part
 from blendfusion.unsupported.opaque_tables import Leaf, surviving_type

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from blendfusion.sql.tokenizer import tokenize
-from blendfusion.udfs.declare.call import calls_in
+from blendfusion.udfs.declare.call_registry import calls_in
 
 _HEAD = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?(TEMP(ORARY)?\s+)?VIEW\s", re.IGNORECASE)
 _BEFORE_NAME = {"CREATE", "OR", "REPLACE", "TEMP", "TEMPORARY", "VIEW", "IF", "NOT", "EXISTS"}

@@ -265,8 +265,7 @@ class _Writer:
             nearest = "labels of "
             _, *keys = keys
         beside = f" beside {', '.join(keys)}" if keys else ""
-        options = [] if pairing is None else pairing.written_but_k
-        parts = [value, f"{nearest}{held}{beside}", *options]
+        parts = [value, f"{nearest}{held}{beside}", *ask.call.written_options(without="k")]
         return f"{ask.call.ingredient.name}({', '.join(parts)})"
 
     def _window(self, name: str, expr: Node) -> str:

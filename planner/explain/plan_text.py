@@ -35,7 +35,7 @@ from blendfusion.planner.ir.nodes import (
 from blendfusion.planner.ir.opaque_names import QUERIES, TABLES, leaf_text
 from blendfusion.planner.ir.search_tables import search_of
 from blendfusion.planner.ir.traversal import expressions, subplans
-from blendfusion.udfs.declare.call import quoted
+from blendfusion.udfs.declare.arguments import quoted
 
 Stages = Mapping[int, Sequence[str]]
 """The column names of stored stages."""

@@ -10,7 +10,7 @@ from decimal import Decimal
 from substrait.proto import Expression as ExpressionMessage
 from substrait.proto import Type as TypeMessage
 
-from blendfusion.udfs.declare.call import quoted
+from blendfusion.udfs.declare.arguments import quoted
 
 _UNSIGNED = 1
 """DataFusion's variation for unsigned integers, and for intervals that are durations."""

@@ -162,7 +162,7 @@ def asks(expr: Expr) -> list[Ask]:
 def asks_model(ask: Ask) -> bool:
     """Whether the call itself needs a language model, whatever its arguments need; false for
     ``llm_embed``."""
-    return ask.call.ingredient.compute is None
+    return ask.call.ingredient.kind.asks_model
 
 
 def needs_model(expr: Expr) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal, get_args
 
 from blendfusion.planner.ir.opaque_names import CATALOG
-from blendfusion.udfs.declare.call import quoted
+from blendfusion.udfs.declare.arguments import quoted
 
 SEARCHES = "searches"
 """The schema of these tables."""

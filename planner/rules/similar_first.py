@@ -24,7 +24,8 @@ from blendfusion.planner.ir.nodes import (
     is_volatile,
 )
 from blendfusion.planner.ir.traversal import has_order
-from blendfusion.udfs.declare.ingredient import Value, bind
+from blendfusion.udfs.declare.arguments import Value
+from blendfusion.udfs.declare.bind import bind
 from blendfusion.udfs.functions.llm_similarity import LLM_SIMILARITY
 
 Pays: TypeAlias = Callable[[Expr, Plan], bool]

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+import pyarrow as pa
+
 from blendfusion.planner.ir.builders import (
     case,
     fetch_bounds,
@@ -165,8 +167,8 @@ def _united(exprs: Sequence[Expr], columns: _Columns) -> Expr | None:
 
 def _asks_about_text(call: Call) -> bool:
     """Whether every argument of the call's function is text."""
-    own_types = call.ingredient.value_types is not None or call.task.images
-    return not (call.aggregate or own_types)
+    types = call.ingredient.kind.value_types(call.n_values)
+    return all(pa.types.is_string(one) for one in types)
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,7 @@ def _limit_of(block: Block) -> tuple[Plan, int, int] | None:
 def _run_again(exprs: Sequence[Expr]) -> bool:
     """Whether calls may see rows repeatedly. Answers are cached, but user-defined functions would
     run again, and a choice among the rows of a plan would be counted twice."""
-    return not any(a.call.ingredient.run or a.domain for e in exprs for a in asks(e))
+    return not any(a.call.ingredient.kind.has_body or a.domain for e in exprs for a in asks(e))
 
 
 def _needed_whole(block: Block) -> set[int]:

@@ -14,7 +14,7 @@ from blendfusion.planner.ir.builders import boolean_literal, function, projected
 from blendfusion.planner.ir.joins import JOIN_NAMES, join_width
 from blendfusion.planner.ir.messages import holes, parsed_plan, serialized
 from blendfusion.planner.ir.nodes import Ask, Expr, Field, Node, Plan, Rel, all_fields
-from blendfusion.udfs.declare.call import CALLS
+from blendfusion.udfs.declare.call_registry import CALLS
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from blendfusion.models.prompts.canonical import canonical
 from blendfusion.models.prompts.prompt import render
 from blendfusion.types import Constraint, StructField, Task
 from blendfusion.udfs.ask.decode import decode
-from blendfusion.udfs.declare.ingredient import arrow_type
+from blendfusion.udfs.declare.returns import arrow_type
 from blendfusion.udfs.declare.struct_schema import fields_of
 
 FIELDS = """name TEXT, year INT COMMENT 'of release', price FLOAT, ok BOOLEAN, tags LIST,

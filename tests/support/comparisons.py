@@ -16,7 +16,7 @@ from blendfusion.models.protocol.model import Values
 from blendfusion.models.scripted import Script
 from blendfusion.types import Answer, Comparison, Constraint, ConstraintKind, Task
 from blendfusion.udfs.ask.decode import decode
-from blendfusion.udfs.declare.ingredient import arrow_type
+from blendfusion.udfs.declare.returns import arrow_type
 
 
 class Answers:

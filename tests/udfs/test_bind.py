@@ -7,15 +7,11 @@ import pytest
 
 import blendfusion as bf
 from blendfusion.types import Constraint
+from blendfusion.udfs.declare.arguments import Constant, Value
+from blendfusion.udfs.declare.bind import bind
 from blendfusion.udfs.declare.call import Call
-from blendfusion.udfs.declare.ingredient import (
-    RETURNS,
-    Constant,
-    Ingredient,
-    Value,
-    arrow_type,
-    bind,
-)
+from blendfusion.udfs.declare.ingredient import Ingredient
+from blendfusion.udfs.declare.returns import RETURNS, arrow_type
 from blendfusion.udfs.functions import INGREDIENTS
 from blendfusion.udfs.functions.llm_classify import LLM_CLASSIFY
 from blendfusion.udfs.functions.llm_map import LLM_MAP
@@ -195,7 +191,7 @@ def test_what_is_no_literal_of_labels_is_refused(spelled: str) -> None:
 
 
 def test_a_text_is_no_list_of_labels() -> None:
-    with pytest.raises(bf.ArgumentError, match="the labels must be given as a literal"):
+    with pytest.raises(bf.ArgumentError, match="labels must be a list of texts"):
         bf.llm_classify("text", "abc")
 
 

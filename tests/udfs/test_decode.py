@@ -14,7 +14,7 @@ from blendfusion.models.constraints.constraint import holds
 from blendfusion.models.prompts.canonical import canonical
 from blendfusion.types import Constraint
 from blendfusion.udfs.ask.decode import decode
-from blendfusion.udfs.declare.ingredient import arrow_type
+from blendfusion.udfs.declare.returns import arrow_type
 
 
 def listed(kind: str) -> Constraint:

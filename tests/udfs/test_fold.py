@@ -14,7 +14,8 @@ from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.stores.memory import MemoryStore
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.udfs.ask.dispatcher import Asker, NullObserver
-from blendfusion.udfs.declare.ingredient import Constant, Value, bind
+from blendfusion.udfs.declare.arguments import Constant, Value
+from blendfusion.udfs.declare.bind import bind
 from blendfusion.udfs.evaluate.evaluate import evaluate
 from blendfusion.udfs.functions.llm_qa import LLM_QA
 

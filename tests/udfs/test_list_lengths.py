@@ -20,7 +20,7 @@ from blendfusion.models.constraints.constraint import (
 )
 from blendfusion.models.prompts.prompt import render
 from blendfusion.types import Constraint, Task
-from blendfusion.udfs.declare.ingredient import RETURNS, returned
+from blendfusion.udfs.declare.returns import RETURNS, returned
 
 LENGTHS = {
     "list": (0, None),

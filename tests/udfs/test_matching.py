@@ -9,8 +9,9 @@ import blendfusion as bf
 from blendfusion.models.stores.memory import MemoryStore
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.udfs.ask.dispatcher import Asker, NullObserver
+from blendfusion.udfs.declare.arguments import Constant, Value
+from blendfusion.udfs.declare.bind import bind
 from blendfusion.udfs.declare.call import Call
-from blendfusion.udfs.declare.ingredient import Constant, Value, bind
 from blendfusion.udfs.functions.llm_join import LLM_JOIN
 from blendfusion.udfs.joins.matcher import Matcher, Tally, chooser, domains, listed
 

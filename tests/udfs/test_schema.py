@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 import blendfusion as bf
 from blendfusion.types import Constraint, StructField
-from blendfusion.udfs.declare.ingredient import Constant, Value, bind
+from blendfusion.udfs.declare.arguments import Constant, Value
+from blendfusion.udfs.declare.bind import bind
 from blendfusion.udfs.declare.struct_schema import MOST_FIELDS, fields_of, text_of, written
 from blendfusion.udfs.functions.llm_extract import LLM_EXTRACT
 

@@ -170,8 +170,8 @@ def test_no_language_model_is_loaded() -> None:
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("SELECT llm_similarity(text) FROM t", "takes 2 value(s), 1 given"),
-        ("SELECT llm_embed(text, text) FROM t", "takes 1 value(s), 2 given"),
+        ("SELECT llm_similarity(text) FROM t", "takes 2 values, 1 given"),
+        ("SELECT llm_embed(text, text) FROM t", "takes 1 value, 2 given"),
         ("SELECT llm_similarity(text, 'x', options => ['a']) FROM t", "no option 'options'"),
     ],
 )

@@ -7,7 +7,7 @@ import gc
 import pytest
 
 import blendfusion as bf
-from blendfusion.udfs.declare.call import CALLS
+from blendfusion.udfs.declare.call_registry import CALLS
 
 
 @pytest.fixture

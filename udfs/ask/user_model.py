@@ -14,7 +14,7 @@ from blendfusion.types import Constraint, ModelInfo, Task
 from blendfusion.udfs.ask.dispatcher import Asker
 from blendfusion.udfs.ask.outcomes import arrow, outcomes
 from blendfusion.udfs.declare.call import Call, kept_type
-from blendfusion.udfs.declare.ingredient import RETURNS, arrow_type, returned
+from blendfusion.udfs.declare.returns import RETURNS, arrow_type, returned
 
 
 class UserModel:

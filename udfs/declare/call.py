@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias
-from weakref import ReferenceType, ref
 
 import pyarrow as pa
 
@@ -16,30 +13,23 @@ from blendfusion.models.guarantees.accuracy import Targets
 from blendfusion.models.registry.model_names import ModelNames
 from blendfusion.options import OnError
 from blendfusion.types import Task
-from blendfusion.udfs.declare import struct_schema as schema
 from blendfusion.udfs.declare.comparison import Comparing
+from blendfusion.udfs.declare.ingredient import Ingredient
+from blendfusion.udfs.declare.options import Confidence
 from blendfusion.udfs.declare.pairing import Pairing
-
-if TYPE_CHECKING:
-    from blendfusion.udfs.declare.ingredient import Ingredient
-
 
 VALUE, CONFIDENCE, ERROR = "value", "confidence", "error"
 """The fields of a kept result."""
-
-Confidence: TypeAlias = "float | Literal['keep']"
-"""The least probability of an answer, else it is withheld; ``keep``: it stands beside the answer.
-"""
 
 
 def kept_type(
     answers: pa.DataType, *, errors: bool = True, confidence: bool = False
 ) -> pa.DataType:
     """The type of results that keep their errors, or the probabilities of answers, or both."""
-    fields = [(VALUE, answers)]
-    fields += [(CONFIDENCE, pa.float64())] if confidence else []
-    fields += [(ERROR, pa.string())] if errors else []
-    return pa.struct(fields)
+    kept = [(VALUE, answers)]
+    kept += [(CONFIDENCE, pa.float64())] if confidence else []
+    kept += [(ERROR, pa.string())] if errors else []
+    return pa.struct(kept)
 
 
 @dataclass(frozen=True)
@@ -72,32 +62,23 @@ class Call:
     models: tuple[str, ...] = ()
     """The models that it names, in the order in which they are asked; (): those of the session."""
 
+    literals: str = ""
+    """The literals that the body of a user's function gets, as a JSON object; '' without any."""
+    shown: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    """The arguments but defaults, as SQL, by the names of their parameters in their order."""
+
     @cached_property
     def name(self) -> str:
-        digest = hashlib.blake2s(
-            repr(
-                (
-                    self.ingredient.serial,
-                    self.task,
-                    str(self.type),
-                    self.n_values,
-                    self.on_error,
-                    self.ordered,
-                    *([] if self.pairing is None else [self.pairing]),
-                    *([] if self.comparing is None else [self.comparing]),
-                    *([] if self.confidence is None else [("confidence", self.confidence)]),
-                    *([] if self.targets is None else [self.targets]),
-                    *([("models", self.models)] if self.models else []),
-                )
-            ).encode(),
-            digest_size=6,
-        )
+        digested = [f for f in fields(self) if f.compare and f.name not in ("ingredient", "type")]
+        identity = [(f.name, getattr(self, f.name)) for f in digested]
+        text = repr((self.ingredient.kind.version, str(self.type), identity))
+        digest = hashlib.blake2s(text.encode(), digest_size=6)
         return f"{self.ingredient.name}_{digest.hexdigest()}"
 
     @property
     def aggregate(self) -> bool:
         """The values are lists: the rows of a group, or the items of a row's list."""
-        return self.ingredient.reads_rows
+        return self.ingredient.kind.many_texts
 
     @property
     def kept(self) -> bool:
@@ -108,9 +89,7 @@ class Call:
     def promised(self, usual: Targets | None) -> Targets | None:
         """What a cascade promises of it, ``usual`` being what the session says; None where it has
         none: for it must be asked of many values, and one by one."""
-        if self.aggregate or self.pairing is not None or self.comparing is not None:
-            return None
-        if self.task.images or self.ingredient.run is not None:
+        if not self.ingredient.kind.can_cascade:
             return None
         if self.targets is None:
             if usual is None or len(self.models) == 1:
@@ -144,154 +123,14 @@ class Call:
 
     def written(self, values: Sequence[str]) -> str:
         """The call as SQL, with these texts for its values."""
-        ingredient, task = self.ingredient, self.task
-        parts = [quoted(task.question) for _ in ingredient.leading]
-        parts += values
-        if self.pairing is not None:
-            parts += [*self.pairing.written, *self._written_models]
-            return f"{ingredient.name}({', '.join(parts)})"
-        if self.comparing is not None:
-            a, b = values
-            parts = [a, quoted(self.comparing.operator), b]
-        choice = task.constraint.item or task.constraint
-        if choice.options and choice is not ingredient.returns:
-            shown = f"[{', '.join(map(quoted, choice.options))}]"
-            if choice.meanings:
-                pairs = zip(choice.options, choice.meanings, strict=True)
-                shown = ", ".join(f"{quoted(option)}: {quoted(said)}" for option, said in pairs)
-                shown = f"{{{shown}}}"
-            parts.append(shown if ingredient.trailing else f"options => {shown}")
-        if self.options_query is not None:
-            shown = f"({' '.join(self.options_query.split())})"
-            parts.append(shown if ingredient.trailing else f"options => {shown}")
-        if task.constraint.pattern is not None and not task.constraint.literals:
-            parts.append(f"regex => {quoted(task.constraint.pattern)}")
-        if task.constraint.fields:
-            parts.append(quoted(schema.written(task.constraint.fields)))
-        if task.constraint.scale is not None and ingredient.returns is not None:
-            bounds = zip(
-                ("low", "high"), task.constraint.scale, ingredient.returns.scale or (), strict=False
-            )
-            parts += [f"{name} => {bound}" for name, bound, usual in bounds if bound != usual]
-        usual = ingredient.question if self.comparing is None else self.comparing.question
-        if not ingredient.leading and task.question != usual:
-            parts.append(f"question => {quoted(task.question)}")
-        parts += _written_examples(task)
-        if task.consistency > 1:
-            parts.append(f"consistency => {task.consistency}")
-        if self.confidence is not None:
-            shown = quoted("keep") if self.confidence == "keep" else f"{self.confidence:g}"
-            parts.append(f"confidence => {shown}")
-        parts += self._written_models
-        if self.targets is not None:
-            said = {n: v for n, v in asdict(self.targets).items() if v is not None}
-            parts += [f"{n} => {quoted(v) if n == 'proxy' else f'{v:g}'}" for n, v in said.items()]
-        if self.on_error == "keep":
-            parts.append("on_error => 'keep'")
-        return f"{ingredient.name}({', '.join(parts)})"
+        ingredient, shown = self.ingredient, dict(self.shown)
+        parts = [shown[p.name] for p in ingredient.leading if p.name in shown]
+        between = [shown[p.name] for p in ingredient.between if p.name in shown]
+        parts += [*values[:1], *between, *values[1:]]
+        parts += [shown[p.name] for p in ingredient.trailing if p.name in shown]
+        return f"{ingredient.name}({', '.join([*parts, *self.written_options()])})"
 
-    @property
-    def _written_models(self) -> list[str]:
-        names = [quoted(name) for name in self.models]
-        if len(names) > 1:
-            return [f"model => [{', '.join(names)}]"]
-        return [f"model => {name}" for name in names]
-
-
-def _written_examples(task: Task) -> list[str]:
-    """The worked examples of a task, or the subquery that gives them."""
-    if task.examples_query is not None:
-        return [f"examples => ({' '.join(task.examples_query.split())})"]
-    rows = [
-        f"[{', '.join('NULL' if v is None else quoted(v) for v in (*example.values, example.answer))}]"
-        for example in task.examples
-    ]
-    return [f"examples => [{', '.join(rows)}]"] if rows else []
-
-
-class CallRegistry:
-    """The calls in use, by name. A name is a digest, so an entry never changes.
-
-    A call is held by its users: the functions of a session, its frames, an expression. Entries of
-    calls that are gone are dropped as others come. No callback drops them: it could swallow a
-    Ctrl-C.
-    """
-
-    def __init__(self) -> None:
-        self._calls: dict[str, ReferenceType[Call]] = {}
-        self._most = _FEW
-
-    def __len__(self) -> int:
-        return sum(call() is not None for call in list(self._calls.values()))
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self.get(name) is not None
-
-    def get(self, name: str) -> Call | None:
-        known = self._calls.get(name)
-        return None if known is None else known()
-
-    def add(self, call: Call) -> Call:
-        """Make ``call`` known; returns the equal one that is known already, if there is one."""
-        known = self.get(call.name)
-        if known is not None:
-            return known
-        self._calls[call.name] = ref(call)
-        if len(self._calls) > self._most:
-            alive = {name: kept for name, kept in list(self._calls.items()) if kept() is not None}
-            self._calls, self._most = alive, max(_FEW, 2 * len(alive))
-        return call
-
-
-_FEW = 256
-CALLS = CallRegistry()
-
-_NAME = re.compile(r"\b[A-Za-z_]\w*_[0-9a-f]{12}\b")
-
-
-def remember(call: Call) -> Call:
-    """Make ``call`` known by its name; returns the one known already, if equal."""
-    return CALLS.add(call)
-
-
-def calls_in(text: str) -> list[Call]:
-    """The known calls whose names occur in ``text`` (of a plan, or an error), each once."""
-    names = dict.fromkeys(_NAME.findall(text))
-    return [call for call in map(CALLS.get, names) if call is not None]
-
-
-def readable(text: str, written: Mapping[str, str] | None = None) -> str:
-    """``text`` with the names of calls, and the arguments after them, as SQL.
-
-    ``written`` says, by name, how the user wrote a call.
-    """
-    for call in calls_in(text):
-        shown = (written or {}).get(call.name, call.text)
-        start = 0
-        while (at := text.find(call.name, start)) >= 0:
-            end = after_call(text, at + len(call.name))
-            text = text[:at] + shown + text[end:]
-            start = at + len(shown)
-    return text
-
-
-def quoted(text: str) -> str:
-    """``text`` as a SQL literal.
-
-    >>> print(quoted("it's"))
-    'it''s'
-    """
-    escaped = text.replace("'", "''")
-    return f"'{escaped}'"
-
-
-def after_call(text: str, start: int) -> int:
-    """One past the bracket that closes the one at ``start``; ``start`` if there is none."""
-    if start >= len(text) or text[start] != "(":
-        return start
-    depth = 0
-    for i in range(start, len(text)):
-        depth += (text[i] == "(") - (text[i] == ")")
-        if depth == 0:
-            return i + 1
-    return start
+    def written_options(self, without: str = "") -> list[str]:
+        """The arguments that have a name in the call as SQL, but for ``without``."""
+        options = {p.name for p in self.ingredient.options} - {without}
+        return [f"{name} => {literal}" for name, literal in self.shown if name in options]

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from blendfusion.errors import ArgumentError
+from blendfusion.udfs.declare.arguments import Literal
+from blendfusion.udfs.declare.parameter import Parameter
+
 SIDES = ("first value", "second value")
 """What the values are called before a model, whatever their columns are called: so that a pair is
 one question, whichever way round it stands."""
@@ -23,6 +27,15 @@ OPERATORS: Mapping[str, str] = {
     ">=": ">=",
 }
 """The ways to write an operator, with its name."""
+
+
+def _operator(given: Literal, name: str) -> str:
+    if not isinstance(given, str) or given.strip() not in OPERATORS:
+        raise ArgumentError(f"{given!r} is no {name}", hint=f"Write one of {'  '.join(OPERATORS)}.")
+    return OPERATORS[given.strip()]
+
+
+OPERATOR = Parameter("operator", "One of ``=  <>  <  <=  >  >=``.", _operator, example="'<'")
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,4 +129,4 @@ class _Schema:
 
 
 def _error(problem: str, hint: str = f"Or write the fields as in {FORM}.") -> ArgumentError:
-    return ArgumentError(f"llm_extract: {problem}", hint=hint)
+    return ArgumentError(f"{problem}", hint=hint)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -52,25 +51,3 @@ class Labelling:
         """
         possible = any(label in (a, None) and other in (b, None) for a, b in self.pairs)
         return None if possible and None in (label, other) else possible
-
-    @property
-    def written(self) -> list[str]:
-        """The options as SQL.
-
-        >>> Labelling(("good", "bad"), match="different").written
-        ["labels => ['good', 'bad']", "match => 'different'"]
-        """
-        return [
-            f"labels => {_sql(self.labels)}",
-            *([f"label_question => {_sql(self.question)}"] if self.question else []),
-            *([f"match => {_sql(self.match)}"] if self.match else []),
-            *([f"check => {self.check}"] if self.check else []),
-        ]
-
-
-def _sql(value: str | Sequence[str] | Sequence[Labels]) -> str:
-    """A text, or a list of texts or of lists, as a literal of SQL."""
-    if not isinstance(value, str):
-        return f"[{', '.join(map(_sql, value))}]"
-    escaped = value.replace("'", "''")
-    return f"'{escaped}'"

@@ -315,4 +315,4 @@ def _unknown(name: str, kind: str) -> ArgumentError:
 
 
 def _error(problem: str, hint: str = f"Write the fields as in {FORM}.") -> ArgumentError:
-    return ArgumentError(f"llm_extract: {problem}", hint=hint)
+    return ArgumentError(f"{problem}", hint=hint)

@@ -6,11 +6,11 @@ The loop is over distinct values only; rows are touched by Arrow kernels alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from functools import singledispatch
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from blendfusion.errors import ArgumentError
 from blendfusion.models.protocol.images import lent
@@ -22,10 +22,20 @@ from blendfusion.udfs.ask.embed_columns import Texts
 from blendfusion.udfs.ask.image_columns import named, seen
 from blendfusion.udfs.ask.map_reduce import answered
 from blendfusion.udfs.ask.outcomes import arrow, outcomes
-from blendfusion.udfs.ask.user_model import UserModel
 from blendfusion.udfs.declare.call import Call
+from blendfusion.udfs.declare.kinds import (
+    GroupQuestion,
+    ImageQuestion,
+    Kind,
+    ListQuestion,
+    PairComparison,
+    PairMatch,
+    UserBody,
+    Vectors,
+)
 from blendfusion.udfs.evaluate.compare import compared
 from blendfusion.udfs.evaluate.label_join import label_call, matching
+from blendfusion.udfs.evaluate.user_body import run_body
 
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 _Put: TypeAlias = Callable[[Call, Sequence[Values], Asker], Sequence[Answer]]
@@ -39,21 +49,54 @@ def evaluate(call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
     a call, as does a group without rows. A value that fails is NULL, or keeps its error, or raises
     AnswerError, as the call's ``on_error`` says.
     """
-    if call.aggregate:
-        return _aggregate(call, columns, asker)
-    if call.ingredient.compute is not None:
-        texts = [Texts(*_encode(_text(column))) for column in columns]
-        return call.ingredient.compute(texts, asker.embedder_for(call))
-    if call.ingredient.run is not None:
-        return _user(call, columns, asker)
-    if call.task.images:
-        names, held = named(columns)
-        with lent(held):
-            return _answered(call, names, asker, seen)
+    return _of_kind(call.ingredient.kind, call, columns, asker)
+
+
+@singledispatch
+def _of_kind(kind: Kind, call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
+    """A question about each distinct row of texts."""
+    return _answered(call, columns, asker, _questions)
+
+
+@_of_kind.register(GroupQuestion)
+@_of_kind.register(ListQuestion)
+def _(kind: Kind, call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
+    contexts = _contexts(call, [c.to_pylist() for c in columns])
+    present = list(dict.fromkeys(c for c in contexts if c))
+    answers = answered(call, present, asker)
+    results = dict(zip(present, outcomes(call, answers, present, asker), strict=True))
+    return arrow([results.get(c) for c in contexts], call.type)
+
+
+@_of_kind.register
+def _(kind: ImageQuestion, call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
+    names, held = named(columns)
+    with lent(held):
+        return _answered(call, names, asker, seen)
+
+
+@_of_kind.register
+def _(kind: PairMatch, call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
     if call.pairing is not None and call.pairing.by_labels:
         label = label_call(call)
         return matching(call, *(evaluate(label, [column], asker) for column in columns))
-    return _answered(call, columns, asker, _questions if call.comparing is None else compared)
+    return _answered(call, columns, asker, _questions)
+
+
+@_of_kind.register
+def _(kind: PairComparison, call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
+    return _answered(call, columns, asker, compared)
+
+
+@_of_kind.register
+def _(kind: Vectors, call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
+    texts = [Texts(*_encode(_text(column))) for column in columns]
+    return kind.compute(texts, asker.embedder_for(call))
+
+
+@_of_kind.register
+def _(kind: UserBody, call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
+    return run_body(kind, call, columns, asker)
 
 
 def _answered(call: Call, texts: Sequence[Column], asker: Asker, put: _Put) -> pa.Array:
@@ -119,58 +162,6 @@ def _encode(column: Column) -> tuple[list[str | None], np.ndarray]:
     return dictionary.to_pylist(), codes
 
 
-def _user(call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
-    """A user's ingredient: its body sees each distinct row of values once, and never NULL rows."""
-    run = call.ingredient.run
-    assert run is not None
-    arrays = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns]
-    rows = [_hashable(row) for row in zip(*(a.to_pylist() for a in arrays), strict=True)]
-    first: dict[object, int] = {}
-    for i, row in enumerate(rows):
-        first.setdefault(row, i)
-    keys = [a.take(pa.array(first.values(), pa.int64())) for a in arrays]
-    present = pc.invert(_all_null(keys))
-    inputs = [k.filter(present) for k in keys]
-    answers = run(UserModel(asker, call), *inputs) if len(inputs[0]) else pa.array([], call.type)
-    answers = _checked(call, answers, len(inputs[0]))
-    codes = np.full(len(keys[0]), -1, dtype=np.int64)
-    codes[present.to_numpy(zero_copy_only=False)] = np.arange(len(answers))
-    per_tuple = answers.take(pa.array(codes, mask=codes < 0))
-    positions = {row: i for i, row in enumerate(first)}
-    return per_tuple.take(pa.array([positions[r] for r in rows], pa.int64()))
-
-
-def _hashable(value: object) -> object:
-    """A value that can be a key: lists, which Arrow cannot group by, as tuples."""
-    return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value
-
-
-def _all_null(keys: Sequence[pa.Array]) -> pa.Array:
-    result = keys[0].is_null()
-    for key in keys[1:]:
-        result = pc.and_(result, key.is_null())
-    return result
-
-
-def _checked(call: Call, answers: Any, length: int) -> pa.Array:
-    name = call.ingredient.name
-    if isinstance(answers, pa.ChunkedArray):
-        answers = answers.combine_chunks()
-    if not isinstance(answers, pa.Array):
-        answers = pa.array(answers)
-    if len(answers) != length:
-        raise ArgumentError(f"{name} returned {len(answers)} values for {length} rows")
-    return answers if answers.type == call.type else answers.cast(call.type)
-
-
-def _aggregate(call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
-    contexts = _contexts(call, [c.to_pylist() for c in columns])
-    present = list(dict.fromkeys(c for c in contexts if c))
-    answers = answered(call, present, asker)
-    results = dict(zip(present, outcomes(call, answers, present, asker), strict=True))
-    return arrow([results.get(c) for c in contexts], call.type)
-
-
 def _contexts(call: Call, columns: Sequence[list[list[object] | None]]) -> list[tuple[str, ...]]:
     """One tuple of rows a group. Without an order of the query's, rows are put in one of ours,
     so that the same multiset of rows is the same context whatever the plan."""
@@ -179,7 +170,7 @@ def _contexts(call: Call, columns: Sequence[list[list[object] | None]]) -> list[
     for group in zip(*columns, strict=True):
         lists = [g or [] for g in group]
         rows = [r for r in (_row_text(labels, row) for row in zip(*lists, strict=True)) if r]
-        keeps_order = call.ordered or call.ingredient.lists
+        keeps_order = call.ingredient.kind.keeps_order(ordered=call.ordered)
         contexts.append(tuple(rows if keeps_order else sorted(rows)))
     return contexts
 

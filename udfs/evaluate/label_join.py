@@ -7,9 +7,12 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from blendfusion.udfs.declare.call import Call, remember
-from blendfusion.udfs.declare.ingredient import Constant, Literal, Value, bind
+from blendfusion.udfs.declare.arguments import Constant, Literal, Value
+from blendfusion.udfs.declare.bind import bind
+from blendfusion.udfs.declare.call import Call
+from blendfusion.udfs.declare.call_registry import remember
 from blendfusion.udfs.declare.labelling import Labelling
+from blendfusion.udfs.functions.llm_classify import LLM_CLASSIFY
 
 
 def labelling_of(call: Call) -> Labelling:
@@ -21,9 +24,6 @@ def labelling_of(call: Call) -> Labelling:
 def label_call(call: Call) -> Call:
     """The call that gives a value its label: one for both sides, so that equal texts are one
     value."""
-    # Not above: DataFusion's expressions are made of what evaluates calls, which needs this.
-    from blendfusion.udfs.functions.llm_classify import LLM_CLASSIFY
-
     labelling = labelling_of(call)
     names = set(call.task.columns)
     named: dict[str, Literal] = {"question": labelling.question} if labelling.question else {}

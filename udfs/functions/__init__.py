@@ -1,52 +1,21 @@
-"""The built-in ingredients, one file each."""
+"""The built-in functions, one file each."""
 
 from __future__ import annotations
 
-from blendfusion.udfs.declare.ingredient import Ingredient
-from blendfusion.udfs.functions.llm_answer import LLM_ANSWER
-from blendfusion.udfs.functions.llm_bool import LLM_BOOL
-from blendfusion.udfs.functions.llm_classify import LLM_CLASSIFY
-from blendfusion.udfs.functions.llm_compare import LLM_COMPARE
-from blendfusion.udfs.functions.llm_date import LLM_DATE
-from blendfusion.udfs.functions.llm_embed import LLM_EMBED
-from blendfusion.udfs.functions.llm_extract import LLM_EXTRACT
-from blendfusion.udfs.functions.llm_filter import LLM_FILTER
-from blendfusion.udfs.functions.llm_float import LLM_FLOAT
-from blendfusion.udfs.functions.llm_int import LLM_INT
-from blendfusion.udfs.functions.llm_join import LLM_JOIN
-from blendfusion.udfs.functions.llm_list import LLM_LIST
-from blendfusion.udfs.functions.llm_map import LLM_MAP
-from blendfusion.udfs.functions.llm_members import LLM_MEMBERS
-from blendfusion.udfs.functions.llm_qa import LLM_QA
-from blendfusion.udfs.functions.llm_score import LLM_SCORE
-from blendfusion.udfs.functions.llm_similarity import LLM_SIMILARITY
-from blendfusion.udfs.functions.llm_summarize import LLM_SUMMARIZE
-from blendfusion.udfs.functions.llm_summary import LLM_SUMMARY
-from blendfusion.udfs.functions.llm_text import LLM_TEXT
-from blendfusion.udfs.functions.llm_validate import LLM_VALIDATE
-from blendfusion.udfs.functions.llm_vqa import LLM_VQA
+from importlib import import_module
 
-INGREDIENTS: tuple[Ingredient, ...] = (
-    LLM_FILTER,
-    LLM_MAP,
-    LLM_INT,
-    LLM_FLOAT,
-    LLM_DATE,
-    LLM_BOOL,
-    LLM_TEXT,
-    LLM_LIST,
-    LLM_CLASSIFY,
-    LLM_EXTRACT,
-    LLM_SCORE,
-    LLM_COMPARE,
-    LLM_VQA,
-    LLM_JOIN,
-    LLM_QA,
-    LLM_VALIDATE,
-    LLM_SUMMARIZE,
-    LLM_EMBED,
-    LLM_SIMILARITY,
-    LLM_ANSWER,
-    LLM_SUMMARY,
-    LLM_MEMBERS,
+from blendfusion.udfs.declare.ingredient import Ingredient
+
+FUNCTIONS = (
+    *("llm_filter", "llm_map", "llm_bool", "llm_int", "llm_float", "llm_date", "llm_text"),
+    *("llm_list", "llm_classify", "llm_extract", "llm_score", "llm_join", "llm_compare"),
+    *("llm_vqa", "llm_answer", "llm_summary", "llm_members", "llm_similarity", "llm_embed"),
+    *("llm_qa", "llm_validate", "llm_summarize"),
 )
+"""The functions, in the order of the README. The module of each has its declaration, under its name
+in capitals."""
+
+INGREDIENTS: tuple[Ingredient, ...] = tuple(
+    getattr(import_module(f"{__name__}.{name}"), name.upper()) for name in FUNCTIONS
+)
+"""The declarations, in the same order."""

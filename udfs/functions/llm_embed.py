@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-from datafusion import Expr
 
 from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.types import Constraint
 from blendfusion.udfs.ask.embed_columns import Texts, vectors_of
 from blendfusion.udfs.declare.ingredient import Ingredient
-from blendfusion.udfs.register.expr import ColumnLike, expression
+from blendfusion.udfs.declare.kinds import Vectors
 
 VECTOR = pa.list_(pa.float32())
 """Not of fixed size: such a list does not survive the way through Substrait."""
@@ -30,19 +29,12 @@ def _embed(columns: Sequence[Texts], embedder: Embedder) -> pa.Array:
 
 LLM_EMBED = Ingredient(
     name="llm_embed",
-    summary="a text as a vector of length one",
+    summary="none (embedder): the vector of a text",
+    kind=Vectors(_embed, VECTOR),
     leading=(),
+    values=("text",),
     returns=Constraint("list", item=Constraint("number")),
-    compute=_embed,
-    type=VECTOR,
-    value_types=(pa.string(),),
+    result="LIST of FLOAT",
+    doc="""The vector of ``text`` by the session's embedder, as LIST of FLOAT. Vectors have length
+one, so that the inner product of two is their cosine.""",
 )
-
-
-def llm_embed(text: ColumnLike) -> Expr:
-    """The vector of ``text`` (a column, or its name) by the session's embedder, as LIST of FLOAT.
-
-    Vectors have length one, so that the inner product of two is their cosine. NULL and blank texts
-    give NULL. No language model is asked.
-    """
-    return expression(LLM_EMBED, (text,))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
-from datafusion import Expr
 
 from blendfusion.types import Constraint
 from blendfusion.udfs.ask.user_model import UserModel
 from blendfusion.udfs.declare.ingredient import Ingredient
-from blendfusion.udfs.register.expr import ColumnLike, expression
+from blendfusion.udfs.declare.kinds import TEXTS, UserBody
+from blendfusion.udfs.declare.options import MODEL, ON_ERROR
 
 QUESTION = "Which of the options mean the same as the text, or are a kind of it?"
 MOST_AT_ONCE = 100
@@ -18,7 +18,6 @@ MOST_AT_ONCE = 100
 _OPTIONS_SHARE = 2
 """Options may take half of the window."""
 _CHARACTERS_PER_TOKEN = 4
-_TEXTS = pa.list_(pa.string())
 
 
 def _members(model: UserModel, terms: pa.Array, domains: pa.Array) -> pa.Array:
@@ -41,7 +40,7 @@ def _members(model: UserModel, terms: pa.Array, domains: pa.Array) -> pa.Array:
         for row, parts in zip(rows_asked, zip(*answers, strict=True), strict=True):
             chosen = None if None in parts else {m for part in parts for m in part}
             found[row] = None if chosen is None else [m for m in domain if m in chosen]
-    return pa.array(found, _TEXTS)
+    return pa.array(found, TEXTS)
 
 
 def _folded(text: str) -> str:
@@ -64,22 +63,18 @@ def _parts(domain: Sequence[str], window: int) -> Iterator[list[str]]:
 
 LLM_MEMBERS = Ingredient(
     name="llm_members",
-    summary="which members of a list a word stands for",
+    summary="the items of a list that a word stands for",
+    kind=UserBody(_members, TEXTS, (pa.string(), TEXTS)),
     leading=(),
+    values=("value", "members"),
+    options=(MODEL, ON_ERROR),
     question=QUESTION,
     returns=Constraint("list", item=Constraint("text")),
-    run=_members,
-    type=_TEXTS,
-    value_types=(pa.string(), _TEXTS),
+    result="LIST of TEXT",
+    doc="""The items of ``members``, a column of lists, that mean the same as ``value`` or are a kind
+of it: 'coffee' among cuisines is 'cafe' and 'coffee & tea'. LIST of TEXT, in their order.
+
+An item that equals the value except for case and blanks is the only result, without a call.
+Otherwise one question is asked per value and list (one per 100 items, or fewer with a small
+window). Without a matching item, the list is empty. A NULL or blank value gives NULL.""",
 )
-
-
-def llm_members(value: ColumnLike, members: ColumnLike) -> Expr:
-    """The items of ``members``, a column of lists, that mean the same as ``value`` or are a kind of
-    it: 'coffee' among cuisines is 'cafe' and 'coffee & tea'. LIST of TEXT, in their order.
-
-    An item that equals the value except for case and blanks is the only result, without a call.
-    Otherwise one question is asked per value and list (one per 100 items, or fewer with a small
-    window). Without a matching item, the list is empty. A NULL or blank value gives NULL.
-    """
-    return expression(LLM_MEMBERS, (value, members))

@@ -2,79 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-from datafusion import Expr
+from collections.abc import Mapping
+from typing import Any
 
 from blendfusion.errors import ArgumentError
-from blendfusion.options import OnError
 from blendfusion.types import Constraint
-from blendfusion.udfs.declare.ingredient import Ingredient, Literal
-from blendfusion.udfs.register.expr import ColumnLike, ModelNamed, expression
+from blendfusion.udfs.declare.arguments import Literal
+from blendfusion.udfs.declare.ingredient import Ingredient
+from blendfusion.udfs.declare.options import EXAMPLES, MODEL, ON_ERROR
+from blendfusion.udfs.declare.parameter import Parameter
 
-LOW, HIGH = 0, 10
+LOWEST, HIGHEST = 0, 10
 MOST_POINTS = 11
-"""Of one scale: models tell no more apart, and servers say the odds of some 20 words at most."""
+"""Of one scale: models tell no more apart, and servers give the probabilities of some 20 words."""
+
+_HINT = (
+    f"A scale has 2 to {MOST_POINTS} whole numbers, as low => 1, high => 5; without them it goes "
+    f"from {LOWEST} to {HIGHEST}."
+)
 
 
-def _answers(named: Mapping[str, Literal]) -> Constraint:
-    low, high = named.get("low", LOW), named.get("high", HIGH)
-    for name, bound in (("low", low), ("high", high)):
-        if not isinstance(bound, int) or isinstance(bound, bool):
-            raise _error(f"{name} => {bound!r} is not a whole number")
-    assert isinstance(low, int)
-    assert isinstance(high, int)
+def _bound(given: Literal, name: str) -> int:
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise ArgumentError(f"{name} => {given!r} is not a whole number", hint=_HINT)
+    return given
+
+
+LOW = Parameter(
+    "low",
+    "The lowest point of the scale.",
+    _bound,
+    annotation="int",
+    default=LOWEST,
+    example="ORDER BY llm_score('How angry?', text, low => 1, high => 5) DESC LIMIT 3",
+)
+HIGH = Parameter(
+    "high",
+    f"The highest point of the scale, which has {MOST_POINTS} points at most.",
+    _bound,
+    annotation="int",
+    default=HIGHEST,
+)
+
+
+def _answers(read: Mapping[str, Any]) -> Constraint:
+    low, high = read.get("low", LOWEST), read.get("high", HIGHEST)
     if not low < high < low + MOST_POINTS:
-        raise _error(f"a scale from {low} to {high} is not possible")
+        raise ArgumentError(f"a scale from {low} to {high} is not possible", hint=_HINT)
     return Constraint("score", scale=(low, high))
-
-
-def _error(problem: str) -> ArgumentError:
-    return ArgumentError(
-        f"llm_score: {problem}",
-        hint=f"A scale has 2 to {MOST_POINTS} whole numbers, as low => 1, high => 5; without them "
-        f"it goes from {LOW} to {HIGH}.",
-    )
 
 
 LLM_SCORE = Ingredient(
     name="llm_score",
-    summary="how much of something a row has, on a scale",
-    named=("low", "high", "examples", "model", "on_error"),
-    returns=Constraint("score", scale=(LOW, HIGH)),
+    summary="a degree, on a scale of whole numbers",
+    options=(LOW, HIGH, EXAMPLES, MODEL, ON_ERROR),
+    returns=Constraint("score", scale=(LOWEST, HIGHEST)),
     answers=_answers,
+    result="DOUBLE, 0 to 10",
+    doc="""The degree to which ``question`` holds for each row, as DOUBLE between ``low`` and
+``high``: the expected answer, by the model's probability of each whole number of the scale. A
+server without probabilities gives one of the numbers. For one plain idea ("How angry is the
+customer?"), a local model gives the probability that it holds, on the scale.
+
+Sort by it for the best rows:
+``frame.sort(bf.llm_score("How angry is it?", "text").sort(ascending=False)).limit(5)``.""",
 )
-
-
-def llm_score(
-    question: str,
-    *values: ColumnLike,
-    low: int = LOW,
-    high: int = HIGH,
-    examples: Sequence[Sequence[str]] | None = None,
-    model: ModelNamed = None,
-    on_error: OnError | None = None,
-) -> Expr:
-    """The degree to which ``question`` holds for each row, as DOUBLE between ``low`` and ``high``:
-    the
-    expected answer, by the model's probability of each whole number of the scale (11 at most). A
-    server without probabilities gives one of the numbers. For one plain idea ("How angry is the
-    customer?"), a local model gives the probability that it holds, on the scale.
-
-    ``values`` are columns (or names of columns); ``{}`` or ``{column}`` in the question refers to
-    them. Rows whose values are all NULL or blank give NULL without a call. ``examples`` are worked
-    examples, ``[["a value", "its score"], …]``. Sort by it for the best rows:
-    ``frame.sort(bf.llm_score("How angry is it?", "text").sort(ascending=False)).limit(5)``.
-    ``model``: name(s) of registered models; several form a failover chain.
-    ``on_error``: the result for a row without a valid answer: NULL ("null"), an error of the query
-    ("raise"), or a struct of ``value`` and ``error`` ("keep"); None: the session's option.
-    """
-    return expression(
-        LLM_SCORE,
-        (question, *values),
-        low=low,
-        high=high,
-        examples=examples,
-        model=model,
-        on_error=on_error,
-    )

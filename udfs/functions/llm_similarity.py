@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
-from datafusion import Expr
 
 from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.types import Constraint
 from blendfusion.udfs.ask.embed_columns import Texts, cosines
 from blendfusion.udfs.declare.ingredient import Ingredient
-from blendfusion.udfs.register.expr import ColumnLike, expression
+from blendfusion.udfs.declare.kinds import Vectors
 
 
 def _similarity(columns: Sequence[Texts], embedder: Embedder) -> pa.Array:
@@ -22,21 +21,13 @@ def _similarity(columns: Sequence[Texts], embedder: Embedder) -> pa.Array:
 
 LLM_SIMILARITY = Ingredient(
     name="llm_similarity",
-    summary="the cosine of two texts' vectors",
+    summary="none (embedder): the similarity of two texts",
+    kind=Vectors(_similarity, pa.float64()),
     leading=(),
+    values=("a", "b"),
     returns=Constraint("number"),
-    compute=_similarity,
-    type=pa.float64(),
-    value_types=(pa.string(), pa.string()),
+    result="DOUBLE, -1 to 1",
+    doc="""The similarity of ``a`` and ``b`` in meaning, from -1 to 1: the cosine of their vectors, as
+DOUBLE. Each is a column (or its name) or a literal, ``lit("gravel bikes")``. Each distinct text is
+embedded once.""",
 )
-
-
-def llm_similarity(a: ColumnLike, b: ColumnLike) -> Expr:
-    """The similarity of ``a`` and ``b`` in meaning, from -1 to 1: the cosine of their vectors, as
-    DOUBLE.
-
-    Each is a column (or its name) or a literal, ``lit("gravel bikes")``. NULL if either is NULL or
-    blank. Each distinct text is embedded once, by the session's embedder; no language model is
-    asked.
-    """
-    return expression(LLM_SIMILARITY, (a, b))

@@ -1,29 +1,44 @@
-"""Ingredients as DataFusion expressions: ``bf.llm_filter("Is this a complaint?", col("text"))``."""
+"""Calls as DataFusion expressions: ``bf.llm_filter("Is this a complaint?", col("text"))``."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-import pyarrow as pa
 from datafusion import Expr, col
 from datafusion import functions as f
 from datafusion.expr import SortExpr
 
-from blendfusion.errors import QueryError, check_encodable
+from blendfusion.errors import ArgumentError, QueryError, check_encodable
 from blendfusion.models.guarantees.accuracy import Targets
 from blendfusion.udfs.ask.dispatcher import Asker
-from blendfusion.udfs.declare.call import Call, quoted, remember
-from blendfusion.udfs.declare.ingredient import Argument, Constant, Ingredient, Literal, Value, bind
+from blendfusion.udfs.declare.arguments import Argument, Constant, Literal, Value
+from blendfusion.udfs.declare.bind import bind
+from blendfusion.udfs.declare.call import Call
+from blendfusion.udfs.declare.call_registry import remember
+from blendfusion.udfs.declare.ingredient import Ingredient
+from blendfusion.udfs.declare.parameter import AnyParameter
+from blendfusion.udfs.register.signature import docstring, signature
 from blendfusion.udfs.register.udf import scalar_function
 
 ColumnLike: TypeAlias = "Expr | str"
 """An expression, or the name of a column."""
-ModelNamed: TypeAlias = "str | Sequence[str] | None"
-"""A model that the session knows by this name, or several; None: the session's own."""
+
+
+def python_function(ingredient: Ingredient) -> Callable[..., Expr]:
+    """The function ``bf.<name>`` of an ingredient. Its signature is that of the declaration."""
+
+    def call(*arguments: object, **named: Any) -> Expr:
+        return expression(ingredient, arguments, **named)
+
+    call.__name__ = call.__qualname__ = ingredient.name
+    call.__module__ = "blendfusion"
+    call.__doc__ = docstring(ingredient)
+    call.__signature__ = signature(ingredient)  # type: ignore[attr-defined]
+    return call
 
 
 def expression(
@@ -37,52 +52,76 @@ def expression(
 ) -> Expr:
     """The expression of a call: in a Frame it is planned, elsewhere it needs a bound model.
 
-    Literal parameters come where the ingredient has them; every other positional argument is a
-    column. Raises ArgumentError as ``bind`` does.
+    Literals stand where the ingredient has parameters; every other positional argument is a column.
+    An option that is None is absent. Raises ArgumentError as ``bind`` does.
     """
+    if not ingredient.kind.aggregate and (order_by is not None or where is not None):
+        raise QueryError(
+            f"{ingredient.name}: order_by and where are of functions of a group",
+            hint="Sort and filter the frame.",
+        )
+    named = {name: given for name, given in named.items() if given is not None}
     exprs: list[Expr] = []
     arguments: list[Argument] = []
-    n_leading = len([p for p in ingredient.leading if named.get(p) is None])
-    for i, given in enumerate(positional):
+    for parameter, given in _placed(ingredient, positional, named):
         if isinstance(given, Expr):
             exprs.append(given)
             arguments.append(Value(_column_name(given)))
-        elif isinstance(given, str) and i >= n_leading:
+        elif isinstance(given, str) and parameter is None:
             exprs.append(col(given))
             arguments.append(Value(given.strip('"').split(".")[-1]))
         else:
-            arguments.append(Constant(_literal(given)))
+            arguments.append(Constant(_from_python(ingredient, parameter, given)))
     if targets is not None and not isinstance(targets, Targets):
         raise QueryError(
             f"{ingredient.name}: targets={targets!r} are none", hint="Write bf.Targets(recall=0.9)."
         )
-    named |= {} if targets is None else asdict(targets)
-    literals = {k: _literal(v) for k, v in named.items() if v is not None}
-    call = remember(bind(ingredient, arguments, literals, ordered=order_by is not None))
-    if ingredient.aggregate:
+    if targets is not None:
+        named |= {name: given for name, given in asdict(targets).items() if given is not None}
+    literals = {
+        name: _from_python(ingredient, ingredient.parameter(name), given)
+        for name, given in named.items()
+    }
+    bound_call = bind(ingredient, arguments, literals, ordered=order_by is not None)
+    call = remember(bound_call)
+    casts = [ingredient.kind.cast(place) for place in range(len(exprs))]
+    exprs = [e if to is None else e.cast(to) for e, to in zip(exprs, casts, strict=True)]
+    if ingredient.kind.aggregate:
         key = col(order_by) if isinstance(order_by, str) else order_by
         order: list[Expr | SortExpr | str] | None = None if key is None else [key.sort()]
-        exprs = [f.array_agg(e.cast(pa.string()), filter=where, order_by=order) for e in exprs]
-    elif ingredient.lists:
-        exprs = [e.cast(pa.list_(pa.string())) for e in exprs]
-    elif ingredient.images:
-        exprs = [e.cast(pa.binary()) for e in exprs]
-    return scalar_function(call, lambda: bound(call))(*exprs).alias(_alias(call))
+        exprs = [f.array_agg(e, filter=where, order_by=order) for e in exprs]
+    return scalar_function(call, lambda: bound(call))(*exprs).alias(bound_call.text)
 
 
-def _alias(call: Call) -> str:
-    """The name of the column: the call as SQL, with its type where only ``returns`` tells it."""
-    kind = call.task.constraint.kind
-    told = call.ingredient.returns is not None or kind in ("text", "regex", "choice", "struct")
-    if told:
-        return call.text
-    item = _ITEMS.get(call.task.constraint.item.kind) if call.task.constraint.item else None
-    returns = f"{kind}[{item}]" if item else kind
-    return f"{call.text[:-1]}, returns => {quoted(returns)})"
+def _placed(
+    ingredient: Ingredient, positional: Sequence[object], named: dict[str, object]
+) -> list[tuple[AnyParameter | None, object]]:
+    """The positional arguments in their order, each with its parameter (None: a column). Columns
+    that are given by name are taken out of ``named``."""
+    names = ingredient.value_names
+    columns: list[AnyParameter | str] = []
+    if not isinstance(ingredient.values, str):
+        columns = [names[0], *ingredient.between, *names[1:], *ingredient.trailing]
+    rest = list(positional)
+    placed: list[tuple[AnyParameter | None, object]] = []
+    for slot in (*ingredient.leading, *columns):
+        is_column = isinstance(slot, str)
+        name = slot if isinstance(slot, str) else slot.name
+        if name in named:
+            placed += [(None, named.pop(name))] if is_column else []
+        elif rest:
+            placed.append((None if isinstance(slot, str) else slot, rest.pop(0)))
+    return placed + [(None, given) for given in rest]
 
 
-_ITEMS = {"integer": "int", "number": "float", "date": "date"}
-"""The items of a list, as ``returns`` names them."""
+def _from_python(ingredient: Ingredient, parameter: AnyParameter | None, given: object) -> Literal:
+    """An argument of Python as a literal of SQL."""
+    if parameter is None or parameter.from_python is None:
+        return _literal(given)
+    try:
+        return parameter.from_python(given)
+    except ArgumentError as problem:
+        raise ArgumentError(f"{ingredient.name}: {problem.message}", hint=problem.hint) from None
 
 
 def _column_name(expr: Expr) -> str:

@@ -16,16 +16,12 @@ from blendfusion.options import Options
 from blendfusion.types import Constraint
 from blendfusion.udfs.ask.dispatcher import Asker, Observer
 from blendfusion.udfs.ask.ledger import Ledger
+from blendfusion.udfs.declare.arguments import Argument, Constant, Literal, Value
+from blendfusion.udfs.declare.bind import bind
 from blendfusion.udfs.declare.call import Call
-from blendfusion.udfs.declare.ingredient import (
-    Argument,
-    Constant,
-    Ingredient,
-    Literal,
-    Value,
-    arrow_type,
-    bind,
-)
+from blendfusion.udfs.declare.ingredient import Ingredient
+from blendfusion.udfs.declare.parameter import AnyParameter
+from blendfusion.udfs.declare.returns import arrow_type
 from blendfusion.udfs.evaluate.evaluate import evaluate
 from blendfusion.udfs.register.user_functions import known_ingredients
 
@@ -56,59 +52,71 @@ def register_plain(
         targets=targets_in(options),
     )
     for ingredient in known_ingredients().values():
-        if ingredient.answers is not None and ingredient.returns is None:
+        if ingredient.has_fields:
             continue  # its type depends on its literals: a plain function has one
-        if ingredient.aggregate:
+        if ingredient.kind.aggregate:
             context.register_udaf(_aggregate(ingredient, asker))
         else:
             context.register_udf(_scalar(ingredient, asker))
 
 
 def _result_type(ingredient: Ingredient) -> pa.DataType:
-    return ingredient.type or arrow_type(ingredient.returns or Constraint())
+    return ingredient.kind.result or arrow_type(ingredient.returns or Constraint())
 
 
-def _value_types(ingredient: Ingredient) -> list[pa.DataType]:
-    one = pa.list_(pa.string()) if ingredient.lists else pa.string()
-    if ingredient.images:
-        one = pa.binary()
-    return list(ingredient.value_types or (one,) * ingredient.min_values)
+def _n_values(ingredient: Ingredient) -> int:
+    return len(ingredient.value_names)
+
+
+def _literal_types(parameters: Sequence[AnyParameter]) -> list[pa.DataType]:
+    """The types of the literals that a plain function takes: those without a default."""
+    return [
+        _LITERAL_TYPES.get(p.annotation, pa.list_(pa.string()))
+        for p in parameters
+        if p.default is None
+    ]
+
+
+_LITERAL_TYPES = {
+    "str": pa.string(),
+    "int": pa.int64(),
+    "float": pa.float64(),
+    "bool": pa.bool_(),
+    "SchemaLike": pa.string(),
+}
+"""By the annotations of parameters; the others take lists of texts."""
 
 
 def _call(ingredient: Ingredient, literals: Literals) -> Call:
-    n = len(ingredient.leading)
-    values: list[Argument] = [Value() for _ in _value_types(ingredient)]
-    before: list[Argument] = [Constant(v) for v in literals[:n]]
-    after: list[Argument] = [Constant(v) for v in literals[n:]]
-    if ingredient.compares:
-        values[1:1], after = after, []
-    return bind(ingredient, [*before, *values, *after], {})
+    n, between = len(ingredient.leading), len(ingredient.between)
+    arguments: list[Argument] = [Constant(v) for v in literals]
+    values: list[Argument] = [Value() for _ in range(_n_values(ingredient))]
+    values[1:1] = arguments[n : n + between]
+    return bind(ingredient, [*arguments[:n], *values, *arguments[n + between :]], {})
 
 
 def _scalar(ingredient: Ingredient, asker: Asker) -> ScalarUDF:
-    values = _value_types(ingredient)
-    first, last = len(ingredient.leading), len(ingredient.leading) + len(values)
+    values = list(ingredient.kind.value_types(_n_values(ingredient)))
     result = _result_type(ingredient)
+    sides = (ingredient.leading, ingredient.between, ingredient.trailing)
+    before, between, after = map(_literal_types, sides)
+    types = [*before, values[0], *between, *values[1:], *after]
+    first = len(before)
+    columns = [first, *range(first + 1 + len(between), first + len(between) + len(values))]
+    places = [i for i in range(len(types)) if i not in columns]
 
     def run(*arrays: pa.Array) -> pa.Array:
-        if ingredient.compares:  # the operator stands between the values
-            arrays = (arrays[0], arrays[2], arrays[1])
-        pieces, places = [pa.array([], result)], [np.zeros(0, dtype=np.int64)]
-        for literals, rows in _groups([*arrays[:first], *arrays[last:]], len(arrays[first])):
-            places.append(rows)
+        pieces, found = [pa.array([], result)], [np.zeros(0, dtype=np.int64)]
+        for literals, rows in _groups([arrays[i] for i in places], len(arrays[first])):
+            found.append(rows)
             if None in literals:
                 pieces.append(pa.nulls(len(rows), result))
                 continue
-            own = [array.take(pa.array(rows)) for array in arrays[first:last]]
+            own = [arrays[i].take(pa.array(rows)) for i in columns]
             pieces.append(evaluate(_call(ingredient, literals), own, asker))
-        return pa.concat_arrays(pieces).take(pa.array(np.argsort(np.concatenate(places))))
+        return pa.concat_arrays(pieces).take(pa.array(np.argsort(np.concatenate(found))))
 
-    literal_types = {"labels": pa.list_(pa.string())}
-    before = [literal_types.get(name, pa.string()) for name in ingredient.leading]
-    after = [literal_types.get(name, pa.string()) for name in ingredient.trailing]
-    if ingredient.compares:
-        values.insert(1, pa.string())
-    return udf(run, [*before, *values, *after], result, "stable", ingredient.name)
+    return udf(run, types, result, "stable", ingredient.name)
 
 
 def _groups(columns: Sequence[pa.Array], length: int) -> Iterator[tuple[Literals, np.ndarray]]:
@@ -124,24 +132,26 @@ def _groups(columns: Sequence[pa.Array], length: int) -> Iterator[tuple[Literals
 
 
 def _aggregate(ingredient: Ingredient, asker: Asker) -> AggregateUDF:
-    n = len(ingredient.leading)
-    rows_type = pa.list_(pa.string())
-    states = [*[pa.string()] * n, rows_type]
+    before = _literal_types(ingredient.leading)
+    n, lists = len(before), list(ingredient.kind.value_types(_n_values(ingredient)))
+    states = [*before, *lists]
     result = _result_type(ingredient)
 
     class Rows(Accumulator):
         def __init__(self) -> None:
             self.literals: list[Literal] = [None] * n
-            self.rows: list[str | None] = []
+            self.columns: list[list[object]] = [[] for _ in lists]
 
         def update(self, *values: pa.Array) -> None:
             self._keep_literals(values)
-            self.rows.extend(values[n].to_pylist())
+            for column, array in zip(self.columns, values[n:], strict=True):
+                column.extend(array.to_pylist())
 
         def merge(self, states: list[pa.Array]) -> None:
             self._keep_literals(states)
-            for part in states[n].to_pylist():
-                self.rows.extend(part or [])
+            for column, parts in zip(self.columns, states[n:], strict=True):
+                for part in parts.to_pylist():
+                    column.extend(part or [])
 
         def _keep_literals(self, arrays: Sequence[pa.Array]) -> None:
             for i, array in enumerate(arrays[:n]):
@@ -150,13 +160,15 @@ def _aggregate(ingredient: Ingredient, asker: Asker) -> AggregateUDF:
                     self.literals[i] = present[0].as_py()
 
         def state(self) -> list[pa.Scalar]:
-            kept = [*self.literals, self.rows]
+            kept = [*self.literals, *self.columns]
             return [pa.scalar(v, t) for v, t in zip(kept, states, strict=True)]
 
         def evaluate(self) -> pa.Scalar:
             if None in self.literals:
                 return pa.scalar(None, result)
             call = _call(ingredient, tuple(self.literals))
-            return evaluate(call, [pa.array([self.rows], rows_type)], asker)[0]
+            rows = [pa.array([c], t) for c, t in zip(self.columns, lists, strict=True)]
+            return evaluate(call, rows, asker)[0]
 
-    return udaf(Rows, [*[pa.string()] * (n + 1)], result, states, "stable", ingredient.name)
+    arguments = [*before, *(one.value_type for one in lists)]
+    return udaf(Rows, arguments, result, states, "stable", ingredient.name)

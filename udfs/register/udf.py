@@ -14,17 +14,6 @@ from blendfusion.udfs.evaluate.evaluate import evaluate
 AskerSource = Callable[[], Asker]
 
 
-def value_types(call: Call) -> list[pa.DataType]:
-    """The argument types: DataFusion casts what it gets (numbers, dates, …) to them.
-
-    An aggregate call is a function of lists: the rows of a group, one list a value column.
-    """
-    if call.aggregate:
-        return [pa.list_(pa.string())] * call.n_values
-    one = pa.binary() if call.task.images else pa.string()
-    return list(call.ingredient.value_types or (one,) * call.n_values)
-
-
 def _evaluated(call: Call, columns: Sequence[pa.Array], asker: Asker) -> pa.Array:
     try:
         return asker.serve(lambda: evaluate(call, columns, asker))
@@ -37,7 +26,9 @@ def scalar_function(call: Call, asker: AskerSource) -> ScalarUDF:
     """The function of a call. ``volatile``: the optimizer must not compute it, not of constants
     either."""
 
+    types = call.ingredient.kind.value_types(call.n_values)
+
     def run(*columns: pa.Array) -> pa.Array:
         return _evaluated(call, columns, asker())
 
-    return udf(run, value_types(call), call.type, "volatile", call.name)
+    return udf(run, list(types), call.type, "volatile", call.name)

@@ -5,15 +5,21 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 from datafusion import Expr
 
 from blendfusion.errors import ArgumentError
 from blendfusion.types import Constraint
-from blendfusion.udfs.declare.ingredient import Ingredient, Run
+from blendfusion.udfs.declare.arguments import Literal
+from blendfusion.udfs.declare.ingredient import Ingredient
+from blendfusion.udfs.declare.kinds import Body, UserAggregate, UserBody
+from blendfusion.udfs.declare.options import MODEL, ON_ERROR
+from blendfusion.udfs.declare.parameter import AnyParameter, Parameter
 from blendfusion.udfs.functions import INGREDIENTS
 from blendfusion.udfs.register.expr import expression
+from blendfusion.udfs.register.signature import signature
 
 _serials = itertools.count(1)
 _defined: dict[str, Ingredient] = {}
@@ -31,74 +37,165 @@ _ARROW_TYPES: dict[str, pa.DataType] = {
 }
 """By the names of pyarrow's classes: an annotation may be text that cannot be evaluated here."""
 
+_LITERALS: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "float": (int, float),
+    "bool": (bool,),
+    "list": (list,),
+    "dict": (dict,),
+}
+"""The types of literals, by the names of annotations."""
+
 
 def known_ingredients() -> dict[str, Ingredient]:
-    """Every ingredient by its name: ours, and those that users defined in this process."""
+    """Every ingredient by its name: the built-in ones, and those that users defined in this process."""
     return {i.name: i for i in INGREDIENTS} | _defined
 
 
 class DefinedIngredient:
-    """A user's ingredient: called with columns, it gives an expression; in SQL, use its name."""
+    """A user's function: called with columns and literals, it gives an expression; SQL knows it by
+    its name."""
 
-    def __init__(self, ingredient: Ingredient, function: Run) -> None:
+    def __init__(self, ingredient: Ingredient, function: Body) -> None:
         self.ingredient = ingredient
         self.function = function
         self.__doc__ = function.__doc__
         self.__name__ = ingredient.name
+        self.__signature__ = signature(ingredient)
 
-    def __call__(self, *columns: Expr | str) -> Expr:
-        return expression(self.ingredient, columns)
+    def __call__(self, *arguments: object, **named: Any) -> Expr:
+        return expression(self.ingredient, arguments, **named)
 
 
 def ingredient(
-    function: Run | None = None, *, name: str | None = None, returns: pa.DataType | None = None
-) -> DefinedIngredient | Callable[[Run], DefinedIngredient]:
+    function: Body | None = None,
+    *,
+    name: str | None = None,
+    returns: pa.DataType | None = None,
+    aggregate: bool = False,
+) -> DefinedIngredient | Callable[[Body], DefinedIngredient]:
     """Make a function of a model and Arrow arrays an ingredient, usable in SQL the next line.
 
-    The function gets a ``bf.UserModel`` and one array a value column, of the annotated Arrow
+    The function gets a ``bf.UserModel`` and one array per value column, of the annotated Arrow
     types (``pa.StringArray``, the default, ``pa.Int64Array``, …), with each distinct row of
     values once and without rows that are NULL throughout. It returns one array of the same
     length, of the type in ``returns`` or in its annotation (default: text).
 
+    Parameters that are annotated as ``str``, ``int``, ``float``, ``bool``, ``list`` or ``dict`` are
+    literals. Those before and behind the columns are positional in SQL, keyword-only ones are named
+    options; a default makes one optional. ``*values`` takes any number of columns. Every function
+    also takes the options ``model`` and ``on_error``.
+
+    ``aggregate``: the function is an aggregate. Each array holds one list per group, of the
+    group's rows, sorted unless the query orders them; a group without rows gives NULL.
+
     ::
 
         @bf.ingredient
-        def shout(model: bf.UserModel, text: pa.StringArray) -> pa.StringArray:
-            return pc.utf8_upper(model.ask("What is the main noun?", text))
+        def main_noun(model: bf.UserModel, text: pa.StringArray, tone: str = "plain") -> pa.StringArray:
+            return pc.utf8_upper(model.ask(f"What is the main noun, in {tone} words?", text))
+
+    Raises ArgumentError for a function that cannot be one.
     """
 
-    def define(function: Run) -> DefinedIngredient:
-        made = _made(function, name, returns)
+    def define(function: Body) -> DefinedIngredient:
+        made = _made(function, name, returns, aggregate=aggregate)
         _defined[made.name] = made
         return DefinedIngredient(made, function)
 
     return define if function is None else define(function)
 
 
-def _made(function: Run, name: str | None, returns: pa.DataType | None) -> Ingredient:
+def _made(
+    function: Body, name: str | None, returns: pa.DataType | None, *, aggregate: bool
+) -> Ingredient:
     own = str(name or getattr(function, "__name__", "")).lower()
     if not own.isidentifier():
         raise ArgumentError(f"'{own}' cannot be the name of an ingredient", hint="Pass name=….")
     if own in {i.name for i in INGREDIENTS}:
         raise ArgumentError(f"'{own}' is an ingredient of BlendFusion", hint="Choose another name.")
-    parameters = list(inspect.signature(function).parameters)[1:]
-    if not parameters:
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    columns = [p for p in parameters if _is_column(function, p)]
+    if not columns:
         raise ArgumentError(f"'{own}' takes no value columns", hint="def f(model, values): …")
-    types = tuple(_annotated(function, p) for p in parameters)
-    result = returns or _annotated(function, "return")
+    first, last = parameters.index(columns[0]), parameters.index(columns[-1])
+    if parameters[first : last + 1] != columns:
+        raise ArgumentError(
+            f"'{own}' has a literal between its value columns", hint="Write the columns together."
+        )
+    behind = [p for p in parameters[last + 1 :] if p.kind is p.POSITIONAL_OR_KEYWORD]
+    by_name = [p for p in parameters[last + 1 :] if p.kind is p.KEYWORD_ONLY]
+    _check_parameters(own, parameters, columns, by_name)
+    kind = UserAggregate if aggregate else UserBody
+    body = kind(
+        function,
+        returns or _annotated(function, "return"),
+        tuple(_annotated(function, p.name) for p in columns),
+        next(_serials),
+    )
+    variadic = columns[-1].kind is inspect.Parameter.VAR_POSITIONAL
     return Ingredient(
         name=own,
         summary=(inspect.getdoc(function) or "").split("\n")[0],
-        leading=(),
+        kind=body,
+        leading=tuple(_literal(function, p) for p in parameters[:first]),
+        values=columns[0].name if variadic else tuple(p.name for p in columns),
+        trailing=tuple(_literal(function, p) for p in behind),
+        options=(*(_literal(function, p) for p in by_name), MODEL, ON_ERROR),
         returns=Constraint(),
-        run=function,
-        serial=next(_serials),
-        type=result,
-        value_types=types,
     )
 
 
-def _annotated(function: Run, name: str) -> pa.DataType:
+def _check_parameters(
+    own: str,
+    parameters: list[inspect.Parameter],
+    columns: list[inspect.Parameter],
+    by_name: list[inspect.Parameter],
+) -> None:
+    taken = {MODEL.name, ON_ERROR.name, "order_by", "where"} & {p.name for p in parameters}
+    if taken:
+        raise ArgumentError(
+            f"'{own}' has a parameter '{min(taken)}', which every function has",
+            hint="Choose another name for it.",
+        )
+    required = next((p.name for p in by_name if p.default is p.empty), None)
+    if required is not None:
+        raise ArgumentError(
+            f"'{own}': the option '{required}' has no default", hint=f"Write {required}: str = '…'."
+        )
+    variadic = [p for p in columns if p.kind is p.VAR_POSITIONAL]
+    if (variadic and len(columns) > 1) or any(p.kind is p.VAR_KEYWORD for p in parameters):
+        raise ArgumentError(
+            f"'{own}': * stands for all value columns, and ** is not possible",
+            hint="Write def f(model, *values): …",
+        )
+
+
+def _annotation(function: Body, name: str) -> str:
+    """The name of the annotated type, without what stands in its brackets; '' without any."""
     annotation = inspect.get_annotations(function).get(name)
     written = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
-    return _ARROW_TYPES.get(written.split(".")[-1], pa.string())
+    return written.split("[")[0].split(".")[-1].removesuffix(" | None")
+
+
+def _is_column(function: Body, parameter: inspect.Parameter) -> bool:
+    return _annotation(function, parameter.name) not in _LITERALS
+
+
+def _annotated(function: Body, name: str) -> pa.DataType:
+    return _ARROW_TYPES.get(_annotation(function, name), pa.string())
+
+
+def _literal(function: Body, parameter: inspect.Parameter) -> AnyParameter:
+    """The declaration of a parameter that is annotated as a literal."""
+    kind = _annotation(function, parameter.name)
+    types = _LITERALS[kind]
+
+    def read(given: Literal, name: str) -> Literal:
+        if not isinstance(given, types) or (isinstance(given, bool) and bool not in types):
+            raise ArgumentError(f"{name} => {given!r} is not of type {kind}")
+        return float(given) if kind == "float" and isinstance(given, int) else given
+
+    default = None if parameter.default is parameter.empty else parameter.default
+    return Parameter(parameter.name, f"A literal of type {kind}.", read, kind, default=default)

@@ -9,9 +9,9 @@ from blendfusion.dialects.shared.braces import Braces, Given
 from blendfusion.errors import close_matches
 from blendfusion.sql.rewriter import Weaver, Written
 from blendfusion.sql.source_map import Piece
-from blendfusion.udfs.declare.call import quoted
-from blendfusion.udfs.declare.ingredient import returned
+from blendfusion.udfs.declare.arguments import quoted
 from blendfusion.udfs.declare.json_schema import is_json
+from blendfusion.udfs.declare.returns import returned
 
 _TYPES = {"substring": "text"}
 _FEW = "Give one of the types str, int, float, bool, date, list[str], list[int], …"

@@ -12,7 +12,7 @@ from blendfusion.sql.query_tree import Query, Select, Source, name_of
 from blendfusion.sql.rewriter import Form, Weaver
 from blendfusion.sql.source_map import Piece, Translation
 from blendfusion.sql.token_reader import Reader
-from blendfusion.udfs.declare.call import quoted
+from blendfusion.udfs.declare.arguments import quoted
 
 MOST_MATCHES = 1000
 """Rows that a search gives where the query has more to say than how many it wants."""

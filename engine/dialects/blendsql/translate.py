@@ -20,8 +20,8 @@ from blendfusion.sql.lateral import quoted_name
 from blendfusion.sql.rewriter import Form, Weaver, Written, joined
 from blendfusion.sql.source_map import Piece, Translation, unchanged, within
 from blendfusion.sql.token_reader import Reader
-from blendfusion.udfs.declare.call import quoted
-from blendfusion.udfs.declare.ingredient import returned
+from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.returns import returned
 
 _ORDERS = (TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE)
 _CAPTION = "Describe the image in one sentence."

@@ -10,8 +10,8 @@ from sqlglot.tokenizer_core import TokenType
 from blendfusion.sql.rewriter import Form, Weaver
 from blendfusion.sql.source_map import Piece
 from blendfusion.sql.token_reader import Reader
-from blendfusion.udfs.declare.call import quoted
-from blendfusion.udfs.functions.open_during import NAME
+from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.register.open_during import NAME
 from blendfusion.udfs.text.opening_hours import PATTERN, read
 
 _QUESTION = "Which times of the week does it mean? Write the day, the first and the last time."

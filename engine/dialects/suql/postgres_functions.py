@@ -10,7 +10,7 @@ from sqlglot.tokenizer_core import TokenType
 from blendfusion.sql.rewriter import Form, Weaver
 from blendfusion.sql.source_map import Piece
 from blendfusion.sql.token_reader import Reader
-from blendfusion.udfs.declare.call import quoted
+from blendfusion.udfs.declare.arguments import quoted
 
 _INTERVALS = (
     ("^([0-9]+):([0-9]+):([0-9.]+)$", "${1} hours ${2} minutes ${3} seconds"),

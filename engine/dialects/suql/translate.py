@@ -17,7 +17,7 @@ from blendfusion.sql.lateral import quoted_name
 from blendfusion.sql.rewriter import Form, Weaver
 from blendfusion.sql.source_map import Piece, Translation
 from blendfusion.sql.token_reader import Reader
-from blendfusion.udfs.declare.call import quoted
+from blendfusion.udfs.declare.arguments import quoted
 
 _ANSWERS = ("answer", "extract_info")
 """The second is HProPro's name of the same."""

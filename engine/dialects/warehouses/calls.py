@@ -15,7 +15,7 @@ from blendfusion.sql.lateral import quoted_name
 from blendfusion.sql.rewriter import Form, Pieces, Weaver
 from blendfusion.sql.source_map import Piece, Translation, within
 from blendfusion.sql.token_reader import Reader
-from blendfusion.udfs.declare.call import quoted
+from blendfusion.udfs.declare.arguments import quoted
 
 Span: TypeAlias = tuple[int, int]
 Path: TypeAlias = tuple[str, ...]

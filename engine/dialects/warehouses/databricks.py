@@ -17,7 +17,7 @@ from blendfusion.dialects.warehouses.calls import (
     two,
 )
 from blendfusion.sql.source_map import Translation
-from blendfusion.udfs.declare.call import quoted
+from blendfusion.udfs.declare.arguments import quoted
 
 _SENTIMENTS = [(s, "") for s in ("positive", "negative", "neutral", "mixed")]
 _RETURNS = {

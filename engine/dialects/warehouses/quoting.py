@@ -8,7 +8,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.sql.lateral import quoted_name
 from blendfusion.sql.source_map import Translation, edited, unchanged
-from blendfusion.udfs.declare.call import quoted
+from blendfusion.udfs.declare.arguments import quoted
 
 _STRINGS = (TokenType.STRING, TokenType.RAW_STRING, TokenType.HEREDOC_STRING)
 

@@ -1,0 +1,73 @@
+"""The arguments of a call, as SQL or Python gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Literal: TypeAlias = "str | int | float | bool | list[Literal] | dict[str, Literal] | None"
+"""A literal argument, as a Python object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value argument: a column or an expression; ``name`` is '' for an expression."""
+
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A literal argument."""
+
+    value: Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A subquery in the place of a literal. It is read at run time; its rows are the literal."""
+
+    text: str
+
+    @property
+    def sql(self) -> str:
+        """The subquery on one line, in parentheses."""
+        return f"({' '.join(self.text.split())})"
+
+
+Option: TypeAlias = "Literal | Query"
+"""The value of a named argument."""
+
+Argument: TypeAlias = "Value | Constant"
+"""A positional argument."""
+
+
+def quoted(text: str) -> str:
+    """``text`` as a SQL literal.
+
+    >>> print(quoted("it's"))
+    'it''s'
+    """
+    escaped = text.replace("'", "''")
+    return f"'{escaped}'"
+
+
+def sql_literal(value: object) -> str:
+    """A Python value as a literal of a call: tuples and lists as ``[…]``, mappings as ``{…}``.
+
+    >>> sql_literal(["a", 2.0, True, None]), sql_literal({"a": "b"})
+    ("['a', 2.0, true, NULL]", "{'a': 'b'}")
+    """
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Query):
+        return value.sql
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(sql_literal, value))}]"
+    if isinstance(value, Mapping):
+        pairs = (f"{sql_literal(k)}: {sql_literal(v)}" for k, v in value.items())
+        return f"{{{', '.join(pairs)}}}"
+    return quoted(value) if isinstance(value, str) else str(value)

@@ -1,0 +1,475 @@
+"""Binds the arguments of a call to the parameters that its function declares."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from blendfusion.errors import ArgumentError, close_matches
+from blendfusion.models.constraints.constraint import holds
+from blendfusion.models.guarantees.accuracy import Targets
+from blendfusion.models.http.parse_reply import read_answer
+from blendfusion.models.prompts.canonical import canonical
+from blendfusion.options import OnError
+from blendfusion.types import Constraint, Example, Task
+from blendfusion.udfs.declare.arguments import (
+    Argument,
+    Constant,
+    Literal,
+    Option,
+    Query,
+    Value,
+    sql_literal,
+)
+from blendfusion.udfs.declare.call import Call, kept_type
+from blendfusion.udfs.declare.comparison import OPERATOR, SIDES, Comparing
+from blendfusion.udfs.declare.ingredient import Ingredient
+from blendfusion.udfs.declare.kinds import PairMatch
+from blendfusion.udfs.declare.options import (
+    CASCADE,
+    CLAIM,
+    CONFIDENCE,
+    CONSISTENCY,
+    EXAMPLES,
+    EXAMPLES_HINT,
+    LABELS,
+    MODEL,
+    ON_ERROR,
+    OPTIONS,
+    PROXY,
+    QUESTION,
+    REGEX,
+    RETURN_TYPE,
+    Choices,
+    Confidence,
+)
+from blendfusion.udfs.declare.pairing import HOW, Pairing, paired
+from blendfusion.udfs.declare.parameter import AnyParameter, Parameter
+from blendfusion.udfs.declare.returns import arrow_type
+
+_T = TypeVar("_T")
+
+
+def bind(
+    ingredient: Ingredient,
+    positional: Sequence[Argument],
+    named: Mapping[str, Option],
+    *,
+    context: Constraint | None = None,
+    ordered: bool = False,
+) -> Call:
+    """Bind a call's literals. The type of its answers comes from the options, else the regex, else
+    ``returns``, else the function, else ``context``: what the place of the call in the query
+    requires.
+
+    Raises ArgumentError, which names the function and its parameters.
+    """
+    return _Binder(ingredient, positional, named, context, ordered).call()
+
+
+class _Binder:
+    def __init__(
+        self,
+        ingredient: Ingredient,
+        positional: Sequence[Argument],
+        named: Mapping[str, Option],
+        context: Constraint | None,
+        ordered: bool,
+    ) -> None:
+        self.ingredient = ingredient
+        self.kind = ingredient.kind
+        self.positional = list(positional)
+        self.context = context
+        self.ordered = ordered
+        self.given: dict[str, Literal] = {}
+        """The literals, by the names of their parameters."""
+        self.words: dict[str, str] = {}
+        """The names under which the user gave them."""
+        self.queries: dict[str, Query] = {}
+        """The subqueries among the arguments."""
+        self.read: dict[str, Any] = {}
+        """What the checks made of the literals."""
+        self._take_named(named)
+
+    def call(self) -> Call:
+        self._take_positional()
+        values = [a for a in self.positional if isinstance(a, Value)]
+        columns = tuple(v.name for v in values)
+        self._check_values(values)
+        self._read()
+        question = self._question(columns)
+        constraint = self._constraint()
+        examples = self._examples(len(values), constraint)
+        on_error, confidence = self._on_error(), self._confidence(constraint)
+        targets = self._targets(constraint)
+        pairing = self._pairing(on_error)
+        comparing = self._comparing(columns)
+        result = self.kind.result or self._type(constraint)
+        if "keep" in (on_error, confidence):
+            result = kept_type(result, errors=on_error == "keep", confidence=confidence == "keep")
+        task = Task(
+            ingredient=self.ingredient.name,
+            question=question if comparing is None else comparing.question,
+            constraint=constraint,
+            columns=columns if comparing is None else SIDES,
+            examples=examples,
+            aggregate=self.kind.many_texts,
+            form=self.ingredient.form,
+            images=self.kind.images,
+            examples_query=self.queries["examples"].text if "examples" in self.queries else None,
+            consistency=self.get(CONSISTENCY) or 1,
+        )
+        return Call(
+            self.ingredient,
+            task,
+            result,
+            len(values),
+            on_error,
+            self.ordered,
+            pairing,
+            comparing,
+            confidence,
+            targets,
+            self._models(targets),
+            self._literals(),
+            self._shown(task),
+        )
+
+    def error(self, problem: str, hint: str | None = None) -> ArgumentError:
+        return ArgumentError(
+            f"{self.ingredient.name}: {problem}", hint=hint or f"Write {self.ingredient.signature}."
+        )
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Adds the name of the function to what a declaration says is wrong."""
+        try:
+            yield
+        except ArgumentError as problem:
+            raise self.error(problem.message, problem.hint) from None
+
+    def get(self, parameter: Parameter[_T]) -> _T | None:
+        """The checked argument of a parameter; None where it is absent."""
+        found: _T | None = self.read.get(parameter.name)
+        return found
+
+    def _take_named(self, named: Mapping[str, Option]) -> None:
+        for word, given in named.items():
+            parameter = self.ingredient.parameter(word)
+            if parameter is None:
+                known = [name for p in self.ingredient.parameters for name in p.names]
+                raise self.error(f"no option '{word}'", close_matches(word, known))
+            if isinstance(given, Query):
+                self._check_query(parameter, word)
+                self.queries[parameter.name] = given
+            else:
+                self.given[parameter.name] = given
+            self.words.setdefault(parameter.name, word)
+
+    def _check_query(self, parameter: AnyParameter, word: str) -> None:
+        if parameter.subquery:
+            return
+        possible = [n for p in self.ingredient.parameters if p.subquery for n in p.names]
+        raise self.error(
+            f"{word} => (SELECT …) is not a literal",
+            f"Only {', '.join(possible)} may come from a subquery."
+            if possible
+            else "Write a list, as in labels => ['a', 'b'].",
+        )
+
+    def _absent(self, parameters: Sequence[AnyParameter]) -> list[AnyParameter]:
+        return [p for p in parameters if p.name not in self.given and p.name not in self.queries]
+
+    def _take_positional(self) -> None:
+        for parameter in self._absent(self.ingredient.leading):
+            if not self.positional:
+                raise self.error(f"the {parameter.name} is missing")
+            first = self.positional.pop(0)
+            if not isinstance(first, Constant):
+                raise self.error(
+                    f"the {parameter.name} must be a literal, not a column",
+                    f"Write {self.ingredient.signature}; use {{}} or {{column}} in the "
+                    f"{parameter.name} to refer to values.",
+                )
+            self.given[parameter.name] = first.value
+        for parameter in self._absent(self.ingredient.between):
+            second = self.positional.pop(1) if len(self.positional) > 1 else None
+            if not isinstance(second, Constant):
+                raise self.error(f"the {parameter.name} must be a literal between the values")
+            self.given[parameter.name] = second.value
+        self._take_trailing()
+
+    def _take_trailing(self) -> None:
+        """The literals at the end, in the order of the parameters, which may have defaults."""
+        trailing = self._absent(self.ingredient.trailing)
+        start = len(self.positional)
+        while start and isinstance(self.positional[start - 1], Constant):
+            start -= 1
+        start = max(start, len(self.positional) - len(trailing))
+        literals = self.positional[start:] if trailing else []
+        for parameter, literal in zip(trailing, literals, strict=False):
+            assert isinstance(literal, Constant)
+            self.given[parameter.name] = literal.value
+            self.positional.pop()
+        for parameter in trailing[len(literals) :]:
+            if parameter.default is None:
+                raise self.error(f"the {parameter.name} must be given as a literal after the value")
+
+    def _check_values(self, values: Sequence[Value]) -> None:
+        if len(values) != len(self.positional):
+            stray = next(a for a in self.positional if isinstance(a, Constant))
+            raise self.error(
+                f"{stray.value!r} is a literal where a column is expected",
+                f"Write {self.ingredient.signature}; a literal can be given by name, "
+                "as in options => ['a', 'b'].",
+            )
+        if not values:
+            raise self.error("there is no value to ask about")
+        names = self.ingredient.values
+        if not isinstance(names, str) and len(values) != len(names):
+            noun = "value" if len(names) == 1 else "values"
+            raise self.error(f"takes {len(names)} {noun}, {len(values)} given")
+
+    def _read(self) -> None:
+        """Check each literal by the declaration of its parameter. An option that is NULL is absent."""
+        required = {p.name for p in (*self.ingredient.leading, *self.ingredient.trailing)}
+        for parameter in self.ingredient.parameters:
+            name = parameter.name
+            if name not in self.given or (self.given[name] is None and name not in required):
+                continue
+            with self._named():
+                self.read[name] = parameter.read(self.given[name], self.words.get(name, name))
+
+    def _question(self, columns: tuple[str, ...]) -> str:
+        if self.get(HOW):
+            return f"Do both match: {self.get(HOW)}?"
+        question = self.get(QUESTION) or self.get(CLAIM) or self.ingredient.question
+        if self.ingredient.leading and not question.strip():
+            raise self.error("the question is empty")
+        places = re.findall(r"\{([^{}]*)\}", question.replace("{{", "").replace("}}", ""))
+        positions = places.count("")
+        if positions > len(columns):
+            raise self.error(
+                f"the question has {positions} placeholders {{}} for {len(columns)} value(s)"
+            )
+        for name in (place for place in places if re.match("[A-Za-z_]", place)):
+            if name.lower() not in {c.lower() for c in columns}:
+                raise self.error(
+                    f"the question refers to {{{name}}}, which is not among its values",
+                    close_matches(name, [c for c in columns if c])
+                    or f"Write {self.ingredient.signature}.",
+                )
+        return question
+
+    def _constraint(self) -> Constraint:
+        if self.ingredient.answers is not None:
+            with self._named():
+                return self.ingredient.answers(self.read)
+        fixed = self.ingredient.returns
+        if isinstance(self.kind, PairMatch):
+            return fixed or Constraint("boolean")
+        choice, pattern = self._choice(), self.get(REGEX)
+        returns = self.get(RETURN_TYPE)
+        if choice is not None:
+            word = self.words.get(OPTIONS.name, LABELS.name)
+            if pattern is not None:
+                raise self.error(f"{word} and regex exclude each other")
+            listed = returns or fixed
+            if listed is not None and listed.kind == "list":
+                return replace(listed, item=choice)
+            self._check_place(choice, word)
+            return choice
+        if pattern is not None:
+            return Constraint("regex", pattern=pattern)
+        return returns or fixed or self.context or Constraint()
+
+    def _choice(self) -> Constraint | None:
+        query = self.queries.get(OPTIONS.name) or self.queries.get(LABELS.name)
+        if query is not None:
+            return Constraint("choice", query=query.text)
+        given: Choices | None = self.get(OPTIONS) or self.get(LABELS)
+        if given is None:
+            return None
+        return Constraint("choice", options=given.options, meanings=given.meanings)
+
+    def _check_place(self, choice: Constraint, word: str) -> None:
+        """The place of a call may require booleans, numbers or dates: then each option must be one."""
+        needed = self._needed
+        hint = f"Compare the answer with one of the {word}, or leave them out."
+        if needed is not None and choice.query is not None and needed.kind == "boolean":
+            raise self.error(f"{word} of a subquery are texts where a boolean is needed", hint)
+        for option in choice.options:
+            if needed is not None and not holds(needed, option):
+                raise self.error(f"the option {option!r} where a {needed.kind} is needed", hint)
+
+    @property
+    def _needed(self) -> Constraint | None:
+        """The type that the place of the call requires, if it is not text."""
+        if self.context is None or self.context.kind in ("text", "regex", "choice", "list"):
+            return None
+        # Whole numbers and decimals compare.
+        return Constraint("number") if self.context.kind == "integer" else self.context
+
+    def _type(self, constraint: Constraint) -> pa.DataType:
+        needed = self._needed
+        if constraint.kind == "choice" and constraint.query is None and needed is not None:
+            return arrow_type(needed)
+        return arrow_type(constraint)
+
+    def _pairing(self, on_error: OnError | None) -> Pairing | None:
+        if not isinstance(self.kind, PairMatch):
+            return None
+        if on_error == "keep":
+            raise self.error(
+                "on_error => 'keep' is not possible: a join has no place for errors",
+                "frame.trace.errors lists them. Write 'null' or 'raise'.",
+            )
+        return paired(self.read, self.error)
+
+    def _comparing(self, columns: tuple[str, ...]) -> Comparing | None:
+        operator = self.get(OPERATOR)
+        return None if operator is None else Comparing(operator, columns)
+
+    def _examples(self, n_values: int, constraint: Constraint) -> tuple[Example, ...]:
+        width = 1 if self.kind.many_texts else n_values
+        examples = []
+        for item in self.get(EXAMPLES) or ():
+            if not isinstance(item, list) or len(item) != width + 1:
+                raise self.error(
+                    f"the example {item!r} does not have {width + 1} parts", EXAMPLES_HINT
+                )
+            *inputs, answer = item
+            text = canonical(answer, constraint) if isinstance(answer, dict) else _text(answer)
+            examples.append(Example(tuple(map(_text, inputs)), self._right(text, constraint)))
+        return tuple(examples)
+
+    def _right(self, text: str, constraint: Constraint) -> str:
+        """The right answer of an example. It may differ from what the place of the call makes of
+        answers, as in ``llm_map(…) = 'CA'``, but not from the options of the call."""
+        if (constraint.item or constraint).query is not None:
+            return text
+        read = read_answer(text, constraint)
+        if read is None and constraint is not self.context:
+            raise self.error(
+                f"the answer {text!r} of an example does not fit {constraint}",
+                "Write answers as the call gives them.",
+            )
+        return text if read is None else read
+
+    def _confidence(self, constraint: Constraint) -> Confidence | None:
+        given = self.get(CONFIDENCE)
+        if given is not None and constraint.kind not in ("boolean", "choice"):
+            raise self.error(
+                f"confidence is of answers from a closed set, not of {constraint}",
+                "Ask a yes/no question, or say options => ['a', 'b'].",
+            )
+        return given
+
+    def _targets(self, constraint: Constraint) -> Targets | None:
+        given: dict[str, float] = {
+            p.name: self.read[p.name] for p in CASCADE[:-1] if p.name in self.read
+        }
+        proxy = self._proxy(given)
+        if not given:
+            return None
+        if [*given] == ["delta"]:
+            raise self.error(
+                "delta alone promises nothing", "Write accuracy, recall or precision, too."
+            )
+        targets = Targets(**given, proxy=proxy)
+        possible = targets.of(constraint.kind)
+        if possible is None:
+            raise self.error(
+                f"{targets} cannot be promised of answers that are {constraint}",
+                "accuracy is of closed sets (yes or no, options, labels), recall and precision of "
+                "yes or no.",
+            )
+        if possible != targets:
+            raise self.error(
+                f"{targets} cannot be promised together",
+                "Write accuracy, or recall and precision or one of them, of yes or no.",
+            )
+        return targets
+
+    def _proxy(self, shares: Mapping[str, float]) -> Any:
+        given = self.get(PROXY)
+        if given is None:
+            return None
+        if not shares:
+            raise self.error(
+                f"proxy => '{given}' alone promises nothing", "Write recall => 0.9, too."
+            )
+        own = {"recall", "delta"}
+        if given == "similarity" and ("recall" not in shares or not {*shares} <= own):
+            raise self.error(
+                f"proxy => '{given}' can promise recall, and nothing else",
+                "It says no to the values that are least like the question: write recall => 0.9.",
+            )
+        if CONFIDENCE.name in self.read:
+            raise self.error(
+                f"proxy => '{given}' does not go with confidence",
+                "It is no model that tells how probable answers are.",
+            )
+        return given
+
+    def _models(self, targets: Targets | None) -> tuple[str, ...]:
+        chosen = self.get(MODEL) or ()
+        if targets is None or not chosen:
+            return chosen
+        if targets.proxy is not None and len(chosen) > 1:
+            raise self.error(
+                f"proxy => '{targets.proxy}' stands for the small model, and model names "
+                f"{len(chosen)}",
+                f"Write model => '{chosen[-1]}'.",
+            )
+        if targets.proxy is None and len(chosen) != 2:
+            raise self.error(
+                f"{targets} is promised of a small model before a large one",
+                "Write model => ['small', 'large'], or say proxy => 'embedding'.",
+            )
+        return chosen
+
+    def _on_error(self) -> OnError | None:
+        given = self.get(ON_ERROR)
+        if given == "keep" and self.kind.has_body:
+            raise self.error(
+                "on_error => 'keep' is not possible: only its body knows which answers a row needs",
+                "Ask with model.ask(…, on_error='keep') in it, and return what rows should keep.",
+            )
+        return given
+
+    def _literals(self) -> str:
+        """The literals that the body of a user's function gets by name, as JSON."""
+        if not self.kind.has_body:
+            return ""
+        own = [p for p in self.ingredient.parameters if p not in (MODEL, ON_ERROR)]
+        values = {p.name: self.read.get(p.name, p.default) for p in own}
+        return json.dumps(values) if values else ""
+
+    def _shown(self, task: Task) -> tuple[tuple[str, str], ...]:
+        """The arguments as SQL, by the names of their parameters, without those that are defaults."""
+        shown = []
+        for parameter in self.ingredient.parameters:
+            name = parameter.name
+            literal: object = None
+            if name in self.queries:
+                literal = self.queries[name]
+            elif name == EXAMPLES.name:
+                literal = [(*example.values, example.answer) for example in task.examples]
+            elif name in self.read:
+                literal = parameter.show(self.read[name])
+            if literal not in (None, [], parameter.default):
+                shown.append((name, sql_literal(literal)))
+        return tuple(shown)
+
+
+def _text(value: Literal) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

@@ -1,0 +1,309 @@
+"""The parameters that several functions share, and the checks of their arguments.
+
+A check sees one argument alone. What depends on others or on the type of answers is checked in
+``bind``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal as OneOf
+from typing import NamedTuple, TypeAlias, TypeVar, get_args
+
+from blendfusion.errors import ArgumentError, close_matches
+from blendfusion.models.constraints.regex import check as check_pattern
+from blendfusion.models.guarantees.accuracy import Proxy
+from blendfusion.options import OnError
+from blendfusion.types import Constraint
+from blendfusion.udfs.declare.arguments import Literal
+from blendfusion.udfs.declare.parameter import Parameter
+from blendfusion.udfs.declare.returns import RETURNS, returned, type_name
+
+Confidence: TypeAlias = "float | OneOf['keep']"
+"""The minimum probability of an answer; ``keep``: the probability stands beside the answer."""
+
+MOST_WAYS = 9
+"""The maximum of ``consistency``."""
+
+_T = TypeVar("_T")
+
+
+class Choices(NamedTuple):
+    """A closed set of answers, with the meaning of each if the user gives meanings."""
+
+    options: tuple[str, ...]
+    meanings: tuple[str, ...] = ()
+
+    @property
+    def literal(self) -> object:
+        if not self.meanings:
+            return self.options
+        return dict(zip(self.options, self.meanings, strict=True))
+
+
+def text(given: Literal, name: str) -> str:
+    if not isinstance(given, str):
+        raise ArgumentError(f"the {name} must be text, not {given!r}")
+    return given
+
+
+def whole(low: int, high: int, doc: str) -> Callable[[Literal, str], int]:
+    """The check of a whole number; ``doc`` is the subject of its hint."""
+
+    def read(given: Literal, name: str) -> int:
+        if isinstance(given, bool) or not isinstance(given, int) or not low <= given <= high:
+            raise ArgumentError(
+                f"{name} => {given!r} is not possible",
+                hint=f"{doc} is a whole number from {low} to {high:,}.",
+            )
+        return given
+
+    return read
+
+
+def one_of(values: Sequence[_T], hint: str) -> Callable[[Literal, str], _T]:
+    """The check of an argument with few possible values."""
+
+    def read(given: Literal, name: str) -> _T:
+        for value in values:
+            if given == value and type(given) is type(value):
+                return value
+        raise ArgumentError(f"{name} => {given!r} is not possible", hint=hint)
+
+    return read
+
+
+def choices(given: Literal, name: str) -> Choices:
+    """The check of a closed set: a list, or a mapping of options to meanings. Linear in its
+    length."""
+    listed = list(given) if isinstance(given, dict) else given
+    if not isinstance(listed, list):
+        raise ArgumentError(
+            f"{name} must be a list of texts, not {given!r}", hint="Write ['a', 'b']."
+        )
+    if not listed:
+        raise ArgumentError(f"{name} are empty", hint="Give at least two, as in ['a', 'b'].")
+    found: dict[str, None] = {}
+    for option in listed:
+        if isinstance(option, bool) or not isinstance(option, str | int | float):
+            raise ArgumentError(f"{name} must be texts, not {option!r}")
+        shown = str(option)
+        if not shown.strip():
+            raise ArgumentError(f"{name} hold an empty text")
+        if shown in found:
+            raise ArgumentError(f"{name} hold {shown!r} twice")
+        found[shown] = None
+    meanings = _meanings(given, name) if isinstance(given, dict) else ()
+    return Choices(tuple(found), meanings)
+
+
+def _meanings(given: dict[str, Literal], name: str) -> tuple[str, ...]:
+    hint = "Write {'a': 'what a means', 'b': 'what b means'}."
+    meanings = []
+    for option, meaning in given.items():
+        if not isinstance(meaning, str) or not meaning.strip():
+            raise ArgumentError(
+                f"{name}: what {option!r} means must be text, not {meaning!r}", hint=hint
+            )
+        meanings.append(" ".join(meaning.split()))
+    return tuple(meanings)
+
+
+def _pattern(given: Literal, name: str) -> str:
+    if not isinstance(given, str):
+        raise ArgumentError(f"{name} must be text, not {given!r}")
+    check_pattern(given)
+    return given
+
+
+def _type(given: Literal, name: str) -> Constraint:
+    found = returned(given) if isinstance(given, str) else None
+    if found is None:
+        raise ArgumentError(
+            f"{name} => {given!r} is not a type", hint=close_matches(str(given), RETURNS)
+        )
+    return found
+
+
+def _list_type(given: Literal, name: str) -> Constraint:
+    found = _type(given, name)
+    if found.kind != "list":
+        raise ArgumentError(f"{name} => {given!r} is not a list", hint="Write 'list', 'list{1,3}'.")
+    return found
+
+
+def _examples(given: Literal, name: str) -> list[Literal]:
+    if not isinstance(given, list):
+        raise ArgumentError(f"{name} must be a list", hint=EXAMPLES_HINT)
+    return given
+
+
+EXAMPLES_HINT = "Write examples => [['a value', 'its answer'], …], one value a value column."
+
+
+def _confidence(given: Literal, name: str) -> Confidence:
+    if given == "keep":
+        return "keep"
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= 1:
+        raise ArgumentError(
+            f"{name} => {given!r} is not possible",
+            hint="Write the least probability of an answer, above 0 and at most 1, or 'keep', "
+            "which gives a struct of value and confidence.",
+        )
+    return float(given)
+
+
+def _share(given: Literal, name: str) -> float:
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= 1:
+        raise ArgumentError(
+            f"{name} => {given!r} is not possible", hint="Write a number above 0, at most 1."
+        )
+    return float(given)
+
+
+def _models(given: Literal, name: str) -> tuple[str, ...]:
+    names = given if isinstance(given, list) else [given]
+    if not names or not all(isinstance(one, str) and one.strip() for one in names):
+        raise ArgumentError(
+            f"{name} => {given!r} is not possible",
+            hint="Write the name of a model that the session knows, or a list of such.",
+        )
+    chosen = tuple(str(one) for one in names)
+    repeated = next((one for one in chosen if chosen.count(one) > 1), None)
+    if repeated is not None:
+        raise ArgumentError(f"{name} names {repeated!r} twice", hint="Write each model once.")
+    return chosen
+
+
+QUESTION = Parameter(
+    "question", "The question; ``{}`` or ``{column}`` in it stands for a value.", text
+)
+CRITERION = Parameter(
+    "question",
+    "The criterion of a classification or an extraction, or the topic of a summary.",
+    text,
+    example="llm_classify(text, ['a', 'b'], question => 'Whose fault?')",
+)
+CLAIM = Parameter("claim", "The claim to judge.", text)
+LABELS = Parameter(
+    "labels",
+    "The labels; a mapping gives each a meaning: "
+    '``{"billing": "invoices and refunds", "other": "all else"}``.',
+    choices,
+    annotation="Sequence[str] | Mapping[str, str]",
+    show=lambda read: read.literal,
+    subquery=True,
+)
+OPTIONS = Parameter(
+    "options",
+    "A closed set of answers, or of the items of a list; a mapping gives each a meaning.",
+    choices,
+    annotation="Sequence[str] | Mapping[str, str]",
+    show=lambda read: read.literal,
+    example="llm_map('Which season?', text, options => ['spring', 'summer']); "
+    "options => (SELECT name FROM seasons); options => {'spring': 'March to May', …}",
+    alias="labels",
+    subquery=True,
+)
+REGEX = Parameter(
+    "regex",
+    "A pattern for the whole answer.",
+    _pattern,
+    example="llm_map('Which room?', text, regex => '[A-Z][0-9]{2}')",
+)
+RETURN_TYPE = Parameter(
+    "returns",
+    "A type: 'int', 'float', 'bool', 'date', 'timestamp', 'text', 'list', 'list[int]', …; "
+    "'list{3}', 'list[int]{1,4}', 'list+' set the number of items.",
+    _type,
+    show=type_name,
+    example="llm_map('Which years?', text, returns => 'list[int]')",
+)
+LIST_TYPE = Parameter(
+    "returns",
+    "A type of lists: 'list' or 'list[int]', with the number of items in 'list{3}', 'list{1,4}', "
+    "'list+'.",
+    _list_type,
+    show=type_name,
+)
+EXAMPLES = Parameter(
+    "examples",
+    "Worked examples: the values, then the answer.",
+    _examples,
+    annotation="Sequence[Sequence[object]]",
+    example="llm_filter('Is it late?', text, examples => [['Still waiting', 'yes']]); "
+    "examples => (SELECT text, label FROM labelled)",
+    subquery=True,
+)
+CONSISTENCY = Parameter(
+    "consistency",
+    "The number of ways to ask the question; the majority answer counts.",
+    whole(1, MOST_WAYS, "In how many ways a question is put"),
+    annotation="int",
+    example="llm_filter('Is it late?', text, consistency => 3)",
+    default=1,
+)
+CONFIDENCE = Parameter(
+    "confidence",
+    "The minimum probability of a yes, a no or an option; an answer below it is NULL. 'keep' gives "
+    "a struct of ``value`` and ``confidence``.",
+    _confidence,
+    annotation="float | str",
+    example="llm_filter('Is it late?', text, confidence => 0.9)",
+)
+MODEL = Parameter(
+    "model",
+    "Name(s) of registered models. Several form a failover chain; with targets, two form a cascade "
+    "(small, large).",
+    _models,
+    annotation="str | Sequence[str]",
+    show=lambda names: names[0] if len(names) == 1 else names,
+    example="llm_filter('Is it late?', text, model => 'gemma'); "
+    "model => ['smollm2', 'large'], accuracy => 0.9",
+)
+ON_ERROR: Parameter[OnError] = Parameter(
+    "on_error",
+    "The result for a value without a valid answer: NULL ('null'), an error of the query "
+    "('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's option.",
+    one_of(get_args(OnError), "Write 'null', 'raise' or 'keep'."),
+    annotation="OnError",
+    example="llm_int('How many?', text, on_error => 'keep')['error']",
+)
+ACCURACY = Parameter(
+    "accuracy",
+    "A target of a cascade, a small model before a large one: the least share of answers that "
+    "equal the large model's.",
+    _share,
+    annotation="float",
+    example="llm_map('Which?', text, options => ['a', 'b'], model => ['smollm2', 'large'], "
+    "accuracy => 0.9)",
+)
+RECALL = Parameter(
+    "recall",
+    "A target of a cascade: the least share of the large model's yes that get a yes.",
+    _share,
+    annotation="float",
+    example="llm_filter('Is it late?', text, recall => 0.95)",
+)
+PRECISION = Parameter(
+    "precision",
+    "A target of a cascade: the least share of yes that are a yes of the large model.",
+    _share,
+    annotation="float",
+)
+DELTA = Parameter(
+    "delta", "The probability that the targets of a cascade are missed.", _share, annotation="float"
+)
+PROXY: Parameter[Proxy] = Parameter(
+    "proxy",
+    "Similarity to the question ('similarity'), or a classifier of vectors ('embedding'), takes "
+    "the place of the small model.",
+    one_of(get_args(Proxy), "Write 'similarity' or 'embedding'."),
+    annotation="str",
+    example="llm_filter('Is it late?', text, recall => 0.9, proxy => 'similarity')",
+)
+
+CASCADE = (ACCURACY, RECALL, PRECISION, DELTA, PROXY)
+"""The targets of a cascade, which Python takes as ``targets=bf.Targets(…)`` as well."""
+CHOICE_CASCADE = (ACCURACY, DELTA, PROXY)
+"""The targets that are possible of a closed set without a yes."""

@@ -1,0 +1,87 @@
+"""Evaluates the functions that users write in Python."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from blendfusion.errors import ArgumentError
+from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.user_model import UserModel
+from blendfusion.udfs.declare.call import Call
+from blendfusion.udfs.declare.kinds import UserAggregate, UserBody
+
+Column: TypeAlias = "pa.Array | pa.ChunkedArray"
+
+
+def run_body(kind: UserBody, call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
+    """The results of a user's function, one a row.
+
+    Its body sees each distinct row of values once, and no row or group that is NULL throughout.
+    The lists of an aggregate without an order are sorted, so that they do not depend on the plan.
+    """
+    literals = json.loads(call.literals) if call.literals else {}
+    leading = [literals.pop(p.name) for p in call.ingredient.leading]
+    arrays = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns]
+    if isinstance(kind, UserAggregate):
+        arrays = _groups(arrays, ordered=call.ordered)
+    rows = [_hashable(row) for row in zip(*(a.to_pylist() for a in arrays), strict=True)]
+    first: dict[object, int] = {}
+    for i, row in enumerate(rows):
+        first.setdefault(row, i)
+    keys = [a.take(pa.array(first.values(), pa.int64())) for a in arrays]
+    present = pc.invert(_all_null(keys))
+    inputs = [k.filter(present) for k in keys]
+    model = UserModel(asker, call)
+    filled = len(inputs[0])
+    answers = kind.body(model, *leading, *inputs, **literals) if filled else pa.array([], call.type)
+    answers = _checked(call, answers, len(inputs[0]))
+    codes = np.full(len(keys[0]), -1, dtype=np.int64)
+    codes[present.to_numpy(zero_copy_only=False)] = np.arange(len(answers))
+    per_tuple = answers.take(pa.array(codes, mask=codes < 0))
+    positions = {row: i for i, row in enumerate(first)}
+    return per_tuple.take(pa.array([positions[r] for r in rows], pa.int64()))
+
+
+def _groups(columns: Sequence[pa.Array], *, ordered: bool) -> list[pa.Array]:
+    """The lists of each group without rows that are NULL throughout; NULL for a group without
+    others."""
+    groups: list[list[tuple[Any, ...]] | None] = []
+    for lists in zip(*(c.to_pylist() for c in columns), strict=True):
+        listed = zip(*(one or [] for one in lists), strict=True)
+        rows = [row for row in listed if any(value is not None for value in row)]
+        if not ordered:
+            rows.sort(key=lambda row: [(value is None, value) for value in row])
+        groups.append(rows or None)
+    return [
+        pa.array([g and [row[i] for row in g] for g in groups], column.type)
+        for i, column in enumerate(columns)
+    ]
+
+
+def _hashable(value: object) -> object:
+    """A value that can be a key: lists, which Arrow cannot group by, as tuples."""
+    return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value
+
+
+def _all_null(keys: Sequence[pa.Array]) -> pa.Array:
+    result = keys[0].is_null()
+    for key in keys[1:]:
+        result = pc.and_(result, key.is_null())
+    return result
+
+
+def _checked(call: Call, answers: Any, length: int) -> pa.Array:
+    name = call.ingredient.name
+    if isinstance(answers, pa.ChunkedArray):
+        answers = answers.combine_chunks()
+    if not isinstance(answers, pa.Array):
+        answers = pa.array(answers)
+    if len(answers) != length:
+        raise ArgumentError(f"{name} returned {len(answers)} values for {length} rows")
+    return answers if answers.type == call.type else answers.cast(call.type)

@@ -1,0 +1,704 @@
+"""Made from the declarations of the functions by ``make stubs``."""
+
+from collections.abc import Mapping, Sequence
+
+from datafusion import Expr
+
+from blendfusion.models.guarantees.accuracy import Targets
+from blendfusion.options import OnError
+from blendfusion.udfs.declare.struct_schema import SchemaLike
+from blendfusion.udfs.register.expr import ColumnLike
+
+__all__ = [
+    "llm_answer",
+    "llm_bool",
+    "llm_classify",
+    "llm_compare",
+    "llm_date",
+    "llm_embed",
+    "llm_extract",
+    "llm_filter",
+    "llm_float",
+    "llm_int",
+    "llm_join",
+    "llm_list",
+    "llm_map",
+    "llm_members",
+    "llm_qa",
+    "llm_score",
+    "llm_similarity",
+    "llm_summarize",
+    "llm_summary",
+    "llm_text",
+    "llm_validate",
+    "llm_vqa",
+]
+
+def llm_filter(
+    question: str,
+    *values: ColumnLike,
+    examples: Sequence[Sequence[object]] | None = None,
+    consistency: int = 1,
+    confidence: float | str | None = None,
+    model: str | Sequence[str] | None = None,
+    accuracy: float | None = None,
+    recall: float | None = None,
+    precision: float | None = None,
+    delta: float | None = None,
+    proxy: str | None = None,
+    on_error: OnError | None = None,
+    targets: Targets | None = None,
+) -> Expr:
+    """Whether the answer to ``question`` is yes, as BOOLEAN.
+
+    Values are columns (or names of columns). A row whose values are all NULL or blank
+    gives NULL without a call.
+
+    - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
+    - ``examples``: Worked examples: the values, then the answer.
+    - ``consistency``: The number of ways to ask the question; the majority answer counts.
+    - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
+      NULL. 'keep' gives a struct of ``value`` and ``confidence``.
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
+      a cascade (small, large).
+    - ``accuracy``: A target of a cascade, a small model before a large one: the least share of
+      answers that equal the large model's.
+    - ``recall``: A target of a cascade: the least share of the large model's yes that get a yes.
+    - ``precision``: A target of a cascade: the least share of yes that are a yes of the large
+      model.
+    - ``delta``: The probability that the targets of a cascade are missed.
+    - ``proxy``: Similarity to the question ('similarity'), or a classifier of vectors
+      ('embedding'), takes the place of the small model.
+    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
+      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
+      option.
+    - ``targets``: The targets of a cascade in one object, ``bf.Targets(…)``.
+    """
+
+def llm_map(
+    question: str,
+    *values: ColumnLike,
+    options: Sequence[str] | Mapping[str, str] | None = None,
+    regex: str | None = None,
+    examples: Sequence[Sequence[object]] | None = None,
+    consistency: int = 1,
+    confidence: float | str | None = None,
+    model: str | Sequence[str] | None = None,
+    accuracy: float | None = None,
+    recall: float | None = None,
+    precision: float | None = None,
+    delta: float | None = None,
+    proxy: str | None = None,
+    on_error: OnError | None = None,
+    returns: str | None = None,
+    targets: Targets | None = None,
+) -> Expr:
+    """The answer to ``question`` for each row: TEXT, or the type in ``returns``. In SQL the type
+    also follows from the place of the call: ``WHERE llm_map(…) > 3`` asks for whole numbers.
+
+    Values are columns (or names of columns). A row whose values are all NULL or blank
+    gives NULL without a call.
+
+    - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
+    - ``options``: A closed set of answers, or of the items of a list; a mapping gives each a
+      meaning.
+    - ``regex``: A pattern for the whole answer.
+    - ``examples``: Worked examples: the values, then the answer.
+    - ``consistency``: The number of ways to ask the question; the majority answer counts.
+    - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
+      NULL. 'keep' gives a struct of ``value`` and ``confidence``.
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
+      a cascade (small, large).
+    - ``accuracy``: A target of a cascade, a small model before a large one: the least share of
+      answers that equal the large model's.
+    - ``recall``: A target of a cascade: the least share of the large model's yes that get a yes.
+    - ``precision``: A target of a cascade: the least share of yes that are a yes of the large
+      model.
+    - ``delta``: The probability that the targets of a cascade are missed.
+    - ``proxy``: Similarity to the question ('similarity'), or a classifier of vectors
+      ('embedding'), takes the place of the small model.
+    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
+      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
+      option.
+    - ``returns``: A type: 'int', 'float', 'bool', 'date', 'timestamp', 'text', 'list', 'list[int]',
+      …; 'list{3}', 'list[int]{1,4}', 'list+' set the number of items.
+    - ``targets``: The targets of a cascade in one object, ``bf.Targets(…)``.
+    """
+
+def llm_bool(
+    question: str,
+    *values: ColumnLike,
+    examples: Sequence[Sequence[object]] | None = None,
+    consistency: int = 1,
+    confidence: float | str | None = None,
+    model: str | Sequence[str] | None = None,
+    accuracy: float | None = None,
+    recall: float | None = None,
+    precision: float | None = None,
+    delta: float | None = None,
+    proxy: str | None = None,
+    on_error: OnError | None = None,
+    targets: Targets | None = None,
+) -> Expr:
+    """The answer to ``question`` for each row, as BOOLEAN.
+
+    Values are columns (or names of columns). A row whose values are all NULL or blank
+    gives NULL without a call.
+
+    - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
+    - ``examples``: Worked examples: the values, then the answer.
+    - ``consistency``: The number of ways to ask the question; the majority answer counts.
+    - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
+      NULL. 'keep' gives a struct of ``value`` and ``confidence``.
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
+      a cascade (small, large).
+    - ``accuracy``: A target of a cascade, a small model before a large one: the least share of
+      answers that equal the large model's.
+    - ``recall``: A target of a cascade: the least share of the large model's yes that get a yes.
+    - ``precision``: A target of a cascade: the least share of yes that are a yes of the large
+      model.
+    - ``delta``: The probability that the targets of a cascade are missed.
+    - ``proxy``: Similarity to the question ('similarity'), or a classifier of vectors
+      ('embedding'), takes the place of the small model.
+    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
+      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
+      option.
+    - ``targets``: The targets of a cascade in one object, ``bf.Targets(…)``.
+    """
+
+def llm_int(
+    question: str,
+    *values: ColumnLike,
+    examples: Sequence[Sequence[object]] | None = None,
+    consistency: int = 1,
+    model: str | Sequence[str] | None = None,
+    on_error: OnError | None = None,
+) -> Expr:
+    """The answer to ``question`` for each row, as BIGINT.
+
+    Values are columns (or names of columns). A row whose values are all NULL or blank
+    gives NULL without a call.
+
+    - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
+    - ``examples``: Worked examples: the values, then the answer.
+    - ``consistency``: The number of ways to ask the question; the majority answer counts.
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
+      a cascade (small, large).
+    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
+      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
+      option.
+    """
+
+def llm_float(
+    question: str,
+    *values: ColumnLike,
+    examples: Sequence[Sequence[object]] | None = None,
+    consistency: int = 1,
+    model: str | Sequence[str] | None = None,
+    on_error: OnError | None = None,
+) -> Expr:
+    """The answer to ``question`` for each row, as DOUBLE.
+
+    Values are columns (or names of columns). A row whose values are all NULL or blank
+    gives NULL without a call.
+
+    - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
+    - ``examples``: Worked examples: the values, then the answer.
+    - ``consistency``: The number of ways to ask the question; the majority answer counts.
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
+      a cascade (small, large).
+    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
+      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
+      option.
+    """
+
+def llm_date(
+    question: str,
+    *values: ColumnLike,
+    examples: Sequence[Sequence[object]] | None = None,
+    consistency: int = 1,
+    model: str | Sequence[str] | None = None,
+    on_error: OnError | None = None,
+) -> Expr:
+    """The answer to ``question`` for each row, as DATE.
+
+    Values are columns (or names of columns). A row whose values are all NULL or blank
+    gives NULL without a call.
+
+    - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
+    - ``examples``: Worked examples: the values, then the answer.
+    - ``consistency``: The number of ways to ask the question; the majority answer counts.
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
+      a cascade (small, large).
+    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
+      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
+      option.
+    """
+
+def llm_text(
+    question: str,
+    *values: ColumnLike,
+    options: Sequence[str] | Mapping[str, str] | None = None,
+    regex: str | None = None,
+    examples: Sequence[Sequence[object]] | None = None,
+    consistency: int = 1,
+    confidence: float | str | None = None,
+    model: str | Sequence[str] | None = None,
+    accuracy: float | None = None,
+    delta: float | None = None,
+    proxy: str | None = None,
+    on_error: OnError | None = None,
+    targets: Targets | None = None,
+) -> Expr:
+    """The answer to ``question`` for each row, as TEXT.
+
+    Values are columns (or names of columns). A row whose values are all NULL or blank
+    gives NULL without a call.
+
+    - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
+    - ``options``: A closed set of answers, or of the items of a list; a mapping gives each a
+      meaning.
+    - ``regex``: A pattern for the whole answer.
+    - ``examples``: Worked examples: the values, then the answer.
+    - ``consistency``: The number of ways to ask the question; the majority answer counts.
+    - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
+      NULL. 'keep' gives a struct of ``value`` and ``confidence``.
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
+      a cascade (small, large).
+    - ``accuracy``: A target of a cascade, a small model before a large one: the least share of
+      answers that equal the large model's.
+    - ``delta``: The probability that the targets of a cascade are missed.
+    - ``proxy``: Similarity to the question ('similarity'), or a classifier of vectors
+      ('embedding'), takes the place of the small model.
+    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
+      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
+      option.
+    - ``targets``: The targets of a cascade in one object, ``bf.Targets(…)``.
+    """
+
+def llm_list(
+    question: str,
+    *values: ColumnLike,
+    options: Sequence[str] | Mapping[str, str] | None = None,
+    examples: Sequence[Sequence[object]] | None = None,
+    consistency: int = 1,
+    model: str | Sequence[str] | None = None,
+    on_error: OnError | None = None,
+    returns: str | None = None,
+) -> Expr:
+    """The answer to ``question`` for each row, as LIST of TEXT.
+
+    Values are columns (or names of columns). A row whose values are all NULL or blank
+    gives NULL without a call.
+
+    - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
+    - ``options``: A closed set of answers, or of the items of a list; a mapping gives each a
+      meaning.
+    - ``examples``: Worked examples: the values, then the answer.
+    - ``consistency``: The number of ways to ask the question; the majority answer counts.
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
+      a cascade (small, large).
+    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
+      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
+      option.
+    - ``returns``: A type of lists: 'list' or 'list[int]', with the number of items in 'list{3}',
+      'list{1,4}', 'list+'.
+    """
+
+def llm_classify(
+    value: ColumnLike,
+    labels: Sequence[str] | Mapping[str, str],
+    *,
+    question: str | None = None,
+    examples: Sequence[Sequence[object]] | None = None,
+    consistency: int = 1,
+    confidence: float | str | None = None,
+    model: str | Sequence[str] | None = None,
+    accuracy: float | None = None,
+    delta: float | None = None,
+    proxy: str | None = None,
+    on_error: OnError | None = None,
+    returns: str | None = None,
+    targets: Targets | None = None,
+) -> Expr:
+    """The label that fits the value best, as TEXT; with ``returns`` a list, all labels that fit.
+
+    Values are columns (or names of columns). A row whose values are all NULL or blank
+    gives NULL without a call.
+
+    - ``labels``: The labels; a mapping gives each a meaning: ``{"billing": "invoices and refunds",
+      "other": "all else"}``.
+    - ``question``: The criterion of a classification or an extraction, or the topic of a summary.
+    - ``examples``: Worked examples: the values, then the answer.
+    - ``consistency``: The number of ways to ask the question; the majority answer counts.
+    - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
+      NULL. 'keep' gives a struct of ``value`` and ``confidence``.
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
+      a cascade (small, large).
+    - ``accuracy``: A target of a cascade, a small model before a large one: the least share of
+      answers that equal the large model's.
+    - ``delta``: The probability that the targets of a cascade are missed.
+    - ``proxy``: Similarity to the question ('similarity'), or a classifier of vectors
+      ('embedding'), takes the place of the small model.
+    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
+      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
+      option.
+    - ``returns``: A type of lists: 'list' or 'list[int]', with the number of items in 'list{3}',
+      'list{1,4}', 'list+'.
+    - ``targets``: The targets of a cascade in one object, ``bf.Targets(…)``.
+    """
+
+def llm_extract(
+    value: ColumnLike,
+    schema: SchemaLike,
+    *,
+    question: str | None = None,
+    examples: Sequence[Sequence[object]] | None = None,
+    model: str | Sequence[str] | None = None,
+    on_error: OnError | None = None,
+) -> Expr:
+    """The fields of ``schema`` in the value, as a STRUCT in their order; a field that the value
+    does not mention is NULL. One request per value, however many fields are read.
+
+    Values are columns (or names of columns). A row whose values are all NULL or blank
+    gives NULL without a call.
+
+    - ``schema``: The fields, as in CREATE TABLE: ``"name TEXT, year INT COMMENT 'of release', tags
+      LIST, season IN ('spring', 'summer')"``, or the JSON schema of an object; in Python also a
+      ``pyarrow.Schema`` or struct type, whose fields may have a "description" in their metadata, or
+      a pydantic model class. Types are TEXT, INT (BIGINT), FLOAT (DOUBLE), BOOLEAN, DATE,
+      TIMESTAMP, lists and structs of these, and closed sets. Widths of types, validators and
+      defaults are ignored.
+    - ``question``: The criterion of a classification or an extraction, or the topic of a summary.
+    - ``examples``: Worked examples: the values, then the answer.
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
+      a cascade (small, large).
+    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
+      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
+      option.
+    """
+
+def llm_score(
+    question: str,
+    *values: ColumnLike,
+    low: int = 0,
+    high: int = 10,
+    examples: Sequence[Sequence[object]] | None = None,
+    model: str | Sequence[str] | None = None,
+    on_error: OnError | None = None,
+) -> Expr:
+    """The degree to which ``question`` holds for each row, as DOUBLE between ``low`` and
+    ``high``: the expected answer, by the model's probability of each whole number of the scale. A
+    server without probabilities gives one of the numbers. For one plain idea ("How angry is the
+    customer?"), a local model gives the probability that it holds, on the scale.
+
+    Sort by it for the best rows:
+    ``frame.sort(bf.llm_score("How angry is it?", "text").sort(ascending=False)).limit(5)``.
+
+    Values are columns (or names of columns). A row whose values are all NULL or blank
+    gives NULL without a call.
+
+    - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
+    - ``low``: The lowest point of the scale.
+    - ``high``: The highest point of the scale, which has 11 points at most.
+    - ``examples``: Worked examples: the values, then the answer.
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
+      a cascade (small, large).
+    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
+      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
+      option.
+    """
+
+def llm_join(
+    value: ColumnLike,
+    other: ColumnLike,
+    *,
+    how: str | None = None,
+    many: bool = False,
+    exact: bool = False,
+    labels: Sequence[str] | None = None,
+    label_question: str | None = None,
+    match: str | Sequence[Sequence[str]] | None = None,
+    check: int | None = None,
+    k: int = 10,
+    model: str | Sequence[str] | None = None,
+    on_error: OnError | None = None,
+) -> Expr:
+    """Whether ``value`` of one side of a join matches ``other`` of the other side, as BOOLEAN.
+
+    In the condition of a join, each distinct ``value`` matches at most one ``other`` (any number with
+    ``many``): an equal one, or one that differs only in case, accents and punctuation, without a call;
+    else the one that the model chooses among the ``k`` with the most similar spelling. If both values
+    come from one side, the model is asked about every pair. NULL if a value is NULL or blank.
+
+    With ``labels``, the model labels each value, and labels decide which values match (FALSE beside a
+    NULL, too, if the other's label is in no pair of ``match``). With ``how`` and without ``match``,
+    sampled pairs of values per pair of labels decide; undecided pairs of labels are asked pair by
+    pair.
+
+    - ``how``: What makes two values match, in words; then no match is free.
+    - ``many``: Whether a value may match any number of values of the other side, not one.
+    - ``exact``: Whether the model is asked about every pair; then no match is free.
+    - ``labels``: The model labels each value, and labels decide which values match.
+    - ``label_question``: The criterion of the labels.
+    - ``match``: The labels that match: equal ones ('same'), 'different' ones, or pairs such as
+      ``[['a', 'b']]``.
+    - ``check``: Values without a match that are asked once more, among the next ``k``: EXPLAIN
+      ANALYZE then estimates the matches beyond. With ``labels`` and ``how``, the sampled pairs of
+      values per pair of labels.
+    - ``k``: The number of candidates that the model sees for one value: those with the most similar
+      spelling.
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
+      a cascade (small, large).
+    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
+      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
+      option.
+    """
+
+def llm_compare(
+    a: ColumnLike,
+    operator: str,
+    b: ColumnLike,
+    *,
+    model: str | Sequence[str] | None = None,
+    on_error: OnError | None = None,
+) -> Expr:
+    """Whether ``a = b``, ``a < b``, … holds for the meanings of the values, as BOOLEAN.
+
+    ``a`` and ``b`` are columns (or their names) or literals, ``lit("5 km")``. NULL if either is NULL or
+    blank. Equal texts, and two numbers, amounts, dates or times, are compared without a call; number
+    words, dates and units with the extra ``compare``. The model is asked about any other pair once, in
+    either order: ``<>`` is the negation of ``=``, ``a > b`` is ``b < a``, and ``a <= b`` is the negation
+    of ``b < a``.
+
+    - ``operator``: One of ``= <> < <= > >=``.
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
+      a cascade (small, large).
+    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
+      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
+      option.
+    """
+
+def llm_vqa(
+    question: str,
+    *image: ColumnLike,
+    options: Sequence[str] | Mapping[str, str] | None = None,
+    regex: str | None = None,
+    confidence: float | str | None = None,
+    model: str | Sequence[str] | None = None,
+    on_error: OnError | None = None,
+    returns: str | None = None,
+) -> Expr:
+    """The answer to ``question`` about an image, or about several together. The model must see
+    images.
+
+    Images are columns (or names of columns): BINARY, the bytes of a PNG, JPEG, GIF or
+    WebP, or TEXT, an http(s) URL, which the model's server fetches, or a data: URL. What is none of these
+    has failed, see ``on_error``. A row whose images are all NULL or empty gives NULL without a call;
+    equal images are one question.
+
+    - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
+    - ``options``: A closed set of answers, or of the items of a list; a mapping gives each a
+      meaning.
+    - ``regex``: A pattern for the whole answer.
+    - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
+      NULL. 'keep' gives a struct of ``value`` and ``confidence``.
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
+      a cascade (small, large).
+    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
+      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
+      option.
+    - ``returns``: A type: 'int', 'float', 'bool', 'date', 'timestamp', 'text', 'list', 'list[int]',
+      …; 'list{3}', 'list[int]{1,4}', 'list+' set the number of items.
+    """
+
+def llm_answer(
+    question: str,
+    value: ColumnLike,
+    *,
+    options: Sequence[str] | Mapping[str, str] | None = None,
+    regex: str | None = None,
+    examples: Sequence[Sequence[object]] | None = None,
+    consistency: int = 1,
+    confidence: float | str | None = None,
+    model: str | Sequence[str] | None = None,
+    on_error: OnError | None = None,
+    returns: str | None = None,
+) -> Expr:
+    """The answer to ``question`` about all items of a list, or about a text: TEXT, or the type
+    in ``returns``.
+
+    Items keep their order; NULL and blank ones are left out, and a list without other
+    items gives NULL without a call. A list longer than the model's window is read in parts.
+
+    - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
+    - ``options``: A closed set of answers, or of the items of a list; a mapping gives each a
+      meaning.
+    - ``regex``: A pattern for the whole answer.
+    - ``examples``: Worked examples: the values, then the answer.
+    - ``consistency``: The number of ways to ask the question; the majority answer counts.
+    - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
+      NULL. 'keep' gives a struct of ``value`` and ``confidence``.
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
+      a cascade (small, large).
+    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
+      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
+      option.
+    - ``returns``: A type: 'int', 'float', 'bool', 'date', 'timestamp', 'text', 'list', 'list[int]',
+      …; 'list{3}', 'list[int]{1,4}', 'list+' set the number of items.
+    """
+
+def llm_summary(
+    value: ColumnLike,
+    *,
+    question: str | None = None,
+    model: str | Sequence[str] | None = None,
+    on_error: OnError | None = None,
+) -> Expr:
+    """A summary of all items of a list, or of a text, as TEXT.
+
+    Items keep their order; NULL and blank ones are left out, and a list without other
+    items gives NULL without a call. A list longer than the model's window is read in parts.
+
+    - ``question``: The criterion of a classification or an extraction, or the topic of a summary.
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
+      a cascade (small, large).
+    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
+      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
+      option.
+    """
+
+def llm_members(
+    value: ColumnLike,
+    members: ColumnLike,
+    *,
+    model: str | Sequence[str] | None = None,
+    on_error: OnError | None = None,
+) -> Expr:
+    """The items of ``members``, a column of lists, that mean the same as ``value`` or are a kind
+    of it: 'coffee' among cuisines is 'cafe' and 'coffee & tea'. LIST of TEXT, in their order.
+
+    An item that equals the value except for case and blanks is the only result, without a call.
+    Otherwise one question is asked per value and list (one per 100 items, or fewer with a small
+    window). Without a matching item, the list is empty. A NULL or blank value gives NULL.
+
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
+      a cascade (small, large).
+    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
+      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
+      option.
+    """
+
+def llm_similarity(
+    a: ColumnLike,
+    b: ColumnLike,
+) -> Expr:
+    """The similarity of ``a`` and ``b`` in meaning, from -1 to 1: the cosine of their vectors, as
+    DOUBLE. Each is a column (or its name) or a literal, ``lit("gravel bikes")``. Each distinct text is
+    embedded once.
+
+    NULL and blank texts give NULL. No language model is asked.
+    """
+
+def llm_embed(
+    text: ColumnLike,
+) -> Expr:
+    """The vector of ``text`` by the session's embedder, as LIST of FLOAT. Vectors have length
+    one, so that the inner product of two is their cosine.
+
+    NULL and blank texts give NULL. No language model is asked.
+    """
+
+def llm_qa(
+    question: str,
+    *values: ColumnLike,
+    options: Sequence[str] | Mapping[str, str] | None = None,
+    regex: str | None = None,
+    examples: Sequence[Sequence[object]] | None = None,
+    consistency: int = 1,
+    confidence: float | str | None = None,
+    model: str | Sequence[str] | None = None,
+    on_error: OnError | None = None,
+    returns: str | None = None,
+    order_by: ColumnLike | None = None,
+    where: Expr | None = None,
+) -> Expr:
+    """The answer to ``question`` about the rows of a group: TEXT, or the type in ``returns``.
+
+    NULL and blank rows are left out; a group without other rows gives NULL without a
+    call. Without ``order_by``, the rows are sorted, so that the answer does not depend on the plan. A
+    context longer than the model's window is folded in several passes.
+
+    - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
+    - ``options``: A closed set of answers, or of the items of a list; a mapping gives each a
+      meaning.
+    - ``regex``: A pattern for the whole answer.
+    - ``examples``: Worked examples: the values, then the answer.
+    - ``consistency``: The number of ways to ask the question; the majority answer counts.
+    - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
+      NULL. 'keep' gives a struct of ``value`` and ``confidence``.
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
+      a cascade (small, large).
+    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
+      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
+      option.
+    - ``returns``: A type: 'int', 'float', 'bool', 'date', 'timestamp', 'text', 'list', 'list[int]',
+      …; 'list{3}', 'list[int]{1,4}', 'list+' set the number of items.
+    - ``order_by``: The column by which the rows of a group are sorted.
+    - ``where``: The condition of the rows that count, as in a FILTER clause.
+    """
+
+def llm_validate(
+    claim: str,
+    *values: ColumnLike,
+    examples: Sequence[Sequence[object]] | None = None,
+    consistency: int = 1,
+    confidence: float | str | None = None,
+    model: str | Sequence[str] | None = None,
+    on_error: OnError | None = None,
+    order_by: ColumnLike | None = None,
+    where: Expr | None = None,
+) -> Expr:
+    """Whether the rows of a group support ``claim``, as BOOLEAN.
+
+    NULL and blank rows are left out; a group without other rows gives NULL without a
+    call. Without ``order_by``, the rows are sorted, so that the answer does not depend on the plan. A
+    context longer than the model's window is folded in several passes.
+
+    - ``claim``: The claim to judge.
+    - ``examples``: Worked examples: the values, then the answer.
+    - ``consistency``: The number of ways to ask the question; the majority answer counts.
+    - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
+      NULL. 'keep' gives a struct of ``value`` and ``confidence``.
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
+      a cascade (small, large).
+    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
+      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
+      option.
+    - ``order_by``: The column by which the rows of a group are sorted.
+    - ``where``: The condition of the rows that count, as in a FILTER clause.
+    """
+
+def llm_summarize(
+    *values: ColumnLike,
+    question: str | None = None,
+    model: str | Sequence[str] | None = None,
+    on_error: OnError | None = None,
+    order_by: ColumnLike | None = None,
+    where: Expr | None = None,
+) -> Expr:
+    """A summary of the rows of a group, as TEXT.
+
+    NULL and blank rows are left out; a group without other rows gives NULL without a
+    call. Without ``order_by``, the rows are sorted, so that the answer does not depend on the plan. A
+    context longer than the model's window is folded in several passes.
+
+    - ``question``: The criterion of a classification or an extraction, or the topic of a summary.
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
+      a cascade (small, large).
+    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
+      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
+      option.
+    - ``order_by``: The column by which the rows of a group are sorted.
+    - ``where``: The condition of the rows that count, as in a FILTER clause.
+    """
