@@ -1,4 +1,4 @@
-"""The packages, found on disk, and the optional compiled kernels; the rest stands in pyproject.toml."""
+"""The packages, found on disk, and the optional compiled attention; the rest stands in pyproject.toml."""
 
 import tomllib
 from pathlib import Path
@@ -25,13 +25,12 @@ setup(
     packages=packages(),
     ext_modules=[
         Extension(
-            f"blendfusion.native._{name}",
-            [f"native/{name}.cpp"],
-            depends=[f"native/{name}_kernel.h"] if name == "attention" else [],
+            "blendfusion.native._attention",
+            ["native/attention.cpp"],
+            depends=["native/attention_kernel.h"],
             extra_compile_args=["-O3", "-std=c++17", "-pthread", "-Wno-psabi"],
             extra_link_args=["-pthread"],
             optional=True,
         )
-        for name in ("kernels", "attention")
     ],
 )

@@ -16,7 +16,7 @@ from blendfusion.execution.pipeline import Chunks
 from blendfusion.planner.ir.nodes import Ask, Block, asks, asks_model, needs_model
 from blendfusion.planner.ir.traversal import meets_pairs
 from blendfusion.udfs.declare.call import Call
-from blendfusion.udfs.evaluate.evaluate import distinct
+from blendfusion.udfs.evaluate.distinct import distinct
 
 WINDOW = 8192
 """Rows that are ordered together: a batch of DataFusion."""

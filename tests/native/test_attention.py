@@ -8,7 +8,7 @@ from attention_step import COMPARED, SCALE, Steps
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blendfusion.native import fallback
+from blendfusion.native import reference
 
 kernel = pytest.importorskip("blendfusion.native._attention", reason="it was not compiled here")
 
@@ -64,7 +64,7 @@ def test_it_is_what_its_specification_says(
         assert steps.settle() == 1
 
     np.testing.assert_allclose(
-        seen, fallback.attention(*arrays, visible, SCALE), rtol=1e-3, atol=1e-4
+        seen, reference.attention(*arrays, visible, SCALE), rtol=1e-3, atol=1e-4
     )
 
 
@@ -106,7 +106,7 @@ def test_what_is_computed_otherwise_is_left_to_llama() -> None:
     with Steps(kernel, lanes=LANES[0]) as steps:
         for place in range(COMPARED):
             steps.write(range(8))
-            expected = fallback.attention(*arrays, visible, SCALE)
+            expected = reference.attention(*arrays, visible, SCALE)
             wrong = expected * (1.1 if place else 1.0)
             seen = steps.attend(*arrays, visible, theirs=wrong)
             np.testing.assert_allclose(seen, wrong, rtol=1e-3)
@@ -140,7 +140,7 @@ def test_a_token_that_sees_nothing_is_left_to_llama() -> None:
 
 def test_numbers_that_are_none_are_left_to_llama() -> None:
     arrays, visible = _random(0, 2, 8, 3, 1, 16), np.ones((2, 8), bool)
-    theirs = fallback.attention(*arrays, visible, SCALE)
+    theirs = reference.attention(*arrays, visible, SCALE)
     arrays[2][3] = np.nan
     with Steps(kernel, lanes=LANES[0]) as steps:
         steps.write(range(8))
@@ -164,7 +164,7 @@ def test_cells_of_another_batch_keep_their_order() -> None:
         steps.write([2, 1])
         seen = steps.attend(*arrays, visible)
     np.testing.assert_allclose(
-        seen, fallback.attention(*arrays, visible, SCALE), rtol=1e-3, atol=1e-4
+        seen, reference.attention(*arrays, visible, SCALE), rtol=1e-3, atol=1e-4
     )
 
 

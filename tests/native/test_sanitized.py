@@ -1,4 +1,4 @@
-"""The kernels touch no memory that is not theirs: the sanitizers of the compiler watch them."""
+"""Attention touches no memory that is not its own: the sanitizers of the compiler watch them."""
 
 from __future__ import annotations
 
@@ -27,27 +27,24 @@ def library(compiler: str, name: str) -> str:
     return found
 
 
-def test_kernels_stay_within_their_memory(tmp_path: Path) -> None:
+def test_attention_stays_within_its_memory(tmp_path: Path) -> None:
     compiler = shutil.which("g++")
     if compiler is None or sys.platform != "linux":
         pytest.skip("no g++ on Linux, whose sanitizers can be loaded into a finished Python")
     preload = " ".join(library(compiler, name) for name in ("libasan.so", "libubsan.so"))
     command = [compiler, *WATCHED, "-std=c++17", "-pthread", "-shared", "-fPIC", "-Wno-psabi"]
     command.append(f"-I{sysconfig.get_paths()['include']}")
-    built = []
-    for name in ("kernels", "attention"):
-        built.append(str(tmp_path / f"_{name}.so"))
-        subprocess.run([*command, str(NATIVE / f"{name}.cpp"), "-o", built[-1]], check=True)
+    built = str(tmp_path / "_attention.so")
+    subprocess.run([*command, str(NATIVE / "attention.cpp"), "-o", built], check=True)
     environment = {
         **os.environ,
         "PYTHONPATH": str(SUPPORT),
         "LD_PRELOAD": preload,
         "ASAN_OPTIONS": "detect_leaks=0",  # of the interpreter, which does not clean up
-        "ARROW_DEFAULT_MEMORY_POOL": "system",  # the allocator that is watched
     }
 
     watched = subprocess.run(
-        [sys.executable, str(SCRIPT), *built, str(NATIVE)],
+        [sys.executable, str(SCRIPT), built, str(NATIVE)],
         env=environment,
         capture_output=True,
         text=True,

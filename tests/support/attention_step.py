@@ -85,7 +85,7 @@ class Steps:
         theirs: np.ndarray | None = None,
         **said: object,
     ) -> np.ndarray | None:
-        """What ``fallback.attention`` specifies; None where it is left to llama.cpp, which computes
+        """What ``reference.attention`` specifies; None where it is left to llama.cpp, which computes
         ``theirs``.
         ``said``: fields of the step that are otherwise."""
         tokens, heads, dims = queries.shape

@@ -9,13 +9,10 @@ from collections.abc import Callable, Sequence
 from functools import singledispatch
 from typing import TypeAlias
 
-import numpy as np
 import pyarrow as pa
 
-from blendfusion.errors import ArgumentError
 from blendfusion.models.protocol.images import lent
 from blendfusion.models.protocol.model import Values
-from blendfusion.native import encode_text
 from blendfusion.types import Answer
 from blendfusion.udfs.ask.dispatcher import Asker
 from blendfusion.udfs.ask.embed_columns import Texts
@@ -34,10 +31,10 @@ from blendfusion.udfs.declare.kinds import (
     Vectors,
 )
 from blendfusion.udfs.evaluate.compare import compared
+from blendfusion.udfs.evaluate.distinct import Column, distinct, encode
 from blendfusion.udfs.evaluate.label_join import label_call, matching
 from blendfusion.udfs.evaluate.user_body import run_body
 
-Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 _Put: TypeAlias = Callable[[Call, Sequence[Values], Asker], Sequence[Answer]]
 
 
@@ -90,7 +87,7 @@ def _(kind: PairComparison, call: Call, columns: Sequence[Column], asker: Asker)
 
 @_of_kind.register
 def _(kind: Vectors, call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
-    texts = [Texts(*_encode(_text(column))) for column in columns]
+    texts = [Texts(*encode(column)) for column in columns]
     return kind.compute(texts, asker.embedder_for(call))
 
 
@@ -130,36 +127,6 @@ def _empty(text: str) -> bool:
     commas."""
     text = text.strip()
     return not text or (text[0] == "[" and text[-1] == "]" and not text[1:-1].strip(", \t\n\r"))
-
-
-def _text(column: Column) -> Column:
-    if pa.types.is_string(column.type):
-        return column
-    if pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type):
-        return column.cast(pa.string())
-    raise ArgumentError(f"a column of type {column.type} where text is expected")
-
-
-def distinct(columns: Sequence[Column]) -> tuple[list[Values], pa.Array]:
-    """(the distinct tuples of the columns of text, the position of each row's tuple among them)."""
-    encoded = [_encode(_text(c)) for c in columns]
-    if len(encoded) == 1:
-        dictionary, codes = encoded[0]
-        return [(v,) for v in dictionary], pa.array(codes)
-    # Mixed radix: one number a row. Codes are renumbered after each column, so it stays small.
-    rows = np.zeros(len(columns[0]), dtype=np.int64)
-    tuples: list[Values] = [()]
-    for dictionary, codes in encoded:
-        mixed, rows = np.unique(rows * len(dictionary) + codes, return_inverse=True)
-        tuples = [(*tuples[m // len(dictionary)], dictionary[m % len(dictionary)]) for m in mixed]
-    return tuples, pa.array(rows)
-
-
-def _encode(column: Column) -> tuple[list[str | None], np.ndarray]:
-    """(distinct values, code of each row); NULL is a value like any other."""
-    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    dictionary, codes = encode_text(chunks)
-    return dictionary.to_pylist(), codes
 
 
 def _contexts(call: Call, columns: Sequence[list[list[object] | None]]) -> list[tuple[str, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +15,7 @@ from blendfusion.udfs.ask.dispatcher import Asker
 from blendfusion.udfs.ask.user_model import UserModel
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.kinds import UserAggregate, UserBody
-
-Column: TypeAlias = "pa.Array | pa.ChunkedArray"
+from blendfusion.udfs.evaluate.distinct import Column
 
 
 def run_body(kind: UserBody, call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:

@@ -1,28 +1,8 @@
-"""The specification of the native kernels, in Arrow and NumPy."""
+"""The specification of the compiled attention, in NumPy."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
-
-def encode_text(chunks: Sequence[pa.Array]) -> tuple[pa.Array, np.ndarray]:
-    """Number the distinct texts of a column that comes in chunks.
-
-    Returns (the distinct texts, a large string array in the order of their first row, NULL among
-    them if it occurs; the number of each row's text as int32). ``chunks`` are string arrays.
-    """
-    column = pa.chunked_array(chunks, pa.string())
-    encoded = pc.dictionary_encode(column, null_encoding="encode")  # one dictionary for all chunks
-    if encoded.num_chunks == 0:
-        return pa.array([], pa.large_string()), np.zeros(0, dtype=np.int32)
-    codes = [c.indices.to_numpy(zero_copy_only=False) for c in encoded.chunks]
-    return encoded.chunk(encoded.num_chunks - 1).dictionary.cast(pa.large_string()), np.concatenate(
-        codes
-    )
 
 
 def attention(

@@ -6,13 +6,10 @@ from __future__ import annotations
 import itertools
 
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blendfusion import native
-from blendfusion.native import fallback
-from blendfusion.udfs.evaluate import evaluate
+from blendfusion.udfs.evaluate.distinct import distinct
 
 TEXTS = st.one_of(st.none(), st.sampled_from(["", "a", "é", "same", "same1"]), st.text(max_size=4))
 TYPES = [pa.string(), pa.large_string(), pa.string_view()]
@@ -34,17 +31,10 @@ def columns(draw: st.DrawFn) -> list[pa.ChunkedArray]:
     return made
 
 
-@pytest.mark.parametrize(
-    "encode", [native.encode_text, fallback.encode_text], ids=["used", "specification"]
-)
 @settings(max_examples=60)
 @given(columns=columns())
-def test_distinct_tuples_and_their_places(encode: object, columns: list[pa.ChunkedArray]) -> None:
-    before, evaluate.encode_text = evaluate.encode_text, encode
-    try:
-        values, places = evaluate.distinct([evaluate._text(column) for column in columns])
-    finally:
-        evaluate.encode_text = before
+def test_distinct_tuples_and_their_places(columns: list[pa.ChunkedArray]) -> None:
+    values, places = distinct(columns)
 
     rows = list(zip(*(column.to_pylist() for column in columns), strict=True))
     assert [values[place] for place in places.to_pylist()] == rows

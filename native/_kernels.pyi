@@ -1,3 +1,0 @@
-def encode(
-    chunks: list[tuple[int, int, int, int, int]], rows: int, codes: int
-) -> tuple[bytes, bytes, int]: ...
