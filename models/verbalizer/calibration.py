@@ -14,18 +14,29 @@ The default prior is the mean of the first two: the same for every query over th
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.scores.option_trie import Scores
-from blendfusion.models.verbalizer.calibration_texts import bank
-from blendfusion.models.verbalizer.lexicon import Idea
+from blendfusion.models.verbalizer.calibration_texts import TEXTS, bank
+from blendfusion.models.verbalizer.lexicon import LEXICON, Idea
 from blendfusion.types import Task
 
-CALIBRATION_VERSION = 4
-"""A part of fingerprints: change it with a prior, its texts, or the words of replies."""
+
+def _digest(*files: Path) -> str:
+    content = b"\0".join(file.read_bytes() for file in files)
+    return hashlib.blake2s(content, digest_size=6).hexdigest()
+
+
+_METHOD = 4
+"""Change it with a prior, or with the words of replies in ``label_words`` and ``parse_question``."""
+
+CALIBRATION_VERSION = f"{_METHOD}-{_digest(LEXICON, TEXTS)}"
+"""A part of fingerprints: answers under another lexicon or other texts are other answers."""
 
 _NO_SPREAD = 1e-6
 

@@ -14,15 +14,7 @@ from blendfusion.models.verbalizer.calibration import (
     probes,
     weights,
 )
-from blendfusion.models.verbalizer.calibration_texts import (
-    ANY,
-    ARTICLES,
-    MESSAGES,
-    QUESTIONS,
-    REQUESTS,
-    REVIEWS,
-    bank,
-)
+from blendfusion.models.verbalizer.calibration_texts import BANKS, bank
 from blendfusion.models.verbalizer.lexicon import idea_of
 from blendfusion.types import Constraint, Task
 
@@ -34,7 +26,7 @@ def test_probes_fill_every_column():
 
     asked = probes(task)
 
-    assert len(asked) == len(CONTENT_FREE) + len(ANY)
+    assert len(asked) == len(CONTENT_FREE) + len(BANKS["any"])
     assert asked[0] == ("N/A", "N/A")
     assert all(len(values) == 2 for values in asked)
 
@@ -42,17 +34,19 @@ def test_probes_fill_every_column():
 def test_the_probes_of_an_aggregate_are_contexts_of_one_row():
     task = Task("llm_validate", "?", BOOLEAN, columns=("a",), aggregate=True, form="statement")
 
-    assert probes(task)[-1] == (ANY[-1],)
+    assert probes(task)[-1] == (BANKS["any"][-1],)
 
 
 def test_content_free_inputs_and_the_bank_weigh_the_same():
-    scores = [np.array([0.0, -4.0])] * len(CONTENT_FREE) + [np.array([-2.0, 0.0])] * len(ANY)
+    scores = [np.array([0.0, -4.0])] * len(CONTENT_FREE) + [np.array([-2.0, 0.0])] * len(
+        BANKS["any"]
+    )
 
     assert prior(scores).tolist() == [-1.0, -2.0]
 
 
 def test_an_option_that_is_hardly_ever_said_is_lifted_so_far_and_no_further():
-    scores = [np.array([-0.5, -1.5, -9.0])] * (len(CONTENT_FREE) + len(ANY))
+    scores = [np.array([-0.5, -1.5, -9.0])] * (len(CONTENT_FREE) + len(BANKS["any"]))
 
     assert prior(scores).tolist() == [-0.5, -1.5, -1.5 - MOST_LIFTED]
 
@@ -64,21 +58,31 @@ def test_content_free_inputs_have_a_mean():
 @pytest.mark.parametrize(
     ("question", "columns", "texts"),
     [
-        ("Is this review positive?", ("text",), REVIEWS),
-        ("Does the message answer a question?", ("text",), MESSAGES),
-        ("Is it urgent?", ("email_body",), MESSAGES),
-        ("What is the topic?", ("headline",), ARTICLES),
-        ("What does the question ask for?", ("text",), QUESTIONS),
-        ("Which department gets this request?", ("text",), REQUESTS),
-        ("Is it red?", ("name",), ANY),
-        ("", (), ANY),
+        ("Is this review positive?", ("text",), BANKS["review"]),
+        ("Does the message answer a question?", ("text",), BANKS["message"]),
+        ("Is it urgent?", ("email_body",), BANKS["message"]),
+        ("What is the topic?", ("headline",), BANKS["article"]),
+        ("What does the question ask for?", ("text",), BANKS["question"]),
+        ("Which department gets this request?", ("text",), BANKS["request"]),
+        ("Is it red?", ("name",), BANKS["any"]),
+        ("", (), BANKS["any"]),
     ],
 )
 def test_the_bank_is_of_the_kind_of_text_that_is_asked_about(question, columns, texts):
     assert bank(Task("llm_filter", question, BOOLEAN, columns)) == texts
 
 
-@pytest.mark.parametrize("texts", [ANY, ARTICLES, MESSAGES, QUESTIONS, REQUESTS, REVIEWS])
+@pytest.mark.parametrize(
+    "texts",
+    [
+        BANKS["any"],
+        BANKS["article"],
+        BANKS["message"],
+        BANKS["question"],
+        BANKS["request"],
+        BANKS["review"],
+    ],
+)
 def test_a_bank_is_varied(texts):
     assert len(set(texts)) == len(texts) >= 16
 
