@@ -33,7 +33,7 @@ def _digest(*files: Path) -> str:
 
 
 _METHOD = 4
-"""Change it with a prior, or with the words of replies in ``label_words`` and ``parse_question``."""
+"""Change it with a prior, or with the words of replies in ``label_words``."""
 
 CALIBRATION_VERSION = f"{_METHOD}-{_digest(LEXICON, TEXTS)}"
 """A part of fingerprints: answers under another lexicon or other texts are other answers."""

@@ -156,7 +156,7 @@ def test_frames_and_an_index(tmp_path: Path) -> None:
         ("llm_filter('q', x, recall => 0.9, precision => 0.9, proxy => 'similarity')", "can promise recall"),
         ("llm_filter('q', x, recall => 0.9, proxy => 'length')", "Write 'similarity' or 'embedding'"),
         ("llm_filter('q', x, recall => 0.9, confidence => 0.9, proxy => 'similarity')", "does not go with confidence"),
-        ("llm_int('q', x, recall => 0.9, proxy => 'similarity')", "cannot be promised"),
+        ("llm_int('q', x, recall => 0.9, proxy => 'similarity')", "no option 'recall'"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_promised(call: str, message: str) -> None:

@@ -288,9 +288,9 @@ def test_one_model_can_promise_nothing() -> None:
         ("llm_filter('?', text, recall => 1.1)", "recall => 1.1 is not possible"),
         ("llm_filter('?', text, accuracy => 0.9, recall => 0.9)", "cannot be promised together"),
         ("llm_filter('?', text, delta => 0.1)", "delta alone promises nothing"),
-        ("llm_classify(text, ['a', 'b'], recall => 0.9)", "cannot be promised of answers that are"),
-        ("llm_int('?', text, accuracy => 0.9)", "cannot be promised of answers that are integer"),
-        ("llm_validate('?', text, accuracy => 0.9)", "accuracy is promised of functions of a row"),
+        ("llm_classify(text, ['a', 'b'], recall => 0.9)", "no option 'recall'"),
+        ("llm_int('?', text, accuracy => 0.9)", "no option 'accuracy'"),
+        ("llm_validate('?', text, accuracy => 0.9)", "no option 'accuracy'"),
     ],
 )
 def test_what_cannot_be_promised_is_an_error(call: str, problem: str) -> None:

@@ -166,7 +166,7 @@ def test_a_model_that_tells_no_probabilities_is_an_error() -> None:
             "llm_filter('Is it?', text, confidence => 'high')",
             "confidence => 'high' is not possible",
         ),
-        ("llm_int('How many?', text, confidence => 0.9)", "closed set, not of integer"),
+        ("llm_int('How many?', text, confidence => 0.9)", "no option 'confidence'"),
         ("llm_map('What?', text, confidence => 0.9)", "closed set, not of text"),
         ("llm_score('How?', text, confidence => 0.9)", "no option 'confidence'"),
     ],

@@ -163,14 +163,19 @@ class _Binder:
         for word, given in named.items():
             parameter = self.ingredient.parameter(word)
             if parameter is None:
-                known = [name for p in self.ingredient.parameters for name in p.names]
-                raise self.error(f"no option '{word}'", close_matches(word, known))
+                raise self._unknown(word)
             if isinstance(given, Query):
                 self._check_query(parameter, word)
                 self.queries[parameter.name] = given
             else:
                 self.given[parameter.name] = given
             self.words.setdefault(parameter.name, word)
+
+    def _unknown(self, word: str) -> ArgumentError:
+        known = [name for p in self.ingredient.parameters for name in p.names]
+        options = ", ".join(p.name for p in self.ingredient.options) or "no options"
+        hint = close_matches(word, known) or f"{self.ingredient.name} takes {options}."
+        return self.error(f"no option '{word}'", hint)
 
     def _check_query(self, parameter: AnyParameter, word: str) -> None:
         if parameter.subquery:
@@ -237,7 +242,7 @@ class _Binder:
             raise self.error(f"takes {len(names)} {noun}, {len(values)} given")
 
     def _read(self) -> None:
-        """Check each literal by the declaration of its parameter. An option that is NULL is absent."""
+        """Check each literal by its parameter's declaration. An option that is NULL is absent."""
         required = {p.name for p in (*self.ingredient.leading, *self.ingredient.trailing)}
         for parameter in self.ingredient.parameters:
             name = parameter.name
@@ -299,7 +304,7 @@ class _Binder:
         return Constraint("choice", options=given.options, meanings=given.meanings)
 
     def _check_place(self, choice: Constraint, word: str) -> None:
-        """The place of a call may require booleans, numbers or dates: then each option must be one."""
+        """The place of a call may require booleans, numbers or dates: each option must be one."""
         needed = self._needed
         hint = f"Compare the answer with one of the {word}, or leave them out."
         if needed is not None and choice.query is not None and needed.kind == "boolean":
@@ -453,7 +458,7 @@ class _Binder:
         return json.dumps(values) if values else ""
 
     def _shown(self, task: Task) -> tuple[tuple[str, str], ...]:
-        """The arguments as SQL, by the names of their parameters, without those that are defaults."""
+        """The arguments as SQL, by the names of their parameters, without defaults."""
         shown = []
         for parameter in self.ingredient.parameters:
             name = parameter.name

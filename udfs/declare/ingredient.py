@@ -19,7 +19,8 @@ Answers: TypeAlias = "Callable[[Mapping[str, Any]], Constraint]"
 class Ingredient:
     """A function that asks a model: its parameters, its kind, and the type of its answers.
 
-    Two are equal if they have the same name and version. Binding, EXPLAIN, the signature and docstring in Python, and the tables of the README are made
+    Two are equal if they have the same name and version. Binding, EXPLAIN, the signature and
+    docstring in Python, and the tables of the README are made
     from this declaration.
     """
 

@@ -49,7 +49,7 @@ _LITERALS: dict[str, tuple[type, ...]] = {
 
 
 def known_ingredients() -> dict[str, Ingredient]:
-    """Every ingredient by its name: the built-in ones, and those that users defined in this process."""
+    """Every ingredient by its name: the built-in ones and those of users in this process."""
     return {i.name: i for i in INGREDIENTS} | _defined
 
 
@@ -93,8 +93,8 @@ def ingredient(
     ::
 
         @bf.ingredient
-        def main_noun(model: bf.UserModel, text: pa.StringArray, tone: str = "plain") -> pa.StringArray:
-            return pc.utf8_upper(model.ask(f"What is the main noun, in {tone} words?", text))
+        def noun(model: bf.UserModel, text: pa.StringArray, tone: str = "dry") -> pa.StringArray:
+            return pc.utf8_upper(model.ask(f"What is the main noun, in a {tone} tone?", text))
 
     Raises ArgumentError for a function that cannot be one.
     """
