@@ -1,8 +1,8 @@
 """Resolves the columns of a query to the select items that they refer to, by SQL's rules of scope.
 
 A qualifier names a relation of the nearest query around; FROM comes before aliases in WHERE, GROUP
-BY, HAVING, QUALIFY, windows and the arguments of aggregates, and aliases come first in ORDER BY; set
-operations match columns by position; a common table expression hides the table of its name.
+BY, HAVING, QUALIFY, windows and the arguments of aggregates, and aliases come first in ORDER BY;
+set operations match columns by position; a common table expression hides the table of its name.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Splits SQL into tokens as DataFusion does: dollar-quoted and escaped strings are strings, comments
-are blanks, and no statement hides what stands behind its first word."""
+"""Splits SQL into tokens as DataFusion does: dollar-quoted and escaped strings are strings,
+comments are blanks, and no statement hides what stands behind its first word."""
 
 from __future__ import annotations
 
