@@ -35,9 +35,14 @@ class BlendFusionError(Exception):
     """
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
+        self.reword(message, hint)
+
+    def reword(self, message: str, hint: str | None) -> None:
+        """Replace the message and the hint."""
         self.message = printable(message)
         self.hint = None if hint is None else printable(hint)
-        super().__init__(self.message if hint is None else f"{self.message}\nHint: {self.hint}")
+        whole = self.message if self.hint is None else f"{self.message}\nHint: {self.hint}"
+        self.args = (whole,)
 
 
 class QueryError(BlendFusionError):
@@ -66,9 +71,17 @@ class ProcessError(BlendFusionError):
 
 
 class ModelError(BlendFusionError):
-    """An error of a model. ``retryable``: the same request may succeed later."""
+    """An error of a model.
+
+    ``retryable``: the same request may succeed later. ``foreign``: message and hint quote words of
+    a server or of another package, which may hold values.
+    """
 
     retryable = False
+
+    def __init__(self, message: str, *, hint: str | None = None, foreign: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.foreign = foreign
 
 
 class ModelNotFound(ModelError):
@@ -78,8 +91,15 @@ class ModelNotFound(ModelError):
 class ModelFailed(ModelError):
     """The model could not answer."""
 
-    def __init__(self, message: str, *, hint: str | None = None, retryable: bool = False) -> None:
-        super().__init__(message, hint=hint)
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        retryable: bool = False,
+        foreign: bool = False,
+    ) -> None:
+        super().__init__(message, hint=hint, foreign=foreign)
         self.retryable = retryable
 
 

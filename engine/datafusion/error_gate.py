@@ -14,7 +14,13 @@ import pyarrow as pa
 
 from blendfusion.datafusion.error_translation import unfit, words
 from blendfusion.datafusion.foreign_words import foreign, is_planning, text_of
-from blendfusion.errors import BlendFusionError, ExecutionError, QueryError, half_a_pair
+from blendfusion.errors import (
+    BlendFusionError,
+    ExecutionError,
+    ModelError,
+    QueryError,
+    half_a_pair,
+)
 from blendfusion.redaction import Redaction
 
 T = TypeVar("T")
@@ -72,6 +78,7 @@ def outward(problem: BaseException, redaction: Redaction) -> BaseException:
     What DataFusion and Arrow raise, and DataFusion's panics, become QueryError or ExecutionError.
     The exceptions behind an error leave with it as far as they say no more than may be seen."""
     if isinstance(problem, BlendFusionError):
+        _withhold(problem, redaction)
         _seal(problem, redaction)
         return problem
     if not _is_error(problem):
@@ -138,17 +145,36 @@ def _translated(problem: BaseException, redaction: Redaction) -> BlendFusionErro
     return ExecutionError(shown, hint=hint)
 
 
+def _withhold(error: BlendFusionError, redaction: Redaction) -> None:
+    """Show what ``error`` and the errors behind it quote of a server or of another package as
+    values are shown; where ``show_values`` is "auto", as the text of the program's own
+    exceptions is."""
+    if redaction.show != "off" and redaction.redact is None:
+        return
+    for one in _behind(error):
+        if isinstance(one, ModelError) and one.foreign:
+            one.reword(redaction.reason(one.message), one.hint and redaction.reason(one.hint))
+
+
 def _seal(error: BaseException, redaction: Redaction) -> None:
     """Leave out the exceptions behind ``error`` that say what is not to be seen."""
-    seen: set[int] = set()  # exceptions may stand behind one another in a circle
-    waiting = [] if redaction.shows_all else [error]
-    while waiting:
-        one = waiting.pop()
-        seen.add(id(one))
+    if redaction.shows_all:
+        return
+    for one in _behind(error):
         if _tells(one.__cause__, redaction):
             one.__cause__ = None
         if _tells(one.__context__, redaction):
             one.__context__ = None
+
+
+def _behind(error: BaseException) -> Iterator[BaseException]:
+    """``error`` and the exceptions behind it, each before those behind it are looked up."""
+    seen: set[int] = set()  # exceptions may stand behind one another in a circle
+    waiting = [error]
+    while waiting:
+        one = waiting.pop()
+        seen.add(id(one))
+        yield one
         behind = (one.__cause__, one.__context__)
         waiting += [e for e in behind if e is not None and id(e) not in seen]
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from blendfusion.budget import Price, money
+from blendfusion.datafusion.error_gate import outward
 from blendfusion.estimates.dependencies import influences
 from blendfusion.estimates.loaded_models import Known, known
 from blendfusion.estimates.sampling import distinct_in_all
@@ -218,7 +219,7 @@ def estimated(frame: Frame) -> Estimate:
     try:
         run.carry_out()
     except Exception as error:  # any exception of DataFusion for a guess that no model would give
-        problem = str(error).splitlines()[0][:200]
+        problem = str(outward(error, session.options.redaction)).splitlines()[0][:200]
     report = _Report(prepared.staged, run, guesser, session)
     price = _price(session, guesser.known_of(None))
     return Estimate(tuple(report.operators(problem)), price, weights)

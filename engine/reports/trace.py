@@ -324,7 +324,7 @@ class Trace:
         reasons; and one about models that were left out, for the reasons in ``outages``."""
         if outages:
             warnings.warn(
-                f"Left out, as they failed as a whole: {'; '.join(outages)}",
+                f"Left out, as they failed as a whole: {self._redaction.reason('; '.join(outages))}",
                 ModelWarning,
                 stacklevel=_level_of_caller(),
             )

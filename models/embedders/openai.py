@@ -105,15 +105,18 @@ class OpenAIEmbedder:
                 return [v for text in texts for v in await self._embed(client, [text], spend)]
             text = texts[0]
             if len(text) <= _SHORTEST:
-                raise ModelFailed(f"{self.name} refuses to embed a text: {refused}") from None
+                problem = f"{self.name} refuses to embed a text: {refused}"
+                raise ModelFailed(problem, foreign=True) from None
             return await self._embed(client, [text[: len(text) // 2]], spend)
         except Unanswered as trouble:
-            raise ModelFailed(f"{self.name} gives no vectors: {trouble}", retryable=True) from None
+            problem = f"{self.name} gives no vectors: {trouble}"
+            raise ModelFailed(problem, retryable=True, foreign=True) from None
         except Missing as missing:
             raise ModelNotFound(
-                f"{self._endpoint.shown} has no embedding model '{self._model}' ({missing})",
+                f"{self._endpoint.shown} has no embedding model {self._model} ({missing})",
                 hint="A chat server may have no embeddings: name one that has, "
                 "bf.connect(embedder='openai:MODEL@http://HOST:PORT/v1').",
+                foreign=True,
             ) from None
 
     async def _ask(

@@ -22,7 +22,7 @@ from blendfusion.models.http.rate_limit import Load, Rate
 from blendfusion.models.http.reply_body import ACCEPTED, TooLarge, whole
 from blendfusion.models.http.request_logs import without_secrets_in_logs
 from blendfusion.models.http.retry import Passing, Retry, seconds_asked
-from blendfusion.models.http.server_errors import says_too_long, shown, words_of
+from blendfusion.models.http.server_errors import says_too_long, shown, status_of, words_of
 from blendfusion.models.protocol.allowance import give_request_back, spend_request
 
 __all__ = ["KEY_VARIABLE", "URL_VARIABLE", "Endpoint", "Errand", "Missing", "Refused", "Unanswered"]
@@ -204,7 +204,7 @@ class Endpoint:
                 raise self._not_ready(trouble) from None
             self._check_access(response)
             if _is_passing(response.status_code):
-                raise self._passing(response, shown(words_of(response), self.key))
+                raise self._passing(response, status_of(response, self.key))
             return response
 
         try:
@@ -219,6 +219,7 @@ class Endpoint:
             hint="If it is starting, wait for it. The URL of an OpenAI-compatible server mostly "
             "ends in /v1.",
             retryable=True,
+            foreign=True,
         )
 
     async def _send(
@@ -269,11 +270,12 @@ class Endpoint:
 
     def _unreachable(self, error: httpx.HTTPError, sent_at: float) -> None:
         """Return if it is worth waiting for the server."""
-        said = shown(str(error), self.key) or type(error).__name__
+        said = shown(str(error), self.key) if str(error) else type(error).__name__
         if not self.line.reached:
             raise ModelFailed(
                 f"no server answers at {self.shown} ({said})",
                 hint=f"Start it, or correct the URL in the model's name or in {URL_VARIABLE}.",
+                foreign=True,
             )
         if self.line.lost(sent_at):
             raise ModelFailed(
@@ -281,6 +283,7 @@ class Endpoint:
                 f"any more ({said})",
                 hint=_KEPT,
                 retryable=True,
+                foreign=True,
             )
         if not self.retry.patient:
             raise Passing(f"no connection ({said})", "connection")
@@ -295,6 +298,7 @@ class Endpoint:
                 f"{trouble}",
                 hint=slow + _KEPT,
                 retryable=True,
+                foreign=True,
             )
 
     def _object(
@@ -314,13 +318,13 @@ class Endpoint:
         # OpenAI says 403 where a model tells no odds of tokens.
         if not (status == 403 and final(words)):
             self._check_access(response)
-        said = shown(words, self.key, errand.prompt)
+        said = status_of(response, self.key, errand.prompt)
         too_long = status == 413 or says_too_long(words)
         if _is_passing(status) and not (too_long or final(words)):
             raise self._passing(response, said)
         if status == 404:
             raise Missing(said)
-        refusal = Refused(f"HTTP {status}: {said}", words, too_long=too_long)
+        refusal = Refused(said, words, too_long=too_long)
         if status == 403:
             self._in_vain(refusal)
         raise refusal
@@ -330,14 +334,14 @@ class Endpoint:
         asked = seconds_asked(response.headers.get("retry-after"), response.headers.get("date"))
         if asked is not None and asked > self.retry.longest_pause_seconds:
             raise ModelFailed(
-                f"{self.shown} asks for a pause of {asked:.0f} s (HTTP {response.status_code}): {said}",
+                f"{self.shown} asks for a pause of {asked:.0f} s ({said})",
                 hint=_KEPT,
                 retryable=True,
+                foreign=True,
             )
         if asked is not None:
             self.line.pause(asked)
-        status = str(response.status_code)
-        return Passing(f"HTTP {status}: {said}", status)
+        return Passing(said, str(response.status_code))
 
     def _check_access(self, response: httpx.Response) -> None:
         """Raise ``ModelFailed`` where the server wants a key or money: no value will fare better.
@@ -352,10 +356,11 @@ class Endpoint:
                 hint=f"Set {KEY_VARIABLE} to a key of that server.",
             )
         if status == 402 or (status == 429 and "insufficient_quota" in response.text):
-            said = shown(words_of(response), self.key)
+            said = status_of(response, self.key)
             raise ModelFailed(
-                f"{self.shown} asks for payment (HTTP {status}): {said}",
+                f"{self.shown} asks for payment ({said})",
                 hint=f"The account behind the key has no credit left. {_KEPT}",
+                foreign=True,
             )
 
 

@@ -113,6 +113,7 @@ class Exchange:
                 f"{self._chat.model} at {self._chat.endpoint.shown} takes no images ({refusal})",
                 hint="Connect a model that sees images: of llama-server one started with --mmproj, of "
                 "vLLM a multimodal one.",
+                foreign=True,
             ) from None
         self._chat.sight.proven = True
 

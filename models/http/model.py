@@ -207,10 +207,12 @@ class OpenAIModel:
         url = self._endpoint.shown
         if offered:
             return ModelNotFound(
-                f"{url} has no model '{self._model}' ({missing})",
+                f"{url} has no model {self._model} ({missing})",
                 hint=f"It offers: {', '.join(sorted(offered)[:20])}.",
+                foreign=True,
             )
         return ModelNotFound(
-            f"{url} knows neither the model '{self._model}' nor a list of its models ({missing})",
+            f"{url} knows neither the model {self._model} nor a list of its models ({missing})",
             hint="The URL of an OpenAI-compatible server mostly ends in /v1.",
+            foreign=True,
         )

@@ -1,15 +1,16 @@
-"""Shortens a server's error message, without the key and without prompts."""
+"""Quotes a server's error message, shortened, without the key and without prompts."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterable
+from http.client import responses
 
 import httpx
 
 from blendfusion.models.constraints.constraint import Json
-from blendfusion.redaction import without_secrets
+from blendfusion.redaction import quoted, without_secrets
 
 _SHOWN = 300
 """Characters of a server's own words that an error repeats."""
@@ -34,7 +35,7 @@ def words_of(response: httpx.Response) -> str:
     except (ValueError, RecursionError):
         if said.lstrip().startswith("<"):  # a page of a proxy, whose title is the reason
             said = ""
-    return " ".join(encodable(said).split()) or response.reason_phrase or "no words"
+    return " ".join(encodable(said).split())
 
 
 def encodable(text: str) -> str:
@@ -72,16 +73,24 @@ def says_too_long(words: str) -> bool:
     return _TOO_LONG.search(words) is not None
 
 
-def shown(words: str, key: str | None, prompt: Iterable[str] = ()) -> str:
-    """``words`` without the key and what they repeat of the prompt's texts, cut to 300 characters.
+def status_of(response: httpx.Response, key: str | None, prompt: Iterable[str] = ()) -> str:
+    """The status of a reply, and what the server says of it; its name where it says nothing."""
+    status, said = response.status_code, words_of(response)
+    name = responses.get(status, "no words")
+    return f"HTTP {status}: {shown(said, key, prompt) if said else name}"
 
-    >>> shown("Bad input: 'My name is Ada Lovelace.' for sk-1", "sk-1", ["My name is Ada Lovelace."])
-    "Bad input: '…' for …"
+
+def shown(words: str, key: str | None, prompt: Iterable[str] = ()) -> str:
+    """``words`` in quotes, without the key and what they repeat of the prompt's texts, cut at 300
+    characters.
+
+    >>> shown("Bad input: My name is Ada Lovelace. for sk-1", "sk-1", ["My name is Ada Lovelace."])
+    "'Bad input: … for …'"
     """
     words = without_secrets(words, key)[: 2 * _SHOWN]
     for text in prompt:
         words = _without(words, " ".join(text.split()))
-    return words[:_SHOWN]
+    return quoted(words, _SHOWN)
 
 
 def _without(words: str, text: str) -> str:

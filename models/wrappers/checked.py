@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from blendfusion.errors import BlendFusionError, ModelFailed
+from blendfusion.errors import BlendFusionError, ModelError, ModelFailed
 from blendfusion.models.constraints.constraint import holds
 from blendfusion.models.protocol.abilities import Abilities, abilities_of
 from blendfusion.models.protocol.model import (
@@ -20,12 +20,13 @@ from blendfusion.models.protocol.model import (
     tells,
     unheard,
 )
+from blendfusion.redaction import quoted
 from blendfusion.types import Answer, ModelInfo, Task, Usage
 
 T = TypeVar("T")
 
-_SHOWN = 80
-"""Characters of a wrong answer that an error repeats."""
+_SHOWN = 300
+"""Characters of what a model says that an error repeats."""
 
 
 class CheckedModel:
@@ -75,11 +76,17 @@ class CheckedModel:
     def _failing(self) -> Iterator[None]:
         try:
             yield
+        except ModelError as error:
+            if not error.foreign:
+                error.foreign = True
+                error.reword(_quoted(error.message), error.hint and _quoted(error.hint))
+            raise
         except BlendFusionError:
             raise
         except Exception as error:
             raise ModelFailed(
-                f"the model {self._name} raised {type(error).__name__}: {error!s:.{_SHOWN}}"
+                f"the model {self._name} raised {type(error).__name__}: {_quoted(error)}",
+                foreign=True,
             ) from error
 
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
@@ -118,16 +125,25 @@ class CheckedModel:
         if not isinstance(usage, Usage):
             answer = replace(answer, usage=Usage())
         if answer.error is not None:
-            return Answer.failed(str(answer.error), answer.usage, too_long=bool(answer.too_long))
+            said = f"the model says {_quoted(answer.error)}"
+            return Answer.failed(said, answer.usage, too_long=bool(answer.too_long))
         text: object = answer.text
         if isinstance(text, str) and holds(task.constraint, text):
             return answer if _is_logprob(answer.logprob) else replace(answer, logprob=None)
-        shown = f"{text!s:.{_SHOWN}}" if isinstance(text, str) else f"a {type(text).__name__}"
-        return Answer.failed(f"answered {shown!r}, which is not {task.constraint}", answer.usage)
+        shown = quoted(text) if isinstance(text, str) else f"a {type(text).__name__}"
+        return Answer.failed(f"answered {shown}, which is not {task.constraint}", answer.usage)
 
     def close(self) -> None:
         with self._failing():
             self.inner.close()
+
+
+def _quoted(words: object) -> str:
+    """What the model says, in quotes; its class where it cannot be written."""
+    try:
+        return quoted(str(words), _SHOWN)
+    except Exception:
+        return f"a {type(words).__name__}"
 
 
 def _is_logprob(value: object) -> bool:

@@ -291,4 +291,5 @@ class FallbackModel(CachedModel):
         return ModelFailed(
             f"{_NONE_LEFT}{self.name}: {self._out.message}; {rest}",
             hint=self._out.hint or problem.hint,
+            foreign=self._out.foreign or problem.foreign,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 import warnings
 from collections.abc import Sequence
 
@@ -36,8 +37,9 @@ class Foreign:
         pass
 
 
-def run(model: object, call: str) -> tuple[list[object], str]:
-    with warnings.catch_warnings(record=True) as told, bf.connect(model, cache=None) as session:  # type: ignore[arg-type]
+def run(model: object, call: str, show_values: str = "auto") -> tuple[list[object], str]:
+    options = {"cache": None, "show_values": show_values}
+    with warnings.catch_warnings(record=True) as told, bf.connect(model, **options) as session:  # type: ignore[arg-type]
         warnings.simplefilter("always")
         session.from_pydict({"x": ["a", "b"]}, name="t")
         rows = session.sql(f"SELECT {call} AS y FROM t ORDER BY x").to_pydict()["y"]
@@ -98,7 +100,7 @@ def test_right_answers_go_through_unchanged() -> None:
     model = CheckedModel(Foreign(right))
     first, second = model.answer(Task("llm_bool", "q", Constraint("boolean")), [("a",), ("b",)])
     assert (first.text, first.logprob, first.usage) == ("true", -0.5, usage)
-    assert second.error == "no idea"
+    assert second.error == "the model says 'no idea'"
 
 
 def test_the_usage_of_a_wrong_answer_counts() -> None:
@@ -153,8 +155,53 @@ def test_an_exception_of_a_model_is_a_failure_of_the_model(error: type[Exception
     def broken(task: Task, values: Sequence[Values]) -> list[Answer]:
         raise error("inside")
 
-    with pytest.raises(bf.ModelFailed, match=rf"foreign raised {error.__name__}: '?inside"):
+    with pytest.raises(bf.ModelFailed, match=rf"foreign raised {error.__name__}: .*inside"):
         run(Foreign(broken), "llm_bool('q', x)")
+
+
+SECRET = "secret-4711"
+PROBLEMS: list[Exception] = [
+    ValueError(f"row {SECRET} is bad"),
+    KeyError(SECRET),
+    bf.ModelFailed(f"cannot read {SECRET}", hint=f"Leave out {SECRET}."),
+    bf.ModelNotFound(f"no table for {SECRET}'s row: it's \"{SECRET}\""),
+]
+"""What a foreign model may raise, with a value in it."""
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: type(problem).__name__)
+def test_what_a_foreign_model_raises_shows_no_value_with_values_off(problem: Exception) -> None:
+    def broken(task: Task, values: Sequence[Values]) -> list[Answer]:
+        raise problem
+
+    with pytest.raises(bf.ModelError) as shown:
+        run(Foreign(broken), "llm_bool('q', x)", "on")
+    assert SECRET in str(shown.value)
+    with pytest.raises(bf.ModelError) as failed:
+        run(Foreign(broken), "llm_bool('q', x)", "off")
+    error = failed.value
+    assert SECRET not in "".join(traceback.format_exception(error)) + repr(error)
+    assert type(problem).__name__ in "".join(traceback.format_exception(error))
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: type(problem).__name__)
+def test_outages_and_failures_of_foreign_models_show_no_value_with_values_off(
+    problem: Exception,
+) -> None:
+    def broken(task: Task, values: Sequence[Values]) -> list[Answer]:
+        raise problem
+
+    failing = Foreign(Answer.failed(f"cannot read {SECRET}'s row, it's {SECRET}"))
+    for models in ([Foreign(broken), failing], [failing, Foreign(broken)]):
+        for show, seen in (("on", True), ("off", False)):
+            rows, told = run(models, "llm_bool('q', x)", show)
+            assert rows == [None, None]
+            assert "Left out" in told
+            assert "no valid answer" in told
+            assert (SECRET in told) == seen
+    with pytest.raises(bf.ModelFailed, match="no model is left") as failed:
+        run([Foreign(broken), Foreign(broken)], "llm_bool('q', x)", "off")
+    assert SECRET not in "".join(traceback.format_exception(failed.value))
 
 
 @pytest.mark.parametrize("size", [0, -1, "8", None, True])

@@ -215,7 +215,7 @@ def test_a_403_among_answers_is_about_one_value() -> None:
 
     with serving(script) as server:
         answers = model_at(server, concurrency=1).answer(TEXT, numbered(6))
-        assert answers[3].error == "HTTP 403: Your input was flagged."
+        assert answers[3].error == "HTTP 403: 'Your input was flagged.'"
         assert [answer.text for answer in answers].count("fine") == 5
         assert len(server.bodies) == 6
         with pytest.raises(ModelFailed, match="OPENAI_API_KEY"):
@@ -231,7 +231,7 @@ def test_a_403_among_answers_is_about_one_value() -> None:
         ),
         (Reply('{"answer": 12', finish="length"), "cut off at 128 tokens"),
         (Reply(refusal="No.\nNever."), "the model refused: 'No. Never.'"),
-        (Reply(status=413, error="Too large."), "HTTP 413: Too large."),
+        (Reply(status=413, error="Too large."), "HTTP 413: 'Too large.'"),
         (Reply(status=302, raw=b"", headers={"Location": "/"}), "HTTP 302: Found"),
     ],
     ids=["content filter", "length", "refusal", "413", "redirect"],
@@ -269,7 +269,7 @@ def test_what_is_too_long_is_known_as_such_and_not_tried_again(status: int, word
     with serving(lambda body: Reply(status=status, error=words)) as server:
         answer = model_at(server).answer(INTEGER, texts("much"))[0]
     assert answer.too_long
-    assert answer.error == f"HTTP {status}: {words}"
+    assert answer.error == f"HTTP {status}: {words!r}"
     assert len(server.bodies) == 1
 
 
@@ -380,14 +380,14 @@ def test_errors_repeat_no_prompt(payload: dict[str, object]) -> None:
 def test_words_of_a_server_are_short_and_of_a_proxy_its_status() -> None:
     with serving(lambda body: Reply(status=422, error="x" * 10_000)) as server:
         model = model_at(server)
-        assert len(str(model.answer(TEXT, texts("a"))[0].error)) == len("HTTP 422: ") + 300
+        assert len(str(model.answer(TEXT, texts("a"))[0].error)) == len("HTTP 422: ''") + 300
         server.script = lambda body: Reply(status=502, raw=b"<html>much of it</html>")
         assert model.answer(TEXT, texts("a"))[0].error == "HTTP 502: Bad Gateway (3 tries)"
 
 
 def test_short_values_and_common_words_stay_readable() -> None:
     said_by_server = "The maximum context length is 2048 tokens."
-    assert shown(said_by_server, None, ["a", "is", "Write the maximum"]) == said_by_server
+    assert shown(said_by_server, None, ["a", "is", "Write the maximum"]) == repr(said_by_server)
 
 
 def test_a_key_from_a_file_may_end_in_a_line_break_but_holds_none() -> None:

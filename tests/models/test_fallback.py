@@ -152,7 +152,7 @@ def test_a_model_that_fails_as_a_whole_is_left_out_for_the_run(error: type[bf.Mo
     down, two = Down(2, error), at_most(9, "two")
     session = connected(down, two)
     frame = session.sql(SQL)
-    with pytest.warns(bf.ModelWarning, match="down: it is gone"):
+    with pytest.warns(bf.ModelWarning, match="down: 'it is gone'"):
         assert frame.to_pydict()["n"] == [0, 0, 3, 4]
     assert asked(two) == ["ccc", "dddd"]
     assert frame.trace.calls["model"].to_pylist() == ["down", "down", "two", "two"]
@@ -182,7 +182,7 @@ def test_a_next_model_that_is_gone_leaves_the_failures_of_the_first() -> None:
     with pytest.warns() as told:
         assert frame.to_pydict()["n"] == [1, 2, None, None]
     assert {w.category for w in told} == {bf.AnswerWarning, bf.ModelWarning}
-    assert set(frame.trace.errors["error"].to_pylist()) == {"one: no answer; down: it is gone"}
+    assert set(frame.trace.errors["error"].to_pylist()) == {"one: no answer; down: 'it is gone'"}
 
 
 def test_each_model_that_is_gone_is_told_once() -> None:
@@ -190,7 +190,7 @@ def test_each_model_that_is_gone_is_told_once() -> None:
     with pytest.warns() as told:
         frame.collect()
     (outages,) = [str(w.message) for w in told if w.category is bf.ModelWarning]
-    assert outages == "Left out, as they failed as a whole: down: it is gone; down: it is gone"
+    assert outages == "Left out, as they failed as a whole: down: 'it is gone'; down: 'it is gone'"
 
 
 def test_no_model_left_is_an_error_that_names_all() -> None:
@@ -198,7 +198,7 @@ def test_no_model_left_is_an_error_that_names_all() -> None:
     with pytest.raises(bf.ModelFailed) as raised:
         session.sql(SQL).collect()
     assert raised.value.message == (
-        "no model is left. down: it is gone; down: it is gone; down: it is gone"
+        "no model is left. down: 'it is gone'; down: 'it is gone'; down: 'it is gone'"
     )
 
 

@@ -10,7 +10,7 @@ import random
 import string
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -123,12 +123,51 @@ def texts(session: bf.Session, secret: str, number: int, folder: Path) -> Iterat
     yield repr(session.table("p")) + repr(session) + repr(session.options)
 
 
+class Foreign:
+    """A model of another package, which repeats values wherever it says something."""
+
+    info = bf.ModelInfo("foreign", "foreign:1", 4096)
+    batch_size = 4
+
+    def __init__(self, kind: int) -> None:
+        self._kind = kind
+
+    def count_tokens(self, text: str) -> int:
+        return len(text)
+
+    def answer(self, task: bf.Task, values: Sequence[tuple[str | None, ...]]) -> list[bf.Answer]:
+        said = f"what is {values[0][0]}, or {values[0][0]!r}?"
+        if self._kind == 0:
+            return [bf.Answer(said) for _ in values]
+        if self._kind == 1:
+            return [bf.Answer.failed(said) for _ in values]
+        raise (LookupError(said), bf.ModelFailed(said, hint=said), bf.ModelNotFound(said))[
+            self._kind - 2
+        ]
+
+    def close(self) -> None:
+        pass
+
+
+def foreign_texts(secret: str) -> Iterator[str]:
+    """What is to be seen of models of other packages, alone and with others behind them."""
+    for kind in range(5):
+        for models in ([Foreign(kind)], [Foreign(kind), Foreign(1)], [Foreign(1), Foreign(kind)]):
+            with bf.connect(models, cache=None, show_values="off", progress="off") as session:
+                session.from_pydict({"y": [secret]}, name="p")
+                for option in ("", ", on_error => 'raise'", ", on_error => 'keep'"):
+                    frame = session.sql(f"SELECT llm_int('q', y{option}) AS z FROM p")
+                    yield caught(frame.collect)
+                    yield from (repr(frame), frame._repr_html_(), frame.trace.to_html())
+                    yield from (repr(frame.trace), frame.trace._repr_html_(), frame.explain_text())
+
+
 def server_texts(secret: str, key: str, number: int, folder: Path) -> Iterator[str]:
     """What is to be seen where a server repeats the value and the key, in each status."""
     status = (200, 400, 401, 403, 404, 413, 422, 500, 503)[number % 9]
 
     def script(body: Body) -> Reply:
-        words = f"no {secret} for Bearer {key} at https://u:{key}@host/v1?api-key={key}"
+        words = f"no {secret} ({secret[::-1]}) for Bearer {key} at https://u:{key}@host/v1?api-key={key}"
         refusal = words if number % 2 else None
         return Reply(words, status=status, error=words, refusal=refusal)
 
@@ -197,11 +236,14 @@ def test_no_value_and_no_key_is_seen_anywhere(
             session.from_arrow(pa.table({"y": [secret], "n": [int(digits)]}), name="p")
             monkeypatch.setenv("OPENAI_API_KEY", key)
             seen = [*texts(session, secret, number, tmp_path), log_of(caplog)]
+            seen += [*foreign_texts(secret), log_of(caplog)]
             seen += [*server_texts(secret, key, number, tmp_path), log_of(caplog)]
             if number % 10 == 0:
                 seen.append(command_texts(secret, tmp_path))
             assert len(seen) > 50
-            leaks += [around(text, w) for text in seen for w in {core, digits} if w in text]
+            leaks += [
+                around(text, w) for text in seen for w in {core, core[::-1], digits} if w in text
+            ]
     assert not leaks, f"{len(leaks)} leaks, among them: {leaks[:5]}"
 
 
