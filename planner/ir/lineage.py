@@ -87,29 +87,29 @@ def answer_columns(plan: Plan) -> set[int]:
     return set(range(plan.width))
 
 
-def passed_on(plan: Plan) -> list[tuple[Plan, dict[int, Expr]]]:
-    """The inputs whose rows make up those of ``plan``, each row none or several times; with the
-    columns of ``plan`` that copy or compute something from such an input alone, by position."""
+def passed_on(plan: Plan) -> dict[int, dict[int, Expr]]:
+    """The inputs whose rows make up those of ``plan``, each row none or several times, by number;
+    with the columns of ``plan`` that copy or compute something from such an input alone."""
     if isinstance(plan, Block):
-        return [(plan.source, dict(enumerate(plan.select)))]
+        return {0: dict(enumerate(plan.select))}
     if not isinstance(plan, Rel):
-        return []
+        return {}
     if plan.kind in ("filter", "sort", "fetch"):
-        return [(plan.inputs[0], dict(enumerate(all_fields(plan.width))))]
+        return {0: dict(enumerate(all_fields(plan.width)))}
     if plan.kind == "project" and not any(map(has_window, plan.exprs)):
-        return [(plan.inputs[0], dict(enumerate(plan.exprs)))]
+        return {0: dict(enumerate(plan.exprs))}
     if plan.kind == "aggregate":
         agg = aggregation(plan)
         single = agg.n_before_measures == len(agg.keys) > 0
-        return [(plan.inputs[0], dict(enumerate(agg.keys)))] if single else []
+        return {0: dict(enumerate(agg.keys))} if single else {}
     if plan.kind not in ("join", "cross"):
-        return []
+        return {}
     columns = list(enumerate(outputs(plan)))
-    return [
-        (below, {i: Field(column) for i, (of, column) in columns if of == side})
-        for side, below in enumerate(plan.inputs)
+    return {
+        side: {i: Field(column) for i, (of, column) in columns if of == side}
+        for side in (0, 1)
         if join_type(plan) in PASSES_ON[side]
-    ]
+    }
 
 
 def over(expr: Expr, columns: Mapping[int, Expr]) -> Expr | None:

@@ -132,6 +132,13 @@ class Stored:
 Plan: TypeAlias = "Rel | Block | Stored"
 
 
+def with_input(plan: Rel | Block, number: int, new: Plan) -> Rel | Block:
+    """``plan`` over ``new`` in place of one of its inputs."""
+    if isinstance(plan, Block):
+        return plan.with_inputs(new)
+    return plan.with_inputs(*plan.inputs[:number], new, *plan.inputs[number + 1 :])
+
+
 def parts(expr: Expr) -> tuple[Expr, ...]:
     """The direct subexpressions of ``expr``."""
     if isinstance(expr, Ask):

@@ -19,8 +19,10 @@ from blendfusion.planner.rules.cheap_joins_first import cheap_joins_first
 from blendfusion.planner.rules.copied_predicates import copied_predicates
 from blendfusion.planner.rules.cross_joins import cross_joins
 from blendfusion.planner.rules.implied_predicates import implied_predicates
+from blendfusion.planner.rules.join_tree_reduction import join_tree_reduction
 from blendfusion.planner.rules.joins_by_labels import joins_by_labels
 from blendfusion.planner.rules.joins_by_meaning import joins_by_meaning
+from blendfusion.planner.rules.joins_over_pairs import joins_over_pairs
 from blendfusion.planner.rules.late_projection import late_projection
 from blendfusion.planner.rules.lazy_aggregate_arguments import lazy_aggregate_arguments
 from blendfusion.planner.rules.lazy_join_conditions import lazy_join_conditions
@@ -52,6 +54,7 @@ SIMILAR_FIRST = "similar_first"
 RULES: tuple[Rule, ...] = (
     Rule("joins_by_labels", joins_by_labels),  # before its labels become keys, or columns of pairs
     Rule("joins_by_meaning", joins_by_meaning),  # before its call becomes one like the others
+    Rule("joins_over_pairs", joins_over_pairs, True),  # what is left of those joins
     Rule("call_extraction", call_extraction, True),  # makes the blocks that the others move
     Rule("subquery_columns", subquery_columns, True),  # a chunk cannot see the subquery's tables
     Rule("merge_blocks", merge_blocks),  # before the rest, so that they meet one block, not two
@@ -72,6 +75,7 @@ RULES: tuple[Rule, ...] = (
     Rule("prune_columns", prune_columns),  # when it is clear what a block must carry
     # Last: when no limit comes down any more, and it is clear which blocks could not move up.
     Rule("cross_joins", cross_joins, last=True),
+    Rule("join_tree_reduction", join_tree_reduction, last=True),  # before a side is a partner
     Rule("semi_join_reduction", semi_join_reduction, last=True),
     Rule(SIMILAR_FIRST, similar_first, last=True),  # when a limit has come down all the way
     Rule("lazy_join_conditions", lazy_join_conditions, last=True),  # for rows that must stay

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from operator import is_not
 
 from blendfusion.planner.ir.builders import projected
 from blendfusion.planner.ir.joins import join_type
@@ -31,6 +30,7 @@ from blendfusion.planner.ir.nodes import (
     shift,
     side_of,
     substitute,
+    with_input,
 )
 from blendfusion.planner.ir.traversal import asks_anything
 
@@ -49,7 +49,7 @@ def copied_predicates(plan: Plan) -> Plan:
         if join_type(plan) in _MATCHES_ONLY[side] and asks_anything(old) and asks_anything(kept):
             new = _without(old, set(_true_on(kept, _keys(plan, side))))
             if not asks_anything(new):
-                return plan.with_inputs(*((kept, new) if side else (new, kept)))
+                return with_input(plan, side, new)
     return plan
 
 
@@ -67,11 +67,11 @@ def _keys(join: Rel, side: int) -> dict[Expr, Expr]:
 def _true_on(plan: Plan, keys: Mapping[Expr, Expr]) -> Iterator[Expr]:
     """The predicates of blocks that hold on every row of ``plan`` and read ``keys`` alone, with
     what these map to in their place."""
-    for below, columns in passed_on(plan):
+    for side, columns in passed_on(plan).items():
         own = {new: to for key, to in keys.items() if (new := over(key, columns)) is not None}
         if isinstance(plan, Block):
             yield from (t for t in map(partial(_mapped, keys=own), plan.where) if t is not None)
-        yield from _true_on(below, own)
+        yield from _true_on(plan.inputs[side], own)
 
 
 def _mapped(term: Expr, keys: Mapping[Expr, Expr]) -> Expr | None:
@@ -93,13 +93,13 @@ def _without(plan: Plan, terms: set[Expr]) -> Plan:
     if not terms or (isinstance(plan, Block) and plan.limited) or _is_limit(plan):
         return plan
     new: Plan = plan
-    for below, columns in passed_on(plan):
+    for side, columns in passed_on(plan).items():
         own = {inner for t in terms if (inner := over(t, columns)) is not None}
         if isinstance(new, Block):
             new = replace(new, where=tuple(t for t in new.where if t not in own))
-        inputs = tuple(_without(p, own) if p is below else p for p in new.inputs)
-        if isinstance(new, Rel | Block) and any(map(is_not, inputs, new.inputs)):
-            new = new.with_inputs(*inputs)
+        below = _without(new.inputs[side], own)
+        if isinstance(new, Rel | Block) and below is not new.inputs[side]:
+            new = with_input(new, side, below)
     if isinstance(new, Block) and not new.where and not asks_itself(new):
         return projected(new.source, new.select)
     return new

@@ -12,15 +12,17 @@ source: semi-join reduction, Bernstein and Chiu 1981
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from blendfusion.planner.ir.aggregates import aggregation
 from blendfusion.planner.ir.builders import boolean_literal, function, table_names
 from blendfusion.planner.ir.joins import join_type
+from blendfusion.planner.ir.lineage import over, passed_on
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
+    Field,
     Node,
     Plan,
     Rel,
@@ -32,6 +34,7 @@ from blendfusion.planner.ir.nodes import (
     is_volatile_block,
     literal_like,
     needs_model,
+    with_input,
 )
 from blendfusion.planner.ir.traversal import asks_anything, subplans
 from blendfusion.planner.stages.join_partners import (
@@ -43,9 +46,9 @@ from blendfusion.planner.stages.join_partners import (
     with_partner,
 )
 
-_DROPS_LEFT = ("inner", "left_semi", "right_semi", "right", "right_anti")
+DROPS_LEFT = ("inner", "left_semi", "right_semi", "right", "right_anti")
 """Joins that do not need a row of the left without a partner on the right."""
-_DROPS_RIGHT = ("inner", "left_semi", "right_semi", "left", "left_anti", "left_mark")
+DROPS_RIGHT = ("inner", "left_semi", "right_semi", "left", "left_anti", "left_mark")
 _PASSABLE = ("project", "filter", "sort", "fetch", "aggregate")
 
 
@@ -54,19 +57,24 @@ def semi_join_reduction(plan: Plan) -> Plan:
         return plan
     left, right = plan.inputs
     kind = join_type(plan)
-    terms = [t for e in plan.exprs for t in conjuncts(e) if not literal_like(t)]
+    terms = join_terms(plan)
     new_left, new_right = left, right
     bare = stripped(right)
-    if kind in _DROPS_LEFT and not asks_anything(bare):
+    if kind in DROPS_LEFT and not asks_anything(bare):
         readable = _plain_columns(right)
-        new_left = _reduced(left, [t for t in terms if _reads_of(t, left.width) <= readable], bare)
-    if kind in _DROPS_RIGHT:
+        new_left = reduced(left, [t for t in terms if _reads_of(t, left.width) <= readable], bare)
+    if kind in DROPS_RIGHT:
         # The unreduced left side runs anyway, and the rows that it drops have no partner either.
         around = [turned(t, left.width, right.width) for t in terms]
-        new_right = _reduced(right, around, new_left)
+        new_right = reduced(right, around, new_left)
     if new_left is left and new_right is right:
         return plan
     return replace(plan, inputs=(new_left, new_right))
+
+
+def join_terms(plan: Rel) -> list[Expr]:
+    """The conjuncts of a join's condition that read anything."""
+    return [t for e in plan.exprs for t in conjuncts(e) if not literal_like(t)]
 
 
 def _reads_of(term: Expr, width: int) -> set[int]:
@@ -74,15 +82,16 @@ def _reads_of(term: Expr, width: int) -> set[int]:
     return {i - width for i in fields(term) if i >= width}
 
 
-def _reduced(side: Plan, terms: Sequence[Expr], other: Plan) -> Plan:
-    """``side`` with fewer rows below its blocks; the terms read its columns, then the other's."""
-    if not any(isinstance(p, Block) and asks_itself(p) for p in _line(side)):
+def reduced(side: Plan, terms: Sequence[Expr], other: Plan, *, deep: bool = False) -> Plan:
+    """``side`` with fewer rows below its blocks, also those below joins if ``deep``; the terms read
+    its columns, then the other's."""
+    if not any(isinstance(p, Block) and asks_itself(p) for p in _sunk_to(side, deep)):
         return side
     partner = small(steady(other))
     if partner is None:
         return side
     usable = [t for t in (*terms, *_present(terms, side.width)) if not is_volatile(t)]
-    return _pushed(side, usable, partner) or side
+    return _pushed(side, usable, partner, deep) or side
 
 
 def _present(terms: Sequence[Expr], width: int) -> tuple[Expr, ...]:
@@ -98,25 +107,31 @@ def _present(terms: Sequence[Expr], width: int) -> tuple[Expr, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _line(plan: Plan) -> list[Plan]:
-    """``plan`` and the relations below it to which a reduction may sink."""
-    found = [plan]
-    while isinstance(plan, Block) or (isinstance(plan, Rel) and plan.kind in _PASSABLE):
-        plan = plan.inputs[0]
-        found.append(plan)
-    return found
+def _sunk_to(plan: Plan, deep: bool) -> Iterator[Plan]:
+    """The relations to which a reduction of ``plan`` may sink; only those below joins, if
+    ``deep``."""
+    if not deep:
+        yield plan
+    if isinstance(plan, Block) or (isinstance(plan, Rel) and plan.kind in _PASSABLE):
+        yield from _sunk_to(plan.inputs[0], deep)
+    elif deep and isinstance(plan, Rel) and plan.kind in ("join", "cross"):
+        for side in passed_on(plan):
+            yield from _sunk_to(plan.inputs[side], False)
+            yield from _sunk_to(plan.inputs[side], True)
 
 
 # --- sinking -------------------------------------------------------------------------------------
 
 
-def _pushed(plan: Plan, terms: Sequence[Expr], partner: Plan) -> Plan | None:
+def _pushed(plan: Plan, terms: Sequence[Expr], partner: Plan, deep: bool) -> Plan | None:
     """``plan`` with a semi join below its lowest block with a call; ``plan`` itself if one is there
     already, None without such a block."""
     if isinstance(plan, Block):
-        return _below_block(plan, terms, partner)
+        return _below_block(plan, terms, partner, deep)
     if not isinstance(plan, Rel):
         return None
+    if deep and plan.kind in ("join", "cross"):
+        return _below_join(plan, terms, partner)
     if plan.kind == "project":
         if any(map(has_window, plan.exprs)):
             return None
@@ -134,15 +149,29 @@ def _pushed(plan: Plan, terms: Sequence[Expr], partner: Plan) -> Plan | None:
         inner = inlined(by_key, keys, plan.width, plan.inputs[0].width)
     else:
         return None
-    return _with_input(plan, _pushed(plan.inputs[0], inner, partner))
+    return _with_input(plan, _pushed(plan.inputs[0], inner, partner, deep))
 
 
-def _below_block(block: Block, terms: Sequence[Expr], partner: Plan) -> Plan | None:
+def _below_join(join: Rel, terms: Sequence[Expr], partner: Plan) -> Plan | None:
+    """The join with those sides reduced whose columns a term reads; None if there are none."""
+    reduced_join: Rel | Block = join
+    for side, columns in passed_on(join).items():
+        width = join.inputs[side].width
+        around = {join.width + i: Field(width + i) for i in range(partner.width)}
+        moved = (over(t, columns | around) for t in terms)
+        own = [t for t in moved if t is not None and min(fields(t), default=width) < width]
+        new = _pushed(join.inputs[side], own, partner, True) if own else None
+        if new is not None:
+            reduced_join = with_input(reduced_join, side, new)
+    return None if reduced_join is join else reduced_join
+
+
+def _below_block(block: Block, terms: Sequence[Expr], partner: Plan, deep: bool) -> Plan | None:
     if is_volatile_block(block):
         return None
     kept = () if block.limited else terms  # below a limit, all of the rows or none
     inner = inlined(kept, block.select, block.width, block.source.width)
-    source = _pushed(block.source, inner, partner)
+    source = _pushed(block.source, inner, partner, deep)
     if source is None and asks_itself(block):
         source = _kept(block.source, inner, partner)
     return _with_input(block, source)

@@ -42,6 +42,10 @@ LABEL = "llm_classify(r.text, ['a', 'b'])"
 BY_LABEL = f"SELECT r.id FROM reviews r JOIN departments d ON {LABEL} = d.category"
 IN_NUMBERS = "SELECT id FROM reviews r WHERE llm_int('n', r.text) IN (SELECT v FROM numbers)"
 
+FLAGS = "(SELECT 1 FROM flagged f WHERE llm_filter('q', r.text, f.review_id))"
+ANY_FLAG = f"SELECT id FROM reviews r WHERE EXISTS {FLAGS}"
+NO_FLAG = f"SELECT id FROM reviews r WHERE NOT EXISTS {FLAGS}"
+
 
 @pytest.mark.parametrize(
     ("sql", "values"),
@@ -84,6 +88,9 @@ IN_NUMBERS = "SELECT id FROM reviews r WHERE llm_int('n', r.text) IN (SELECT v F
             "AND r.product IN (SELECT product FROM recalled)",
             20,
         ),
+        (f"{ANY_FLAG} AND r.product IN (SELECT product FROM recalled)", 60),  # pairs
+        (f"{NO_FLAG} AND r.product IN (SELECT product FROM recalled)", 60),
+        (f"{ANY_FLAG} AND NOT EXISTS (SELECT 1 FROM done WHERE done.text = r.text)", 30),
         ("SELECT text FROM reviews WHERE llm_filter('q', text) EXCEPT SELECT text FROM done", 10),
     ],
 )

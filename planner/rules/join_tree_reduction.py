@@ -1,0 +1,35 @@
+"""Reduces blocks below several joins by a join above them that cannot move down.
+
+before: ``((block(a)) join (block(b)) on f(a.x) = f(b.x)) join c on a.n < c.n``
+after:  the same with the left block over ``a semi join c on a.n < c.n``
+safe:   as for ``semi_join_reduction``: the joins in between pass on the rows of that side with
+        their columns as they are. The partner asks nothing, so that it can come before all sides.
+"""
+
+from __future__ import annotations
+
+from blendfusion.planner.ir.joins import join_type
+from blendfusion.planner.ir.nodes import Plan, Rel
+from blendfusion.planner.ir.traversal import asks_anything
+from blendfusion.planner.rules.semi_join_reduction import (
+    DROPS_LEFT,
+    DROPS_RIGHT,
+    join_terms,
+    reduced,
+)
+from blendfusion.planner.stages.join_partners import turned
+
+
+def join_tree_reduction(plan: Plan) -> Plan:
+    if not isinstance(plan, Rel) or plan.kind not in ("join", "cross"):
+        return plan
+    left, right = plan.inputs
+    terms = join_terms(plan)
+    if join_type(plan) in DROPS_LEFT and not asks_anything(right):
+        new = reduced(left, terms, right, deep=True)
+        return plan if new is left else plan.with_inputs(new, right)
+    if join_type(plan) in DROPS_RIGHT and not asks_anything(left):
+        around = [turned(t, left.width, right.width) for t in terms]
+        new = reduced(right, around, left, deep=True)
+        return plan if new is right else plan.with_inputs(left, new)
+    return plan

@@ -1,0 +1,83 @@
+"""Decides a join by calls about pairs for the distinct pairs first, where pairs are not rows.
+
+before: ``l semi join r on llm(l.x, r.y) AND l.k = r.k``; also anti, mark and outer joins
+after:  ``l semi join d on l.x = d.x AND l.k = d.k``, where ``d`` is ``distinct x, k`` over a block
+        ``where llm(x, y)`` over ``l join r on l.k = r.k``
+after:  for outer joins, ``(l left join d on l.x = d.x AND l.k = d.k) left join r on d.y = r.y AND
+        d.k = r.k``, where ``d`` has the columns of both sides
+safe:   rows with equal values in the condition match the same rows; keys compare NULL with NULL.
+        Both sides run a second time, so they must give the same rows each time, or more.
+"""
+
+from __future__ import annotations
+
+from blendfusion.planner.ir.aggregates import distinct
+from blendfusion.planner.ir.builders import boolean_literal, function, projected
+from blendfusion.planner.ir.joins import join_type, joined
+from blendfusion.planner.ir.nodes import (
+    Block,
+    Expr,
+    Field,
+    Plan,
+    Rel,
+    all_fields,
+    asks,
+    conjuncts,
+    fields,
+    is_volatile,
+    needs_model,
+    side_of,
+    substitute,
+)
+from blendfusion.planner.stages.join_partners import repeatable
+
+
+def joins_over_pairs(plan: Plan) -> Plan:
+    if not isinstance(plan, Rel) or plan.kind != "join" or join_type(plan) == "inner":
+        return plan
+    width = plan.inputs[0].width
+    terms = tuple(t for e in plan.exprs for t in conjuncts(e))
+    pairs = [a for t in terms for a in asks(t) if fields(a) and side_of(a, width) is None]
+    left, right = map(repeatable, plan.inputs)
+    if not pairs or left is None or right is None or any(map(is_volatile, terms)):
+        return plan
+    return _decided(plan, left, right, terms)
+
+
+def _decided(plan: Rel, left: Plan, right: Plan, terms: tuple[Expr, ...]) -> Plan:
+    """The join over the distinct pairs that meet the condition; ``left`` and ``right`` are its
+    sides for a second run."""
+    kind, (own, other) = join_type(plan), plan.inputs
+    read = sorted(set().union(*map(fields, terms)))
+    lefts = [i for i in read if i < own.width]
+    rights = [i - own.width for i in read if i >= own.width]
+    at = {i: Field(n) for n, i in enumerate(read)}
+    moved = [substitute(t, lambda e: at[e.index] if isinstance(e, Field) else None) for t in terms]
+    both = joined(
+        distinct(left, *map(Field, lefts)),
+        distinct(right, *map(Field, rights)),
+        tuple(t for t in moved if not needs_model(t)),
+    )
+    pairs = Block(both, tuple(t for t in moved if needs_model(t)), all_fields(len(read)))
+    if kind in ("left_semi", "left_anti", "left_mark"):
+        found = distinct(pairs, *all_fields(len(lefts)))
+        keys = tuple(_same(i, own.width + n) for n, i in enumerate(lefts))
+        return joined(own, found, keys, kind)
+    if kind in ("right_semi", "right_anti"):
+        found = distinct(pairs, *(Field(len(lefts) + n) for n in range(len(rights))))
+        keys = tuple(_same(n, len(rights) + i) for n, i in enumerate(rights))
+        return joined(found, own, keys, kind)
+    marked = projected(pairs, (*all_fields(len(read)), boolean_literal(True)))
+    found = distinct(marked, *all_fields(len(read) + 1))
+    keys = tuple(_same(i, own.width + n) for n, i in enumerate(lefts))
+    near = joined(own, found, keys, "left")
+    mark = Field(near.width - 1)
+    beside = own.width + len(lefts)
+    others = tuple(_same(beside + n, near.width + i) for n, i in enumerate(rights))
+    far = joined(near, other, (mark, *others), kind)
+    kept = (*range(own.width), *range(near.width, far.width))
+    return projected(far, tuple(map(Field, kept)))
+
+
+def _same(a: int, b: int) -> Expr:
+    return function("is_not_distinct_from", (Field(a), Field(b)))
