@@ -18,6 +18,7 @@ from blendfusion.errors import (
     ModelWarning,
     NotConfirmed,
     OptionError,
+    PlanWarning,
     ProcessError,
     QueryError,
 )
@@ -71,6 +72,7 @@ __all__ = [
     "OperatorEstimate",
     "OptionError",
     "Options",
+    "PlanWarning",
     "Price",
     "ProcessError",
     "QueryError",

@@ -16,7 +16,7 @@ BlendFusionError
                           user: the plain path takes over, and EXPLAIN says why)
 
 CacheWarning (a UserWarning) says that a file of stored answers could not be used, ModelWarning that
-one of several models was left out.
+one of several models was left out, PlanWarning that a query runs without the planner for a type.
 """
 
 from __future__ import annotations
@@ -140,6 +140,11 @@ class ModelWarning(UserWarning):
 
 class HostedModelWarning(UserWarning):
     """Values go to a hosted server that the model's name leaves out."""
+
+
+class PlanWarning(UserWarning):
+    """A query runs as DataFusion evaluates it, because of a type that it reads: right, but with
+    more values asked. Given once a session for each type."""
 
 
 class CacheWarning(UserWarning):

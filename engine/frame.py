@@ -36,6 +36,7 @@ from blendfusion.prepare.result_names import named
 from blendfusion.redaction import WITHHELD, printable
 from blendfusion.reports.confirmation import confirm
 from blendfusion.reports.explain import explained
+from blendfusion.reports.plan_warnings import warn_of_type
 from blendfusion.reports.reprs import as_html, as_text
 from blendfusion.reports.trace import Trace
 from blendfusion.udfs.declare.call import Call
@@ -367,6 +368,7 @@ class Frame(DataFrame):
         trace.given = given(self) if self._hides else set()
         asker.ledger.expected, self._expected = self._expected, None
         prepared = self.prepared
+        warn_of_type(prepared.reason, self._session.plan_warnings)
         run = trace.begin(self._session, written(self), len(prepared.calls), prepared.shape)
         with reporter, run, self.running():
             try:

@@ -81,7 +81,7 @@ P = ParamSpec("P")
 
 
 def _source(
-    inherited: Callable[Concatenate[SessionContext, P], DataFrame],
+    inherited: Callable[Concatenate[Session, P], DataFrame],
 ) -> Callable[Concatenate[Session, P], Frame]:
     """Wraps a method of SessionContext that builds a DataFrame, so that it builds a Frame."""
 
@@ -146,6 +146,8 @@ class Session(OwnContext):
         self.enums: dict[str, set[str]] = {}
         """The columns that SUQL compares by meaning, by table."""
         self._answering: Asker | None = None
+        self.plan_warnings: set[str] = set()
+        """The reasons for plain plans of which a warning was given."""
         hidden = Catalog.memory_catalog()
         SessionContext.register_catalog_provider(self, STAGE_CATALOG, hidden)
         hidden.register_schema(STAGE_SCHEMA, Schema.memory_schema())
@@ -480,27 +482,19 @@ class Session(OwnContext):
 
     sql_with_options = _source(SessionContext.sql_with_options)  # type: ignore[arg-type]
     execute_logical_plan = _source(SessionContext.execute_logical_plan)
-    create_dataframe = _source(SessionContext.create_dataframe)
+    create_dataframe = _source(OwnContext.create_dataframe)
     create_dataframe_from_logical_plan = _source(SessionContext.create_dataframe_from_logical_plan)
     from_pylist = _source(SessionContext.from_pylist)
     from_pydict = _source(SessionContext.from_pydict)
-    _from_arrow = _source(SessionContext.from_arrow)
-
-    def from_arrow(self, data: Any, name: str | None = None) -> Frame:
-        """A frame of Arrow data, registered as the table ``name``. Metadata of the whole schema is
-        left out: joins of tables with different metadata, as pandas writes it, fail in DataFusion's
-        optimizer."""
-        if isinstance(data, pa.Table | pa.RecordBatch) and data.schema.metadata:
-            data = data.replace_schema_metadata(None)
-        return self._from_arrow(data, name)
+    from_arrow = _source(OwnContext.from_arrow)
 
     def from_pandas(self, data: pd.DataFrame, name: str | None = None) -> Frame:
-        """A frame of a pandas table, registered as the table ``name``: see ``from_arrow``."""
+        """A frame of a pandas table, registered as the table ``name``."""
         return self.from_arrow(pa.Table.from_pandas(data), name)
 
     from_polars = _source(SessionContext.from_polars)
-    read_batch = _source(SessionContext.read_batch)
-    read_batches = _source(SessionContext.read_batches)
+    read_batch = _source(OwnContext.read_batch)
+    read_batches = _source(OwnContext.read_batches)
     read_json = _source(SessionContext.read_json)
     read_csv = _source(SessionContext.read_csv)
     read_parquet = _source(SessionContext.read_parquet)

@@ -155,6 +155,11 @@ _UNSUPPORTED = (
         "an outer join with USING, of which * or a column without its table is read",
     ),
     (r"FixedSizeList", "a vector column cannot be expressed in Substrait"),
+    (r"Unsupported literal: (\w+)", r"a literal of type \1 cannot be expressed in Substrait"),
+    (
+        r"Unsupported cast type: Field \{ .*?: (?:nullable )?(\w+)",
+        r"type \1 cannot be expressed in Substrait",
+    ),
     (r"Unsupported plan type: (\w+)", r"a plan node of type \1 cannot be expressed in Substrait"),
     (r"OuterReferenceColumn", "a correlated subquery that DataFusion keeps as it is"),
 )

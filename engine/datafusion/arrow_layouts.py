@@ -7,6 +7,7 @@ inside lists and structs, so between DataFusion's plans text is plain text.
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
@@ -44,3 +45,19 @@ def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         for column, field in zip(batch.columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def converted(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """``column`` as ``kind``, also where Arrow has no cast: to run ends and to NULLs alone."""
+    if column.type == kind:
+        return column
+    if pa.types.is_null(kind):
+        return pa.chunked_array([pa.nulls(len(column))])
+    if pa.types.is_run_end_encoded(kind):
+        runs = column.cast(kind.value_type)
+        return pc.run_end_encode(runs, kind.run_end_type)
+    if pa.types.is_dictionary(kind):
+        encoded = column.cast(kind.value_type).combine_chunks().dictionary_encode()
+        pairs = encoded.indices.cast(kind.index_type), encoded.dictionary
+        return pa.chunked_array([pa.DictionaryArray.from_arrays(*pairs, ordered=kind.ordered)])
+    return column.cast(kind)

@@ -18,6 +18,7 @@ from datafusion import (
 )
 
 from blendfusion.datafusion.process_guard import check_process, no_pickle, this_process
+from blendfusion.datafusion.schema_metadata import WithoutMetadata
 from blendfusion.datafusion.substrait_io import batches_of
 from blendfusion.errors import OptionError
 
@@ -36,7 +37,7 @@ def _no_copy(inherited: Callable[P, SessionContext]) -> Callable[P, NoReturn]:
     return update_wrapper(refused, inherited)
 
 
-class OwnContext(SessionContext):
+class OwnContext(WithoutMetadata):
     """A ``datafusion.SessionContext`` that cannot be copied, pickled or used in a fork, and reads
     no file by its path in a query."""
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from datafusion import DataFrame, SessionContext
 from datafusion.record_batch import RecordBatchStream
 
+from blendfusion.datafusion.arrow_layouts import converted
 from blendfusion.datafusion.deep_plans import register_view, shallow
 from blendfusion.datafusion.foreign_words import foreign
 from blendfusion.datafusion.interruptible import Pump
@@ -305,7 +306,7 @@ def as_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
     if not schema.names:
         return table.select([])  # without the constant that kept the number of its rows
     renamed = table.rename_columns(schema.names)
-    for i, field in enumerate(schema):
-        if pa.types.is_null(field.type) and not pa.types.is_null(renamed.column(i).type):
-            renamed = renamed.set_column(i, field, pa.nulls(len(table)))  # Arrow lacks such a cast
-    return renamed if renamed.schema.equals(schema) else renamed.cast(schema)
+    if renamed.schema.equals(schema):
+        return renamed
+    columns = map(converted, renamed.columns, schema.types)
+    return pa.Table.from_arrays(list(columns), schema=schema)

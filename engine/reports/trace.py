@@ -326,11 +326,11 @@ class Trace:
             warnings.warn(
                 f"Left out, as they failed as a whole: {self._redaction.reason('; '.join(outages))}",
                 ModelWarning,
-                stacklevel=_level_of_caller(),
+                stacklevel=level_of_caller(),
             )
         if self._lost:
             warnings.warn(
-                summary(self._lost, self._redaction), AnswerWarning, stacklevel=_level_of_caller()
+                summary(self._lost, self._redaction), AnswerWarning, stacklevel=level_of_caller()
             )
 
     def __repr__(self) -> str:
@@ -355,7 +355,7 @@ def _by_model(answers: Sequence[Answer], seconds: float) -> dict[str, Usage]:
     return {n: replace(u, seconds=seconds * shares[n]) for n, u in batch.items()}
 
 
-def _level_of_caller() -> int:
+def level_of_caller() -> int:
     """The stack level, from the caller of this function, of the first code outside of
     BlendFusion."""
     level, frame = 1, sys._getframe(1)

@@ -184,6 +184,24 @@ def reads_bare(
     return False
 
 
+def conjuncts(tokens: Sequence[Token], start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The parts of a condition between its outermost ANDs; all of it if it has an OR there."""
+    depth, ranges = 0, 0
+    ends: list[int] = []
+    for at in range(start, end):
+        said = word(tokens[at])
+        depth += nesting(tokens[at]) + (said == "CASE") - (said == "END")
+        if depth == 0 and said == "OR":
+            ends = []
+            break
+        if depth == 0 and said == "AND" and not ranges:
+            ends.append(at)
+        ranges += (depth == 0 and said == "BETWEEN") - (depth == 0 and said == "AND" and ranges > 0)
+    for stop in (*ends, end):
+        yield start, stop
+        start = stop + 1
+
+
 def queries(tokens: Sequence[Token]) -> list[Query]:
     """The outermost queries in a text; none if it is not understood."""
     try:

@@ -15,6 +15,7 @@ from blendfusion.sql.query_tree import (
     Scope,
     Select,
     Source,
+    conjuncts,
     identifier,
     name_of,
     reads_bare,
@@ -77,10 +78,45 @@ class Cuts:
             self._subquery(inner, scope)
 
     def _select(self, select: Select, scope: Scope) -> None:
+        filtered = self._filtered(select, scope) if self._cutting.predicates else []
         for source in select.sources:
-            self._source(source, scope)
+            if source not in filtered:
+                self._source(source, scope)
         for inner in select.inner:
             self._subquery(inner, scope)
+
+    def _filtered(self, select: Select, scope: Scope) -> list[Source]:
+        """Move predicates that Substrait refuses into leaves of the only relation that they read;
+        those relations. An outer join would see rows that the predicate drops."""
+        joins = {word for source in select.sources for word in source.words}
+        if select.where is None or joins - {"", ",", "JOIN", "INNER", "CROSS"}:
+            return []
+        found = []
+        spans = [
+            span
+            for span in conjuncts(self._tokens, select.where[0] + 1, select.where[1])
+            if not any(span[0] <= inner.start < span[1] for inner in select.inner)
+        ]
+        for source in select.sources:
+            name = name_of(source, self._tokens)
+            if name is None or source.lateral or source.columns:
+                continue
+            whole = f"{self._with(scope)}SELECT * FROM {self._span(source.start, source.stop)}"
+            own = [s for s in spans if self._refused(f"{whole} WHERE {self._span(*s)}")]
+            if not own:
+                continue
+            where = " AND ".join(f"({self._span(*s)})" for s in own)
+            text = squeezed(f"{self._span(source.start, source.stop)} WHERE {where}")
+            written = "{}" + f" AS {quoted_name(name)}"
+            if self._cut(f"{whole} WHERE {where}", text, (source.start, source.stop), written):
+                self.edits += [(*s, "TRUE") for s in own]
+                spans = [s for s in spans if s not in own]
+                found.append(source)
+        return found
+
+    def _refused(self, sql: str) -> bool:
+        """Whether a query stands alone, asks nothing, and has no form in Substrait."""
+        return self._cutting.examine(self._made, sql)[0] is State.CUT
 
     def _using(self, select: Select, whole: Query | Select, scope: Scope) -> None:
         """Rewrite outer joins with USING, which Substrait cannot carry, as joins with ON, unless

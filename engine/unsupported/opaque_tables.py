@@ -8,7 +8,7 @@ filters, limits and columns into it, and its rows stream.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from threading import RLock
@@ -24,20 +24,29 @@ from blendfusion.planner.ir.opaque_names import CATALOG, QUERIES, TABLES, leaf_n
 from blendfusion.sql.lateral import quoted_name
 
 _SERIALS = count(1)
+_MOST_DIGITS = 38
+"""The digits of a decimal in 128 bits."""
 
 
 class Leaf:
     """One plan behind a name, which exists as long as the leaf is held."""
 
-    def __init__(self, name: str, schema: str, table: Table, view: Table, retyped: bool) -> None:
+    def __init__(
+        self, name: str, schema: str, table: Table, view: Table, retyped: Sequence[pa.DataType]
+    ) -> None:
         self.name = name
         self.schema = schema
         self.retyped = retyped
-        """Whether a column has another type here than in the plan."""
+        """The types in the plan of columns that have another one here."""
         self._table = table
         self._view = view
         self._open = False
         self._binding = RLock()
+
+    @property
+    def rounds(self) -> bool:
+        """Whether arithmetic with a column may give other digits here than in the plan."""
+        return any(map(pa.types.is_decimal, self.retyped))
 
     @property
     def sql(self) -> str:
@@ -106,10 +115,16 @@ class LeafMaker:
 
     def placeholder(self, columns: pa.Schema, text: str) -> Leaf:
         """A leaf that is only a table with these columns."""
-        return self._add(columns, TABLES, text, None, retyped=False)
+        return self._add(columns, TABLES, text, None, retyped=())
 
     def _add(
-        self, columns: pa.Schema, schema: str, text: str, view: Table | None, *, retyped: bool
+        self,
+        columns: pa.Schema,
+        schema: str,
+        text: str,
+        view: Table | None,
+        *,
+        retyped: Sequence[pa.DataType],
     ) -> Leaf:
         name = leaf_name(next(_SERIALS), text)
         self._scratch.register_record_batches(
@@ -124,36 +139,46 @@ class LeafMaker:
         return leaf
 
 
-def surviving(frame: DataFrame) -> tuple[DataFrame, bool]:
-    """``frame`` with only columns of supported types, and whether one has a new type."""
+def surviving(frame: DataFrame) -> tuple[DataFrame, list[pa.DataType]]:
+    """``frame`` with only columns of supported types, and the types of those that have a new
+    one."""
     schema = frame.schema()
     if len(set(schema.names)) < len(schema.names):
         raise PlanError("columns of one name in a plan that Substrait cannot express")
     columns: list[Expr] = []
-    retyped = False
+    retyped = []
     for field in schema:
         kind = surviving_type(field.type)
         if kind is None:
             continue
         column = col(quoted_name(field.name))
         if kind != field.type:
-            retyped = True
+            retyped.append(field.type)
             column = column.cast(kind).alias(field.name)
         columns.append(column)
     if not columns:
         raise PlanError("no column of a type that can be expressed in Substrait")
     if len(columns) == len(schema) and not retyped:
-        return DataFrame(frame.df), False
+        return DataFrame(frame.df), []
     return DataFrame(DataFrame.select(frame, *columns).df), retyped
 
 
 def surviving_type(kind: pa.DataType) -> pa.DataType | None:
-    """The type that represents ``kind`` in a plan: a list for a vector; ``kind`` itself for most
-    types; None without one.
+    """The type that represents ``kind`` in a plan: a list for a vector, text for a dictionary of
+    texts; ``kind`` itself for most types; None without one.
 
     >>> surviving_type(pa.list_(pa.float32(), 3))
     ListType(list<item: float>)
     """
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return surviving_type(kind.value_type)
+    if pa.types.is_decimal(kind) and kind.precision <= _MOST_DIGITS:
+        return pa.decimal128(kind.precision, kind.scale)
+    return pa.string() if pa.types.is_null(kind) else _surviving_inside(kind)
+
+
+def _surviving_inside(kind: pa.DataType) -> pa.DataType | None:
+    """The same, inside another type."""
     if pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind):
         field = _surviving_field(kind.value_field)
         return None if field is None else pa.list_(field)
@@ -167,18 +192,18 @@ def surviving_type(kind: pa.DataType) -> pa.DataType | None:
 
 
 def _surviving_field(field: pa.Field) -> pa.Field | None:
-    kind = surviving_type(field.type)
+    kind = _surviving_inside(field.type)
     return None if kind is None else field.with_type(kind)
 
 
 def _is_lost(kind: pa.DataType) -> bool:
     if isinstance(kind, pa.BaseExtensionType):
-        return bool(surviving_type(kind.storage_type) != kind.storage_type)
+        return bool(_surviving_inside(kind.storage_type) != kind.storage_type)
     if pa.types.is_map(kind):
         inner = (kind.key_type, kind.item_type)
-        return any(surviving_type(part) != part for part in inner)
+        return any(_surviving_inside(part) != part for part in inner)
     if pa.types.is_dictionary(kind):
-        return bool(surviving_type(kind.value_type) != kind.value_type)
+        return bool(_surviving_inside(kind.value_type) != kind.value_type)
     return any(
         test(kind)
         for test in (
@@ -186,8 +211,8 @@ def _is_lost(kind: pa.DataType) -> bool:
             pa.types.is_float16,
             pa.types.is_decimal32,
             pa.types.is_decimal64,
-            pa.types.is_union,
             pa.types.is_run_end_encoded,
+            pa.types.is_union,
             pa.types.is_list_view,
             pa.types.is_large_list_view,
         )

@@ -71,6 +71,26 @@ def has_unreadable_types(data: bytes) -> bool:
     )
 
 
+def compares_struct_literal(data: bytes) -> bool:
+    """Whether an argument of a function is a struct's literal: the names of its fields are lost,
+    and DataFusion cannot compare it with a struct that has names."""
+    return any(
+        argument.value.literal.WhichOneof("literal_type") == "struct"
+        for function in _functions(parsed_plan(data))
+        for argument in function.arguments
+    )
+
+
+def _functions(message: Message) -> Iterator[ExpressionMessage.ScalarFunction]:
+    if isinstance(message, ExpressionMessage.ScalarFunction):
+        yield message
+    for descriptor, value in message.ListFields():
+        if descriptor.message_type is not None:
+            for item in value if is_repeated(value) else (value,):
+                if isinstance(item, Message):
+                    yield from _functions(item)
+
+
 _UNREADABLE_TYPES = frozenset({"fp16", "null"})
 
 
