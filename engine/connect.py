@@ -9,7 +9,8 @@ from blendfusion.cache import Cache, store_for
 from blendfusion.errors import OptionError
 from blendfusion.models.embedders.cache import LazyEmbedder
 from blendfusion.models.embedders.embedder import Embedder
-from blendfusion.models.wrappers.failover import Models, model_for
+from blendfusion.models.registry.model_names import model_for
+from blendfusion.models.wrappers.failover import Models
 from blendfusion.options import Options
 from blendfusion.reports.run_telemetry import Told, Watch
 from blendfusion.session import Session

@@ -71,7 +71,7 @@ from blendfusion.udfs.ask.dispatcher import Asker
 from blendfusion.udfs.ask.ledger import Ledger
 from blendfusion.udfs.register.open_during import open_during_function
 from blendfusion.unsupported.opaque_tables import LeafMaker
-from blendfusion.unsupported.provenance import Text
+from blendfusion.unsupported.provenance import Origin, Text
 from blendfusion.unsupported.views import Views
 
 if TYPE_CHECKING:
@@ -183,6 +183,10 @@ class Session(OwnContext):
         registration. Raises ModelNotFound for an unavailable model.
         """
         self.models.register(name, model, self.options)
+
+    def new_frame(self, df: DataFrame, origin: Origin, budget: Budget | None) -> Frame:
+        """A frame of this session over DataFusion's frame."""
+        return Frame(df, self, origin, budget)
 
     def asker(self, trace: Trace, budget: Budget | None = None) -> Asker:
         """The dispatcher of one run's requests, limited by ``budget`` and the session's budget."""

@@ -18,7 +18,6 @@ from blendfusion.datafusion.error_translation import functions_in, understood, u
 from blendfusion.datafusion.foreign_words import is_planning
 from blendfusion.datafusion.interruptible import LONG_QUERY, Pump, lately_interrupted
 from blendfusion.errors import QueryError
-from blendfusion.frame import Frame
 from blendfusion.prepare.result_names import named
 from blendfusion.reports.confirmation import demand
 from blendfusion.reports.trace import Trace
@@ -36,6 +35,7 @@ from blendfusion.udfs.declare.call import Call
 from blendfusion.unsupported.provenance import Text
 
 if TYPE_CHECKING:
+    from blendfusion.frame import Frame
     from blendfusion.session import Session
 
 
@@ -125,7 +125,7 @@ class Query:
             check_plan(planned.logical_plan())
         session.views.note(text)
         origin = Text(text, self.options, self.param_values, self.named_params, self.text)
-        return Frame(planned.df, session, origin, self.budget)
+        return session.new_frame(planned.df, origin, self.budget)
 
     @contextmanager
     def _creating(self, session: Session, calls: Sequence[Call]) -> Iterator[Serve]:

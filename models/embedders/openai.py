@@ -13,12 +13,12 @@ from blendfusion.models.constraints.constraint import Json
 from blendfusion.models.embedders.embedder import Spend, Vectors, normalised
 from blendfusion.models.http.adaptive_concurrency import InFlight
 from blendfusion.models.http.client import Endpoint, Errand, Missing, Refused, Unanswered
+from blendfusion.models.http.completion import usage_of
 from blendfusion.models.http.rate_limit import Rate
 from blendfusion.models.http.retry import Passing, Retry
-from blendfusion.models.http.run_coroutine import run_confined
 from blendfusion.models.http.task_group import for_each
 from blendfusion.models.protocol.events import model_call
-from blendfusion.models.scores.completion import usage_of
+from blendfusion.models.protocol.run_coroutine import run_confined
 from blendfusion.options import Options
 from blendfusion.types import Usage
 

@@ -10,6 +10,7 @@ import httpx
 from blendfusion.errors import ModelFailed
 from blendfusion.models.constraints.constraint import Json, closed_set
 from blendfusion.models.http.client import Endpoint, Errand, Refused, Unanswered
+from blendfusion.models.http.completion import Completion, read_completion
 from blendfusion.models.http.parse_reply import read_reply
 from blendfusion.models.http.server_features import FormsTaken, Sampling, blames_odds
 from blendfusion.models.http.structured_output import (
@@ -24,7 +25,6 @@ from blendfusion.models.prompts.prompt import render, replies_of
 from blendfusion.models.protocol.events import model_call
 from blendfusion.models.protocol.images import content, plain_image, url_of
 from blendfusion.models.protocol.model import Values
-from blendfusion.models.scores.completion import Completion, read_completion
 from blendfusion.models.scores.expected_score import of_tokens
 from blendfusion.models.scores.logprobs import written_odds
 from blendfusion.redaction import without_secrets

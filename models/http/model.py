@@ -14,7 +14,6 @@ from blendfusion.models.http.client import KEY_VARIABLE, URL_VARIABLE, Endpoint,
 from blendfusion.models.http.exchange import Chat, Exchange, sent_constraint
 from blendfusion.models.http.rate_limit import Rate
 from blendfusion.models.http.retry import Retry
-from blendfusion.models.http.run_coroutine import run_confined
 from blendfusion.models.http.server_features import FormsTaken, Sampling
 from blendfusion.models.http.server_kind import kind_of, offered_by, window_of
 from blendfusion.models.http.structured_output import forms_named
@@ -22,6 +21,7 @@ from blendfusion.models.http.task_group import for_each
 from blendfusion.models.prompts.prompt import PROMPT_VERSION
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.model import Told, Values, unheard
+from blendfusion.models.protocol.run_coroutine import run_confined
 from blendfusion.options import Options
 from blendfusion.types import Answer, ModelInfo, Task
 

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import ParamSpec, Protocol, TypeGuard, TypeVar, runtime_checkable
 
-from blendfusion.models.http.run_coroutine import run_confined
+from blendfusion.models.protocol.run_coroutine import run_confined
 from blendfusion.types import Answer, ModelInfo, Task
 
 P = ParamSpec("P")

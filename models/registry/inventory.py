@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx
 
 from blendfusion.models.http.client import KEY_VARIABLE, URL_VARIABLE
-from blendfusion.models.http.run_coroutine import run_confined
 from blendfusion.models.http.server_kind import KINDS, kind_of, offered_by, window_of
+from blendfusion.models.protocol.run_coroutine import run_confined
 from blendfusion.models.weights.hub import HubFile, hub_cache
 from blendfusion.models.weights.python_packages import cache_folder, gemma_size, packaged_weights
 

@@ -20,6 +20,16 @@ from blendfusion.models.wrappers.failover import Models, check_pair, each_of, to
 from blendfusion.options import Options
 
 
+def model_for(spec: Models, options: Options, store: AnswerStore) -> CachedModel:
+    """The model that ``spec`` names, its answers in ``store``; of several, each is asked what those
+    before it fail at, or, where the options promise something of them, two are a cascade. Raises
+    ``ModelNotFound`` if one of them cannot be had, OptionError for a promise of one model alone;
+    loads no weights."""
+    named, targets = each_of(spec), targets_in(options)
+    check_pair(len(named), targets)
+    return together([CachedModel(load(one, options), store) for one in named], targets)
+
+
 class ModelNames(NamedTuple):
     """The models that a call names, in the order in which they are asked."""
 

@@ -9,8 +9,8 @@ from math import exp
 
 from blendfusion.models.constraints.constraint import points
 from blendfusion.models.prompts.canonical import canonical
-from blendfusion.models.scores.completion import Token
 from blendfusion.models.scores.option_trie import Fork, Scores, forks
+from blendfusion.models.scores.token import Token
 from blendfusion.types import Constraint
 
 

@@ -7,7 +7,7 @@ from math import exp, inf, log
 from typing import Any
 
 from blendfusion.models.constraints.constraint import closed_set
-from blendfusion.models.scores.completion import Token
+from blendfusion.models.scores.token import Token
 from blendfusion.types import Constraint
 
 _AROUND = ' "\n\t}'

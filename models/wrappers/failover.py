@@ -13,11 +13,9 @@ from blendfusion.models.protocol import event_fields as f
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.events import log
 from blendfusion.models.protocol.model import Model, Told, Values, unheard
-from blendfusion.models.registry.load import load
 from blendfusion.models.stores.memory import AnswerStore
 from blendfusion.models.wrappers.cache import CachedModel
-from blendfusion.models.wrappers.cascade import CascadeModel, targets_in
-from blendfusion.options import Options
+from blendfusion.models.wrappers.cascade import CascadeModel
 from blendfusion.types import Answer, ModelInfo, Task, Usage
 
 T = TypeVar("T")
@@ -25,16 +23,6 @@ Models: TypeAlias = "str | Model | Sequence[str | Model] | None"
 """A model or its name, or several in the order in which they are asked."""
 
 _NONE_LEFT = "no model is left. "
-
-
-def model_for(spec: Models, options: Options, store: AnswerStore) -> CachedModel:
-    """The model that ``spec`` names, its answers in ``store``; of several, each is asked what those
-    before it fail at, or, where the options promise something of them, two are a cascade. Raises
-    ``ModelNotFound`` if one of them cannot be had, OptionError for a promise of one model alone;
-    loads no weights."""
-    named, targets = each_of(spec), targets_in(options)
-    check_pair(len(named), targets)
-    return together([CachedModel(load(one, options), store) for one in named], targets)
 
 
 def each_of(spec: Models) -> Sequence[str | Model | None]:

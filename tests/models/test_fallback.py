@@ -17,9 +17,10 @@ import blendfusion as bf
 from blendfusion.cli.main import main
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.model import Values
+from blendfusion.models.registry.model_names import model_for
 from blendfusion.models.stores.memory import MemoryStore
 from blendfusion.models.wrappers.cache import CachedModel
-from blendfusion.models.wrappers.failover import FallbackModel, model_for
+from blendfusion.models.wrappers.failover import FallbackModel
 from blendfusion.types import Answer, Task
 
 TASK = Task("llm_int", "How many?", bf.Constraint("integer"), ("x",))

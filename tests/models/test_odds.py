@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from loopback import Body, Reply, serving
 
 from blendfusion.models.http.model import OpenAIModel
-from blendfusion.models.scores.completion import Token
 from blendfusion.models.scores.logprobs import likeliest, written_odds
+from blendfusion.models.scores.token import Token
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

@@ -217,7 +217,7 @@ def test_a_key_that_a_server_repeats_is_cut_out(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_content_in_parts_is_read() -> None:
-    from blendfusion.models.scores.completion import read_completion
+    from blendfusion.models.http.completion import read_completion
 
     parts = [{"type": "text", "text": "4"}, {"type": "image"}, {"type": "text", "text": "2"}]
     reply = {"choices": [{"message": {"content": parts}, "finish_reason": "stop"}]}

@@ -16,9 +16,9 @@ import blendfusion as bf
 from blendfusion.budget import Budget, Prices, lowest
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.model import Values
+from blendfusion.models.registry.model_names import model_for
 from blendfusion.models.stores.memory import MemoryStore
 from blendfusion.models.wrappers.cache import CachedModel
-from blendfusion.models.wrappers.failover import model_for
 from blendfusion.options import Options
 from blendfusion.types import Answer, ModelInfo, Task, Usage
 from blendfusion.udfs.ask.dispatcher import Asker, NullObserver

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from blendfusion.models.constraints.constraint import Json
 from blendfusion.models.http.retry import Passing
 from blendfusion.models.http.server_errors import encodable
+from blendfusion.models.scores.token import Token
 from blendfusion.types import Usage
 
 _BROKEN_OFF = ("error", "abort", "insufficient_system_resource")  # OpenRouter, vLLM, DeepSeek
@@ -17,14 +18,6 @@ _MOST_TOKENS = 1 << 40
 """A count beyond this is a mistake of the server's."""
 _REFUSAL_SHOWN = 200
 """Characters of a model's refusal that an error repeats."""
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A token of a reply, with the log probabilities of the alternatives at its position."""
-
-    text: str
-    logprobs: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,145 @@
+"""Packages form a line: each imports only those before it, at run time and for types alike.
+
+The one exception is the pair of classes that users hold, ``Frame`` and ``Session``: any package of
+engine/ may name them in annotations, under TYPE_CHECKING. A test of cycles is the consequence.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "architecture.md"
+ABOVE, BELOW = "<!-- packages, from tests/test_packages.py -->\n", "<!-- to here -->\n"
+FOLDERS = ("engine", "planner", "udfs", "models", "native")
+
+ORDER = """
+    types redaction native udfs.text
+    errors
+    budget options models.constraints models.weights
+    models.protocol observe
+    models.guarantees models.prompts models.stores
+    models.scores models.wrappers cache
+    models models.http models.verbalizer
+    models.llama
+    models.registry
+    models.embedders
+    udfs.declare
+    udfs udfs.ask udfs.functions udfs.evaluate udfs.joins udfs.register
+    planner.ir
+    planner.explain planner.substrait planner.stages planner.rules planner
+    sql
+    dialects.shared dialects.blendsql dialects.warehouses dialects.suql dialects
+    datafusion
+    search
+    unsupported
+    execution
+    estimates
+    reports
+    prepare
+    frame
+    session
+    connect
+    blendfusion
+    cli
+"""
+"""From the bottom to the top. Single modules of engine/ stand for themselves; ``blendfusion`` is
+``engine/__init__.py``. A package may import what stands before it, also in its own line."""
+
+PLACES = {name: place for place, name in enumerate(ORDER.split())}
+HELD_BY_USERS = ("frame", "session")
+
+
+def module_of(file: Path) -> str:
+    """The name below ``blendfusion``; '' for engine/__init__.py."""
+    parts = list(file.relative_to(ROOT).with_suffix("").parts)
+    if parts[-1] == "__init__":
+        parts.pop()
+    return ".".join(parts[1:] if parts[0] == "engine" else parts)
+
+
+FILES = {module_of(file): file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py")}
+
+
+def package_of(module: str) -> str:
+    """The package of a module, or the module itself where it stands in engine/ or is a package."""
+    if module in PLACES:
+        return module
+    return module.rpartition(".")[0] or ("blendfusion" if module in ("", "__main__") else module)
+
+
+def imports(tree: ast.AST, *, types_only: bool = False) -> Iterator[tuple[str, int, bool]]:
+    """(module, line, whether the import is for types only), wherever an import stands."""
+    for node in ast.iter_child_nodes(tree):
+        only = types_only or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("blendfusion"):
+            base = (node.module or "").removeprefix("blendfusion").removeprefix(".")
+            for name in node.names:
+                full = f"{base}.{name.name}".removeprefix(".")
+                yield (full if full in FILES else base), node.lineno, only
+        elif isinstance(node, ast.Import):
+            for name in node.names:
+                if name.name.split(".")[0] == "blendfusion":
+                    yield name.name.removeprefix("blendfusion").removeprefix("."), node.lineno, only
+        yield from imports(node, types_only=only)
+
+
+def backward(module: str, text: str) -> list[str]:
+    """The imports of a module that do not go to a package before its own."""
+    own, found = package_of(module), []
+    for target, line, types_only in imports(ast.parse(text)):
+        other = package_of(target)
+        if other == own or PLACES[other] < PLACES[own]:
+            continue
+        if not (types_only and other in HELD_BY_USERS):
+            found.append(f"{module}:{line}: {own} imports {other}, which stands behind it in ORDER")
+    return found
+
+
+def test_every_package_has_a_place() -> None:
+    assert {package_of(module) for module in FILES} == {*PLACES}
+
+
+@pytest.mark.parametrize("module", FILES)
+def test_packages_import_those_before_them(module: str) -> None:
+    assert backward(module, FILES[module].read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "text", "wrong"),
+    [
+        ("models.http.model", "from blendfusion.models.llama import model", True),
+        ("models.llama.model", "from blendfusion.models.http import model", False),
+        ("sql.nulls_last", "def f():\n    from blendfusion.session import Session", True),
+        ("sql.nulls_last", "if TYPE_CHECKING:\n    from blendfusion.prepare import query", True),
+        ("sql.nulls_last", "if TYPE_CHECKING:\n    from blendfusion.session import Session", False),
+    ],
+)
+def test_this_test_sees_what_it_looks_for(module: str, text: str, wrong: bool) -> None:
+    assert bool(backward(module, text)) == wrong
+
+
+def table() -> str:
+    """The packages from the top to the bottom, each with the first sentence of its docstring."""
+    rows = []
+    for name in reversed(PLACES):
+        file = FILES["" if name == "blendfusion" else name]
+        documented = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
+        first = " ".join(documented.split("\n\n")[0].split())
+        folder = file.parent if file.name == "__init__.py" else file
+        path = folder.relative_to(ROOT).as_posix()
+        rows.append(f"| [`{path}`](../{path}) | {first.replace('|', chr(92) + '|')} |\n")
+    return f"\n| package | responsibility |\n|---|---|\n{''.join(rows)}\n"
+
+
+def test_the_architecture_page_lists_the_packages(update_golden: bool) -> None:
+    head, rest = PAGE.read_text("utf-8").split(ABOVE)
+    old, tail = rest.split(BELOW)
+    if update_golden:
+        PAGE.write_text(f"{head}{ABOVE}{table()}{BELOW}{tail}", "utf-8")
+    else:
+        assert old == table(), "pytest tests/test_packages.py --update-golden"
