@@ -23,7 +23,8 @@ _PREFIXES = re.compile(
 
 
 _LISTS = re.compile(r'array_agg\(arrow_cast\((.*?), ?Utf8\("Utf8"\)\)\)')
-"""The list of a group's values that an aggregate call is given: see ``callsites.replaced``."""
+"""The list of a group's values that an aggregate call is given: see
+``substitute_calls.in_text``."""
 
 
 def understood(

@@ -8,7 +8,7 @@ import warnings
 from blendfusion.errors import PlanWarning
 from blendfusion.reports.trace import level_of_caller
 
-_OF_TYPES = re.compile(r"\b(type|literal|decimals)\b")
+_OF_TYPES = re.compile(r"\b(?<!node of )(type|literal|decimals)\b")
 
 
 def warn_of_type(reason: str | None, known: set[str]) -> None:

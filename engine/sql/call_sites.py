@@ -1,15 +1,14 @@
-"""Finds the calls in the text of a query, and replaces them; the text around them stays unchanged.
+"""Finds the calls in the text of a query.
 
 Works on tokens, not on a syntax tree, so that whatever DataFusion understands stays understood.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-import pyarrow as pa
 from sqlglot.tokenizer_core import Token, TokenType
 
 from blendfusion.errors import ArgumentError, QueryError
@@ -20,11 +19,12 @@ from blendfusion.udfs.declare.arguments import (
     Option,
     Query,
     Value,
-    quoted,
 )
 from blendfusion.udfs.declare.call import CONFIDENCE, ERROR, VALUE
 from blendfusion.udfs.declare.ingredient import Ingredient
 
+NO_COLUMN = "context"
+"""What a question that is put alone is about, by name."""
 _OPEN = {TokenType.L_PAREN: ")", TokenType.L_BRACKET: "]", TokenType.L_BRACE: "}"}
 _CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
 
@@ -53,9 +53,8 @@ class Site:
     """Offsets of the ORDER BY inside the parentheses of an aggregate."""
     clauses: tuple[int, int] | None = None
     """Offsets of what belongs to an aggregate behind its parentheses: FILTER (…), OVER (…)."""
-    part: tuple[str, int] | None = None
-    """The fields of the result that are taken, as in ``.value``, written as DataFusion reads them,
-    ``['value']``, and the offset of their end."""
+    part: tuple[Sequence[str], int] | None = None
+    """The fields of the result that are taken, as in ``.value``, and the offset of their end."""
     aliased: bool = False
     """The call is a whole select item with a name of the user's."""
     literals: list[tuple[int, int]] = field(default_factory=list)
@@ -177,7 +176,7 @@ def _site(sql: str, tokens: Sequence[Token], at: int, ingredient: Ingredient) ->
     fields = _fields_behind(tokens, last + 1, site)
     if fields:
         last += 2 * len(fields)
-        site.part = ("".join(f"[{quoted(name)}]" for name in fields), tokens[last].end + 1)
+        site.part = fields, tokens[last].end + 1
     following = tokens[last + 1].token_type if last + 1 < len(tokens) else None
     site.aliased = following in (TokenType.ALIAS, TokenType.VAR, TokenType.IDENTIFIER)
     return site
@@ -304,7 +303,7 @@ def _literal_value(site: Site, trailing: int) -> None:
     elif more == 0 and leading and not trailing and not ingredient.kind.images:
         question = site.arguments[0]
         if isinstance(question, Constant) and "{" not in str(question.value):
-            site.arguments.append(Value(_NO_COLUMN))
+            site.arguments.append(Value(NO_COLUMN))
 
 
 def _trailing(parts: Sequence[Sequence[Token]], ingredient: Ingredient) -> dict[int, str]:
@@ -443,79 +442,3 @@ def _number(text: str) -> int | float:
         return int(text) if text.isdigit() else float(text)
     except ValueError:  # sqlglot reads 1e3. as one
         raise _NoLiteralError from None
-
-
-def replaced(sql: str, sites: Sequence[Site], name: Callable[[int], str]) -> str:
-    """``sql`` with site i written as a call of the function ``name(i)`` on its values.
-
-    An aggregate becomes a function of lists, ``name(array_agg(value))``, one list a value, and its
-    clauses (ORDER BY, FILTER, OVER) go to the lists: DataFusion orders, filters and groups.
-    """
-
-    def write(start: int, end: int, among: Sequence[int]) -> str:
-        out, at = [], start
-        for i in among:
-            site = sites[i]
-            if site.start < at or site.end > end:
-                continue
-            inner = [j for j in among if site.start < sites[j].start < site.stop]
-            values = [write(a, b, inner) for a, b in site.values] or [_no_value(site)]
-            kind = site.ingredient.kind
-            if kind.aggregate:
-                order, clauses = (
-                    f" {write(*span, inner)}" if span else "" for span in (site.order, site.clauses)
-                )
-                values = [
-                    f"array_agg({_cast(v, kind.cast(place))}{order}){clauses}"
-                    for place, v in enumerate(values)
-                ]
-            else:
-                values = [_cast(v, kind.cast(place)) for place, v in enumerate(values)]
-            part = site.part[0] if site.part else ""
-            call = f"{name(i)}({', '.join(values)}){part}"
-            # Lines keep their numbers, which DataFusion's messages name.
-            lost = sql.count("\n", site.start, site.stop) - call.count("\n")
-            out += [sql[at : site.start], call, "\n" * lost]
-            at = site.stop
-        return "".join([*out, sql[at:end]])
-
-    return write(0, len(sql), range(len(sites)))
-
-
-_NO_COLUMN = "context"
-_NO_TEXT = "(no text is given: answer from general knowledge)"
-
-
-def _no_value(site: Site) -> str:
-    """What a question without a value is put about, as SQL."""
-    return f"DISTINCT {quoted(_NO_TEXT)}" if site.ingredient.kind.aggregate else quoted(_NO_TEXT)
-
-
-def _cast(value: str, to: pa.DataType | None) -> str:
-    if to is None:
-        return value
-    distinct, _, rest = value.partition(" ")
-    if distinct.upper() == "DISTINCT":
-        return f"DISTINCT arrow_cast({rest}, '{_cast_name(to)}')"
-    return f"arrow_cast({value}, '{_cast_name(to)}')"
-
-
-def _cast_name(to: pa.DataType) -> str:
-    """An Arrow type as ``arrow_cast`` names it."""
-    if pa.types.is_list(to):
-        return f"List({_cast_name(to.value_type)})"
-    return _CAST_NAMES[to]
-
-
-_CAST_NAMES = {
-    pa.string(): "Utf8",
-    pa.binary(): "Binary",
-    pa.bool_(): "Boolean",
-    pa.int32(): "Int32",
-    pa.int64(): "Int64",
-    pa.float32(): "Float32",
-    pa.float64(): "Float64",
-    pa.date32(): "Date32",
-    pa.timestamp("us"): "Timestamp(Microsecond, None)",
-}
-"""The types of value columns, as ``arrow_cast`` names them."""

@@ -29,6 +29,7 @@ class _Tokenizer(Tokenizer):
     }
 
 
+_QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
 _STRINGS = (TokenType.HEREDOC_STRING, TokenType.NATIONAL_STRING)
 
 
@@ -36,44 +37,30 @@ def tokenize(sql: str) -> list[Token]:
     """The tokens of ``sql``; none if it cannot be read (DataFusion will say why)."""
     try:
         tokens = _Tokenizer().tokenize(sql)
-        if "--" in sql or "/*" in sql:
-            blank = _without_comments(sql, tokens)
-            if blank != sql:  # a comment may part the words of one keyword, as in ORDER /* */ BY
-                tokens = _Tokenizer().tokenize(blank)
     except TokenError:
         return []
     found: list[Token] = []
+    parted = "--" in sql or "/*" in sql  # a comment may part the words of a keyword
     for token in tokens:
         kind = token.token_type
         if kind == TokenType.BYTE_STRING:
-            text = _unescaped(sql[token.start + 2 : token.end])
-            token = _as(TokenType.STRING, text, token)
+            token = _as(TokenType.STRING, _unescaped(sql[token.start + 2 : token.end]), token)
         elif kind in _STRINGS:
             token = _as(TokenType.STRING, token.text, token)
-        elif (
-            found
-            and found[-1].text == "$"
-            and sql[found[-1].start] == "$"
-            and found[-1].end + 1 == token.start
-        ):
-            before = found.pop()  # $name is one token
-            token = _as(TokenType.VAR, f"${token.text}", token)
-            token.start = before.start
+        elif found and sql[found[-1].start] == "$" and found[-1].text == "$":
+            token = _as(TokenType.VAR, f"${token.text}", token, found.pop().start)
+        elif parted and found and found[-1].token_type not in _QUOTED:
+            text = f"{found[-1].text} {token.text}"
+            whole = _Tokenizer.KEYWORDS.get(text.upper())
+            if whole is not None:
+                token = _as(whole, text, token, found.pop().start)
         found.append(token)
     return found
 
 
-def _as(kind: TokenType, text: str, token: Token) -> Token:
-    return Token(kind, text, token.line, token.col, token.start, token.end)
-
-
-def _without_comments(sql: str, tokens: list[Token]) -> str:
-    """``sql`` with blanks for its comments: what stands between tokens."""
-    parts, at = [], 0
-    for token in tokens:
-        parts += [re.sub(r"[^\n]", " ", sql[at : token.start]), sql[token.start : token.end + 1]]
-        at = token.end + 1
-    return "".join(parts)
+def _as(kind: TokenType, text: str, token: Token, start: int | None = None) -> Token:
+    first = token.start if start is None else start
+    return Token(kind, text, token.line, token.col, first, token.end)
 
 
 _ESCAPE = re.compile(

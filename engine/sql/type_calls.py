@@ -19,7 +19,6 @@ from blendfusion.sql.call_sites import (
     call_spans,
     find_sites,
     naming_place,
-    replaced,
 )
 from blendfusion.sql.comparisons import until_decided
 from blendfusion.sql.infer_constraints import SITE, Context, combined, contexts
@@ -27,8 +26,8 @@ from blendfusion.sql.nulls_last import nulls_last
 from blendfusion.sql.parameters import declared, filled
 from blendfusion.sql.resolve_columns import Columns, References
 from blendfusion.sql.scopes import visible_tables
-from blendfusion.sql.source_map import edited
 from blendfusion.sql.sqlglot_tree import parsed, tree_of
+from blendfusion.sql.substitute_calls import in_text, in_tokens
 from blendfusion.sql.tokenizer import tokenize
 from blendfusion.types import Constraint
 from blendfusion.udfs.declare.arguments import Option, Query
@@ -77,9 +76,7 @@ def typed(
         tokens = tokenize(sql)
     sites = find_sites(sql, tokens, ingredients)
     names = [f"{SITE}{i}_" for i in range(len(sites))]
-    skeleton = replaced(sql, sites, names.__getitem__)
-    in_skeleton = tokenize(skeleton)
-    places = _places(skeleton, in_skeleton, names, sites, parameters or {}, columns)
+    places = _places(sql, tokens, names, sites, parameters or {}, columns)
     for name, site in zip(names, sites, strict=True):
         _check_place(site, places.of[name].misplaced)
     words = [_words(tokens, site) for site in sites]
@@ -113,37 +110,30 @@ def typed(
             written[call.name] = (*ways, site.text)
     for call, site in zip(calls, sites, strict=True):
         written.setdefault(call.name, (site.text,))
-    called = dict(zip(names, (call.name for call in calls), strict=True))
-    edits = [
-        (t.start, t.end + 1, called[t.text])
-        for t in in_skeleton
-        if t.token_type == TokenType.VAR and t.text in called
-    ]
-    edits += [(at, at, " NULLS LAST") for at in places.nulls_last]
     beside = [c.name for c, n in zip(calls, names, strict=True) if places.of[n].beside_columns]
-    text = edited(skeleton, edits).sql
+    text = in_text(sql, sites, lambda i: calls[i].name, places.nulls_last)
     return Typed(text, tuple(dict.fromkeys(calls)), written, tuple(dict.fromkeys(beside)))
 
 
 class _Places(NamedTuple):
     of: Mapping[str, Context]
     nulls_last: Sequence[int] = ()
-    """Where the skeleton sorts by an answer, and says nothing of NULLs."""
+    """Where the query sorts by an answer, and says nothing of NULLs."""
 
 
 def _places(
-    skeleton: str,
+    sql: str,
     tokens: Sequence[Token],
     names: Sequence[str],
     sites: Sequence[Site],
     parameters: Mapping[str, str],
     columns: Columns,
 ) -> _Places:
-    """What a query says about its calls, which are called ``names`` in ``skeleton``."""
-    tree, _ = parsed(tokens, skeleton, names)
+    """What a query says about its calls, for which functions of these names stand."""
+    tree, _ = parsed(in_tokens(tokens, sites, names), sql, names)
     if tree is None:
         return _Places(dict.fromkeys(names, Context()))
-    known = declared(skeleton, tokens) | dict(parameters)
+    known = declared(sql, tokens) | dict(parameters)
     if known:
         tree = _with_literals(tree, known)
     refers = References(tree, columns)

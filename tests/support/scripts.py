@@ -153,12 +153,13 @@ def tuples(table: pa.Table) -> list[tuple[object, ...]]:
     columns = [table.column(i).to_pylist() for i in range(table.num_columns)]
     if not columns:
         return [()] * table.num_rows
-    return [tuple(map(_comparable, row)) for row in zip(*columns, strict=True)]
+    return [tuple(map(comparable, row)) for row in zip(*columns, strict=True)]
 
 
-def _comparable(value: object) -> object:
+def comparable(value: object) -> object:
+    """A value that is equal to itself, and nearly equal ones to each other."""
     if isinstance(value, list):
-        return tuple(map(_comparable, value))
+        return tuple(map(comparable, value))
     if isinstance(value, float):
         return "NaN" if value != value else round(value, 9)
     return value

@@ -1,0 +1,239 @@
+"""Random queries with colliding names against DataFusion with plain functions, and DuckDB.
+
+``pytest tests/engine/test_scoped_queries.py --cases 50000`` runs more, SCOPED_FROM=100000 others. The
+oracles know nothing of how calls are found and typed: in them, plain functions stand for the calls,
+of the types that the generator knows.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+from zlib import crc32
+
+import datafusion
+import pyarrow as pa
+import pytest
+from random_choices import Choices
+from scoped_queries import TABLES, Asked, Scoped, rewritten, scoped_query
+from scripts import comparable, tuples, unordered
+
+import blendfusion as bf
+from blendfusion.models.prompts.canonical import Value
+
+PARTS = 4
+TYPES = {
+    "text": pa.string(),
+    "regex": pa.string(),
+    "integer": pa.int64(),
+    "number": pa.float64(),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+}
+ARROW = {"int": pa.int64(), "num": pa.float64(), "text": pa.string(), "bool": pa.bool_()}
+ROWS = 5
+
+
+def answer(question: str, value: str | None, kind: str) -> Value:
+    """What a model says; None is no valid answer."""
+    if value is None or not value.strip():
+        return None
+    number = crc32(f"{question}|{value}|{kind}".encode()) >> 3
+    if number % 9 == 0:
+        return None
+    return {
+        "text": ("ab", "b", "az", "7")[number % 4],
+        "regex": ("AB", "CD", "EF")[number % 3],
+        "integer": number % 5,
+        "number": number % 7 / 2,
+        "boolean": number % 2 == 0,
+        "date": datetime.date(2024, 1, 1 + number % 4),
+    }[kind]
+
+
+def tables() -> dict[str, pa.Table]:
+    made = {}
+    for name, columns in TABLES.items():
+        data: dict[str, pa.Array] = {}
+        for column, kind in columns.items():
+            numbers = [crc32(f"{name}{column}{row}".encode()) >> 3 for row in range(ROWS)]
+            values: list[object] = {
+                "int": [n % 4 for n in numbers],
+                "num": [n % 5 / 2 for n in numbers],
+                "text": ["a", "ab", "b", "c"],
+                "bool": [n % 2 == 0 for n in numbers],
+                "date": [datetime.date(2024, 1, 1 + n % 4) for n in numbers],
+            }[kind]
+            if kind == "text":
+                values = [values[n % 4] for n in numbers]
+            values = [None if n % 6 == 0 else v for n, v in zip(numbers, values, strict=True)]
+            if column == "id":
+                values = list(range(1, ROWS + 1))
+            data[column] = pa.array(values, ARROW.get(kind, pa.date32()))
+        made[name] = pa.table(data)
+    return made
+
+
+class Ours:
+    """A session; what it asks is kept by question."""
+
+    def __init__(self, *, planner: bool) -> None:
+        self.model = bf.ScriptedModel(self._answer)
+        self.session = bf.connect(self.model, cache=None, planner=planner, progress="off")
+        for name, table in tables().items():
+            self.session.from_arrow(table, name=name)
+
+    @staticmethod
+    def _answer(call: bf.Request) -> Value:
+        return answer(call.question, call.values[0], call.constraint.kind)
+
+    def table(self, sql: str) -> pa.Table:
+        self.model.calls.clear()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", bf.AnswerWarning)
+            return self.session.sql(sql).to_arrow_table()
+
+    def kinds(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for call in self.model.calls:
+            found.setdefault(call.question, set()).add(call.constraint.kind)
+        return found
+
+
+@cache
+def ours(planner: bool) -> Ours:
+    return Ours(planner=planner)
+
+
+@cache
+def raw() -> datafusion.SessionContext:
+    """DataFusion with a plain function for each kind of answers."""
+    context = datafusion.SessionContext()
+    for name, table in tables().items():
+        context.from_arrow(table, name=name)
+    for kind, type_ in TYPES.items():
+
+        def run(
+            questions: pa.Array, values: pa.Array, kind: str = kind, type_: pa.DataType = type_
+        ) -> pa.Array:
+            pairs = zip(questions.to_pylist(), values.to_pylist(), strict=True)
+            return pa.array([answer(q, v, kind) for q, v in pairs], type_)
+
+        function = datafusion.udf(run, [pa.string(), pa.string()], type_, "volatile", f"f_{kind}")
+        context.register_udf(function)
+    return context
+
+
+@cache
+def duck() -> Any:
+    """DuckDB with the same; None where it is not installed."""
+    try:
+        import duckdb
+    except ImportError:
+        return None
+    connection = duckdb.connect()
+    connection.execute("SET default_null_order = 'nulls_last_on_asc_first_on_desc'")
+    connection.execute("SET threads = 1")
+    for name, table in tables().items():
+        connection.register(f"arrow_{name}", table)
+        connection.execute(f"CREATE TABLE {name} AS SELECT * FROM arrow_{name}")
+    kinds = {"text": "VARCHAR", "regex": "VARCHAR", "integer": "BIGINT", "number": "DOUBLE"}
+    for kind in TYPES:
+        connection.create_function(
+            f"f_{kind}",
+            _of_kind(kind),
+            ["VARCHAR", "VARCHAR"],
+            kinds.get(kind, kind.upper()),
+            null_handling="special",
+        )
+    return connection
+
+
+def _of_kind(kind: str) -> Callable[[str, str], Value]:
+    def function(question: str, value: str) -> Value:
+        return answer(question, value, kind)
+
+    return function
+
+
+def as_plain(call: Asked) -> str:
+    return f"f_{call.kind}('{call.question}', {call.value})"
+
+
+def as_call(call: Asked) -> str:
+    return f"{call.function}('{call.question}', {call.value})"
+
+
+def difference(number: int, seen: Counter[str]) -> str | None:
+    """What is wrong with the result of query ``number``, with both texts; None for nothing."""
+    query = scoped_query(number)
+    if not query.calls:
+        seen["without calls"] += 1
+        return None
+    plain = query.rendered(as_plain, " NULLS LAST")
+    written = rewritten(query.rendered(as_call, ""), Choices.seeded(number))
+    one = ours(number % 25 == 0)
+    try:
+        expected = raw().sql(plain).to_arrow_table()
+    except Exception:  # DataFusion has no plan for it
+        seen["refused"] += 1
+        return None
+    seen["compared"] += 1
+    try:
+        found = one.table(written)
+    except Exception as problem:
+        return f"refused: {problem}\n{written}\n{plain}"
+    wanted = {call.question: call.kind for call in query.calls}
+    for question, kinds in one.kinds().items():
+        # What a query before this one has in flight, ended by its LIMIT, may come in late.
+        if question in wanted and kinds != {wanted[question]}:
+            return f"{question} is asked as {kinds}, not {wanted[question]}\n{written}\n{plain}"
+    seen["asking"] += bool(one.model.calls)
+    # Without rows, DataFusion says what types the columns had before it made those of a union one.
+    if len(expected) and found.schema.types != expected.schema.types:
+        return f"{found.schema.types} are not {expected.schema.types}\n{written}\n{plain}"
+    if same(query, tuples(found), tuples(expected)):
+        if number // PARTS % 3 == 0:
+            seen.update(_in_duckdb(query, tuples(found)))
+        return None
+    return f"{tuples(found)} are not {tuples(expected)}\n{written}\n{plain}"
+
+
+def same(
+    query: Scoped, some: Sequence[tuple[object, ...]], others: Sequence[tuple[object, ...]]
+) -> bool:
+    if query.ordered:
+        return list(some) == list(others)
+    return unordered(list(some)) == unordered(list(others))
+
+
+def _in_duckdb(query: Scoped, found: Sequence[tuple[object, ...]]) -> Counter[str]:
+    """Whether DuckDB has the same rows; it differs from DataFusion in places of its own."""
+    database = duck()
+    if database is None:
+        return Counter()
+    try:
+        text = query.rendered(as_plain, " NULLS LAST").replace("LEFT SEMI", "SEMI")
+        rows = database.execute(text.replace("LEFT ANTI", "ANTI")).fetchall()
+    except Exception:
+        return Counter({"refused by DuckDB": 1})
+    agree = same(query, [tuple(map(comparable, row)) for row in rows], found)
+    return Counter({"as in DuckDB": agree, "otherwise in DuckDB": not agree})
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_names_mean_what_datafusion_means(part: int, cases: int) -> None:
+    first, seen = int(os.environ.get("SCOPED_FROM", "0")), Counter[str]()
+    for number in range(first + part, first + cases, PARTS):
+        wrong = difference(number, seen)
+        assert wrong is None, f"query {number}: {wrong}"
+    assert seen["compared"] >= 0.7 * cases / PARTS, f"too few queries are compared: {seen}"
+    assert seen["asking"] >= 0.5 * seen["compared"], f"too few queries ask: {seen}"
+    if duck() is None:
+        pytest.skip("DuckDB is not installed: DataFusion alone was compared")
+    assert seen["otherwise in DuckDB"] <= 0.03 * seen["as in DuckDB"] + 2, f"DuckDB differs: {seen}"

@@ -1,0 +1,586 @@
+"""Random queries whose names collide on purpose, with what every answer in them must look like.
+
+The generator knows to which column each name that it writes refers, so that it can say what a call's
+answers look like without reading the query. Calls are written ``⟦0⟧``, and NULLS LAST, where an
+answer is sorted by, ``⟦last⟧``: the query is rendered for a session, and for engines in which plain
+functions of the right types stand for the calls.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from random_choices import Choices
+
+NAMES = ("n", "x", "v", "k", "b", "w", "id")
+"""Of columns, aliases, relations and common table expressions alike."""
+
+
+@dataclass(eq=False)
+class Asked:
+    """A call: its question, its value as SQL, and what its uses say."""
+
+    query: int
+    number: int
+    function: str
+    value: str
+    said: set[str] = field(default_factory=set)
+
+    @property
+    def question(self) -> str:
+        return f"q{self.query}_{self.number}"
+
+    @property
+    def kind(self) -> str:
+        """What its answers look like, as the README has it."""
+        fixed = {"llm_int": "integer", "llm_filter": "boolean", "llm_text": "text"}
+        if self.function in fixed:
+            return fixed[self.function]
+        if self.said == {"integer", "number"}:
+            return "number"
+        return next(iter(self.said)) if len(self.said) == 1 else "text"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column, or an expression: its kind, the calls whose answers its values are, and whether it
+    depends on any."""
+
+    sql: str
+    kind: str
+    calls: tuple[Asked, ...] = ()
+    answer: bool = False
+
+    def say(self, kind: str) -> None:
+        for call in self.calls:
+            call.said.add(kind)
+
+
+@dataclass(frozen=True)
+class Relation:
+    """What stands in FROM: the SQL, its alias, and its columns by name."""
+
+    sql: str
+    alias: str
+    columns: dict[str, Column]
+    unnamed: bool = False
+
+
+TABLES: dict[str, dict[str, str]] = {
+    "t": {"id": "int", "n": "int", "x": "text", "k": "text", "b": "bool", "d": "date"},
+    "u": {"id": "int", "n": "int", "x": "text", "y": "text", "v": "num"},
+    "w": {"id": "int", "v": "int", "k": "text", "x": "text"},
+}
+_KINDS = ("int", "int", "text", "text", "bool", "code", "date", "num")
+
+
+@dataclass
+class Scoped:
+    """A query as a template, its calls, and whether its rows are ordered."""
+
+    template: str
+    calls: list[Asked]
+    ordered: bool
+
+    def rendered(self, call: Callable[[Asked], str], last: str) -> str:
+        text = self.template.replace("⟦last⟧", last)
+        while "⟦" in text:  # a call may be another's value
+            text = re.sub(r"⟦(\d+)⟧", lambda found: call(self.calls[int(found[1])]), text)
+        return text
+
+
+def scoped_query(seed: int) -> Scoped:
+    """The query of a number."""
+    choices = Choices.seeded(seed)
+    writer = _Writer(choices, seed)
+    sql, _, ordered = writer.query(1 + choices.below(2), [], {}, top=True)
+    return Scoped(sql, writer.calls, ordered)
+
+
+class _Writer:
+    def __init__(self, choices: Choices, number: int) -> None:
+        self.choices = choices
+        self.number = number
+        self.calls: list[Asked] = []
+
+    # --- queries ---------------------------------------------------------------------------------
+
+    def query(
+        self,
+        depth: int,
+        outer: Sequence[Relation],
+        common: dict[str, dict[str, Column]],
+        kinds: Sequence[str] | None = None,
+        *,
+        top: bool = False,
+    ) -> tuple[str, dict[str, Column], bool]:
+        """SQL, the columns by name, and whether the rows are ordered."""
+        choices, head = self.choices, ""
+        common = dict(common)
+        if depth and not outer and choices.chance(40 if top else 15):
+            written = []
+            recursive = choices.chance(20)
+            for _ in range(1 + choices.below(2)):
+                name = choices.pick(NAMES)
+                if name in common:  # DataFusion refuses nested ones of a name
+                    continue
+                if recursive and not written:
+                    sql, columns = self._recursive(name, common)
+                else:
+                    sql, columns, _ = self.query(depth - 1, (), common)
+                names = ""
+                if choices.chance(25) and not (recursive and not written):
+                    renamed = self._names(len(columns))
+                    names = f"({', '.join(renamed)})"
+                    columns = dict(zip(renamed, columns.values(), strict=True))
+                written.append(f"{name}{names} AS ({sql})")
+                common[name] = columns
+            if written:
+                head = f"WITH {'RECURSIVE ' * recursive}{', '.join(written)} "
+        sql, columns, scope = self._select(depth, outer, common, kinds)
+        united = depth and choices.chance(18) and all(c.kind in _KINDS for c in columns.values())
+        for _ in range(1 + choices.below(2) if united else 0):
+            word = choices.pick(["UNION ALL", "UNION", "UNION ALL", "EXCEPT", "INTERSECT"])
+            other, others, _ = self._select(0, outer, common, [c.kind for c in columns.values()])
+            sql = f"{sql} {word} {other}"
+            columns = {
+                name: Column(
+                    name, left.kind, (*left.calls, *right.calls), left.answer or right.answer
+                )
+                for (name, left), right in zip(columns.items(), others.values(), strict=True)
+            }
+        if not (top or choices.chance(15)):
+            return head + sql, columns, False
+        if united or scope is None or choices.chance(70):
+            sql += self._order(columns)
+            ordered = True
+        else:
+            sql, ordered = sql + self._order_by_expression(columns, scope), False
+        if ordered and choices.chance(30):
+            sql += f" LIMIT {1 + choices.below(4)}"
+        return head + sql, columns, ordered
+
+    def _order(self, columns: dict[str, Column]) -> str:
+        """ORDER BY all columns, by name or position: it settles the rows."""
+        items = []
+        for at, (name, column) in enumerate(columns.items(), 1):
+            by = str(at) if self.choices.chance(25) else name
+            items.append(f"{by}{self._direction(column)}")
+        return f" ORDER BY {', '.join(items)}"
+
+    def _order_by_expression(self, columns: dict[str, Column], scope: Sequence[Relation]) -> str:
+        """ORDER BY of an expression, in which the names of the result come first."""
+        name, column = self.choices.pick(list(columns.items()))
+        column = Column(name, column.kind, column.calls, column.answer)
+        return f" ORDER BY {self._numeric(column)}{self._direction(column)}"
+
+    def _numeric(self, column: Column) -> str:
+        if column.kind == "int":
+            column.say("number")
+            return f"{column.sql} + 1"
+        if column.kind == "bool":
+            column.say("boolean")
+            return f"NOT {column.sql}"
+        return column.sql
+
+    def _direction(self, column: Column) -> str:
+        last = "⟦last⟧" if column.answer else ""
+        return self.choices.pick(["", f" DESC{last}", f" DESC{last}", " DESC NULLS FIRST", " ASC"])
+
+    def _recursive(
+        self, name: str, common: dict[str, dict[str, Column]]
+    ) -> tuple[str, dict[str, Column]]:
+        call = self._call(Column("x", "text"))
+        call.function = "llm_map"
+        made = Column("v", "int", (call,), True)
+        where = "n < 2" + (f" AND {self._predicate(made)}" if self.choices.chance(50) else "")
+        sql = (
+            f"SELECT 0 AS n, id, ⟦{call.number}⟧ AS v FROM u UNION ALL "
+            f"SELECT n + 1, id, v FROM {name} WHERE {where}"
+        )
+        return sql, {"n": Column("n", "int"), "id": Column("id", "int"), "v": made}
+
+    # --- SELECT ----------------------------------------------------------------------------------
+
+    def _select(
+        self,
+        depth: int,
+        outer: Sequence[Relation],
+        common: dict[str, dict[str, Column]],
+        kinds: Sequence[str] | None,
+    ) -> tuple[str, dict[str, Column], Sequence[Relation] | None]:
+        choices = self.choices
+        source, scope, hidden = self._from(depth, common)
+        visible = self._visible(scope, hidden)
+        where = [
+            self._where(depth, scope, visible, common) for _ in range(choices.pick([0, 0, 1, 1, 2]))
+        ]
+        tail = f" WHERE {choices.pick([' AND ', ' OR ']).join(where)}" if where else ""
+        if kinds is None and not outer and choices.chance(25):
+            return self._grouped(source, tail, visible, scope)
+        if kinds is None and choices.chance(10):
+            star, columns = self._star(scope, hidden)
+            if columns:
+                name = next((n for n in NAMES if n not in columns), None)
+                if name and choices.chance(60):
+                    columns[name] = extra = self._expression(choices.pick(_KINDS), visible)
+                    star += f", {extra.sql} AS {name}"
+                return f"SELECT {star} FROM {source}{tail}", columns, None
+        wanted = kinds or [choices.pick(_KINDS) for _ in range(1 + choices.below(3))]
+        items = [self._expression(kind, visible) for kind in wanted]
+        if kinds is None and choices.chance(15):
+            items.append(self._window(visible))
+        names = self._names(len(items))
+        listed = [self._item(item, name) for item, name in zip(items, names, strict=True)]
+        distinct = choices.chance(12)
+        columns = dict(zip(names, items, strict=True))
+        qualify = ""
+        if items[-1].sql.startswith("rank()") and choices.chance(50):
+            candidates = [n for n in names if n not in {name for name, _ in visible}]
+            if names[-1] in candidates:
+                qualify = f" QUALIFY {names[-1]} < 3"
+                own = [n for n in candidates if columns[n].kind in ("int", "bool", "code")]
+                if own and choices.chance(60):
+                    name = choices.pick(own)
+                    qualify += f" AND {self._predicate(self._named(name, columns[name]))}"
+        text = f"SELECT {'DISTINCT ' * distinct}{', '.join(listed)} FROM {source}{tail}{qualify}"
+        return text, columns, None if distinct else scope
+
+    @staticmethod
+    def _named(name: str, column: Column) -> Column:
+        return Column(name, column.kind, column.calls, column.answer)
+
+    def _item(self, item: Column, name: str) -> str:
+        if item.sql == name or item.sql.endswith(f".{name}"):
+            return item.sql
+        return f"{item.sql}{self.choices.pick([' AS ', ' AS ', ' '])}{name}"
+
+    def _names(self, number: int) -> list[str]:
+        left = list(NAMES)
+        return [left.pop(self.choices.below(len(left))) for _ in range(number)]
+
+    def _star(self, scope: Sequence[Relation], hidden: set[str]) -> tuple[str, dict[str, Column]]:
+        shown = [r for r in scope if r.alias not in hidden]
+        one = self.choices.pick(shown)
+        if len(shown) > 1 or self.choices.chance(40):
+            return f"{one.alias}.*", dict(one.columns)
+        dropped = self.choices.pick(list(one.columns))
+        if len(one.columns) > 1 and self.choices.chance(30):
+            rest = {n: c for n, c in one.columns.items() if n != dropped}
+            return f"* EXCLUDE ({dropped})", rest
+        return "*", dict(one.columns)
+
+    def _grouped(
+        self,
+        source: str,
+        tail: str,
+        visible: Sequence[tuple[str, Column]],
+        scope: Sequence[Relation],
+    ) -> tuple[str, dict[str, Column], None]:
+        choices = self.choices
+        keys = [self._expression(choices.pick(_KINDS), visible) for _ in range(choices.below(3))]
+        keys = list({key.sql: key for key in keys if not key.sql.isdigit()}.values())
+        measures = [self._measure(visible) for _ in range(1 + choices.below(2))]
+        measures = list({m.sql: m for m in measures}.values())
+        names = self._names(len(keys) + len(measures))
+        taken = {name for name, _ in visible} | {n.split(".")[-1] for n, _ in visible}
+        listed, by = [], []
+        columns: dict[str, Column] = {}
+        for at, (key, name) in enumerate(zip(keys, names, strict=False), 1):
+            listed.append(self._item(key, name))
+            ways = [key.sql, str(at)] + ([name] if name not in taken else [])
+            by.append(choices.pick(ways))
+            columns[name] = key
+        for measure, name in zip(measures, names[len(keys) :], strict=True):
+            listed.append(f"{measure.sql} AS {name}")
+            columns[name] = measure
+        group = f" GROUP BY {', '.join(by)}" if by else ""
+        having = ""
+        if choices.chance(40):
+            candidates = [n for n in names if n not in taken]
+            if candidates and choices.chance(60):
+                name = choices.pick(candidates)
+                having = f" HAVING {self._predicate(self._named(name, columns[name]))}"
+            else:
+                having = f" HAVING {self._predicate(choices.pick(measures))}"
+        return f"SELECT {', '.join(listed)} FROM {source}{tail}{group}{having}", columns, None
+
+    def _measure(self, visible: Sequence[tuple[str, Column]]) -> Column:
+        way = self.choices.weighted(count=3, sum=2, max=3, array=2, filter=1)
+        if way == "count":
+            column = self._expression(self.choices.pick(_KINDS), visible)
+            return Column(f"count({column.sql})", "int", (), column.answer)
+        if way == "sum":
+            column = self._expression("int", visible)
+            column.say("number")
+            return Column(f"sum({column.sql})", "sum", (), column.answer)
+        if way == "array":
+            ids = [c for c in self._columns(visible, "int") if not c.answer]
+            if ids:
+                by = self._expression(self.choices.pick(("int", "text", "code")), visible)
+                one = self.choices.pick(ids)
+                order = f"{by.sql}{self._direction(by)}, {one.sql}{self._direction(one)}"
+                return Column(f"array_agg({one.sql} ORDER BY {order})", "list", (), by.answer)
+        column = self._expression(self.choices.pick(("int", "text", "code")), visible)
+        if way == "filter":
+            condition = self._predicate(self._expression("int", visible))
+            return Column(f"count(*) FILTER (WHERE {condition})", "int", (), True)
+        word = self.choices.pick(["max", "min"])
+        return Column(f"{word}({column.sql})", column.kind, column.calls, column.answer)
+
+    def _window(self, visible: Sequence[tuple[str, Column]]) -> Column:
+        by = self._expression(self.choices.pick(("int", "text")), visible)
+        if by.sql.isdigit():
+            return Column("1", "int")
+        part = ""
+        if self.choices.chance(40):
+            column = self._expression(self.choices.pick(("text", "bool")), visible)
+            part = f"PARTITION BY {column.sql} "
+        over = f"({part}ORDER BY {by.sql}{self._direction(by)})"
+        return Column(f"rank() OVER {over}", "int", (), by.answer or "⟦" in part or bool(part))
+
+    # --- FROM ------------------------------------------------------------------------------------
+
+    def _from(
+        self, depth: int, common: dict[str, dict[str, Column]]
+    ) -> tuple[str, list[Relation], set[str]]:
+        """FROM's SQL, its relations, and the aliases of those without columns behind it."""
+        choices = self.choices
+        first = self._relation(depth, common, [])
+        if not depth or choices.chance(60):
+            return first.sql, [first], set()
+        second = self._relation(depth - 1, common, [first.alias])
+        keys = [n for n, c in first.columns.items() if c.kind == "int" and not c.answer]
+        others = [n for n, c in second.columns.items() if c.kind == "int" and not c.answer]
+        if not keys or not others:
+            return f"{first.sql}, {second.sql}", [first, second], set()
+        word = choices.pick(["JOIN", "JOIN", "LEFT JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"])
+        hidden = {second.alias} if "SEMI" in word or "ANTI" in word else set()
+        on = f"{first.alias}.{choices.pick(keys)} = {second.alias}.{choices.pick(others)}"
+        if choices.chance(25):
+            both = self._visible([first, second], set())
+            on += f" AND {self._predicate(choices.pick([c for _, c in both]))}"
+        return f"{first.sql} {word} {second.sql} ON {on}", [first, second], hidden
+
+    def _relation(
+        self, depth: int, common: dict[str, dict[str, Column]], taken: Sequence[str]
+    ) -> Relation:
+        choices = self.choices
+        free = [name for name in NAMES if name not in taken]
+        alias = choices.pick(free)
+        way = choices.weighted(
+            table=4, query=6 if depth else 0, common=5 if common else 0, values=1
+        )
+        if way == "common":
+            name = choices.pick(list(common))
+            columns = common[name]
+            if name not in taken and choices.chance(50):
+                return Relation(name, name, columns)
+            return Relation(f"{name} AS {alias}", alias, columns)
+        if way == "query":
+            sql, columns, _ = self.query(depth - 1, (), common)
+            if choices.chance(20):
+                names = self._names(len(columns))
+                columns = dict(zip(names, columns.values(), strict=True))
+                return Relation(f"({sql}) AS {alias}({', '.join(names)})", alias, columns)
+            return Relation(f"({sql}) {choices.pick(['AS ', ''])}{alias}", alias, columns)
+        tables = [table for table in TABLES if table not in common]
+        if way == "values" or not tables:
+            rows = "(1, 'a'), (2, NULL), (3, 'c')"
+            names = self._names(2)
+            kinds = [Column("", "int"), Column("", "text")]
+            columns = dict(zip(names, kinds, strict=True))
+            return Relation(f"(VALUES {rows}) AS {alias}({', '.join(names)})", alias, columns)
+        table = choices.pick(tables)
+        columns = {name: Column(name, kind) for name, kind in TABLES[table].items()}
+        if table not in taken and choices.chance(40):
+            return Relation(table, table, columns)
+        return Relation(f"{table} AS {alias}", alias, columns)
+
+    def _visible(self, scope: Sequence[Relation], hidden: set[str]) -> list[tuple[str, Column]]:
+        """The columns of a scope, by their names, as they are written in it."""
+        shown = [r for r in scope if r.alias not in hidden]
+        counts: dict[str, int] = {}
+        for relation in shown:
+            for name in relation.columns:
+                counts[name] = counts.get(name, 0) + 1
+        found = []
+        for relation in shown:
+            for name, column in relation.columns.items():
+                bare = counts[name] == 1 and self.choices.chance(55)
+                sql = name if bare else f"{relation.alias}.{name}"
+                found.append((name, Column(sql, column.kind, column.calls, column.answer)))
+        return found
+
+    # --- expressions -----------------------------------------------------------------------------
+
+    @staticmethod
+    def _columns(visible: Sequence[tuple[str, Column]], kind: str) -> list[Column]:
+        return [column for _, column in visible if column.kind == kind]
+
+    def _call(self, value: Column) -> Asked:
+        function = self.choices.weighted(llm_map=8, llm_int=1, llm_filter=1, llm_text=1)
+        call = Asked(self.number, len(self.calls), function, value.sql)
+        self.calls.append(call)
+        return call
+
+    def _expression(self, kind: str, visible: Sequence[tuple[str, Column]]) -> Column:
+        """A column of a kind, an expression of some, or a call whose answers shall be of it."""
+        choices = self.choices
+        own = self._columns(visible, kind)
+        texts = self._columns(visible, "text")
+        way = choices.weighted(column=5 if own else 0, call=7 if texts else 0, made=2)
+        if way == "column":
+            return choices.pick(own)
+        if way == "call":
+            call = self._call(choices.pick(texts))
+            fixed = {"llm_int": "int", "llm_filter": "bool", "llm_text": "text"}
+            made = fixed.get(call.function, kind)
+            if made != kind:
+                call.function = "llm_map"
+            return Column(f"⟦{call.number}⟧", kind, (call,), True)
+        if kind == "text" and texts:
+            column = choices.pick(texts)
+            return Column(f"upper({column.sql})", "text", (), column.answer)
+        if kind == "int" and own:
+            column = choices.pick(own)
+            if choices.chance(50):
+                return Column(
+                    f"COALESCE({self._said(column, 'integer').sql}, 0)",
+                    "int",
+                    column.calls,
+                    column.answer,
+                )
+            column.say("number")
+            return Column(f"CAST({column.sql} * 2 AS INT)", "int", (), column.answer)
+        if kind == "bool" and visible:
+            column = choices.pick([c for _, c in visible])
+            return Column(f"({column.sql} IS NULL)", "bool", (), column.answer)
+        literals = {
+            "int": "7",
+            "text": "'l'",
+            "bool": "TRUE",
+            "code": "'AB'",
+            "num": "1.5",
+            "date": "DATE '2024-01-02'",
+        }
+        return Column(literals[kind], kind)
+
+    @staticmethod
+    def _said(column: Column, kind: str) -> Column:
+        column.say(kind)
+        return column
+
+    def _where(
+        self,
+        depth: int,
+        scope: Sequence[Relation],
+        visible: Sequence[tuple[str, Column]],
+        common: dict[str, dict[str, Column]],
+    ) -> str:
+        choices = self.choices
+        way = choices.weighted(plain=8, call=3, exists=2 if depth else 0, scalar=1 if depth else 0)
+        if way == "call":
+            return self._predicate(self._expression(choices.pick(("int", "bool", "code")), visible))
+        if way == "exists":
+            return self._exists(scope, visible)
+        if way == "scalar":
+            sql, columns, _ = self.query(0, (), common, ["int"])
+            ((name, column),) = columns.items()
+            other = self._names(1)[0]
+            inner = f"SELECT max({other}.{name}) FROM ({sql}) AS {other}"
+            return self._predicate(Column(f"({inner})", "int", column.calls, column.answer))
+        return self._predicate(choices.pick([column for _, column in visible]))
+
+    def _exists(self, scope: Sequence[Relation], visible: Sequence[tuple[str, Column]]) -> str:
+        """A correlated subquery, in which unqualified names are its own first."""
+        taken = [relation.alias for relation in scope]
+        inner = self._relation(0, {}, taken)
+        mine = self._visible([inner], set())
+        keys = self._columns(mine, "int")
+        outers = [
+            Column(f"{r.alias}.{n}", c.kind, c.calls, c.answer)
+            for r in scope
+            if r.alias not in inner.columns  # DataFusion would take a field of that column
+            for n, c in r.columns.items()
+            if any(o.sql in (n, f"{r.alias}.{n}") for _, o in visible)
+        ]
+        ints = [c for c in outers if c.kind == "int" and not c.answer]
+        parts = [self._predicate(self.choices.pick([c for _, c in mine]))]
+        if keys and ints:
+            parts.append(f"{self.choices.pick(keys).sql} = {self.choices.pick(ints).sql}")
+            named = {name for name, _ in mine}
+            bare = [c for c in outers if "." in c.sql and c.sql.split(".")[1] not in named]
+            if bare and self.choices.chance(50):
+                parts.append(self._predicate(self.choices.pick(bare)))
+        item = self._expression(self.choices.pick(_KINDS), mine)
+        name = self.choices.pick(NAMES)
+        return f"EXISTS (SELECT {item.sql} AS {name} FROM {inner.sql} WHERE {' AND '.join(parts)})"
+
+    def _predicate(self, column: Column) -> str:
+        """A condition on a column, which may say what its values are."""
+        sql, kind, pick = column.sql, column.kind, self.choices.pick
+        if self.choices.chance(15):
+            return f"{sql} IS NOT NULL"
+        if kind in ("int", "sum"):
+            way = pick(
+                [
+                    "{} > 1",
+                    "{} <= 3",
+                    "{} IN (1, 2, 3)",
+                    "{} BETWEEN 0 AND 3",
+                    "2 < {}",
+                    "{} + 1 < 4",
+                    "-{} < 0" if column.calls else "{} < 4",
+                    "{} > 1.5",
+                ]
+            )
+            column.say("number" if any(s in way for s in ("+", "-", ".")) else "integer")
+            return way.format(sql)
+        if kind == "num":
+            column.say("number")
+            return pick(["{} > 1.5", "abs({}) < 2", "{} BETWEEN 0.5 AND 2.5"]).format(sql)
+        if kind == "bool":
+            column.say("boolean")
+            return pick(
+                ["{}", "NOT {}", "{} IS TRUE", "{} = TRUE", "CASE WHEN {} THEN TRUE END"]
+            ).format(sql)
+        if kind == "code":
+            column.say("regex")
+            return pick(["{} = 'AB'", "{} IN ('AB', 'CD')", "'EF' <> {}"]).format(sql)
+        if kind == "date":
+            column.say("date")
+            return pick(["{} < DATE '2024-01-03'", "{} = DATE '2024-01-02'"]).format(sql)
+        if kind == "list":
+            return f"cardinality({sql}) > 1"
+        return pick(["{} = 'ab'", "{} LIKE 'a%'", "{} || 'z' <> 'az'", "upper({}) > 'B'"]).format(
+            sql
+        )
+
+
+# --- other ways of writing it ------------------------------------------------------------------------
+
+_PARTS = re.compile(
+    r"(EXCLUDE \(\w+\)|'(?:[^']|'')*')|(\b(?:n|x|v|k|b|w|id)\b(?!\())|([A-Za-z_]\w*)|( )"
+)
+
+
+def rewritten(sql: str, choices: Choices) -> str:
+    """The query with other letters, quotes, comments and blanks, which mean the same."""
+    most = choices.pick([0, 6, 12])
+    if not most:
+        return sql
+
+    def other(found: re.Match[str]) -> str:
+        string, name, word, _ = found.groups()
+        if string or not choices.chance(most):
+            return found[0]
+        if name:
+            return choices.pick([name.upper(), f'"{name}"'])
+        if word:
+            return choices.pick([word.upper(), word.lower()])
+        return choices.pick(["  ", "\n", " /* n > 1 */ ", " -- x, '\n", " /**/ "])
+
+    return _PARTS.sub(other, sql)
