@@ -45,7 +45,7 @@ from blendfusion.udfs.register.expr import binding
 from blendfusion.udfs.register.python_functions import llm_join
 from blendfusion.unsupported.nested_stages import NOTHING, Fed, chained
 from blendfusion.unsupported.opaque_tables import Leaf
-from blendfusion.unsupported.provenance import Origin, Verb, given, written
+from blendfusion.unsupported.provenance import Origin, Verb, given, unread, written
 from blendfusion.unsupported.rewrite import encoded, twin
 
 if TYPE_CHECKING:
@@ -586,6 +586,8 @@ class Frame(DataFrame):
         if analyze:
             self._table()
         text = explained(self, analyze=analyze, verbose=verbose, estimate=estimate)
+        for part in unread(self):
+            text += f"\nNot read for the types of answers: {part}"
         return self._shown(text)
 
     def _shown(self, text: str) -> str:

@@ -27,7 +27,7 @@ from blendfusion.sql.letter_case import in_any_case
 from blendfusion.sql.parameters import spelled_parameters, texts_of
 from blendfusion.sql.read_only import READING, check_plan
 from blendfusion.sql.source_map import placed, unchanged
-from blendfusion.sql.statements import after_explain, creates, creates_table
+from blendfusion.sql.statements import creates, creates_table
 from blendfusion.sql.type_calls import Typed
 from blendfusion.sql.unnest import unnested
 from blendfusion.udfs.ask.thread_handoff import Serve, directly
@@ -103,8 +103,7 @@ class Query:
 
     def _frame(self, session: Session, ready: Typed, parameters: dict[str, str]) -> Frame:
         columns = partial(_columns, session, self.options)
-        head, text = after_explain(ready.sql)
-        text = head + unnested(searched(text, session, parameters, columns), columns)
+        text = unnested(searched(ready.sql, session, parameters, columns), columns)
 
         def carry_out() -> DataFrame:
             return SessionContext.sql(
@@ -124,7 +123,9 @@ class Query:
         if self.options is READING:
             check_plan(planned.logical_plan())
         session.views.note(text)
-        origin = Text(text, self.options, self.param_values, self.named_params, self.text)
+        origin = Text(
+            text, self.options, self.param_values, self.named_params, self.text, ready.unread
+        )
         return session.new_frame(planned.df, origin, self.budget)
 
     @contextmanager

@@ -213,6 +213,18 @@ def queries(tokens: Sequence[Token]) -> list[Query]:
         return []
 
 
+def visible_tables(sql: str, tokens: Sequence[Token], at: int) -> str:
+    """The WITH clause of the common table expressions that are visible at offset ``at`` of ``sql``;
+    '' if there are none."""
+    around = [
+        (query.end - query.start, scope)
+        for outer in queries(tokens)
+        for query, scope in outer.walk()
+        if tokens[query.start].start < at <= tokens[query.end - 1].end
+    ]
+    return min(around, key=lambda found: found[0])[1].text(sql, tokens) if around else ""
+
+
 class _Parser:
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens = tokens

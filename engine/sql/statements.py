@@ -44,17 +44,6 @@ def statement(sql: str) -> Explain | Setting | None:
     return _setting(sql, tokenize(sql))
 
 
-_EXPLAIN = re.compile(r"\s*explain\b(\s+(analyze|verbose)\b)*", re.IGNORECASE)
-
-
-def after_explain(sql: str) -> tuple[str, str]:
-    """``sql`` as EXPLAIN, '' if it does not begin so, and the query: the tokenizer takes what
-    follows EXPLAIN for one token."""
-    found = _EXPLAIN.match(sql)
-    at = 0 if found is None else found.end()
-    return sql[:at], sql[at:]
-
-
 def explainable(sql: str) -> str | None:
     """The query of a statement that is planned without being carried out: itself, or that of
     CREATE … AS; None for other statements, as DROP."""

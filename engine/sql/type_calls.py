@@ -24,8 +24,8 @@ from blendfusion.sql.comparisons import until_decided
 from blendfusion.sql.infer_constraints import SITE, Context, combined, contexts
 from blendfusion.sql.nulls_last import nulls_last
 from blendfusion.sql.parameters import declared, filled
+from blendfusion.sql.query_tree import visible_tables
 from blendfusion.sql.resolve_columns import Columns, References
-from blendfusion.sql.scopes import visible_tables
 from blendfusion.sql.sqlglot_tree import parsed, tree_of
 from blendfusion.sql.substitute_calls import in_text, in_tokens
 from blendfusion.sql.tokenizer import tokenize
@@ -47,6 +47,8 @@ class Typed:
     written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     beside_columns: tuple[str, ...] = ()
     """The names of calls that the query compares with columns, of types not known here."""
+    unread: tuple[str, ...] = ()
+    """The parts of the query that say nothing of the types of answers."""
 
 
 def typed(
@@ -112,13 +114,15 @@ def typed(
         written.setdefault(call.name, (site.text,))
     beside = [c.name for c, n in zip(calls, names, strict=True) if places.of[n].beside_columns]
     text = in_text(sql, sites, lambda i: calls[i].name, places.nulls_last)
-    return Typed(text, tuple(dict.fromkeys(calls)), written, tuple(dict.fromkeys(beside)))
+    alone = tuple(dict.fromkeys(beside))
+    return Typed(text, tuple(dict.fromkeys(calls)), written, alone, places.unread)
 
 
 class _Places(NamedTuple):
     of: Mapping[str, Context]
     nulls_last: Sequence[int] = ()
     """Where the query sorts by an answer, and says nothing of NULLs."""
+    unread: tuple[str, ...] = ()
 
 
 def _places(
@@ -130,16 +134,17 @@ def _places(
     columns: Columns,
 ) -> _Places:
     """What a query says about its calls, for which functions of these names stand."""
-    tree, _ = parsed(in_tokens(tokens, sites, names), sql, names)
+    tree, gaps = parsed(in_tokens(tokens, sites, names), sql, names)
     if tree is None:
-        return _Places(dict.fromkeys(names, Context()))
+        return _Places(dict.fromkeys(names, Context()), unread=(" ".join(sql.split()),))
     known = declared(sql, tokens) | dict(parameters)
     if known:
         tree = _with_literals(tree, known)
     refers = References(tree, columns)
     kept = {name for name, site in zip(names, sites, strict=True) if site.kept}
     found = contexts(tree, names, refers, kept)
-    return _Places(found, nulls_last(tree, frozenset(names), refers))
+    unread = tuple(" ".join(sql[start:end].split()) for start, end in gaps)
+    return _Places(found, nulls_last(tree, frozenset(names), refers), unread)
 
 
 def _with_literals(tree: exp.Expr, parameters: Mapping[str, str]) -> exp.Expr:

@@ -34,18 +34,32 @@ class Text:
     named: Mapping[str, Any]
     written: str = ""
     """The text as the user wrote it."""
+    unread: tuple[str, ...] = ()
+    """The parts of it that say nothing of the types of answers, since sqlglot cannot read them."""
 
 
 Origin = Verb | Text | None
 """How a frame was made; None: it reads a table."""
 
 
-def given(frame: Frame) -> set[str]:
-    """The texts among the parameters of the queries that ``frame`` was made from."""
+def _text(frame: Frame) -> Text | None:
+    """The SQL that ``frame`` was made from, first."""
     origin = frame.origin
     while isinstance(origin, Verb):
         origin = origin.below.origin
-    return set() if origin is None else texts_of(origin.parameters, origin.named)
+    return origin
+
+
+def unread(frame: Frame) -> tuple[str, ...]:
+    """The parts of its SQL that say nothing of the types of answers."""
+    text = _text(frame)
+    return () if text is None else text.unread
+
+
+def given(frame: Frame) -> set[str]:
+    """The texts among the parameters of the queries that ``frame`` was made from."""
+    text = _text(frame)
+    return set() if text is None else texts_of(text.parameters, text.named)
 
 
 def written(frame: Frame) -> str:

@@ -87,6 +87,39 @@ FORMS: dict[str, tuple[str, list[tuple[object, ...]]]] = {
     ),
     "a predicate alone": ("SELECT id FROM t WHERE llm_filter('Is 1 odd?') LIMIT 1", [(1,)]),
     "an aggregate alone": ("SELECT llm_qa('How long?') + 0 FROM t", [(49.0,)]),
+    "options beside a number of their name": (
+        "SELECT llm_classify(x, ['a', 'b', 'c']) AS n FROM t WHERE n > 1 AND x IS NOT NULL",
+        [("a",)],
+    ),
+    "options beside a sum of their name": (
+        "WITH a AS (SELECT id, llm_classify(x, ['a', 'b']) AS m FROM t), "
+        "c AS (SELECT id, sum(m) AS s FROM (SELECT id, n AS m FROM t) GROUP BY id) "
+        "SELECT m, s FROM a JOIN c ON a.id = c.id WHERE a.id = 1",
+        [("a", 5)],
+    ),
+    "a predicate of an answer's name": (
+        "SELECT q.v FROM (SELECT upper(p.v) = 'A' AS v FROM (SELECT llm_map('q', x) AS v FROM t) "
+        "p) q WHERE q.v",
+        [(True,)],
+    ),
+    "a length of an answer's name": (
+        "SELECT q.v FROM (SELECT length(p.v) AS v FROM (SELECT llm_map('q', x) AS v FROM t) p) q "
+        "WHERE q.v > 2",
+        [(4,)],
+    ),
+    "a subquery in parentheses, compared with a column": (
+        "SELECT id FROM t WHERE id > ((SELECT llm_qa('q', x) FROM t WHERE id = 2)) ORDER BY id",
+        [(3,), (4,)],
+    ),
+    "a row of answers and its place among numbers": (
+        "SELECT id, row_number() OVER (ORDER BY n DESC) AS r, llm_text('w', x) AS n FROM t "
+        "WHERE id < 3 ORDER BY id",
+        [(1, 2, "A"), (2, 1, "BB")],
+    ),
+    "an aggregate's order by a number": (
+        "SELECT array_agg(id ORDER BY n DESC) AS ids, llm_qa('q', x) AS n FROM t WHERE id < 3",
+        [([2, 1], "A")],
+    ),
     "VALUES": ("VALUES (llm_int('q', 'xyz'), 1)", [(3, 1)]),
     "VALUES in FROM": (
         "SELECT b FROM (VALUES (1, llm_map('q', 'xyz'))) AS v(a, b) WHERE b > 2",

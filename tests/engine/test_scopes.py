@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 from scripts import Counted
+from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokens import Tokenizer
 
+from blendfusion.sql.sqlglot_tree import _Silent
 from blendfusion.sql.type_calls import Typed, typed
 from blendfusion.udfs.register.user_functions import known_ingredients
 
@@ -292,3 +295,34 @@ def test_ordinary_columns_sort_as_datafusion_sorts_them(sql: str, plain: str) ->
     )
     counted.session.from_pydict({"y": ["a"]}, name="u")
     assert counted.rows(sql) == counted.rows(plain)
+
+
+def test_explain_names_what_says_nothing_of_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {k: v for k, v in _Silent.RANGE_PARSERS.items() if k != TokenType.TILDE}
+    monkeypatch.setattr(_Silent, "RANGE_PARSERS", known)
+    counted = Counted(lambda call: 1).add("t", {"id": [1], "x": ["a"]})
+    sql = "SELECT id FROM t WHERE llm_map('q', x) > 3 AND x  ~ 'a|b'"
+    assert kinds(sql) == ["integer"]
+    assert read(sql).unread == ("x ~ 'a|b'",)
+    plan = counted.session.sql(f"EXPLAIN {sql}").to_pydict()["plan"]
+    assert plan[-1] == "Not read for the types of answers: x ~ 'a|b'"
+
+
+def test_a_query_is_tokenised_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Counted(lambda call: 1).add("t", {"id": [1], "x": ["a"], "n": [1]})
+    scanned: list[str] = []
+    scan = Tokenizer.tokenize
+
+    def counting(self: Tokenizer, sql: str) -> list[Token]:
+        scanned.append(sql)
+        return scan(self, sql)
+
+    monkeypatch.setattr(Tokenizer, "tokenize", counting)
+    for sql in (
+        "SELECT llm_map('q', x) + 1 AS v, id /* why? */ FROM t WHERE n > 0 ORDER -- first\n BY v DESC",
+        "WITH w AS (SELECT llm_int('q', x) AS v FROM t) SELECT v, count(*) FROM w GROUP BY v",
+        "SELECT id FROM t WHERE llm_map('q', x) IN ('AB', 'CD') AND llm_filter('r', x)",
+    ):
+        scanned.clear()
+        counted.session.sql(sql)
+        assert len(scanned) == 1, scanned

@@ -8,87 +8,10 @@ functions of the right types stand for the calls.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from random_choices import Choices
-
-NAMES = ("n", "x", "v", "k", "b", "w", "id")
-"""Of columns, aliases, relations and common table expressions alike."""
-
-
-@dataclass(eq=False)
-class Asked:
-    """A call: its question, its value as SQL, and what its uses say."""
-
-    query: int
-    number: int
-    function: str
-    value: str
-    said: set[str] = field(default_factory=set)
-
-    @property
-    def question(self) -> str:
-        return f"q{self.query}_{self.number}"
-
-    @property
-    def kind(self) -> str:
-        """What its answers look like, as the README has it."""
-        fixed = {"llm_int": "integer", "llm_filter": "boolean", "llm_text": "text"}
-        if self.function in fixed:
-            return fixed[self.function]
-        if self.said == {"integer", "number"}:
-            return "number"
-        return next(iter(self.said)) if len(self.said) == 1 else "text"
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column, or an expression: its kind, the calls whose answers its values are, and whether it
-    depends on any."""
-
-    sql: str
-    kind: str
-    calls: tuple[Asked, ...] = ()
-    answer: bool = False
-
-    def say(self, kind: str) -> None:
-        for call in self.calls:
-            call.said.add(kind)
-
-
-@dataclass(frozen=True)
-class Relation:
-    """What stands in FROM: the SQL, its alias, and its columns by name."""
-
-    sql: str
-    alias: str
-    columns: dict[str, Column]
-    unnamed: bool = False
-
-
-TABLES: dict[str, dict[str, str]] = {
-    "t": {"id": "int", "n": "int", "x": "text", "k": "text", "b": "bool", "d": "date"},
-    "u": {"id": "int", "n": "int", "x": "text", "y": "text", "v": "num"},
-    "w": {"id": "int", "v": "int", "k": "text", "x": "text"},
-}
-_KINDS = ("int", "int", "text", "text", "bool", "code", "date", "num")
-
-
-@dataclass
-class Scoped:
-    """A query as a template, its calls, and whether its rows are ordered."""
-
-    template: str
-    calls: list[Asked]
-    ordered: bool
-
-    def rendered(self, call: Callable[[Asked], str], last: str) -> str:
-        text = self.template.replace("⟦last⟧", last)
-        while "⟦" in text:  # a call may be another's value
-            text = re.sub(r"⟦(\d+)⟧", lambda found: call(self.calls[int(found[1])]), text)
-        return text
+from scoped_parts import KINDS, NAMES, TABLES, Asked, Column, Relation, Scoped
 
 
 def scoped_query(seed: int) -> Scoped:
@@ -140,7 +63,7 @@ class _Writer:
             if written:
                 head = f"WITH {'RECURSIVE ' * recursive}{', '.join(written)} "
         sql, columns, scope = self._select(depth, outer, common, kinds)
-        united = depth and choices.chance(18) and all(c.kind in _KINDS for c in columns.values())
+        united = depth and choices.chance(18) and all(c.kind in KINDS for c in columns.values())
         for _ in range(1 + choices.below(2) if united else 0):
             word = choices.pick(["UNION ALL", "UNION", "UNION ALL", "EXCEPT", "INTERSECT"])
             other, others, _ = self._select(0, outer, common, [c.kind for c in columns.values()])
@@ -225,10 +148,10 @@ class _Writer:
             if columns:
                 name = next((n for n in NAMES if n not in columns), None)
                 if name and choices.chance(60):
-                    columns[name] = extra = self._expression(choices.pick(_KINDS), visible)
+                    columns[name] = extra = self._expression(choices.pick(KINDS), visible)
                     star += f", {extra.sql} AS {name}"
                 return f"SELECT {star} FROM {source}{tail}", columns, None
-        wanted = kinds or [choices.pick(_KINDS) for _ in range(1 + choices.below(3))]
+        wanted = kinds or [choices.pick(KINDS) for _ in range(1 + choices.below(3))]
         items = [self._expression(kind, visible) for kind in wanted]
         if kinds is None and choices.chance(15):
             items.append(self._window(visible))
@@ -280,7 +203,7 @@ class _Writer:
         scope: Sequence[Relation],
     ) -> tuple[str, dict[str, Column], None]:
         choices = self.choices
-        keys = [self._expression(choices.pick(_KINDS), visible) for _ in range(choices.below(3))]
+        keys = [self._expression(choices.pick(KINDS), visible) for _ in range(choices.below(3))]
         keys = list({key.sql: key for key in keys if not key.sql.isdigit()}.values())
         measures = [self._measure(visible) for _ in range(1 + choices.below(2))]
         measures = list({m.sql: m for m in measures}.values())
@@ -310,7 +233,7 @@ class _Writer:
     def _measure(self, visible: Sequence[tuple[str, Column]]) -> Column:
         way = self.choices.weighted(count=3, sum=2, max=3, array=2, filter=1)
         if way == "count":
-            column = self._expression(self.choices.pick(_KINDS), visible)
+            column = self._expression(self.choices.pick(KINDS), visible)
             return Column(f"count({column.sql})", "int", (), column.answer)
         if way == "sum":
             column = self._expression("int", visible)
@@ -515,7 +438,7 @@ class _Writer:
             bare = [c for c in outers if "." in c.sql and c.sql.split(".")[1] not in named]
             if bare and self.choices.chance(50):
                 parts.append(self._predicate(self.choices.pick(bare)))
-        item = self._expression(self.choices.pick(_KINDS), mine)
+        item = self._expression(self.choices.pick(KINDS), mine)
         name = self.choices.pick(NAMES)
         return f"EXISTS (SELECT {item.sql} AS {name} FROM {inner.sql} WHERE {' AND '.join(parts)})"
 
@@ -558,29 +481,3 @@ class _Writer:
         return pick(["{} = 'ab'", "{} LIKE 'a%'", "{} || 'z' <> 'az'", "upper({}) > 'B'"]).format(
             sql
         )
-
-
-# --- other ways of writing it ------------------------------------------------------------------------
-
-_PARTS = re.compile(
-    r"(EXCLUDE \(\w+\)|'(?:[^']|'')*')|(\b(?:n|x|v|k|b|w|id)\b(?!\())|([A-Za-z_]\w*)|( )"
-)
-
-
-def rewritten(sql: str, choices: Choices) -> str:
-    """The query with other letters, quotes, comments and blanks, which mean the same."""
-    most = choices.pick([0, 6, 12])
-    if not most:
-        return sql
-
-    def other(found: re.Match[str]) -> str:
-        string, name, word, _ = found.groups()
-        if string or not choices.chance(most):
-            return found[0]
-        if name:
-            return choices.pick([name.upper(), f'"{name}"'])
-        if word:
-            return choices.pick([word.upper(), word.lower()])
-        return choices.pick(["  ", "\n", " /* n > 1 */ ", " -- x, '\n", " /**/ "])
-
-    return _PARTS.sub(other, sql)

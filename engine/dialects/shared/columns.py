@@ -10,9 +10,8 @@ from sqlglot.tokenizer_core import TokenType
 from blendfusion.dialects.shared.braces import Given
 from blendfusion.dialects.shared.catalog import Known
 from blendfusion.sql.lateral import quoted_name
-from blendfusion.sql.query_tree import Source, name_of
+from blendfusion.sql.query_tree import Source, name_of, visible_tables
 from blendfusion.sql.rewriter import Weaver
-from blendfusion.sql.scopes import visible_tables
 
 _SIMPLE = re.compile(r"[a-z_][a-z0-9_]*")
 
