@@ -1,5 +1,7 @@
 # make demo    a few queries over the tables in examples/, with the packaged model
-# make test    style, types and tests, of the package as it is installed
+# make check   style, types and the fast tests, in a minute and a half once installed
+# make test    style, types and all tests, of the package as it is installed
+# make nightly the random suites with many more cases
 # make bench   the benchmarks that finish in minutes
 # make clean   remove what these targets made
 #
@@ -26,17 +28,28 @@ CMAKE_ARGS ?= -DGGML_NATIVE=ON -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_TESTS=OFF \
 CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 export CMAKE_ARGS CMAKE_BUILD_PARALLEL_LEVEL
 
+# As many workers as cores; all tests with local models run in one of them (tests/conftest.py).
+PARALLEL = $(BIN)/pytest -q -n auto --dist loadgroup
+
 PACKAGE = engine planner udfs models native
 SOURCES = pyproject.toml $(wildcard setup.py) \
-	$(shell find $(PACKAGE) -name '*.py' -o -name '*.pyi' -o -name '*.cpp' -o -name '*.h')
+	$(shell find $(PACKAGE) -name '*.py' -o -name '*.pyi' -o -name '*.txt' -o -name '*.css' -o -name '*.cpp' -o -name '*.h')
 
-.PHONY: demo test install style types stubs bench clean
+.PHONY: demo check test nightly install style types stubs bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/blendfusion demo
 
+check: style types
+	$(PARALLEL) -m "not slow and not local" tests/planner tests/udfs tests/models/test_cache_key.py tests/test_*.py
+
 test: style types
-	$(BIN)/pytest
+	$(PARALLEL) -m "not alone"
+	$(BIN)/pytest -q -m alone
+
+nightly: install
+	$(PARALLEL) --cases 50000 -m "slow or not local" tests/test_random_queries.py tests/security
+	$(BIN)/pytest -q --cases 200000 tests/engine/test_interrupt_anywhere.py
 
 install: $(VENV)/installed-dev
 

@@ -46,6 +46,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of parallel workers, one runs all tests with local models: they compute on every core."""
+    for item in items:
+        if item.get_closest_marker("local"):
+            item.add_marker(pytest.mark.xdist_group("local"))
+
+
 @pytest.fixture
 def update_golden(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update-golden"))

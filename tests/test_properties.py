@@ -16,6 +16,8 @@ from blendfusion.planner.driver import rewrite
 from blendfusion.planner.ir.traversal import transform
 from blendfusion.planner.rules import RULES
 
+pytestmark = pytest.mark.slow
+
 T = tables(T_COLUMNS, "id")
 U = tables(U_COLUMNS, "uid")
 VIEW = (

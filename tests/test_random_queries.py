@@ -27,6 +27,8 @@ from random_queries import Query, random_query
 
 from blendfusion.planner.rules import FEW_VALUES_FIRST, LIMITED_STAGES, PREDICATE_ORDER, RULES
 
+pytestmark = pytest.mark.slow
+
 OPTIONAL = (
     *(rule.name for rule in RULES if not rule.required),
     *(PREDICATE_ORDER, FEW_VALUES_FIRST, LIMITED_STAGES),

@@ -16,6 +16,8 @@ import blendfusion as bf
 from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer, ModelInfo, Task, Usage
 
+pytestmark = pytest.mark.alone
+
 QUERY = "SELECT x FROM t WHERE llm_filter('ok?', x)"
 JOIN = "SELECT count(*) AS n FROM range(0, 40000) a JOIN range(0, 40000) b ON a.value < b.value"
 BEAT_SECONDS = 0.05

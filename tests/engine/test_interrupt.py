@@ -22,7 +22,10 @@ from blendfusion.models.stores.sqlite import SqliteStore
 LIMIT_SECONDS = 1.0
 TRIES = 3
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.skipif(os.name == "nt", reason="signals of POSIX"),
+]
 
 
 def kept(cache: Path) -> int:

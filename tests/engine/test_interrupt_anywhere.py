@@ -30,7 +30,10 @@ LIMIT_SECONDS = 1.0
 LATEST_SECONDS = 0.8
 """When the signal comes, at the latest, after the work has begun."""
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.skipif(os.name == "nt", reason="signals of POSIX"),
+]
 
 Work = Callable[[], object]
 ROWS = 300

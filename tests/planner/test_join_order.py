@@ -240,6 +240,7 @@ def _cases(draw: st.DrawFn) -> tuple[dict[str, pa.Table], str]:
     return _tables(choices), _Tree(choices).sql()
 
 
+@pytest.mark.slow
 def test_random_join_trees_have_the_rows_of_full_evaluation(cases: int) -> None:
     @settings(max_examples=max(1, cases // 4))
     @given(case=_cases())
