@@ -79,6 +79,7 @@ class References:
         self._known: dict[str, Collection[str] | None] = {}
         self._origins: dict[int, tuple[tuple[exp.Expr, ...], tuple[str, ...]]] = {}
         self._uses: dict[int, list[Use]] = {}
+        self._places: dict[int, tuple[_Frame, list[str]]] = {}
         self._statement(tree)
 
     def uses(self, item: exp.Expr) -> Sequence[Use]:
@@ -88,6 +89,25 @@ class References:
     def origins(self, column: exp.Expr) -> tuple[exp.Expr, ...]:
         """The select items that a column refers to; none for a column of a table."""
         return self._origins.get(id(column), ((), ()))[0]
+
+    def relation(self, at: int) -> tuple[str, int] | None:
+        """The name of the relation of the column that starts at an offset of the text, and how many
+        names before the column's name it; None where no column starts, or of none that is known."""
+        if at not in self._places:
+            return None
+        inner: _Frame | None
+        inner, parts = self._places[at]
+        while inner is not None:
+            found = self._relation(inner, parts)
+            if found is not None:
+                return found[0].path[-1], len(parts) - len(found[1])
+            one = len(inner.relations) == 1 and inner.parent is None
+            having = [r for r in inner.relations if one or parts[0] in (self._names(r) or ())]
+            if having:
+                alone = len(having) == 1 and having[0].path
+                return (having[0].path[-1], 0) if alone else None
+            inner = inner.parent
+        return None
 
     # --- queries ---------------------------------------------------------------------------------
 
@@ -341,6 +361,7 @@ class References:
             if named and (len(parts) == 1 or self._relation(frame, parts) is None):
                 self._note(column, _origins(named), parts[1:])
                 return
+        self._places[column.parts[0].meta.get("start", -1)] = frame, parts
         inner: _Frame | None = frame
         while inner is not None:
             relation = self._relation(inner, parts)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokenizer_core import Token
 
 from blendfusion.errors import ArgumentError
 from blendfusion.sql.call_sites import (
@@ -21,7 +21,8 @@ from blendfusion.sql.call_sites import (
     naming_place,
 )
 from blendfusion.sql.comparisons import until_decided
-from blendfusion.sql.infer_constraints import SITE, Context, combined, contexts
+from blendfusion.sql.equal_calls import shared
+from blendfusion.sql.infer_constraints import SITE, Context, contexts
 from blendfusion.sql.nulls_last import nulls_last
 from blendfusion.sql.parameters import declared, filled
 from blendfusion.sql.query_tree import visible_tables
@@ -81,8 +82,8 @@ def typed(
     places = _places(sql, tokens, names, sites, parameters or {}, columns)
     for name, site in zip(names, sites, strict=True):
         _check_place(site, places.of[name].misplaced)
-    words = [_words(tokens, site) for site in sites]
-    constraints = _shared(words, [places.of[n].constraint for n in names])
+    said = [places.of[name].constraint for name in names]
+    constraints = shared(tokens, sites, said, places.refers)
 
     def bound() -> list[Call]:
         calls = []
@@ -102,7 +103,7 @@ def typed(
 
     calls = bound()
     if types:
-        constraints = [types.get(c.name, said) for c, said in zip(calls, constraints, strict=True)]
+        constraints = [types.get(c.name, one) for c, one in zip(calls, constraints, strict=True)]
         calls = bound()
     calls = [remember(call) for call in calls]
     written: dict[str, tuple[str, ...]] = {}
@@ -123,6 +124,7 @@ class _Places(NamedTuple):
     nulls_last: Sequence[int] = ()
     """Where the query sorts by an answer, and says nothing of NULLs."""
     unread: tuple[str, ...] = ()
+    refers: References | None = None
 
 
 def _places(
@@ -144,7 +146,7 @@ def _places(
     kept = {name for name, site in zip(names, sites, strict=True) if site.kept}
     found = contexts(tree, names, refers, kept)
     unread = tuple(" ".join(sql[start:end].split()) for start, end in gaps)
-    return _Places(found, nulls_last(tree, frozenset(names), refers), unread)
+    return _Places(found, nulls_last(tree, frozenset(names), refers), unread, refers)
 
 
 def _with_literals(tree: exp.Expr, parameters: Mapping[str, str]) -> exp.Expr:
@@ -184,31 +186,3 @@ def _standing_alone(sql: str, tokens: Sequence[Token], site: Site) -> dict[str, 
         tables = visible_tables(sql, tokens, start)
         named[name] = Query(f"{tables}SELECT * FROM ({query.text}\n)") if tables else query
     return named
-
-
-def _words(tokens: Sequence[Token], site: Site) -> tuple[tuple[bool, str], ...]:
-    """A call word by word, strings apart, so that two ways of spacing are the same call."""
-    inside = [t for t in tokens if site.start <= t.start < site.call_stop]
-    return tuple((t.token_type == TokenType.STRING, _meant(t)) for t in inside)
-
-
-def _meant(token: Token) -> str:
-    exact = token.token_type in (TokenType.STRING, TokenType.IDENTIFIER)
-    return str(token.text if exact else token.text.lower())
-
-
-def _shared(
-    calls: Sequence[tuple[tuple[bool, str], ...]], said: Sequence[Constraint | None]
-) -> list[Constraint | None]:
-    """What is said of each call, or else of an equal one elsewhere in the query, so that a call
-    that is used in several places is one call, of one type, asked once."""
-    groups: dict[tuple[tuple[bool, str], ...], list[int]] = {}
-    for i, words in enumerate(calls):
-        groups.setdefault(words, []).append(i)
-    result = list(said)
-    for members in groups.values():
-        together = combined([c for c in (said[i] for i in members) if c is not None])
-        if together is not None:
-            for i in members:
-                result[i] = together
-    return result

@@ -41,6 +41,13 @@ def _existence(plan: Rel) -> Plan:
         literal(e) is True for e in plan.exprs
     ):
         return plan
-    if not isinstance(right, Block) or right.count in (0, 1):
+    if not isinstance(right, Block) or right.count in (0, 1) or _has_one_row(right):
         return plan
     return plan.with_inputs(left, limited(right, 0, 1))
+
+
+def _has_one_row(plan: Plan) -> bool:
+    """A limit of one stands below blocks that only compute columns, which another rule moved up."""
+    while isinstance(plan, Block) and not plan.where:
+        plan = plan.inputs[0]
+    return isinstance(plan, Rel) and plan.kind == "fetch" and fetch_bounds(plan)[1] in (0, 1)

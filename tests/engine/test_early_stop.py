@@ -51,6 +51,13 @@ def test_exists_and_offset_stop_too(db: Counted) -> None:
     assert db.rows(sql) == [(50,), (60,)]
 
 
+def test_a_computed_column_of_exists_is_planned(db: Counted) -> None:
+    db.add("u", pa.table({"y": ["v1", "v2"]}))
+    sql = "SELECT id FROM t WHERE id < 3 AND (x = 'v1' OR EXISTS (SELECT llm_map('q', y) FROM u))"
+    assert db.session.sql(sql).prepared.reason is None
+    assert db.rows(sql) == [(0,), (1,), (2,)]
+
+
 def test_a_stream_that_is_closed_early_asks_no_more(db: Counted) -> None:
     before = set(threading.enumerate())
     stream = db.session.sql("SELECT id FROM t WHERE llm_filter('tenth?', x)").execute_stream()

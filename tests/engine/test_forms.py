@@ -129,6 +129,21 @@ FORMS: dict[str, tuple[str, list[tuple[object, ...]]]] = {
         "SELECT llm_int('n', x), count(*) FROM t WHERE id < 3 GROUP BY llm_int('n', X) ORDER BY 1",
         [(1, 1), (2, 1)],
     ),
+    "a column with and without its relation": (
+        "SELECT llm_map('n', t.x) + 1 AS v, count(*) FROM t WHERE id < 3 GROUP BY llm_map('n', x) "
+        "ORDER BY 1",
+        [(2.0, 1), (3.0, 1)],
+    ),
+    "the same of an alias": (
+        "SELECT llm_map('n', x) AS v FROM t AS r GROUP BY llm_map('n', r.x) HAVING "
+        "llm_map('n', R.x) > 2",
+        [(4,)],
+    ),
+    "the same of one of two relations": (
+        "SELECT llm_map('n', st.x) AS v FROM kinds JOIN t AS st ON kinds.id = st.id "
+        "GROUP BY llm_map('n', x) HAVING llm_map('n', x) > 0",
+        [(1,)],
+    ),
     "the same in grouping sets": (
         "SELECT (llm_map('m', x) IS TRUE) a, count(*) FROM t GROUP BY GROUPING SETS "
         "((llm_map('m', X) IS TRUE), (llm_map('m', x) IS TRUE)) ORDER BY a, 2",
@@ -240,6 +255,14 @@ def test_calls_that_differ_in_case_share_their_answers() -> None:
         "llm_filter('q', T.x)"
     ).collect()
     assert len(model.calls) == 3
+
+
+def test_columns_of_two_relations_are_two_calls() -> None:
+    model, session = connected()
+    session.sql(
+        "SELECT llm_map('q', a.x) > 2, llm_map('q', b.x) FROM t a JOIN t b ON a.id = b.id"
+    ).collect()
+    assert {call.constraint.kind for call in model.calls} == {"integer", "text"}
 
 
 def test_quoted_names_in_other_letters_are_two_columns() -> None:

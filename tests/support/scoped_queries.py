@@ -246,10 +246,11 @@ class _Writer:
                 one = self.choices.pick(ids)
                 order = f"{by.sql}{self._direction(by)}, {one.sql}{self._direction(one)}"
                 return Column(f"array_agg({one.sql} ORDER BY {order})", "list", (), by.answer)
-        column = self._expression(self.choices.pick(("int", "text", "code")), visible)
         if way == "filter":
-            condition = self._predicate(self._expression("int", visible))
-            return Column(f"count(*) FILTER (WHERE {condition})", "int", (), True)
+            counted = self._expression("int", visible)
+            condition = self._predicate(counted)
+            return Column(f"count(*) FILTER (WHERE {condition})", "int", (), counted.answer)
+        column = self._expression(self.choices.pick(("int", "text", "code")), visible)
         word = self.choices.pick(["max", "min"])
         return Column(f"{word}({column.sql})", column.kind, column.calls, column.answer)
 
@@ -257,12 +258,12 @@ class _Writer:
         by = self._expression(self.choices.pick(("int", "text")), visible)
         if by.sql.isdigit():
             return Column("1", "int")
-        part = ""
+        part, answer = "", by.answer
         if self.choices.chance(40):
             column = self._expression(self.choices.pick(("text", "bool")), visible)
-            part = f"PARTITION BY {column.sql} "
+            part, answer = f"PARTITION BY {column.sql} ", answer or column.answer
         over = f"({part}ORDER BY {by.sql}{self._direction(by)})"
-        return Column(f"rank() OVER {over}", "int", (), by.answer or "⟦" in part or bool(part))
+        return Column(f"rank() OVER {over}", "int", (), answer)
 
     # --- FROM ------------------------------------------------------------------------------------
 

@@ -1,0 +1,88 @@
+"""Finds the calls of a query that are one call, though written in several places or ways."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from blendfusion.sql.call_sites import Site
+from blendfusion.sql.infer_constraints import combined
+from blendfusion.sql.resolve_columns import References
+from blendfusion.types import Constraint
+
+_Words: TypeAlias = "tuple[tuple[bool, str], ...]"
+"""A call word by word, strings apart, so that two ways of spacing are the same call."""
+
+
+def shared(
+    tokens: Sequence[Token],
+    sites: Sequence[Site],
+    said: Sequence[Constraint | None],
+    refers: References | None,
+) -> list[Constraint | None]:
+    """What is said of each call, or else of an equal one elsewhere in the query, so that a call
+    that is used in several places is one call, of one type, asked once."""
+    result = list(said)
+    for members in _groups(tokens, sites, refers):
+        together = combined([c for c in (said[i] for i in members) if c is not None])
+        if together is not None:
+            for i in members:
+                result[i] = together
+    return result
+
+
+def _groups(
+    tokens: Sequence[Token], sites: Sequence[Site], refers: References | None
+) -> list[list[int]]:
+    """The positions of the sites of each call."""
+    inside = [[t for t in tokens if s.start <= t.start < s.call_stop] for s in sites]
+    written = [_words(part) for part in inside]
+    ways = [written]
+    if refers is not None and len({_bare(w) for w in written}) < len(set(written)):
+        ways.append([_words(part, refers) for part in inside])  # t.x and x may be one column
+    groups: list[list[int]] = []
+    known: dict[_Words, list[int]] = {}
+    for i, keys in enumerate(zip(*ways, strict=True)):
+        found = [known[key] for key in keys if key in known]
+        group = found[0] if found else []
+        if not found:
+            groups.append(group)
+        for other in found[1:]:
+            if other is not group:
+                group += other
+                groups = [g for g in groups if g is not other]
+                known = {key: group if g is other else g for key, g in known.items()}
+        group.append(i)
+        known.update(dict.fromkeys(keys, group))
+    return groups
+
+
+def _words(tokens: Sequence[Token], refers: References | None = None) -> _Words:
+    """The words of a call; with ``refers``, each column with the relation that it is of."""
+    words: list[tuple[bool, str]] = []
+    skipped = 0
+    for token in tokens:
+        relation = None if refers is None else refers.relation(token.start)
+        if relation is not None:
+            alias, parts = relation
+            words += [(False, alias), (False, ".")]
+            skipped = 2 * parts
+        if skipped:
+            skipped -= 1
+            continue
+        exact = token.token_type in (TokenType.STRING, TokenType.IDENTIFIER)
+        text = str(token.text if exact else token.text.lower())
+        words.append((token.token_type == TokenType.STRING, text))
+    return tuple(words)
+
+
+def _bare(words: _Words) -> _Words:
+    """The words without the qualifiers of columns."""
+    dot = (False, ".")
+    return tuple(
+        word
+        for word, behind in zip(words, (*words[1:], None), strict=True)
+        if dot not in (word, behind)
+    )
