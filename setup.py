@@ -1,5 +1,6 @@
 """The packages, found on disk, and the optional compiled attention; the rest stands in pyproject.toml."""
 
+import sysconfig
 import tomllib
 from pathlib import Path
 
@@ -9,6 +10,10 @@ ROOT = Path(__file__).parent
 FOLDERS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"][
     "package-dir"
 ]
+
+
+HEADERS = Path(sysconfig.get_path("purelib")) / "include"
+"""Where llama-cpp-python installs the headers of llama.cpp, if it was installed before."""
 
 
 def packages() -> list[str]:
@@ -28,6 +33,7 @@ setup(
             "blendfusion.native._attention",
             ["native/attention.cpp"],
             depends=["native/attention_kernel.h"],
+            include_dirs=[str(folder) for folder in [HEADERS] if (folder / "ggml.h").is_file()],
             extra_compile_args=["-O3", "-std=c++17", "-pthread", "-Wno-psabi"],
             extra_link_args=["-pthread"],
             optional=True,

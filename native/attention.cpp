@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstddef>
 #include <condition_variable>
 #include <cstdint>
 #include <cstring>
@@ -27,9 +28,15 @@
 #include <immintrin.h>
 #endif
 
+#if __has_include(<ggml.h>)
+#include <ggml.h>
+#define BF_HAS_GGML 1
+#endif
+
 namespace {
 
-// What ggml.h says of a tensor. models/llama/attention.py makes some with ggml's own functions, and compares.
+// A tensor as ggml.h declares it. Where llama-cpp-python has installed that header, the compiler compares the layouts;
+// models/llama/attention.py compares them once more at run time, with tensors that ggml's own functions make.
 struct Tensor {
     int32_t type;
     void* buffer;
@@ -44,6 +51,24 @@ struct Tensor {
     void* data;
     char name[64];
 };
+
+#if defined(BF_HAS_GGML)
+#define BF_SAME(own, theirs)                                                                            \
+    static_assert(offsetof(Tensor, own) == offsetof(ggml_tensor, theirs) &&                             \
+                      sizeof(Tensor::own) == sizeof(ggml_tensor::theirs),                               \
+                  "ggml.h declares " #theirs " in another way")
+BF_SAME(type, type);
+BF_SAME(sizes, ne);
+BF_SAME(steps, nb);
+BF_SAME(op, op);
+BF_SAME(params, op_params);
+BF_SAME(sources, src);
+BF_SAME(viewed, view_src);
+BF_SAME(view_offset, view_offs);
+BF_SAME(data, data);
+BF_SAME(name, name);
+#undef BF_SAME
+#endif
 
 constexpr int64_t kCellsAtATime = 128;  // whose values are unpacked together
 constexpr int64_t kTokensAtATime = 16;
