@@ -11,67 +11,12 @@ from prompt_toolkit.document import Document
 import blendfusion as bf
 from blendfusion.udfs.register.user_functions import known_ingredients
 
-_KEYWORDS = [
-    "ALL",
-    "AND",
-    "AS",
-    "ASC",
-    "BETWEEN",
-    "BY",
-    "CASE",
-    "CAST",
-    "COPY",
-    "CREATE",
-    "CROSS",
-    "DESC",
-    "DESCRIBE",
-    "DISTINCT",
-    "ELSE",
-    "END",
-    "EXCEPT",
-    "EXISTS",
-    "EXPLAIN",
-    "ANALYZE",
-    "FILTER",
-    "FROM",
-    "FULL",
-    "GROUP",
-    "HAVING",
-    "IN",
-    "INNER",
-    "INSERT",
-    "INTERSECT",
-    "INTO",
-    "IS",
-    "JOIN",
-    "LEFT",
-    "LIKE",
-    "LIMIT",
-    "NOT",
-    "NULL",
-    "OFFSET",
-    "ON",
-    "OR",
-    "ORDER",
-    "OVER",
-    "PARTITION",
-    "RIGHT",
-    "SELECT",
-    "SET",
-    "SHOW",
-    "TABLE",
-    "TABLES",
-    "THEN",
-    "TO",
-    "UNION",
-    "UPDATE",
-    "USING",
-    "VALUES",
-    "VIEW",
-    "WHEN",
-    "WHERE",
-    "WITH",
-]
+_KEYWORDS = """
+    ALL AND AS ASC BETWEEN BY CASE CAST COPY CREATE CROSS DESC DESCRIBE DISTINCT ELSE END EXCEPT
+    EXISTS EXPLAIN ANALYZE FILTER FROM FULL GROUP HAVING IN INNER INSERT INTERSECT INTO IS JOIN
+    LEFT LIKE LIMIT NOT NULL OFFSET ON OR ORDER OVER PARTITION RIGHT SELECT SET SHOW TABLE TABLES
+    THEN TO UNION UPDATE USING VALUES VIEW WHEN WHERE WITH
+    """.split()
 _WORD = re.compile(r"[\w.\\]*$")
 _OPEN_CALL = re.compile(r"(\w+)\s*\(([^()]|\([^()]*\))*$")
 
