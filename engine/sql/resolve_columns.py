@@ -16,6 +16,8 @@ from sqlglot import exp
 Columns: TypeAlias = "Callable[[str], Collection[str] | None]"
 """The columns of a table, given its name as SQL; None if they are not known."""
 
+_UNKNOWN = ""
+"""Stands for a table whose columns cannot be asked for."""
 _BY_ALIAS_TOO = ("group", "having", "qualify", "distinct")
 """The clauses in which a name may be a select item's, where no relation has it."""
 
@@ -23,10 +25,13 @@ _BY_ALIAS_TOO = ("group", "having", "qualify", "distinct")
 @dataclass(frozen=True, slots=True)
 class Item:
     """A column of a relation: its name, and the select items that give its values: one for each
-    branch of a set operation, none for a column of a table."""
+    branch of a set operation, none for a column of a table. Or all columns of a table of the
+    catalogue, which is asked only where their names or number matter."""
 
     name: str = ""
     origins: tuple[exp.Expr, ...] = ()
+    table: str | None = None
+    """The table's name as SQL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +44,12 @@ class Use:
 
 @dataclass(slots=True)
 class _Relation:
-    """What stands in FROM. ``table`` is its name as SQL if it is a table of the catalogue, whose
-    columns ``items`` do not list."""
+    """What stands in FROM."""
 
     path: tuple[str, ...] = ()
-    items: list[Item] = field(default_factory=list)
-    table: str | None = None
+    items: Sequence[Item] = ()
     known: bool = True
-    """``items`` are all columns of what is no table of the catalogue."""
+    """``items`` are all its columns."""
     visible: bool = True
     """It has columns behind ON: the right side of a semi join has none."""
     merged: frozenset[str] = frozenset()
@@ -62,7 +65,7 @@ class _Frame:
     outputs: Sequence[Item] = ()
 
 
-_Common: TypeAlias = "Mapping[str, list[Item]]"
+_Common: TypeAlias = "Mapping[str, Sequence[Item]]"
 
 
 def name_of(identifier: exp.Expr) -> str:
@@ -118,7 +121,7 @@ class References:
         common = self._with(tree, None, {})
         self._expression(tree, _Frame(), common, skip=("with_",))
 
-    def _query(self, node: exp.Expr, outer: _Frame | None, common: _Common) -> list[Item]:
+    def _query(self, node: exp.Expr, outer: _Frame | None, common: _Common) -> Sequence[Item]:
         """The columns of a query; what is not understood has none."""
         if isinstance(node, exp.Subquery):
             common = self._with(node, outer, common)
@@ -136,7 +139,7 @@ class References:
 
     def _set_operation(
         self, node: exp.SetOperation, outer: _Frame | None, common: _Common
-    ) -> list[Item]:
+    ) -> Sequence[Item]:
         left: exp.Expr = node
         waiting: list[tuple[exp.SetOperation, _Common]] = []
         while isinstance(left, exp.SetOperation):  # a long chain is deep on the left
@@ -146,7 +149,7 @@ class References:
         items = self._query(left, outer, common)
         for operation, common in reversed(waiting):
             right = self._query(operation.expression, outer, common)
-            items = _side_by_side(items, right, by_name=bool(operation.args.get("by_name")))
+            items = self._side_by_side(items, right, by_name=bool(operation.args.get("by_name")))
             self._tail(operation, _Frame(parent=outer), items, common)
         return items
 
@@ -164,8 +167,8 @@ class References:
                 while isinstance(first, exp.Subquery):
                     first = first.this
                 anchor = first.this if isinstance(first, exp.SetOperation) else first
-                inside = {**found, name: _renamed(self._query(anchor, outer, found), alias)}
-            found[name] = _renamed(self._query(query, outer, inside), alias)
+                inside = {**found, name: self._renamed(self._query(anchor, outer, found), alias)}
+            found[name] = self._renamed(self._query(query, outer, inside), alias)
         return found
 
     def _values(self, node: exp.Values, outer: _Frame | None, common: _Common) -> list[Item]:
@@ -209,6 +212,8 @@ class References:
         for ordered in order.expressions if order is not None else ():
             place = ordered.this
             number = place.this if isinstance(place, exp.Literal) and place.is_int else "0"
+            if any(item.table is not None for item in items[: int(number)]):
+                items = self._expanded(items)
             if 0 < int(number) <= len(items):
                 self._note(place, items[int(number) - 1].origins, ())
         if not isinstance(node, exp.Select):
@@ -246,15 +251,15 @@ class References:
             if alias is None:
                 frame.relations += inner.relations
                 return
-            made.items = _renamed(list(self._every(inner)), alias)
+            made.items = self._renamed(self._every(inner), alias)
             made.known = all(self._names(r) is not None for r in inner.relations)
         elif isinstance(node, exp.Subquery | exp.Values):
-            made.items = _renamed(self._query(node, frame.parent, common), alias)
+            made.items = self._renamed(self._query(node, frame.parent, common), alias)
         elif isinstance(node, exp.Lateral):
             inner_node = node.this
             if isinstance(inner_node, exp.Subquery):
                 outer = _Frame(list(frame.relations), frame.parent)
-                made.items = _renamed(self._query(inner_node, outer, common), alias)
+                made.items = self._renamed(self._query(inner_node, outer, common), alias)
             else:
                 self._expression(inner_node, frame, common)
                 made.known = False
@@ -262,46 +267,68 @@ class References:
             parts = tuple(name_of(part) for part in node.parts)
             made.path = path or parts
             if len(parts) == 1 and parts[0] in common:
-                made.items = _renamed(common[parts[0]], alias)
+                made.items = self._renamed(common[parts[0]], alias)
             elif alias is not None and alias.args.get("columns"):
-                made.items = _renamed([], alias)
+                made.items = self._renamed([], alias)
             else:
-                made.table = ".".join(_quoted(part) for part in parts)
+                made.items = [Item(table=".".join(_quoted(part) for part in parts))]
             made.known = not node.args.get("pivots")
         else:
             self._expression(node, frame, common, skip=("alias", "joins"))
-            made.items, made.known = _renamed([], alias), False
+            made.items = self._renamed([], alias)
+            made.known = bool(made.items)
         frame.relations.append(made)
         for join in node.args.get("joins") or ():
             self._join(join, frame, common)
 
     def _names(self, relation: _Relation) -> Collection[str] | None:
         """The names of a relation's columns; None if they are not known."""
-        if relation.table is not None:
-            if relation.table not in self._known:
-                self._known[relation.table] = self._columns(relation.table)
-            return self._known[relation.table]
-        return [item.name for item in relation.items] if relation.known else None
+        tables = [item.table for item in relation.items if item.table is not None]
+        if not relation.known or any(self._of_table(table) is None for table in tables):
+            return None
+        return {item.name for item in self._expanded(relation.items)}
 
-    def _items(self, relation: _Relation) -> list[Item]:
-        if relation.table is None:
-            return relation.items
-        return [Item(name) for name in self._names(relation) or ()]
+    def _of_table(self, table: str) -> Collection[str] | None:
+        if table == _UNKNOWN:
+            return None
+        if table not in self._known:
+            self._known[table] = self._columns(table)
+        return self._known[table]
 
-    def _every(self, frame: _Frame) -> Iterator[Item]:
-        """What ``*`` stands for."""
+    def _expanded(self, items: Iterable[Item]) -> list[Item]:
+        """The items with the columns of tables one by one; those before a table whose columns are
+        not known, for the places of others are not known either."""
         found: list[Item] = []
-        for relation in frame.relations:
-            if not relation.visible:
-                continue
-            for item in self._items(relation):
-                same = [i for i, f in enumerate(found) if f.name == item.name]
-                if item.name in relation.merged and same:
+        for item in items:
+            columns = None if item.table is None else self._of_table(item.table)
+            if item.table is None:
+                found.append(item)
+            elif columns is None:
+                break
+            else:
+                found += map(Item, columns)
+        return found
+
+    @staticmethod
+    def _columns_of(relation: _Relation) -> Sequence[Item]:
+        return relation.items if relation.known else [*relation.items, Item(table=_UNKNOWN)]
+
+    def _every(self, frame: _Frame) -> list[Item]:
+        """What ``*`` stands for."""
+        shown = [relation for relation in frame.relations if relation.visible]
+        if not any(relation.merged for relation in shown):
+            return [item for relation in shown for item in self._columns_of(relation)]
+        found: list[Item] = []
+        for relation in shown:
+            for item in self._expanded(self._columns_of(relation)):
+                merged = item.name in relation.merged
+                same = [i for i, f in enumerate(found) if merged and f.name == item.name]
+                if same:
                     both = (*found[same[0]].origins, *item.origins)
                     found[same[0]] = Item(item.name, both)
                 else:
                     found.append(item)
-        yield from found
+        return found
 
     def _outputs(self, item: exp.Expr, frame: _Frame) -> Iterator[Item]:
         """The columns that an item of a select list gives."""
@@ -318,11 +345,39 @@ class References:
             for e in star.args.get("except_") or ()
         }
         replaced = {_output_name(e): e for e in star.args.get("replace") or ()}
-        for output in self._every(within):
+        every = self._every(within)
+        for output in self._expanded(every) if dropped or replaced else every:
             if output.name in replaced:
                 yield Item(output.name, (_bare(replaced[output.name]),))
             elif output.name not in dropped:
                 yield output
+
+    def _side_by_side(
+        self, left: Sequence[Item], right: Sequence[Item], *, by_name: bool
+    ) -> Sequence[Item]:
+        """The columns of a set operation: those of its sides by position, named as on the left."""
+        if any(item.origins for item in (*left, *right)):
+            left, right = self._expanded(left), self._expanded(right)
+        if by_name:
+            more = [r for r in right if all(r.name != item.name for item in left)]
+            same = {r.name: r for r in right}
+            return [
+                *(replace(i, origins=_origins([i, same.get(i.name, Item())])) for i in left),
+                *more,
+            ]
+        return [
+            replace(item, origins=(*item.origins, *(right[i].origins if i < len(right) else ())))
+            for i, item in enumerate(left)
+        ]
+
+    def _renamed(self, items: Sequence[Item], alias: exp.Expr | None) -> Sequence[Item]:
+        """Columns with the names that an alias lists: ``AS s(a, b)``."""
+        names = [name_of(c) for c in alias.args.get("columns") or ()] if alias is not None else []
+        if not names:
+            return items
+        items = self._expanded(items)
+        found = [replace(item, name=name) for item, name in zip(items, names, strict=False)]
+        return [*found, *items[len(found) :], *(Item(name) for name in names[len(items) :])]
 
     # --- expressions -----------------------------------------------------------------------------
 
@@ -367,7 +422,7 @@ class References:
             relation = self._relation(inner, parts)
             if relation is not None:
                 one, rest = relation
-                named = [item for item in self._items(one) if item.name == rest[0]]
+                named = [item for item in one.items if item.name == rest[0]]
                 self._note(column, _origins(named), rest[1:])
                 return
             mine = aliases and inner is frame
@@ -395,10 +450,10 @@ class References:
     def _of_from(self, frame: _Frame, name: str, *, aliases: bool) -> list[Item] | None:
         """The columns of this name in the relations of a query; None if none has it."""
         relations = [r for r in frame.relations if r.visible]
-        found = [i for r in relations if r.table is None for i in r.items if i.name == name]
+        found = [item for r in relations for item in r.items if item.name == name]
         if found:
             return found
-        tables = [r for r in relations if r.table is not None]
+        tables = [r for r in relations if any(item.table is not None for item in r.items)]
         if tables and self._is_elsewhere(frame, name, aliases=aliases):
             return [] if any(name in (self._names(r) or ()) for r in tables) else None
         return None
@@ -439,28 +494,6 @@ def _output_name(item: exp.Expr) -> str:
 
 def _origins(items: Iterable[Item]) -> tuple[exp.Expr, ...]:
     return tuple(origin for item in items for origin in item.origins)
-
-
-def _side_by_side(left: Sequence[Item], right: Sequence[Item], *, by_name: bool) -> list[Item]:
-    """The columns of a set operation: those of its sides by position, named as on the left."""
-    if by_name:
-        more = [r for r in right if all(r.name != item.name for item in left)]
-        same = {r.name: r for r in right}
-        return [
-            *(replace(i, origins=_origins([i, same.get(i.name, Item())])) for i in left),
-            *more,
-        ]
-    return [
-        Item(item.name, (*item.origins, *(right[i].origins if i < len(right) else ())))
-        for i, item in enumerate(left)
-    ]
-
-
-def _renamed(items: Sequence[Item], alias: exp.Expr | None) -> list[Item]:
-    """Columns with the names that an alias lists: ``AS s(a, b)``."""
-    names = [name_of(c) for c in alias.args.get("columns") or ()] if alias is not None else []
-    found = [replace(item, name=name) for item, name in zip(items, names, strict=False)]
-    return [*found, *items[len(found) :], *(Item(name) for name in names[len(items) :])]
 
 
 def _quoted(name: str) -> str:

@@ -63,6 +63,8 @@ OTHERS = {
     "a string of that name": "SELECT v FROM (SELECT {} AS v FROM t) WHERE 'v' > 3",
     "the right side of a semi join": "SELECT n FROM t LEFT SEMI JOIN (SELECT id, {} AS n FROM t) s "
     "ON s.id = t.id WHERE n > 3",
+    "a place behind columns that nobody knows": "SELECT a FROM (SELECT *, {} AS v FROM "
+    "generate_series(1, 2)) AS s(a, b) WHERE a > 3",
     "a star without the column": "SELECT * FROM (SELECT * EXCLUDE (v) FROM (SELECT id, {} AS v, n "
     "AS m FROM t)) AS s(a, v) WHERE v > 3",
 }

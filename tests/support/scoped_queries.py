@@ -54,7 +54,8 @@ class _Writer:
                 else:
                     sql, columns, _ = self.query(depth - 1, (), common)
                 names = ""
-                if choices.chance(25) and not (recursive and not written):
+                may = len(columns) <= len(NAMES) and not (recursive and not written)
+                if may and choices.chance(25):
                     renamed = self._names(len(columns))
                     names = f"({', '.join(renamed)})"
                     columns = dict(zip(renamed, columns.values(), strict=True))
@@ -305,7 +306,7 @@ class _Writer:
             return Relation(f"{name} AS {alias}", alias, columns)
         if way == "query":
             sql, columns, _ = self.query(depth - 1, (), common)
-            if choices.chance(20):
+            if len(columns) <= len(NAMES) and choices.chance(20):
                 names = self._names(len(columns))
                 columns = dict(zip(names, columns.values(), strict=True))
                 return Relation(f"({sql}) AS {alias}({', '.join(names)})", alias, columns)
