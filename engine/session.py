@@ -204,7 +204,7 @@ class Session(OwnContext):
             targets=targets_in(options),
             named=lambda names: self.models.of(names, options),
         )
-        trace.vectors_by_call = asker.vectors
+        trace.vectors_by_call, trace.results_by_call = asker.vectors, asker.results
         return asker
 
     @property

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -105,6 +105,7 @@ class Trace:
         self.first_model: Callable[[], str] = str
         """The name of the session's model; of several, the first."""
         self.vectors_by_call: Mapping[Call, VectorCounts] = {}
+        self.results_by_call: Mapping[Call, Sized] = {}
         self.run: Run | None = None
         """The record of the run besides its calls."""
 
@@ -125,6 +126,11 @@ class Trace:
     def vectors(self) -> VectorCounts:
         """The sources of vectors: embedded texts, vectors from an index, remembered vectors."""
         return sum(self.vectors_by_call.values(), VectorCounts())
+
+    @property
+    def function_rows(self) -> dict[str, int]:
+        """The number of distinct rows that each function of the user has seen, by its call."""
+        return {call.text: len(results) for call, results in self.results_by_call.items()}
 
     def begin(
         self, session: Session, query: str = "", calls: int = 1, plan: Prepared | None = None

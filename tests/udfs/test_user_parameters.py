@@ -186,3 +186,38 @@ def test_parameters_that_cannot_be_are_errors() -> None:
     ):
         with pytest.raises(bf.ArgumentError, match=problem):
             bf.ingredient(function)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT x FROM many WHERE size(x) > 3 LIMIT 12",
+        "SELECT x, size(x) FROM many WHERE size(x) > 3 ORDER BY size(x)",
+        "SELECT x FROM many WHERE size(x) > 1",
+    ],
+)
+@pytest.mark.parametrize("planner", [True, False])
+def test_a_body_sees_each_distinct_row_once_a_query(sql: str, planner: bool) -> None:
+    seen: list[str] = []
+
+    def size(model: bf.UserModel, text: pa.StringArray) -> pa.Int64Array:
+        seen.extend(text.to_pylist())
+        return pc.utf8_length(text).cast(pa.int64())
+
+    before = dict(user_functions._defined)
+    bf.ingredient(size)
+    options = {"first_chunk_rows": 2, "chunk_rows": 8, "planner": planner}
+    try:
+        model = bf.ScriptedModel(lambda request: True)
+        with bf.connect(model, cache=None, progress="off", **options) as made:  # type: ignore[arg-type]
+            rows = ["aaaa", "bbbbb", None, "cc", "dddddd"] * 35
+            made.from_pydict({"x": rows}, name="many")
+            frame = made.sql(sql)
+            frame.collect()
+            assert len(seen) == len(set(seen)) <= 4
+            assert frame.trace.function_rows == {"size(x)": len(seen)}
+            frame.collect()
+            assert len(seen) == 2 * len(set(seen)), "each run calls the function"
+    finally:
+        user_functions._defined.clear()
+        user_functions._defined.update(before)

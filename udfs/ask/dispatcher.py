@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Protocol
+
+import pyarrow as pa
 
 from blendfusion.errors import QueryError
 from blendfusion.models.embedders.cache import CachedEmbedder, VectorCounts
@@ -42,6 +44,18 @@ class StageCounts(Protocol):
     rows_out: int
     chunks: int
     seconds: float
+
+
+@dataclass(slots=True)
+class Results:
+    """The results of a user's function, by distinct rows of values: of a row, its place in
+    ``arrays`` laid end to end, or -1 for NULL without a call."""
+
+    places: dict[object, int] = field(default_factory=dict)
+    arrays: list[pa.Array] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.arrays))
 
 
 class Observer(Protocol):
@@ -147,6 +161,8 @@ class Asker:
         self._only_known = False
         self.error: Exception | None = None
         """What a call raised inside DataFusion, which passes on only its text."""
+        self.results: dict[Call, Results] = {}
+        """What the functions of users in Python gave in this run."""
         self._values: dict[Call, dict[Values, object]] = {}
         self._answered: dict[tuple[Task, Targets | None, ModelNames], dict[Values, Answer]] = {}
         self._cascades: dict[tuple[Task, Targets, ModelNames], Cascade] = {}
@@ -384,6 +400,10 @@ class Asker:
             yield
         finally:
             self._only_known = False
+
+    def results_of(self, call: Call) -> Results:
+        """What the body of ``call`` gave in this run so far."""
+        return self.results.setdefault(call, Results())
 
     def values_of(self, call: Call) -> dict[Values, object]:
         """What this run knows already: the decoded answer for each tuple that ``call`` has met."""

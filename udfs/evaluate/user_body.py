@@ -21,7 +21,8 @@ from blendfusion.udfs.evaluate.distinct import Column
 def run_body(kind: UserBody, call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
     """The results of a user's function, one a row.
 
-    Its body sees each distinct row of values once, and no row or group that is NULL throughout.
+    Its body sees each distinct row of values once a run, and no row or group that is NULL
+    throughout.
     The lists of an aggregate without an order are sorted, so that they do not depend on the plan.
     """
     literals = json.loads(call.literals) if call.literals else {}
@@ -30,21 +31,22 @@ def run_body(kind: UserBody, call: Call, columns: Sequence[Column], asker: Asker
     if isinstance(kind, UserAggregate):
         arrays = _groups(arrays, ordered=call.ordered)
     rows = [_hashable(row) for row in zip(*(a.to_pylist() for a in arrays), strict=True)]
+    results = asker.results_of(call)
     first: dict[object, int] = {}
     for i, row in enumerate(rows):
-        first.setdefault(row, i)
+        if row not in results.places:
+            first.setdefault(row, i)
     keys = [a.take(pa.array(first.values(), pa.int64())) for a in arrays]
-    present = pc.invert(_all_null(keys))
-    inputs = [k.filter(present) for k in keys]
-    model = UserModel(asker, call)
-    filled = len(inputs[0])
-    answers = kind.body(model, *leading, *inputs, **literals) if filled else pa.array([], call.type)
-    answers = _checked(call, answers, len(inputs[0]))
-    codes = np.full(len(keys[0]), -1, dtype=np.int64)
-    codes[present.to_numpy(zero_copy_only=False)] = np.arange(len(answers))
-    per_tuple = answers.take(pa.array(codes, mask=codes < 0))
-    positions = {row: i for i, row in enumerate(first)}
-    return per_tuple.take(pa.array([positions[r] for r in rows], pa.int64()))
+    present = pc.invert(_all_null(keys)).to_numpy(zero_copy_only=False)
+    inputs = [k.filter(pa.array(present)) for k in keys]
+    if len(inputs[0]):
+        answers = kind.body(UserModel(asker, call), *leading, *inputs, **literals)
+        results.arrays.append(_checked(call, answers, len(inputs[0])))
+    places = np.where(present, len(results) - len(inputs[0]) + np.cumsum(present) - 1, -1)
+    results.places.update(zip(first, places.tolist(), strict=True))
+    taken = np.fromiter((results.places[row] for row in rows), np.int64, len(rows))
+    known = pa.concat_arrays([*results.arrays, pa.nulls(0, call.type)])
+    return known.take(pa.array(taken, mask=taken < 0))
 
 
 def _groups(columns: Sequence[pa.Array], *, ordered: bool) -> list[pa.Array]:
