@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,8 @@ import pyarrow as pa
 
 from blendfusion.errors import QueryError
 from blendfusion.prepare.subquery_arguments import standing_alone, text_columns
+from blendfusion.reports.trace import AnswerWarning
+from blendfusion.udfs.declare.arguments import INFERRED
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
@@ -31,15 +34,23 @@ def option_frame(session: Session, query: str) -> Frame:
     return frame.select(*text_columns(frame, _shown(query))).distinct().limit(MAX_OPTIONS + 2)
 
 
-def read_options(frame: Frame, query: str, asker: Asker) -> tuple[str, ...]:
+def read_options(frame: Frame, query: str, asker: Asker) -> tuple[str, ...] | None:
     """The options, sorted; NULL and blank ones are left out. Raises QueryError if they are too
-    many.
+    many; of inferred ones, warns and returns None.
 
     Calls in the query are answered by ``asker``.
     """
     with closing(frame.answered(asker, eager=True)) as tables:
         column = pa.concat_tables(list(tables)).column(0)
     options = sorted(text for text in column.to_pylist() if text is not None and text.strip())
+    if len(options) > MAX_OPTIONS and INFERRED in query:
+        warnings.warn(
+            f"{_shown(query)} gives more than {MAX_OPTIONS:,} values: the answer is a free text. "
+            "Give options to choose among fewer.",
+            AnswerWarning,
+            stacklevel=2,
+        )
+        return None
     if len(options) > MAX_OPTIONS:
         raise QueryError(
             f"{_shown(query)} gives more than {MAX_OPTIONS:,} values",

@@ -22,7 +22,7 @@ from blendfusion.models.stores.memory import MemoryStore
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.options import OnError
 from blendfusion.redaction import Redaction
-from blendfusion.types import Answer, ModelInfo, Task
+from blendfusion.types import Answer, Constraint, ModelInfo, Task
 from blendfusion.udfs.ask.cascade import Cascade, CascadeOutcome
 from blendfusion.udfs.ask.ledger import Ledger
 from blendfusion.udfs.ask.outcomes import failure
@@ -444,10 +444,13 @@ class Asker:
                 self.observer.in_vain(asked, in_vain)
 
 
-def with_options(task: Task, options: Sequence[str]) -> Task:
-    """``task`` with these for the options that its subquery gave."""
+def with_options(task: Task, options: Sequence[str] | None) -> Task:
+    """``task`` with these for the options that its subquery gave; None: with texts."""
     constraint = task.constraint
-    choice = replace(constraint.item or constraint, query=None, options=tuple(options))
+    if options is None:
+        choice = Constraint("text")
+    else:
+        choice = replace(constraint.item or constraint, query=None, options=tuple(options))
     if constraint.item is not None:
         choice = replace(constraint, item=choice)
     return replace(task, constraint=choice)

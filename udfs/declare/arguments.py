@@ -24,6 +24,11 @@ class Constant:
     value: Literal
 
 
+INFERRED = "/* inferred */"
+"""A comment in a subquery for options that the user did not ask for: if they are too many, answers
+are free texts."""
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """A subquery in the place of a literal. It is read at run time; its rows are the literal."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot.tokenizer_core import TokenType
 
-from blendfusion.dialects.blendsql.signatures import NO_ARGUMENT, Signature
+from blendfusion.dialects.blendsql.signatures import IGNORED, NO_ARGUMENT, Signature
 from blendfusion.dialects.shared.braces import Braces, Given
 from blendfusion.errors import close_matches
 from blendfusion.sql.rewriter import Weaver, Written
@@ -69,7 +69,7 @@ class Arguments:
             raise self.reader.refused(given.start, f"{self.call.name}: '{name}' is given twice")
         elif name in self.signature.named or name in positional:
             self.named[name] = given
-        elif name in NO_ARGUMENT and self._is_default(name, given):
+        elif name in IGNORED or (name in NO_ARGUMENT and self._is_default(name, given)):
             return
         else:
             allowed = [*positional, *sorted(self.signature.named)]

@@ -77,12 +77,15 @@ GONE: Mapping[str, tuple[str, str]] = {
 
 NO_ARGUMENT: Mapping[str, str] = {
     "example_outputs": "Write examples => [['a value', 'its answer']], one pair a worked example.",
-    "max_tokens": "How long an answer may be follows from its type; give a regex for a shorter one.",
     "value_limit": "Take the rows that you want in a subquery with LIMIT.",
     "long_answer": "Leave it out: an answer is as long as the model makes it.",
     "use_option_aliases": "Leave it out: a model is held to the options themselves.",
     "model": "A session has one model: bf.connect('…').",
 }
+
+
+IGNORED = ("max_tokens",)
+"""Arguments without an effect: the session's ``max_tokens`` bounds an answer, and its type does."""
 
 
 def signature(name: str) -> Signature | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.dialects.blendsql.arguments import Arguments
+from blendfusion.dialects.blendsql.select_aliases import aliases_in_where
 from blendfusion.dialects.blendsql.signatures import GONE, signature
 from blendfusion.dialects.blendsql.sqlite_functions import in_our_words
 from blendfusion.dialects.shared.braces import Braces, Given, is_call, read_call, read_named
@@ -20,7 +21,7 @@ from blendfusion.sql.lateral import quoted_name
 from blendfusion.sql.rewriter import Form, Weaver, Written, joined
 from blendfusion.sql.source_map import Piece, Translation, unchanged, within
 from blendfusion.sql.token_reader import Reader
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import INFERRED, quoted
 from blendfusion.udfs.declare.returns import returned
 
 _ORDERS = (TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE)
@@ -33,7 +34,11 @@ def translated(text: str, known: Known) -> Translation:
 
     Raises QueryError, with the span in ``text``, for a form that has no translation.
     """
-    steps: list[Callable[[str], Translation]] = [as_query, in_our_words]
+    steps: list[Callable[[str], Translation]] = [
+        as_query,
+        in_our_words,
+        lambda step: aliases_in_where(step, known),
+    ]
     if known.parameters is not None:
         values = known.parameters
         steps.insert(0, lambda step: filled(step, values))
@@ -500,7 +505,7 @@ class _BlendSQL:
         query = f"SELECT {quoted_name(name)} FROM {relation}"
         schema = self.columns.schema(query, start)
         texts = schema is not None and len(schema.types) == 1 and is_text(schema.types[0])
-        return f"({query})" if texts else None
+        return f"({query} {INFERRED})" if texts else None
 
     # --- LLMJoin ----------------------------------------------------------------------------------
 
