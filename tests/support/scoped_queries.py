@@ -64,7 +64,8 @@ class _Writer:
             if written:
                 head = f"WITH {'RECURSIVE ' * recursive}{', '.join(written)} "
         sql, columns, scope = self._select(depth, outer, common, kinds)
-        united = depth and choices.chance(18) and all(c.kind in KINDS for c in columns.values())
+        known = len(columns) <= len(NAMES) and all(c.kind in KINDS for c in columns.values())
+        united = depth and known and choices.chance(18)
         for _ in range(1 + choices.below(2) if united else 0):
             word = choices.pick(["UNION ALL", "UNION", "UNION ALL", "EXCEPT", "INTERSECT"])
             other, others, _ = self._select(0, outer, common, [c.kind for c in columns.values()])
