@@ -38,7 +38,7 @@ from blendfusion.udfs.joins.matcher import Matches, matcher
 
 _COMPARISONS = ("equal", "not_equal", "lt", "lte", "gt", "gte", "like")
 _ARITHMETIC = ("add", "subtract", "multiply", "divide", "modulus", "power")
-_STRICT = frozenset((*_COMPARISONS, *_ARITHMETIC))
+_STRICT = frozenset((*_COMPARISONS, *_ARITHMETIC, "str_concat"))
 """Functions that are NULL if either of their two operands is."""
 
 _ARGUMENTS = (

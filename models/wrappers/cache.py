@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 from blendfusion.models.protocol.abilities import Abilities, abilities_of
 from blendfusion.models.protocol.model import Model, Told, Values, answer_each, unheard
+from blendfusion.models.stores.in_flight import in_flight
 from blendfusion.models.stores.memory import FROM_CACHE, AnswerStore, MemoryStore
 from blendfusion.models.wrappers.self_consistency import answer_consistently
 from blendfusion.types import Answer, ModelInfo, Task
@@ -31,6 +32,8 @@ class CachedModel:
         self.inner = inner
         own = store.outlives_process and not abilities_of(inner).fingerprint_lasts
         self.store: AnswerStore = MemoryStore() if own else store
+        self.in_flight = in_flight(self.store)
+        """The requests under way, of all models with this store."""
         self._given = store
         self._checked = False
 
@@ -91,6 +94,10 @@ class CachedModel:
             rest = [v for v in values if v not in found]
             found |= self.store.get_many(self._fingerprint, posed, rest)
         return {v: _hit(found[v]) for v in values if v in found}
+
+    def question(self, task: Task) -> Hashable:
+        """What is equal for requests that have equal answers to equal values."""
+        return self._fingerprint, self._posed(task)
 
     def earlier(self, task: Task, most: int) -> list[str]:
         """The texts of stored answers to ``task``, at most so many; NULL ones are left out."""

@@ -122,3 +122,12 @@ def test_rules_are_switched_off_by_an_option_or_a_statement() -> None:
     with pytest.raises(bf.OptionError, match="no rule 'push_limits' to switch off") as wrong:
         Counted(hashed, rules_off="push_limits")
     assert "push_limit" in (wrong.value.hint or "")
+
+
+def test_a_null_beside_a_concatenation_spares_its_call() -> None:
+    model = bf.ScriptedModel(lambda call: "v")
+    with bf.connect(model, cache=None, progress="off") as session:
+        session.from_pydict({"k": ["1", None, "2"], "x": ["a", "b", "c"]}, name="t")
+        rows = session.sql("SELECT k || llm_text('w', x) || '!' AS y FROM t").to_pydict()["y"]
+        assert rows == ["1v!", None, "2v!"]
+        assert len(model.calls) == 2

@@ -303,21 +303,62 @@ class Asker:
 
         Not ``final``: what fails is asked of another model, and has not failed yet.
         """
-        model = asked.model
-        hits = model.known(put, values)
-        missing = [v for v in values if v not in hits]
+        model, flights = asked.model, asked.model.in_flight
+        since = flights.ended
+        missing = self._unknown(asked, put, values, into, final=final)
         if missing and self._only_known:
             raise UnknownAnswerError
-        self.hits += len(hits)
         self.observer.expect(len(missing))
+        question = model.question(put) if missing else None
+        while missing:
+            mine: list[Values] = []
+            try:
+                flights.begin(question, missing, mine)
+                new = mine
+                if flights.ended != since:  # another thread may have stored some meanwhile
+                    new = self._unknown(asked, put, mine, into, final=final)
+                self._batches(asked, put, new, into, call, final=final)
+            finally:
+                flights.end(question, mine)
+            begun = set(mine)
+            missing = [v for v in missing if v not in begun]
+            if missing:
+                since = flights.ended if mine else flights.wait(since)
+                missing = self._unknown(asked, put, missing, into, final=final)
+
+    def _unknown(
+        self,
+        asked: Asked,
+        put: Task,
+        values: Sequence[Values],
+        into: dict[Values, Answer],
+        *,
+        final: bool,
+    ) -> list[Values]:
+        """The values without a stored answer; the stored ones go ``into``."""
+        model = asked.model
+        hits = model.known(put, values)
+        self.hits += len(hits)
         if hits:
             if model is not self._usual:
                 hits = {v: self._by(model, answer, final=final) for v, answer in hits.items()}
             self.observer.batch(asked, list(hits), list(hits.values()), 0.0)
             into.update(hits)
+        return [v for v in values if v not in hits]
+
+    def _batches(
+        self,
+        asked: Asked,
+        put: Task,
+        missing: list[Values],
+        into: dict[Values, Answer],
+        call: Call | None,
+        *,
+        final: bool,
+    ) -> None:
         done = 0
         while done < len(missing):
-            size = self.ledger.admit(put, len(missing) - done, model)
+            size = self.ledger.admit(put, len(missing) - done, asked.model)
             try:
                 with self.observer.asking(asked, size):
                     self._batch(asked, put, missing[done : done + size], into, final=final)
