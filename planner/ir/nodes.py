@@ -74,6 +74,11 @@ class Rel:
     def __hash__(self) -> int:
         return self._hash
 
+    @cached_property
+    def has_calls(self) -> bool:
+        """Whether the relation or one below it contains a call."""
+        return _has_calls(self.exprs, self.inputs)
+
     def with_inputs(self, *inputs: Plan) -> Rel:
         return replace(self, inputs=inputs)
 
@@ -113,6 +118,11 @@ class Block:
     def __hash__(self) -> int:
         return self._hash
 
+    @cached_property
+    def has_calls(self) -> bool:
+        """Whether the block or a relation below it contains a call."""
+        return _has_calls((*self.where, *self.select), self.inputs)
+
     def with_inputs(self, source: Plan) -> Block:
         return replace(self, source=source)
 
@@ -130,6 +140,13 @@ class Stored:
 
 
 Plan: TypeAlias = "Rel | Block | Stored"
+
+
+def _has_calls(exprs: tuple[Expr, ...], inputs: tuple[Plan, ...]) -> bool:
+    if any(map(needs_model, exprs)):
+        return True
+    inside = (rel for expr in exprs for part in walk(expr) for rel in plans_in(part))
+    return any(not isinstance(p, Stored) and p.has_calls for p in (*inputs, *inside))
 
 
 def with_input(plan: Rel | Block, number: int, new: Plan) -> Rel | Block:

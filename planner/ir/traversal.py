@@ -17,7 +17,6 @@ from blendfusion.planner.ir.nodes import (
     Rel,
     Stored,
     has_window,
-    needs_model,
     plans_in,
     walk,
 )
@@ -110,7 +109,7 @@ def with_subplans(plan: Plan, change: Change) -> Plan:
 
 def asks_anything(plan: Plan) -> bool:
     """Whether ``plan`` contains a call."""
-    return any(any(map(needs_model, expressions(part))) for part in subplans(plan))
+    return not isinstance(plan, Stored) and plan.has_calls
 
 
 def branches(plan: Plan) -> list[Plan]:
