@@ -340,7 +340,7 @@ def test_no_model_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*_: object) -> bf.Model:
         raise ModelNotFound("none is installed")
 
-    monkeypatch.setattr("blendfusion.models.wrappers.failover.load", none)
+    monkeypatch.setattr("blendfusion.models.registry.model_names.load", none)
     session = bf.connect(progress="off")
     session.from_arrow(T, name="t")
     frame = session.sql("SELECT id FROM t WHERE llm_filter('q', x)")

@@ -59,7 +59,7 @@ def test_a_function_of_a_row_reports_the_value(narrow: bf.Session, call: str) ->
     assert [row["id"] for row in rows if row["v"] is None] == [2]
     kept = call.removesuffix(")") + ", on_error => 'keep')['error']"
     errors = narrow.sql(f"SELECT {kept} AS e FROM t WHERE id = 2").to_pydict()["e"]
-    assert errors == ["612 tokens, the window is 400"]
+    assert errors == ["the model says '612 tokens, the window is 400'"]
     strict = call.removesuffix(")") + ", on_error => 'raise')"
     with pytest.raises(bf.AnswerError, match="612 tokens, the window is 400"):
         narrow.sql(f"SELECT {strict} FROM t").collect()
@@ -89,7 +89,7 @@ def test_what_no_part_is_short_enough_for_fails_as_one_value() -> None:
     session = bf.connect(Narrow(2), progress="off", show_values="on")
     session.from_arrow(TABLE, name="t")
     frame = session.sql("SELECT llm_summarize(x) AS s FROM t")
-    with pytest.warns(bf.AnswerWarning, match="^1 value .* the window is …"):
+    with pytest.warns(bf.AnswerWarning, match="^1 value .* the window is 2"):
         assert frame.to_pydict()["s"] == [None]
 
 

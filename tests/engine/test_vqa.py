@@ -218,7 +218,7 @@ def test_an_image_that_a_server_refuses_fails_alone_if_others_are_taken() -> Non
         return Reply(status=400, error="broken") if images(body) == [BLUE] else Reply("white")
 
     with serving(picky) as server:
-        opened = session(server.url, [BLUE])
+        opened = session(server.url, [BLUE], show_values="on")
         with pytest.warns(bf.AnswerWarning, match="broken"):
             assert opened.sql(ASK).to_pydict() == {"colour": [None]}
         assert len(images(server.bodies[-1])) == 1  # ours, which it took
@@ -229,7 +229,7 @@ def test_a_server_in_trouble_is_not_said_to_take_no_images() -> None:
         return Reply(status=400, error="broken") if images(body) == [BLUE] else Reply(status=500)
 
     with serving(troubled) as server:
-        opened = session(server.url, [BLUE], retries=0)
+        opened = session(server.url, [BLUE], retries=0, show_values="on")
         with pytest.warns(bf.AnswerWarning, match="broken"):
             assert opened.sql(ASK).to_pydict() == {"colour": [None]}
 
