@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.execution.scratch_context import Workbench
-from blendfusion.planner.ir.builders import cast_to_text, function
+from blendfusion.planner.ir.builders import cast_to_text, function, in_list
 from blendfusion.planner.ir.nodes import (
     GATES,
     Ask,
@@ -122,7 +122,7 @@ class RowWise:
         elif expr.name == "coalesce":
             value = self._coalesce(expr, rows)
         elif expr.name == "singular_or_list":
-            value = self._connective(_as_equalities(expr), rows)
+            value = self._in_list(expr, rows)
         elif expr.name == "nullif":
             value = self._strict(expr, rows, expr.children[:1])
         elif expr.name in _STRICT:
@@ -257,6 +257,19 @@ class RowWise:
             result = combine(result, spread)
         return result
 
+    def _in_list(self, expr: Node, rows: Rows) -> Column:
+        """``x IN (…)``: an item with a call sees the rows whose value equals no item before it. The
+        items without calls are compared by one operator, however many they are."""
+        value, *items = expr.children
+        asking = [item for item in items if needs_model(item)]
+        if not asking:
+            return self._other(expr, rows)
+        plain = [item for item in items if not needs_model(item)]
+        terms = [function("equal", (value, item)) for item in asking]
+        if plain:
+            terms.insert(0, in_list(value, plain))
+        return self._connective(function("or", tuple(terms)), rows)
+
     def _case(self, expr: Node, rows: Rows) -> Column:
         """CASE: a condition sees the rows without a branch so far, a result the rows of its
         branch."""
@@ -291,13 +304,6 @@ class RowWise:
             pieces.append(value)
             open_rows = open_rows[~found]
         return _assembled(pieces, place)
-
-
-def _as_equalities(expr: Node) -> Node:
-    """``x IN (a, b)`` as ``x = a OR x = b``, so that an equal item spares the calls in later
-    items."""
-    value, *options = expr.children
-    return function("or", tuple(function("equal", (value, option)) for option in options))
 
 
 def _asks(expr: Expr, rows: Rows) -> bool:

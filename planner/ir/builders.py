@@ -30,6 +30,15 @@ def function(name: str, args: tuple[Expr, ...]) -> Node:
     return Node(name, serialized(message), args)
 
 
+def in_list(value: Expr, items: Sequence[Expr]) -> Node:
+    """``value IN (items)``."""
+    message = ExpressionMessage()
+    message.singular_or_list.value.SetInParent()
+    for _ in items:
+        message.singular_or_list.options.add()
+    return Node("singular_or_list", serialized(message), (value, *items))
+
+
 def filtered(source: Plan, terms: tuple[Expr, ...]) -> Plan:
     """``source`` with only the rows for which every term is true; ``source`` itself for none."""
     if not terms:

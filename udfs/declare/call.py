@@ -68,6 +68,14 @@ class Call:
     """The arguments but defaults, as SQL, by the names of their parameters in their order."""
 
     @cached_property
+    def _hash(self) -> int:
+        """Once: a task may have thousands of options, and expressions are looked up by calls."""
+        return hash(tuple(getattr(self, f.name) for f in fields(self) if f.compare))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
     def name(self) -> str:
         digested = [f for f in fields(self) if f.compare and f.name not in ("ingredient", "type")]
         identity = [(f.name, getattr(self, f.name)) for f in digested]
