@@ -177,6 +177,8 @@ class SqliteStore:
                 f"SELECT count(*), count(DISTINCT substr(key, 1, {MODEL_BYTES})), "
                 "min(used), max(used) FROM answers"
             ).fetchone()
+            if not all(time is None or type(time) is int for time in (oldest, newest)):
+                raise Damaged("an answer is not as it was written")
             size = _used_bytes(connection)
             return StoreStats(entries, models, size, self._limit, oldest, newest)
 
@@ -236,7 +238,7 @@ class SqliteStore:
             else:
                 right = crc32(key + pack(logprob), known)
                 answer = Answer(text, finish, logprob, FROM_CACHE)
-            if right != mark:
+            if right != mark or type(used) is not int:
                 raise Damaged("an answer is not as it was written")
             found[wanted[key]] = answer
             if used < fresh:
@@ -315,7 +317,7 @@ class SqliteStore:
         )
         page = []
         for key, text, finish, logprob, used, mark in rows:
-            if _mark(key, text, finish, logprob) != mark:
+            if _mark(key, text, finish, logprob) != mark or type(used) is not int:
                 raise Damaged("an answer is not as it was written")
             page.append(Entry(key, _answer(text, finish, logprob), used))
         return page

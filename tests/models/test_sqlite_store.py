@@ -14,6 +14,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -221,6 +222,27 @@ def test_a_flipped_bit_in_a_text_is_seen(path: Path) -> None:
     store = SqliteStore(path)
     with pytest.warns(CacheWarning, match="an answer is not as it was written"):
         assert found(store, many(0, 3)).items() <= many(0, 3).items()
+    assert len(aside(path)) == 1
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda store: found(store, many(0, 3)),
+        lambda store: list(store.entries()),
+        lambda store: store.stats(),
+    ],
+)
+def test_a_time_that_is_no_number_is_damage(
+    path: Path, read: Callable[[SqliteStore], object]
+) -> None:
+    filled(path, 3).close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE answers SET used = 'soon'")
+    store = SqliteStore(path)
+    with pytest.warns(CacheWarning, match="an answer is not as it was written"):
+        read(store)
     assert len(aside(path)) == 1
     store.close()
 
