@@ -20,7 +20,8 @@ from blendfusion.models.scripted import ScriptedModel
 from blendfusion.models.stores.memory import MemoryStore
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.types import Answer, Constraint, Task
-from blendfusion.udfs.ask.dispatcher import Asker, NullObserver
+from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.observer import NullObserver
 from blendfusion.udfs.declare.call import Call
 
 MOST_EARLIER_ANSWERS = 1000

@@ -21,7 +21,8 @@ from blendfusion.observe.progress import counted
 from blendfusion.reports.html import Html, joined, tag
 from blendfusion.reports.html_report import cut, style, table
 from blendfusion.types import ModelInfo
-from blendfusion.udfs.ask.dispatcher import Asker, NullObserver, UnknownAnswerError
+from blendfusion.udfs.ask.dispatcher import Asker, UnknownAnswerError
+from blendfusion.udfs.ask.observer import NullObserver
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame

@@ -16,7 +16,7 @@ from blendfusion.models.protocol.events import Fields
 from blendfusion.models.scripted import ScriptedModel
 from blendfusion.reports.run_telemetry import Watch
 from blendfusion.types import Task, Usage
-from blendfusion.udfs.ask.dispatcher import StageCounts
+from blendfusion.udfs.ask.observer import StageCounts
 from blendfusion.udfs.ask.question import Asked
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from blendfusion.models.protocol import events as telemetry
 from blendfusion.models.protocol.events import Fields
 from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer, Task, Usage
-from blendfusion.udfs.ask.dispatcher import NullObserver, StageCounts
+from blendfusion.udfs.ask.observer import NullObserver, StageCounts
 from blendfusion.udfs.ask.question import Asked
 
 

@@ -27,8 +27,8 @@ from blendfusion.reports.html_report import fragment_of, page_of
 from blendfusion.reports.run_record import Run, run_of
 from blendfusion.types import Answer, Task, Usage
 from blendfusion.udfs.ask.cascade import CascadeOutcome
-from blendfusion.udfs.ask.dispatcher import StageCounts
 from blendfusion.udfs.ask.ledger import Ledger
+from blendfusion.udfs.ask.observer import StageCounts
 from blendfusion.udfs.ask.question import Asked
 from blendfusion.udfs.declare.call import Call
 

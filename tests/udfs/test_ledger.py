@@ -21,8 +21,9 @@ from blendfusion.models.stores.memory import MemoryStore
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.options import Options
 from blendfusion.types import Answer, ModelInfo, Task, Usage
-from blendfusion.udfs.ask.dispatcher import Asker, NullObserver
+from blendfusion.udfs.ask.dispatcher import Asker
 from blendfusion.udfs.ask.ledger import Ledger
+from blendfusion.udfs.ask.observer import NullObserver
 
 TASK = Task("llm_map", "What is it?", columns=("text",))
 PRICE = bf.Price(prompt=1.0, completion=2.0)

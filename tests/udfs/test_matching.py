@@ -8,7 +8,8 @@ import pytest
 import blendfusion as bf
 from blendfusion.models.stores.memory import MemoryStore
 from blendfusion.models.wrappers.cache import CachedModel
-from blendfusion.udfs.ask.dispatcher import Asker, NullObserver
+from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.observer import NullObserver
 from blendfusion.udfs.declare.arguments import Constant, Value
 from blendfusion.udfs.declare.bind import bind
 from blendfusion.udfs.declare.call import Call

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Protocol
 
 import pyarrow as pa
 
@@ -23,8 +22,9 @@ from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.options import OnError
 from blendfusion.redaction import Redaction
 from blendfusion.types import Answer, Constraint, ModelInfo, Task
-from blendfusion.udfs.ask.cascade import Cascade, CascadeOutcome
+from blendfusion.udfs.ask.cascade import Cascade
 from blendfusion.udfs.ask.ledger import Ledger
+from blendfusion.udfs.ask.observer import Observer
 from blendfusion.udfs.ask.outcomes import failure
 from blendfusion.udfs.ask.question import Asked
 from blendfusion.udfs.ask.similarity_cascade import SimilarityCascade
@@ -34,16 +34,6 @@ from blendfusion.udfs.declare.call import Call
 
 class UnknownAnswerError(Exception):
     """Something would have to be asked."""
-
-
-class StageCounts(Protocol):
-    """What a stage saw so far: rows in and out, in how many chunks, in how many seconds of its
-    own."""
-
-    rows_in: int
-    rows_out: int
-    chunks: int
-    seconds: float
 
 
 @dataclass(slots=True)
@@ -56,62 +46,6 @@ class Results:
 
     def __len__(self) -> int:
         return sum(map(len, self.arrays))
-
-
-class Observer(Protocol):
-    """Sees what is asked and answered, batch by batch. Called on the asking thread."""
-
-    def stage(self, number: int, counts: StageCounts) -> AbstractContextManager[None]:
-        """Stage ``number`` (from 0) of a plan runs, perhaps with others in turn; ``counts`` grow
-        with it."""
-        ...
-
-    def within(self, number: int) -> AbstractContextManager[None]:
-        """Meanwhile it is this stage, which runs, that asks."""
-        ...
-
-    def expect(self, n: int) -> None:
-        """``n`` more requests are about to be made."""
-        ...
-
-    def asking(self, asked: Asked, n: int) -> AbstractContextManager[None]:
-        """Meanwhile ``n`` requests are put to a model; ``batch`` tells before its end what came."""
-        ...
-
-    @property
-    def follows(self) -> bool:
-        """Whether ``answered`` is of use."""
-        ...
-
-    def answered(self, n: int) -> None:
-        """So many requests of the batch in flight have their answers. Called on any thread."""
-        ...
-
-    def batch(
-        self, asked: Asked, values: Sequence[Values], answers: Sequence[Answer], seconds: float
-    ) -> None:
-        """A batch was answered in ``seconds``, by the model or from its stored answers: one answer
-        a tuple of values, in order."""
-        ...
-
-    def in_vain(self, asked: Asked, requests: int) -> None:
-        """So many requests brought no answer: one ended the batch, others were under way."""
-        ...
-
-    def lost(self, task: Task, failed: Mapping[Values, Answer]) -> None:
-        """In the result, these values are NULL for want of an answer. May be told twice of a
-        value."""
-        ...
-
-    def cascaded(self, call: Call, outcome: CascadeOutcome) -> None:
-        """A cascade has answered values of ``call``; for the outcome of all of them so far, add
-        them up."""
-        ...
-
-    def withheld(self, call: Call, values: Sequence[Values]) -> None:
-        """In the result of ``call``, the answers to these are NULL: they are not probable enough.
-        May be told twice of a value."""
-        ...
 
 
 class Asker:
@@ -495,41 +429,3 @@ def with_options(task: Task, options: Sequence[str] | None) -> Task:
     if constraint.item is not None:
         choice = replace(constraint, item=choice)
     return replace(task, constraint=choice)
-
-
-class NullObserver:
-    """Sees nothing: for plain functions outside a session."""
-
-    def cascaded(self, call: Call, outcome: CascadeOutcome) -> None:
-        pass
-
-    def withheld(self, call: Call, values: Sequence[Values]) -> None:
-        pass
-
-    def in_vain(self, asked: Asked, requests: int) -> None:
-        pass
-
-    def lost(self, task: Task, failed: Mapping[Values, Answer]) -> None:
-        pass
-
-    def expect(self, n: int) -> None:
-        pass
-
-    def asking(self, asked: Asked, n: int) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    follows = False
-
-    def answered(self, n: int) -> None:
-        pass
-
-    def stage(self, number: int, counts: StageCounts) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def within(self, number: int) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def batch(
-        self, asked: Asked, values: Sequence[Values], answers: Sequence[Answer], seconds: float
-    ) -> None:
-        pass

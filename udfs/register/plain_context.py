@@ -14,8 +14,9 @@ from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.models.wrappers.cascade import targets_in
 from blendfusion.options import Options
 from blendfusion.types import Constraint
-from blendfusion.udfs.ask.dispatcher import Asker, Observer
+from blendfusion.udfs.ask.dispatcher import Asker
 from blendfusion.udfs.ask.ledger import Ledger
+from blendfusion.udfs.ask.observer import Observer
 from blendfusion.udfs.declare.arguments import Argument, Constant, Literal, Value
 from blendfusion.udfs.declare.bind import bind
 from blendfusion.udfs.declare.call import Call

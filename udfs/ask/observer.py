@@ -1,0 +1,117 @@
+"""Observes what a run asks: the protocol, and an observer that does nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Protocol
+
+from blendfusion.models.protocol.model import Values
+from blendfusion.types import Answer, Task
+from blendfusion.udfs.ask.cascade import CascadeOutcome
+from blendfusion.udfs.ask.question import Asked
+from blendfusion.udfs.declare.call import Call
+
+
+class StageCounts(Protocol):
+    """What a stage saw so far: rows in and out, in how many chunks, in how many seconds of its
+    own."""
+
+    rows_in: int
+    rows_out: int
+    chunks: int
+    seconds: float
+
+
+class Observer(Protocol):
+    """Sees what is asked and answered, batch by batch. Called on the asking thread."""
+
+    def stage(self, number: int, counts: StageCounts) -> AbstractContextManager[None]:
+        """Stage ``number`` (from 0) of a plan runs, perhaps with others in turn; ``counts`` grow
+        with it."""
+        ...
+
+    def within(self, number: int) -> AbstractContextManager[None]:
+        """Meanwhile it is this stage, which runs, that asks."""
+        ...
+
+    def expect(self, n: int) -> None:
+        """``n`` more requests are about to be made."""
+        ...
+
+    def asking(self, asked: Asked, n: int) -> AbstractContextManager[None]:
+        """Meanwhile ``n`` requests are put to a model; ``batch`` tells before its end what came."""
+        ...
+
+    @property
+    def follows(self) -> bool:
+        """Whether ``answered`` is of use."""
+        ...
+
+    def answered(self, n: int) -> None:
+        """So many requests of the batch in flight have their answers. Called on any thread."""
+        ...
+
+    def batch(
+        self, asked: Asked, values: Sequence[Values], answers: Sequence[Answer], seconds: float
+    ) -> None:
+        """A batch was answered in ``seconds``, by the model or from its stored answers: one answer
+        a tuple of values, in order."""
+        ...
+
+    def in_vain(self, asked: Asked, requests: int) -> None:
+        """So many requests brought no answer: one ended the batch, others were under way."""
+        ...
+
+    def lost(self, task: Task, failed: Mapping[Values, Answer]) -> None:
+        """In the result, these values are NULL for want of an answer. May be told twice of a
+        value."""
+        ...
+
+    def cascaded(self, call: Call, outcome: CascadeOutcome) -> None:
+        """A cascade has answered values of ``call``; for the outcome of all of them so far, add
+        them up."""
+        ...
+
+    def withheld(self, call: Call, values: Sequence[Values]) -> None:
+        """In the result of ``call``, the answers to these are NULL: they are not probable enough.
+        May be told twice of a value."""
+        ...
+
+
+class NullObserver:
+    """Sees nothing: for plain functions outside a session."""
+
+    def cascaded(self, call: Call, outcome: CascadeOutcome) -> None:
+        pass
+
+    def withheld(self, call: Call, values: Sequence[Values]) -> None:
+        pass
+
+    def in_vain(self, asked: Asked, requests: int) -> None:
+        pass
+
+    def lost(self, task: Task, failed: Mapping[Values, Answer]) -> None:
+        pass
+
+    def expect(self, n: int) -> None:
+        pass
+
+    def asking(self, asked: Asked, n: int) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    follows = False
+
+    def answered(self, n: int) -> None:
+        pass
+
+    def stage(self, number: int, counts: StageCounts) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def within(self, number: int) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def batch(
+        self, asked: Asked, values: Sequence[Values], answers: Sequence[Answer], seconds: float
+    ) -> None:
+        pass
