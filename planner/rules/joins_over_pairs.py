@@ -66,7 +66,7 @@ def _decided(plan: Rel, left: Plan, right: Plan, terms: tuple[Expr, ...]) -> Pla
     if kind in ("right_semi", "right_anti"):
         found = distinct(pairs, *(Field(len(lefts) + n) for n in range(len(rights))))
         keys = tuple(_same(n, len(rights) + i) for n, i in enumerate(rights))
-        return joined(found, own, keys, kind)
+        return joined(found, other, keys, kind)
     marked = projected(pairs, (*all_fields(len(read)), boolean_literal(True)))
     found = distinct(marked, *all_fields(len(read) + 1))
     keys = tuple(_same(i, own.width + n) for n, i in enumerate(lefts))
