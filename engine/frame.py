@@ -228,8 +228,8 @@ class Frame(DataFrame):
             made = method(self, *args, **kwargs)
         except Exception as problem:
             if is_foreign(problem) and isinstance(problem, Exception):
-                said = " ".join(str(a) for a in args if isinstance(a, Expr))
-                raise self._understood(problem, readable(said)) from problem
+                expressions = " ".join(str(a) for a in args if isinstance(a, Expr))
+                raise self._understood(problem, readable(expressions)) from problem
             raise
         budgets = [a.budget for a in (self, *args, *kwargs.values()) if isinstance(a, Frame)]
         verb = Verb(method, self, args, kwargs)

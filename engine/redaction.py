@@ -66,10 +66,10 @@ class Redaction:
             if not self.shows:
                 return WITHHELD
             try:
-                said = ast.literal_eval(found[0])
+                literal = ast.literal_eval(found[0])
             except (SyntaxError, ValueError):  # the quotation is foreign
-                said = found[0]
-            return quoted(self._redacted(str(said)))
+                literal = found[0]
+            return quoted(self._redacted(str(literal)))
 
         if self.shows and self.redact is None:
             return printable(text)

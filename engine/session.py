@@ -368,23 +368,23 @@ class Session(OwnContext):
             inserted = (str(v) for v in named_params.values() if not isinstance(v, DataFrame))
             check_text(query, self.table_functions, inserted)
             options = READING
-        said = statement(query)
-        if isinstance(said, Setting):
-            return self._set(said)
+        parsed = statement(query)
+        if isinstance(parsed, Setting):
+            return self._set(parsed)
         if shows_tables(query):
             query = LIST_TABLES
-        explained = explainable(said.query) if isinstance(said, Explain) else None
-        if isinstance(said, Explain) and explained is not None:
+        explained = explainable(parsed.query) if isinstance(parsed, Explain) else None
+        if isinstance(parsed, Explain) and explained is not None:
             inner = Query(explained, options, by_name, named_params, budget).planned(self)
             if inner.prepared.calls:
-                if said.analyze and explained is not said.query:
+                if parsed.analyze and explained is not parsed.query:
                     raise QueryError(
                         "EXPLAIN ANALYZE of CREATE … AS would create it",
                         hint="EXPLAIN ANALYZE its query.",
                     )
-                text = inner.explain_text(analyze=said.analyze, verbose=said.verbose)
+                text = inner.explain_text(analyze=parsed.analyze, verbose=parsed.verbose)
                 return self._shown({"plan": text.splitlines()})
-            if said.analyze and self.options.show_values == "off":
+            if parsed.analyze and self.options.show_values == "off":
                 plan = (
                     Query(query, options, by_name, named_params, budget).planned(self).to_pydict()
                 )

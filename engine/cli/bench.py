@@ -110,7 +110,7 @@ def _bench(arguments: argparse.Namespace) -> int:
     for row in rows:
         table.add_row(*_cells(row))
     Console(file=sys.stdout, highlight=False, markup=False, width=100).print(table)
-    print(_said_of_limit(model, raw))
+    print(_limit_line(model, raw))
     return 0
 
 
@@ -122,7 +122,7 @@ def _cells(row: Measured) -> tuple[str, ...]:
     return (row.question, *counts, f"{each:,.1f}", f"{row.rate:,.1f}", limit, share)
 
 
-def _said_of_limit(model: Model, raw: float | None) -> str:
+def _limit_line(model: Model, raw: float | None) -> str:
     if raw is not None:
         return "limit: every token of a value, read or written, at the rate of prompts in large batches"
     if _in_flight(model) > 1:

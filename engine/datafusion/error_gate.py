@@ -117,8 +117,8 @@ def is_foreign(problem: BaseException) -> bool:
     if isinstance(problem, (BlendFusionError, *_MISUSE)):
         return False
     # What DataFusion's own threads raise comes without a frame of its module.
-    said = str(problem).startswith(("DataFusion error: ", "Arrow error: "))
-    return (type(problem) is Exception and said) or _module(problem).startswith(
+    is_prefixed = str(problem).startswith(("DataFusion error: ", "Arrow error: "))
+    return (type(problem) is Exception and is_prefixed) or _module(problem).startswith(
         ("datafusion", "pyarrow")
     )
 
@@ -137,9 +137,9 @@ def _is_panic(problem: BaseException) -> bool:
 def _translated(problem: BaseException, redaction: Redaction) -> BlendFusionError:
     if isinstance(problem, UnicodeEncodeError):
         return half_a_pair(problem)
-    said = words(text_of(problem))
+    original = words(text_of(problem))
     shown = words(foreign(text_of(problem), redaction))
-    hint = redaction.remedy or None if shown != said else None
+    hint = redaction.remedy or None if shown != original else None
     if is_planning(text_of(problem)) or isinstance(problem, (KeyError, OSError)):
         return QueryError(shown, hint=hint)
     return ExecutionError(shown, hint=hint)

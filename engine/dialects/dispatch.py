@@ -38,8 +38,8 @@ _REMOVES = re.compile(r"\s*(DELETE|DROP|TRUNCATE)\b", re.IGNORECASE)
 
 def _explained(text: str) -> str:
     """``text`` without the words of EXPLAIN, which hide from a tokenizer what is behind them."""
-    said = statement(text)
-    return said.query if isinstance(said, Explain) else text
+    parsed = statement(text)
+    return parsed.query if isinstance(parsed, Explain) else text
 
 
 def by_number(values: Sequence[Any]) -> dict[str, Any]:

@@ -170,7 +170,7 @@ class Estimate:
 
     def weight_lines(self) -> list[str]:
         """The weights in use, one line per local model."""
-        return [f"Weights of {name}: {said}" for name, said in self.weights.items()]
+        return [f"Weights of {name}: {description}" for name, description in self.weights.items()]
 
     def __str__(self) -> str:
         operators = [f"{op.call}: {op}" for op in self.operators]

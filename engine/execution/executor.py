@@ -217,8 +217,8 @@ class Execution:
             with self._fed.bound(self._parts):
                 return frame_of(self._context, write(shallow(source, self._view), self._relations))
         except Exception as problem:
-            said = foreign(str(problem), self._options.redaction)
-            raise PlanError(f"DataFusion does not read back its own plan: {said}") from problem
+            reason = foreign(str(problem), self._options.redaction)
+            raise PlanError(f"DataFusion does not read back its own plan: {reason}") from problem
 
     def _view(self, plan: Plan) -> Stored:
         number = -1 - len(self._views)

@@ -70,8 +70,8 @@ def found_by(ask: Ask, counts: Counts | None) -> list[str]:
     if counts is None:
         return []
     vectors = counts.vectors.get(ask.call)
-    said = [] if vectors is None else [f"vectors: {vectors}"]
-    return [*said, *(counts.matched[ask].summary if ask in counts.matched else [])]
+    lines = [] if vectors is None else [f"vectors: {vectors}"]
+    return [*lines, *(counts.matched[ask].summary if ask in counts.matched else [])]
 
 
 def stage_lines(

@@ -24,8 +24,8 @@ def named(frame: Frame, written: Mapping[str, tuple[str, ...]]) -> Frame:
     ways = {name: list(texts) for name, texts in written.items()}
     new = []
     for name in names:
-        said = readable(name, {call: texts[0] for call, texts in ways.items()})
-        new.append(said.replace("\0", "\\0"))  # Arrow has no names with NUL
+        name_shown = readable(name, {call: texts[0] for call, texts in ways.items()})
+        new.append(name_shown.replace("\0", "\\0"))  # Arrow has no names with NUL
         for call, texts in ways.items():
             if call in name and len(texts) > 1:
                 del texts[0]  # the same call with another FILTER or ORDER BY comes next

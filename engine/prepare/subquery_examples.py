@@ -84,12 +84,12 @@ def _picked(examples: Sequence[Example], asker: Asker) -> list[int]:
     return pick(answers, vectors)
 
 
-def _answer(said: str, constraint: Constraint, query: str) -> str:
+def _answer(reply: str, constraint: Constraint, query: str) -> str:
     """The answer of an example in canonical form."""
-    text = read_answer(said, constraint)
+    text = read_answer(reply, constraint)
     if text is None:
         raise QueryError(
-            f"{_shown(query)} gives the answer {said!r}, which is not {constraint}",
+            f"{_shown(query)} gives the answer {reply!r}, which is not {constraint}",
             hint="The last column holds right answers: write them as the call gives them.",
         )
     return text

@@ -174,12 +174,12 @@ def _rewrite(rewrite: Rewrite) -> list[str]:
 def _ask(line: AskLine, counts: Counts | None, beside: _Beside) -> Iterator[str]:
     """A call, with the statistics of its matches, if it chooses some."""
     if not asks_model(line.ask):
-        yield f"  embed {line.text}{''.join(f'  [{said}]' for said in found_by(line.ask, counts))}"
+        yield f"  embed {line.text}{''.join(f'  [{source}]' for source in found_by(line.ask, counts))}"
         return
     yield f"  ask {line.text}{beside.of(line.ask.call, line.ask)}"
     yield from beside.scored_by(line.ask.call, line.ask)
     yield from beside.cascade(line.ask.call)
-    yield from (f"    {said}" for said in found_by(line.ask, counts))
+    yield from (f"    {source}" for source in found_by(line.ask, counts))
     pairing = line.ask.call.pairing
     if counts is None and pairing is not None and line.ask.domain is not None:
         yield f"    {_unknown(pairing)}"

@@ -22,12 +22,12 @@ def tag(name: str, /, *content: str, **attributes: str | None) -> Html:
     >>> tag("p", "a<b", tag("br"), class_='"x"', id=None)
     '<p class="&quot;x&quot;">a&lt;b<br></p>'
     """
-    said = "".join(
+    pairs = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{text(value)}"'
         for key, value in attributes.items()
         if value is not None
     )
-    opened = f"<{name}{said}>"
+    opened = f"<{name}{pairs}>"
     if name in _VOID:
         return Html(opened)
     return Html(f"{opened}{joined(content)}</{name}>")
@@ -38,9 +38,9 @@ def joined(parts: Iterable[str]) -> Html:
     return Html("".join(part if isinstance(part, Html) else text(part) for part in parts))
 
 
-def text(said: str) -> Html:
+def text(plain: str) -> Html:
     """Text as markup."""
-    return said if isinstance(said, Html) else Html(escape(printable(said), quote=True))
+    return plain if isinstance(plain, Html) else Html(escape(printable(plain), quote=True))
 
 
 _VOID = frozenset({"br", "hr", "meta", "link"})

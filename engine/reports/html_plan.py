@@ -121,8 +121,8 @@ class _Rows:
         ]
         below = [tag("span", note, class_="note") for note in notes]
         lane = _lane(own, self._run)
-        said = tag("span", tag("span", kind, class_="kind"), " ", text, *below, *lane)
-        return _cells(tag("span", said, class_="in"), numbers)
+        content = tag("span", tag("span", kind, class_="kind"), " ", text, *below, *lane)
+        return _cells(tag("span", content, class_="in"), numbers)
 
 
 def _seen(stage: StageLines) -> str:
@@ -141,17 +141,17 @@ def _note(stage: StageLines, predicate: Predicate, tried: int) -> str:
     seen, order = predicate.seen, stage.order
     if seen is None or order is None:
         return ""
-    said = [f"written {_ordinal(predicate.place)}, tried {_ordinal(tried)}"]
+    facts = [f"written {_ordinal(predicate.place)}, tried {_ordinal(tried)}"]
     if not order.adaptive:
-        said.append("tried as written")
+        facts.append("tried as written")
     if not seen.rows_in:
-        said.append("no row came here")
+        facts.append("no row came here")
     else:
-        said.append(f"{1 - seen.pass_rate:.0%} dropped")
-        said.append(f"{seen.tokens_per_row:.1f} tokens a row")
+        facts.append(f"{1 - seen.pass_rate:.0%} dropped")
+        facts.append(f"{seen.tokens_per_row:.1f} tokens a row")
         known = math.isfinite(seen.rank)
-        said.append(f"rank {seen.rank:.4f}" if known else "all from the cache")
-    return " · ".join(said)
+        facts.append(f"rank {seen.rank:.4f}" if known else "all from the cache")
+    return " · ".join(facts)
 
 
 def _ordinal(number: int) -> str:
@@ -192,9 +192,9 @@ def _lane(batches: Sequence[Batch], run: Run) -> list[Html]:
 
 
 def _row(
-    kind: str, said: str, rows_in: int | None, rows_out: int | None, *, note: str = ""
+    kind: str, title: str, rows_in: int | None, rows_out: int | None, *, note: str = ""
 ) -> Html:
-    text = [tag("span", kind, class_="kind"), " ", said]
+    text = [tag("span", kind, class_="kind"), " ", title]
     if note:
         text.append(tag("span", note, class_="note"))
     rows = ["" if n is None else f"{n:,}" for n in (rows_in, rows_out)]

@@ -218,10 +218,10 @@ class _Shown:
 def _calls(asked: Sequence[TaskSample], run: Run | None, show: _Shown, left_out: int) -> Html:
     parts = [_task(sample, run, show) for sample in asked[:_TASKS]]
     if left_out:
-        said = (
+        notice = (
             f"{left_out:,} more requests are in the totals and the errors alone: see trace_calls."
         )
-        parts.insert(0, tag("p", said, class_="mute"))
+        parts.insert(0, tag("p", notice, class_="mute"))
     if len(asked) > _TASKS:
         parts.append(tag("p", f"And {len(asked) - _TASKS:,} more questions.", class_="mute"))
     return joined(parts)
@@ -340,8 +340,8 @@ def _settings(trace: Trace, run: Run) -> Html:
     usual, rows = Options(), []
     for field in fields(Options):
         value, default = getattr(run.options, field.name), getattr(usual, field.name)
-        said = _setting(value)
-        shown = tag("b", said) if value != default else said
+        setting = _setting(value)
+        shown = tag("b", setting) if value != default else setting
         rows.append([tag("code", field.name), shown, _setting(default)])
     parts.append(table("Options of the session", ["Option", "Value", "Default"], rows))
     return joined(parts)

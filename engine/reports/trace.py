@@ -296,13 +296,13 @@ class Trace:
     def became_of(self, call: Call) -> list[str]:
         """Remarks on the answers to ``call`` besides their cost: who decided them, and how many are
         below their ``confidence``."""
-        said = []
+        notes = []
         if call in self.cascades:
             likely = call.targets is not None and call.targets.proxy is not None
-            said.append(f"{'approximate' if likely else 'cascade'}: {self.cascades[call]}")
+            notes.append(f"{'approximate' if likely else 'cascade'}: {self.cascades[call]}")
         if withheld := self.withheld_of(call):
-            said.append(f"{withheld:,} withheld: less probable than wanted")
-        return said
+            notes.append(f"{withheld:,} withheld: less probable than wanted")
+        return notes
 
     @property
     def approximate(self) -> bool:

@@ -60,7 +60,7 @@ class Index:
                 failed = problem
                 if not self._moved_on():
                     break
-        raise QueryError(f"{self._place}: {_said(str(failed))}") from failed
+        raise QueryError(f"{self._place}: {_without_prefix(str(failed))}") from failed
 
     def checked(self, query: str | None, k: object, mode: object, where: object) -> Search:
         """A search with these arguments; mode None means the best mode of the index. Raises
@@ -109,7 +109,8 @@ class Index:
         except Exception as problem:
             found = understood(problem, scratch, where, Redaction("on"))
             raise QueryError(
-                f"llm_search: where => {quoted(where)}: {_said(found.message)}", hint=found.hint
+                f"llm_search: where => {quoted(where)}: {_without_prefix(found.message)}",
+                hint=found.hint,
             ) from problem
 
     def serves(self, column: Column) -> bool:
@@ -170,6 +171,6 @@ class Index:
         return f"the index '{self.name}' in '{self.folder.path}'"
 
 
-def _said(words: str) -> str:
+def _without_prefix(words: str) -> str:
     """Lance's message without the place in its source."""
     return re.sub(r"^Invalid user input: |, /\S+\.rs:\d+:\d+$", "", words)

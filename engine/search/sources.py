@@ -109,7 +109,7 @@ class _Searching(Rewriting):
         found = self.text()
         if found is None:
             raise QueryError(
-                f"{NAME}: the query {self._said} is not searchable here",
+                f"{NAME}: the query {self._query_text} is not searchable here",
                 hint="The query is a literal, a parameter, or an expression over the columns of one table "
                 "that stands before it in FROM, joined by a comma, CROSS JOIN, JOIN … ON or LEFT "
                 "JOIN … ON TRUE. Qualify a column name that two tables share.",
@@ -143,10 +143,10 @@ class _Searching(Rewriting):
         query = literal_of(given["query"])
         if query is None:
             self._query = given["query"]
-            if self._said.startswith("$"):
+            if self._query_text.startswith("$"):
                 raise QueryError(
-                    f"{NAME}: the parameter {self._said} has no value",
-                    hint=f"Pass it: session.sql(query, param_values={{{self._said[1:]!r}: …}}).",
+                    f"{NAME}: the parameter {self._query_text} has no value",
+                    hint=f"Pass it: session.sql(query, param_values={{{self._query_text[1:]!r}: …}}).",
                 )
         elif query.value is not None and not isinstance(query.value, str):
             raise QueryError(f"{NAME}: the query {query.value!r} is not text", hint=_FORM)
@@ -170,7 +170,7 @@ class _Searching(Rewriting):
         return found.value
 
     @property
-    def _said(self) -> str:
+    def _query_text(self) -> str:
         return self.sql[self._query[0].start : self._query[-1].end + 1]
 
     # --- what takes its place --------------------------------------------------------------------
@@ -184,7 +184,7 @@ class _Searching(Rewriting):
 
     def _alone(self) -> str:
         """A derived table of the rows for a query that reads no other table."""
-        hits = f"SELECT unnest({self._function(keeps_empty=False)}({self._said})) AS {_HIT}"
+        hits = f"SELECT unnest({self._function(keeps_empty=False)}({self._query_text})) AS {_HIT}"
         fields = ", ".join(_fields(_HIT, self._names, self._names))
         return f"(SELECT {fields} FROM ({hits}))"
 
@@ -208,10 +208,10 @@ class _Searching(Rewriting):
         function = self._function(keeps_empty=what.keeps_empty)
         kept = [quoted_name(name) for name in known]
         fields = _fields(_HIT, self._names, inside)
-        search_text = str(self._search).replace("…", self._said, 1)
+        search_text = str(self._search).replace("…", self._query_text, 1)
         # For EXPLAIN: see ``cuts.squeezed``.
         comment = f"{search_text} for each row".replace("*/", "* /").replace("$", "")
-        values = f"unnest({function}({self._said})) AS {_HIT}"
+        values = f"unnest({function}({self._query_text})) AS {_HIT}"
         hits = f"SELECT /*= {comment} =*/ *, {values} FROM {owner}"
         return f"SELECT {', '.join([*kept, *fields])} FROM ({hits})"
 

@@ -59,7 +59,7 @@ def refused(problem: str, names: Iterable[str]) -> dict[str, Constraint]:
 
 
 def _casts(plan: str, name: str) -> list[Constraint]:
-    said = []
+    constraints = []
     for start in re.finditer(rf"\bCAST\((get_field\()?{name}(?=\()", plan):
         # An alias may come before the type: CAST(f(x) AS name AS Int64).
         field = rf', Utf8\("{VALUE}"\)\)' if start[1] else ""
@@ -67,8 +67,8 @@ def _casts(plan: str, name: str) -> list[Constraint]:
         kinds = re.match(rf"{field}(?: AS \w+)* AS (\w+)", rest)
         constraint = _constraint(kinds[1]) if kinds else None
         if constraint is not None:
-            said.append(constraint)
-    return said
+            constraints.append(constraint)
+    return constraints
 
 
 def _constraint(kind: str) -> Constraint | None:

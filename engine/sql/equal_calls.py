@@ -19,14 +19,14 @@ _Words: TypeAlias = "tuple[tuple[bool, str], ...]"
 def shared(
     tokens: Sequence[Token],
     sites: Sequence[Site],
-    said: Sequence[Constraint | None],
+    inferred: Sequence[Constraint | None],
     refers: References | None,
 ) -> list[Constraint | None]:
     """What is said of each call, or else of an equal one elsewhere in the query, so that a call
     that is used in several places is one call, of one type, asked once."""
-    result = list(said)
+    result = list(inferred)
     for members in _groups(tokens, sites, refers):
-        together = combined([c for c in (said[i] for i in members) if c is not None])
+        together = combined([c for c in (inferred[i] for i in members) if c is not None])
         if together is not None:
             for i in members:
                 result[i] = together

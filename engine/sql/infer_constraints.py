@@ -92,8 +92,8 @@ def _passing(place: exp.Expr) -> exp.Expr | None:
 
 def _context(places: Sequence[exp.Expr]) -> Context:
     """What is said of answers at these places, the call's own first."""
-    said = [_said(place) for place in places]
-    constraint = combined([s for s in said if s is not None])
+    constraints = [_constraint_of_use(place) for place in places]
+    constraint = combined([s for s in constraints if s is not None])
     own = _subquery_of(places[0]) or places[0]
     return Context(constraint, compared(places[0]), constraint is None and _is_compared(own))
 
@@ -101,7 +101,7 @@ def _context(places: Sequence[exp.Expr]) -> Context:
 def _context_of_kept(node: exp.Expr, values: Sequence[exp.Expr]) -> Context:
     """The same of a result that keeps errors: what is said of its value."""
     if not values:
-        needed = _said(node) or (Constraint() if _is_asked_about(node) else None)
+        needed = _constraint_of_use(node) or (Constraint() if _is_part_of_call(node) else None)
         return Context(misplaced=needed)
     context = _context(values)
     # Only what the call's own place reads is known to be all that is read.
@@ -118,7 +118,7 @@ def _around(node: exp.Expr) -> tuple[exp.Expr, exp.Expr | None]:
     return child, parent
 
 
-def _is_asked_about(node: exp.Expr) -> bool:
+def _is_part_of_call(node: exp.Expr) -> bool:
     """The result is a value of another call."""
     _, parent = _around(node)
     return isinstance(parent, exp.Anonymous) and parent.name.startswith(SITE)
@@ -150,13 +150,13 @@ def _subquery_of(node: exp.Expr) -> exp.Subquery | None:
     return whole if isinstance(whole, exp.Subquery) else None
 
 
-def combined(said: Iterable[Constraint]) -> Constraint | None:
+def combined(constraints: Iterable[Constraint]) -> Constraint | None:
     """What several places say together: whole numbers are numbers, texts add up their literals.
 
     None if they contradict each other, or say nothing.
     """
     kinds: dict[str, list[Constraint]] = {}
-    for constraint in said:
+    for constraint in constraints:
         kinds.setdefault(constraint.kind, []).append(constraint)
     if set(kinds) == {"integer", "number"}:
         return Constraint("number")
@@ -166,7 +166,7 @@ def combined(said: Iterable[Constraint]) -> Constraint | None:
     return next(iter(kinds.values()))[0] if len(kinds) == 1 else None
 
 
-def _said(node: exp.Expr) -> Constraint | None:
+def _constraint_of_use(node: exp.Expr) -> Constraint | None:
     child, parent = _around(node)
     if isinstance(parent, exp.Filter) and child.arg_key == "this":
         child, parent = parent, parent.parent
@@ -230,10 +230,10 @@ def _of_type(kind: exp.DataType) -> Constraint | None:
 
 def _like(others: list[exp.Expr]) -> Constraint | None:
     """The constraint of answers that are compared with these expressions."""
-    said = [_of_value(other) for other in others]
-    if not said or any(s is None for s in said):
+    values = [_of_value(other) for other in others]
+    if not values or any(s is None for s in values):
         return None
-    return combined([s for s in said if s is not None])
+    return combined([s for s in values if s is not None])
 
 
 def _of_value(value: exp.Expr) -> Constraint | None:

@@ -189,14 +189,16 @@ def conjuncts(tokens: Sequence[Token], start: int, end: int) -> Iterator[tuple[i
     depth, ranges = 0, 0
     ends: list[int] = []
     for at in range(start, end):
-        said = word(tokens[at])
-        depth += nesting(tokens[at]) + (said == "CASE") - (said == "END")
-        if depth == 0 and said == "OR":
+        keyword = word(tokens[at])
+        depth += nesting(tokens[at]) + (keyword == "CASE") - (keyword == "END")
+        if depth == 0 and keyword == "OR":
             ends = []
             break
-        if depth == 0 and said == "AND" and not ranges:
+        if depth == 0 and keyword == "AND" and not ranges:
             ends.append(at)
-        ranges += (depth == 0 and said == "BETWEEN") - (depth == 0 and said == "AND" and ranges > 0)
+        ranges += (depth == 0 and keyword == "BETWEEN") - (
+            depth == 0 and keyword == "AND" and ranges > 0
+        )
     for stop in (*ends, end):
         yield start, stop
         start = stop + 1

@@ -82,8 +82,8 @@ def typed(
     places = _places(sql, tokens, names, sites, parameters or {}, columns)
     for name, site in zip(names, sites, strict=True):
         _check_place(site, places.of[name].misplaced)
-    said = [places.of[name].constraint for name in names]
-    constraints = shared(tokens, sites, said, places.refers)
+    inferred = [places.of[name].constraint for name in names]
+    constraints = shared(tokens, sites, inferred, places.refers)
 
     def bound() -> list[Call]:
         calls = []

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from blendfusion.unsupported.rewrite import Cutting
 
-_SAID = re.compile(r"/\*= (.*?) =\*/", re.DOTALL)
+_ORIGINAL = re.compile(r"/\*= (.*?) =\*/", re.DOTALL)
 _LONGEST = 100
 """Maximum characters of a leaf's description."""
 
@@ -261,9 +261,9 @@ class Cuts:
 
 def squeezed(text: str) -> str:
     """The text of a leaf on one line; a generated comment in it abbreviates it."""
-    said = _SAID.search(text)
-    if said is not None:
-        text = said[1]
+    original = _ORIGINAL.search(text)
+    if original is not None:
+        text = original[1]
     # A dollar would become a parameter of the query.
     line = " ".join(readable(text).replace("$", "").split())
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"

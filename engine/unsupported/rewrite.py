@@ -151,7 +151,7 @@ class Cutting:
             made = self._verb(origin)
             if self._state(made) is State.FINE:
                 return made
-            return self._framed(frame, QUERIES, _said(origin))
+            return self._framed(frame, QUERIES, _verb_text(origin))
         if isinstance(origin, Text):
             made = self._text(origin)
             if self._state(made) is State.FINE:
@@ -209,7 +209,7 @@ class Cutting:
             below = table.alias(qualifier) if qualifier else table
             return verb.method(below, *verb.args, **verb.kwargs)
 
-        return self._above([verb.below], plan, lambda tables: f"{_said(verb)} of {tables[0]}")
+        return self._above([verb.below], plan, lambda tables: f"{_verb_text(verb)} of {tables[0]}")
 
     def above_parts(self, made: Text, sql: str) -> Leaf:
         """A leaf of a query over parts with its calls. Raises PlanError if impossible."""
@@ -246,9 +246,9 @@ class Cutting:
         self,
         frames: Sequence[Frame],
         plan: Callable[[Sequence[str]], DataFrame],
-        said: Callable[[Sequence[str]], str],
+        text_of: Callable[[Sequence[str]], str],
     ) -> Leaf:
-        """A leaf of ``plan`` over the tables of parts; ``said`` describes it in their terms."""
+        """A leaf of ``plan`` over the tables of parts; ``text_of`` describes it in their terms."""
         if not frames:
             raise PlanError("calls below what Substrait cannot express")
         whole = [self._part(frame) for frame in frames]
@@ -264,7 +264,7 @@ class Cutting:
         for part in parts:
             ran += len(part.staged.stages)
             numbers.append(f"stage {ran}")
-        leaf = self._leaf(frame, QUERIES, squeezed(said(numbers)))
+        leaf = self._leaf(frame, QUERIES, squeezed(text_of(numbers)))
         self.leaves += [part.leaf for part in parts]
         self.leaves += [known for part in parts for known in part.leaves]
         self.above.append(Above(leaf, parts, plan))
@@ -367,6 +367,6 @@ def _qualifier(frame: DataFrame) -> str | None:
         plan = below[0]
 
 
-def _said(verb: Verb) -> str:
+def _verb_text(verb: Verb) -> str:
     given = [repr(a) for a in verb.args if isinstance(a, str)]
     return squeezed(f"{verb.method.__name__}({', '.join(given)})")

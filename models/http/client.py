@@ -258,8 +258,8 @@ class Endpoint:
             raise Unanswered(str(error)) from None
         except httpx.HTTPError as error:
             errand.calls += 1
-            said = f"connection lost ({type(error).__name__})"
-            raise Passing(said, "connection") from None
+            reason = f"connection lost ({type(error).__name__})"
+            raise Passing(reason, "connection") from None
         errand.calls += 1
         self.line.replied()
         if response.status_code in _TOO_MUCH:
@@ -270,23 +270,23 @@ class Endpoint:
 
     def _unreachable(self, error: httpx.HTTPError, sent_at: float) -> None:
         """Return if it is worth waiting for the server."""
-        said = shown(str(error), self.key) if str(error) else type(error).__name__
+        reason = shown(str(error), self.key) if str(error) else type(error).__name__
         if not self.line.reached:
             raise ModelFailed(
-                f"no server answers at {self.shown} ({said})",
+                f"no server answers at {self.shown} ({reason})",
                 hint=f"Start it, or correct the URL in the model's name or in {URL_VARIABLE}.",
                 foreign=True,
             )
         if self.line.lost(sent_at):
             raise ModelFailed(
                 f"the server at {self.shown} is gone: it answered before, and takes no connection "
-                f"any more ({said})",
+                f"any more ({reason})",
                 hint=_KEPT,
                 retryable=True,
                 foreign=True,
             )
         if not self.retry.patient:
-            raise Passing(f"no connection ({said})", "connection")
+            raise Passing(f"no connection ({reason})", "connection")
 
     def _in_vain(self, trouble: Passing | Refused) -> None:
         """Count a value without an answer; raise ``ModelFailed`` when there are too many in a
@@ -318,30 +318,30 @@ class Endpoint:
         # OpenAI says 403 where a model tells no odds of tokens.
         if not (status == 403 and final(words)):
             self._check_access(response)
-        said = status_of(response, self.key, errand.prompt)
+        reason = status_of(response, self.key, errand.prompt)
         too_long = status == 413 or says_too_long(words)
         if _is_passing(status) and not (too_long or final(words)):
-            raise self._passing(response, said)
+            raise self._passing(response, reason)
         if status == 404:
-            raise Missing(said)
-        refusal = Refused(said, words, too_long=too_long)
+            raise Missing(reason)
+        refusal = Refused(reason, words, too_long=too_long)
         if status == 403:
             self._in_vain(refusal)
         raise refusal
 
-    def _passing(self, response: httpx.Response, said: str) -> Passing:
+    def _passing(self, response: httpx.Response, reason: str) -> Passing:
         """The error for a reply that may be better next time; a pause that it asks for is all's."""
         asked = seconds_asked(response.headers.get("retry-after"), response.headers.get("date"))
         if asked is not None and asked > self.retry.longest_pause_seconds:
             raise ModelFailed(
-                f"{self.shown} asks for a pause of {asked:.0f} s ({said})",
+                f"{self.shown} asks for a pause of {asked:.0f} s ({reason})",
                 hint=_KEPT,
                 retryable=True,
                 foreign=True,
             )
         if asked is not None:
             self.line.pause(asked)
-        return Passing(said, str(response.status_code))
+        return Passing(reason, str(response.status_code))
 
     def _check_access(self, response: httpx.Response) -> None:
         """Raise ``ModelFailed`` where the server wants a key or money: no value will fare better.
@@ -356,9 +356,9 @@ class Endpoint:
                 hint=f"Set {KEY_VARIABLE} to a key of that server.",
             )
         if status == 402 or (status == 429 and "insufficient_quota" in response.text):
-            said = status_of(response, self.key)
+            reason = status_of(response, self.key)
             raise ModelFailed(
-                f"{self.shown} asks for payment ({said})",
+                f"{self.shown} asks for payment ({reason})",
                 hint=f"The account behind the key has no credit left. {_KEPT}",
                 foreign=True,
             )

@@ -214,8 +214,8 @@ class Exchange:
                 return Answer(text, finish="length")
             return Answer.failed(f"cut off at {self._chat.max_tokens} tokens")
         if text is None:
-            said = without_secrets(reply.text[:_SHOWN_FROM].strip(), self._chat.endpoint.key)
-            shown = repr(said[:_SHOWN]) if said else "nothing"
+            shown_text = without_secrets(reply.text[:_SHOWN_FROM].strip(), self._chat.endpoint.key)
+            shown = repr(shown_text[:_SHOWN]) if shown_text else "nothing"
             return Answer.failed(f"answered {shown}, which is not {self._constraint}")
         return Answer(text, logprob=self._logprob(reply, text))
 

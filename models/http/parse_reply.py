@@ -53,14 +53,14 @@ def read_reply(reply: str, constraint: Constraint) -> str | None:
     return None
 
 
-def read_answer(said: str, constraint: Constraint) -> str | None:
+def read_answer(reply: str, constraint: Constraint) -> str | None:
     """The canonical answer that a person writes: what fits ``constraint`` stays as it is, another
     spelling of it is read as a reply's. None for anything else.
 
     >>> read_answer("No", Constraint("boolean")), read_answer("sports", Constraint("choice", options=("Sports",)))
     ('false', 'Sports')
     """
-    return said if holds(constraint, said) else read_reply(said, constraint)
+    return reply if holds(constraint, reply) else read_reply(reply, constraint)
 
 
 def _candidates(reply: str, constraint: Constraint) -> Iterator[str]:

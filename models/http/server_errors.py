@@ -29,13 +29,13 @@ _WORD = 4
 
 def words_of(response: httpx.Response) -> str:
     """The message of an error, as the servers in use state it; on one line, in full."""
-    said = response.text
+    message = response.text
     try:
-        said = _message(json.loads(said))
+        message = _message(json.loads(message))
     except (ValueError, RecursionError):
-        if said.lstrip().startswith("<"):  # a page of a proxy, whose title is the reason
-            said = ""
-    return " ".join(encodable(said).split())
+        if message.lstrip().startswith("<"):  # a page of a proxy, whose title is the reason
+            message = ""
+    return " ".join(encodable(message).split())
 
 
 def encodable(text: str) -> str:
@@ -75,9 +75,9 @@ def says_too_long(words: str) -> bool:
 
 def status_of(response: httpx.Response, key: str | None, prompt: Iterable[str] = ()) -> str:
     """The status of a reply, and what the server says of it; its name where it says nothing."""
-    status, said = response.status_code, words_of(response)
+    status, message = response.status_code, words_of(response)
     name = responses.get(status, "no words")
-    return f"HTTP {status}: {shown(said, key, prompt) if said else name}"
+    return f"HTTP {status}: {shown(message, key, prompt) if message else name}"
 
 
 def shown(words: str, key: str | None, prompt: Iterable[str] = ()) -> str:

@@ -143,7 +143,10 @@ def _tree(asking: Asking, idea: Idea | None) -> Fork:
     end = context.tokenize(layout.stop, special=False)
     words: list[Words] = []
     if asking.options.wordings:
-        own = [[first for first, *_ in map(tokens, said) if said] for said in words_of(asking.task)]
+        own = [
+            [first for first, *_ in map(tokens, spellings) if spellings]
+            for spellings in words_of(asking.task)
+        ]
         related = related_words_of(asking.task) or [()] * len(own)
         both = [
             [*some, *_whole(map(tokens, more))] for some, more in zip(own, related, strict=True)

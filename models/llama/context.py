@@ -107,28 +107,28 @@ class Switch:
     """
 
     def __init__(self) -> None:
-        self._said = ctypes.create_string_buffer(2)
+        self._stop_flag = ctypes.create_string_buffer(2)
 
     def stop(self) -> None:
-        self._said.value = b"!"
+        self._stop_flag.value = b"!"
 
     def reset(self) -> None:
-        self._said.value = b""
+        self._stop_flag.value = b""
 
     @property
     def stopped(self) -> bool:
-        return bool(self._said.value)
+        return bool(self._stop_flag.value)
 
     def check(self) -> None:
         """Raise Stopped if somebody wants to stop."""
-        if self._said.value:
+        if self._stop_flag.value:
             raise Stopped
 
     def connect(self, lib: Any, context: Any) -> None:
         """Have a context of llama.cpp look here while it computes."""
         strlen = (ctypes.cdll.msvcrt if os.name == "nt" else ctypes.CDLL(None)).strlen
         ask = ctypes.cast(strlen, lib.llama_cpp.ggml_abort_callback)
-        lib.llama_set_abort_callback(context, ask, ctypes.cast(self._said, ctypes.c_void_p))
+        lib.llama_set_abort_callback(context, ask, ctypes.cast(self._stop_flag, ctypes.c_void_p))
 
 
 def _uses_amx(lib: Any) -> bool:

@@ -204,8 +204,8 @@ class Projector:
 
 def _why(reader: Any) -> str:
     """The error message of the image reader, without bytes of the image."""
-    said: str = (reader.stbi_failure_reason() or b"unknown").decode("utf-8", "replace")
-    return _NAMES_DATA if said.endswith(_NAMES_DATA) else said
+    reason: str = (reader.stbi_failure_reason() or b"unknown").decode("utf-8", "replace")
+    return _NAMES_DATA if reason.endswith(_NAMES_DATA) else reason
 
 
 def _library() -> Any:

@@ -248,7 +248,7 @@ def fingerprint(chosen: Chosen, options: Options, projector: Path | None = None)
     """A digest of all that can change an answer: the weights, whether they are a copy of another
     type, llama.cpp, the wording, shots, calibration, how long an answer and a prompt may be, and
     what makes vectors of images."""
-    said = [
+    facts = [
         identity(chosen.source),
         chosen.type,
         PROMPT_VERSION,
@@ -262,7 +262,7 @@ def fingerprint(chosen: Chosen, options: Options, projector: Path | None = None)
         options.n_gpu_layers,
         *([] if projector is None else [identity(projector)]),
     ]
-    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:32]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
 
 
 def answered(

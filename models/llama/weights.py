@@ -159,8 +159,8 @@ def _head(path: Path, _size: int, _changed: int) -> Head | None:
 
 
 def _folder() -> Path:
-    said = os.environ.get(VARIABLE, "").strip()
-    return Path(said).expanduser() if said else cache_folder() / "weights"
+    named = os.environ.get(VARIABLE, "").strip()
+    return Path(named).expanduser() if named else cache_folder() / "weights"
 
 
 def _name(source: Path, type_: str) -> str:

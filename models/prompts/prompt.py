@@ -229,8 +229,8 @@ def _listed(fields: Sequence[tuple[str, str]]) -> str:
 
 def _meant(member: StructField) -> str:
     """The description of a field: its form, then the user's comment."""
-    form, said = _form(member.constraint), _folded(member.description)
-    return f"{form}: {said}" if said else form
+    form, description = _form(member.constraint), _folded(member.description)
+    return f"{form}: {description}" if description else form
 
 
 def _form(constraint: Constraint) -> str:
@@ -273,14 +273,14 @@ def _instruction(task: Task, *, listed: bool) -> str:
     kind = task.constraint.kind
     if kind == "choice" and not listed:
         return "Answer each question about a text."
-    said = _INSTRUCTIONS.get(kind, "Answer each question about a text in a few words.")
+    instruction = _INSTRUCTIONS.get(kind, "Answer each question about a text in a few words.")
     if task.images:
-        said = said.replace("a text", "an image").replace("the text", "the image")
+        instruction = instruction.replace("a text", "an image").replace("the text", "the image")
     if kind == "list" and task.constraint.lengths:
-        said += f" It has {task.constraint.lengths}items."
+        instruction += f" It has {task.constraint.lengths}items."
     if task.constraint.literals and kind != "choice":
-        said += f" Possible answers look like: {', '.join(task.constraint.literals)}."
-    return said
+        instruction += f" Possible answers look like: {', '.join(task.constraint.literals)}."
+    return instruction
 
 
 def _shots(

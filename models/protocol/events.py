@@ -48,8 +48,8 @@ def log(logger: str, level: int, message: str, fields: Fields) -> None:
     text."""
     to = logging.getLogger(f"blendfusion.{logger}")
     if to.isEnabledFor(level):
-        said = [f"{k.removeprefix('blendfusion.')}={_short(v)}" for k, v in fields.items()]
-        to.log(level, "%s %s", message, " ".join(said), extra=fields)
+        items = [f"{k.removeprefix('blendfusion.')}={_short(v)}" for k, v in fields.items()]
+        to.log(level, "%s %s", message, " ".join(items), extra=fields)
 
 
 def _short(value: Field) -> str:
@@ -72,8 +72,8 @@ def fields_of(usage: Usage) -> Fields:
 
 def digest_of(task: Task) -> str:
     """12 hexadecimal digits that identify a task without its text."""
-    said = repr((task.question, task.constraint, task.columns, task.examples, task.form))
-    return hashlib.blake2s(said.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+    text = repr((task.question, task.constraint, task.columns, task.examples, task.form))
+    return hashlib.blake2s(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 
 # --- spans ---------------------------------------------------------------------------------------

@@ -38,9 +38,9 @@ class Keys:
     """
 
     def __init__(self, fingerprint: str, task: Task) -> None:
-        said = json.dumps([KEY_VERSION, fingerprint, written(task)], sort_keys=True)
-        self.prefix = model_prefix(fingerprint) + _digest(said, TASK_BYTES)
-        self._begun = blake2b(_digest(said, 64), digest_size=VALUES_BYTES)
+        text = json.dumps([KEY_VERSION, fingerprint, written(task)], sort_keys=True)
+        self.prefix = model_prefix(fingerprint) + _digest(text, TASK_BYTES)
+        self._begun = blake2b(_digest(text, 64), digest_size=VALUES_BYTES)
 
     def of(self, values: Values) -> bytes:
         """The key of one tuple of values."""
@@ -77,24 +77,24 @@ def written(noun: object) -> Json:
     if isinstance(noun, tuple):
         return [written(part) for part in noun]
     if is_dataclass(noun) and not isinstance(noun, type):
-        said = ((f, getattr(noun, f.name)) for f in fields(noun) if f.compare)
+        members = ((f, getattr(noun, f.name)) for f in fields(noun) if f.compare)
         return {
-            f.name: written(v) for f, v in said if not ("added" in f.metadata and v == f.default)
+            f.name: written(v) for f, v in members if not ("added" in f.metadata and v == f.default)
         }
     raise TypeError(f"{type(noun).__name__} has no canonical form")
 
 
 def _parts(values: Values) -> bytes:
     """The values one behind the other, each with its length before it; NULL is no text."""
-    said = b""
+    encoded = b""
     for value in values:
         if value is None:
-            said += b"n"
+            encoded += b"n"
         else:
             # Text of Python's may hold half of a surrogate pair, which UTF-8 has no bytes for.
             text = value.encode("utf-8", "surrogatepass")
-            said += b"%d:" % len(text) + text
-    return said
+            encoded += b"%d:" % len(text) + text
+    return encoded
 
 
 def _digest(text: str, size: int) -> bytes:

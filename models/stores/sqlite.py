@@ -228,11 +228,11 @@ class SqliteStore:
         crc32, pack = _crc32, _pack
         fresh = int(self._clock()) - REFRESHED_AFTER_SECONDS
         for key, text, finish, logprob, used, mark in _among(connection, wanted):
-            said = equal.get((text, finish))  # this runs for every value
-            if said is None:
+            known_sum = equal.get((text, finish))  # this runs for every value
+            if known_sum is None:
                 answer = _answer(text, finish, None)
-                said = equal[text, finish] = (_sum(text, finish), answer)
-            known, answer = said
+                known_sum = equal[text, finish] = (_sum(text, finish), answer)
+            known, answer = known_sum
             if logprob is None:
                 right = crc32(key, known)
             else:
@@ -332,12 +332,12 @@ class SqliteStore:
         self, operation: Callable[[sqlite3.Connection], T], otherwise: T, *, writes: bool = False
     ) -> T:
         """What ``operation`` gives; ``otherwise`` if the file is of no use."""
-        said: list[str] = []
+        warnings_due: list[str] = []
         try:
             with self._lock:
-                return self._attempted(operation, otherwise, writes, said)
+                return self._attempted(operation, otherwise, writes, warnings_due)
         finally:
-            for text in said:  # last, as a warning may be made an error
+            for text in warnings_due:  # last, as a warning may be made an error
                 cache_trouble(text)
                 warnings.warn(text, CacheWarning, stacklevel=2)
 
@@ -346,7 +346,7 @@ class SqliteStore:
         operation: Callable[[sqlite3.Connection], T],
         otherwise: T,
         writes: bool,
-        said: list[str],
+        warnings_due: list[str],
     ) -> T:
         if not (self._readable and (self._writable or not writes)):
             return otherwise
@@ -360,7 +360,7 @@ class SqliteStore:
                     return otherwise
                 if first and is_damage(problem):
                     try:
-                        said += self._renewed(problem)
+                        warnings_due += self._renewed(problem)
                         continue
                     except OSError as hindrance:
                         problem = hindrance
@@ -368,7 +368,7 @@ class SqliteStore:
                 if not writes or isinstance(problem, NotOurs):
                     self._readable = False
                     _close_all(self._open)
-                said.append(
+                warnings_due.append(
                     f"the answer cache {self.path} cannot be used: {problem}. "
                     "New answers are kept in memory only."
                 )

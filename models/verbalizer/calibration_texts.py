@@ -39,8 +39,8 @@ def bank(task: Task) -> tuple[str, ...]:
     >>> bank(Task("llm_filter", "Is it red?", columns=("name",)))[1]
     'She walked along the river until it got dark.'
     """
-    for said in (task.question, *task.columns):
-        for word in re.findall("[a-z]+", said.lower()):
+    for part in (task.question, *task.columns):
+        for word in re.findall("[a-z]+", part.lower()):
             if word in BANKS and word != _ANY:
                 return BANKS[word]
     return BANKS[_ANY]

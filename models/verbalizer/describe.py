@@ -39,8 +39,8 @@ def scored_by(task: Task, *, wordings: bool) -> str | None:
         return "; ".join(" against ".join(map(_few, side)) for side in sides)
     related = related_words_of(task) or [()] * len(own)
     labels = [
-        f"{_short(label)} by {_few(tuple(dict.fromkeys((*said, *more))))}"
-        for label, said, more in zip(options, own, related, strict=True)
+        f"{_short(label)} by {_few(tuple(dict.fromkeys((*own_words, *more))))}"
+        for label, own_words, more in zip(options, own, related, strict=True)
     ]
     left = len(labels) - _LABELS
     return "; ".join(labels[:_LABELS] + ([f"{left:,} more"] if left > 0 else []))

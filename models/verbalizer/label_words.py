@@ -48,7 +48,7 @@ def related_words_of(task: Task) -> tuple[tuple[str, ...], ...]:
     own = words_of(task)
     related = [tuple(dict.fromkeys(w for name in names for w in _related(name))) for names in own]
     labels = Counter(
-        word for said in zip(own, related, strict=True) for word in {*said[0], *said[1]}
+        word for pair in zip(own, related, strict=True) for word in {*pair[0], *pair[1]}
     )
     return tuple(tuple(word for word in words if labels[word] == 1) for words in related)
 

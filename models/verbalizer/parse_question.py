@@ -97,7 +97,7 @@ def _idea(question: str) -> Idea | None:
         return None
     while before and before[-1] in _ARTICLES:
         before = before[:-1]
-    return idea if _is_said(before) or _is_about(before, felt=felt) else None
+    return idea if _is_statement_verb(before) or _is_about(before, felt=felt) else None
 
 
 def _in_order(words: list[str]) -> list[str]:
@@ -113,7 +113,7 @@ def _in_order(words: list[str]) -> list[str]:
     return words
 
 
-def _is_said(before: list[str]) -> bool:
+def _is_statement_verb(before: list[str]) -> bool:
     """ "Is the customer", "Does the review sound": whether the words before ascribe the idea to a
     subject."""
     first, *subject = before or [""]

@@ -40,9 +40,9 @@ def put_as(task: Task, options: Options) -> Task:
         return task
     if not options.wordings or options.calibration == "none":
         return task
-    said = " ".join(task.question.split()).removesuffix("?").rstrip()
+    question_text = " ".join(task.question.split()).removesuffix("?").rstrip()
     for form, question in _FORMS:
-        found = re.fullmatch(form, said, re.IGNORECASE)
+        found = re.fullmatch(form, question_text, re.IGNORECASE)
         if found is None:
             continue
         asked = question.format(**found.groupdict())

@@ -125,8 +125,8 @@ class CheckedModel:
         if not isinstance(usage, Usage):
             answer = replace(answer, usage=Usage())
         if answer.error is not None:
-            said = f"the model says {_quoted(answer.error)}"
-            return Answer.failed(said, answer.usage, too_long=bool(answer.too_long))
+            reason = f"the model says {_quoted(answer.error)}"
+            return Answer.failed(reason, answer.usage, too_long=bool(answer.too_long))
         text: object = answer.text
         if isinstance(text, str) and holds(task.constraint, text):
             return answer if _is_logprob(answer.logprob) else replace(answer, logprob=None)

@@ -226,14 +226,14 @@ class FallbackModel(CachedModel):
         )
         if answer.error is None:
             return replace(answer, usage=usage, spent=spent)
-        said = answer.error
+        reason = answer.error
         if len(answer.spent) == 1:  # of several, each is named in it already
-            said = f"{answer.model}: {said}"
+            reason = f"{answer.model}: {reason}"
         return replace(
             answer,
             usage=usage,
             spent=spent,
-            error=f"{self.name}: {before.error}; {said}",
+            error=f"{self.name}: {before.error}; {reason}",
             too_long=before.too_long or answer.too_long,
         )
 

@@ -41,8 +41,8 @@ def agreed(given: Sequence[Answer], options: Sequence[str] = ()) -> Answer:
     other options in equal parts. The probability of the result is the mean, or the share of the
     answers.
 
-    >>> said = [Answer("a"), Answer("b"), Answer("b")]
-    >>> agreed(said).text
+    >>> answers = [Answer("a"), Answer("b"), Answer("b")]
+    >>> agreed(answers).text
     'b'
     """
     usage = Usage.total(answer.usage for answer in given)

@@ -142,7 +142,7 @@ class Asker:
     @property
     def outages(self) -> Sequence[str]:
         """What is to be told of models that were left out in this run."""
-        return [said for model in self._models.values() for said in model.outages]
+        return [outage for model in self._models.values() for outage in model.outages]
 
     def info_of(self, call: Call | None) -> ModelInfo:
         """What there is to say of the model of ``call``."""

@@ -70,8 +70,8 @@ class _Reading:
         """Go on with the notes on the parts, in the place of the rows."""
         failed = next((n for n in notes if n.error is not None), None)
         if failed is not None:
-            said = f"notes on a part of it failed: {failed.error}"
-            self.failed = Answer.failed(said, too_long=failed.too_long)
+            reason = f"notes on a part of it failed: {failed.error}"
+            self.failed = Answer.failed(reason, too_long=failed.too_long)
             return
         rows = tuple(n.text for n in notes if n.text)
         if not rows:

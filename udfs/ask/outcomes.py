@@ -112,8 +112,8 @@ def _sure(
         probable = 0.0 if answer.logprob is None else exp(answer.logprob)
         if answer.text is not None and probable < least - _ROUNDING:
             unsure.append(v)
-            said = f"withheld: its probability is {probable:.3g}, less than {least:g}"
-            answer = replace(answer, text=None, error=said)
+            reason = f"withheld: its probability is {probable:.3g}, less than {least:g}"
+            answer = replace(answer, text=None, error=reason)
         sure.append(answer)
     if unsure:
         asker.observer.withheld(call, unsure)

@@ -47,16 +47,16 @@ class UserModel:
         ``on_error`` comes before it, and may be "keep": then the array holds structs of ``value``
         and ``error``.
         """
-        said = returned(returns)
+        declared = returned(returns)
         if options is not None:
             constraint = Constraint("choice", options=tuple(options))
-            if said is not None and said.kind == "list":
-                constraint = replace(said, item=constraint)
+            if declared is not None and declared.kind == "list":
+                constraint = replace(declared, item=constraint)
         elif regex is not None:
             check_pattern(regex)
             constraint = Constraint("regex", pattern=regex)
-        elif said is not None:
-            constraint = said
+        elif declared is not None:
+            constraint = declared
         else:
             raise ArgumentError(
                 f"returns={returns!r} is not a type", hint=close_matches(returns, RETURNS)

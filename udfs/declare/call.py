@@ -109,8 +109,8 @@ class Call:
 
     def asked_of(self, usual: Targets | None) -> ModelNames:
         """Who answers it, ``usual`` being what the session promises."""
-        said = self.targets if self.targets is not None else usual
-        return ModelNames(self.models, said if len(self.models) > 1 else None)
+        own = self.targets if self.targets is not None else usual
+        return ModelNames(self.models, own if len(self.models) > 1 else None)
 
     @property
     def answer_type(self) -> pa.DataType:

@@ -157,11 +157,13 @@ def _declared(column: exp.ColumnDef) -> StructField:
     if column.kind is None:
         raise _error(f"the field {column.name} has no type", f"Types are {_TYPES}.")
     description = ""
-    for said in column.constraints:
-        if not isinstance(said.kind, exp.CommentColumnConstraint):
+    for column_constraint in column.constraints:
+        if not isinstance(column_constraint.kind, exp.CommentColumnConstraint):
             hint = "Any field may be NULL: say what it is in a COMMENT 'text'."
-            raise _error(f"the field {column.name}: {said.sql()} is not possible", hint)
-        description = str(said.kind.this.this)
+            raise _error(
+                f"the field {column.name}: {column_constraint.sql()} is not possible", hint
+            )
+        description = str(column_constraint.kind.this.this)
     return StructField(column.name, _constraint(column.name, column.kind), description)
 
 
@@ -216,10 +218,10 @@ def _count(fields: Sequence[StructField]) -> int:
 
 
 def _written_field(field: StructField, *, in_quotes: bool = False) -> str:
-    said = f" COMMENT {_quoted(field.description)}" if field.description else ""
+    comment = f" COMMENT {_quoted(field.description)}" if field.description else ""
     plain = field.name.isidentifier() and field.name.isascii() and not in_quotes
     name = exp.to_identifier(field.name, quoted=not plain).sql()
-    return f"{name} {_written_type(field.constraint)}{said}"
+    return f"{name} {_written_type(field.constraint)}{comment}"
 
 
 def _written_type(constraint: Constraint) -> str:
@@ -242,8 +244,8 @@ def _quoted(text: str) -> str:
 
 
 def _arrow_field(field: pa.Field) -> StructField:
-    said = (field.metadata or {}).get(b"description", b"").decode()
-    return StructField(field.name, _of_arrow(field.name, field.type), said)
+    description = (field.metadata or {}).get(b"description", b"").decode()
+    return StructField(field.name, _of_arrow(field.name, field.type), description)
 
 
 def _of_arrow(name: str, kind: pa.DataType) -> Constraint:
@@ -287,8 +289,8 @@ _OF_PYTHON: Mapping[object, ConstraintKind] = {
 }
 
 
-def _of_annotation(name: str, said: Any) -> Constraint:
-    origin, arguments = get_origin(said), get_args(said)
+def _of_annotation(name: str, annotation: Any) -> Constraint:
+    origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, types.UnionType):
         others = [argument for argument in arguments if argument is not type(None)]
         if len(others) == 1:
@@ -297,17 +299,17 @@ def _of_annotation(name: str, said: Any) -> Constraint:
         return Constraint("choice", options=arguments)
     if origin in (list, Sequence, tuple, set, frozenset) and [*arguments[1:]] in ([], [...]):
         return Constraint("list", item=_of_annotation(name, arguments[0]))
-    if said is list:
+    if annotation is list:
         return Constraint("list", item=Constraint())
-    if isinstance(said, type) and issubclass(said, enum.Enum):
-        values = tuple(member.value for member in said)
+    if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
+        values = tuple(member.value for member in annotation)
         if all(isinstance(value, str) for value in values):
             return Constraint("choice", options=values)
-    if isinstance(getattr(said, "model_fields", None), Mapping):
-        return Constraint("struct", fields=tuple(_model_fields(said)))
-    if said in _OF_PYTHON:
-        return Constraint(_OF_PYTHON[said])
-    raise _unknown(name, getattr(said, "__name__", str(said)))
+    if isinstance(getattr(annotation, "model_fields", None), Mapping):
+        return Constraint("struct", fields=tuple(_model_fields(annotation)))
+    if annotation in _OF_PYTHON:
+        return Constraint(_OF_PYTHON[annotation])
+    raise _unknown(name, getattr(annotation, "__name__", str(annotation)))
 
 
 def _unknown(name: str, kind: str) -> ArgumentError:

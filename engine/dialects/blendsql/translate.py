@@ -135,14 +135,14 @@ class _BlendSQL:
     def _custom(self, call: Braces, name: str) -> Written:
         parts: list[Iterable[Piece | str]] = []
         for given in call.given:
-            said = self.value(given)
-            parts.append([f"{given.name} => ", *said] if given.name else said)
+            written = self.value(given)
+            parts.append([f"{given.name} => ", *written] if given.name else written)
         return [f"{name}(", *joined(parts), ")"]
 
     # --- LLMMap -----------------------------------------------------------------------------------
 
     def _map(self, given: Arguments) -> Written:
-        values, context = self._asked_about(given)
+        values, context = self._values_and_context(given)
         if given.schema is not None:
             if len(values) != 1 or context is not None:
                 raise self.reader.refused(
@@ -160,7 +160,7 @@ class _BlendSQL:
         parts += self._options(given)
         return ["llm_map(", *joined(parts), ")"]
 
-    def _asked_about(self, given: Arguments) -> tuple[list[Given], Given | None]:
+    def _values_and_context(self, given: Arguments) -> tuple[list[Given], Given | None]:
         """The values of a call by row, and the context that they share, if any."""
         values, context = given.values, given.one("context")
         if not values and context is not None:  # the value's name in old versions
@@ -175,7 +175,7 @@ class _BlendSQL:
 
     def _seen(self, given: Arguments) -> Written:
         """A question about images, or their captions."""
-        values, context = self._asked_about(given)
+        values, context = self._values_and_context(given)
         if context is not None:
             raise self.reader.refused(
                 context.start, f"{given.call.name} takes images only", given.signature.spelling
@@ -310,15 +310,15 @@ class _BlendSQL:
         """A question with placeholders, and the first values of the contexts that it is about."""
         tables = [self._table(context) for context in contexts]
         if len(tables) == 1:
-            asked = joined([question, [tables[0].columns[0]], *options])
-            return ["llm_map(", *asked, ")"], [*tables[0].source, tables[0].first]
+            arguments = joined([question, [tables[0].columns[0]], *options])
+            return ["llm_map(", *arguments, ")"], [*tables[0].source, tables[0].first]
         names = [f"value{i}" for i in range(1, len(tables) + 1)]
         firsts: list[Iterable[Piece | str]] = [
             [f"(SELECT {t.columns[0]} FROM ", *t.source, f"{t.first}) AS {name}"]
             for t, name in zip(tables, names, strict=True)
         ]
-        asked = joined([question, *([n] for n in names), *options])
-        return ["llm_map(", *asked, ")"], ["(SELECT ", *joined(firsts), ") AS context"]
+        arguments = joined([question, *([n] for n in names), *options])
+        return ["llm_map(", *arguments, ")"], ["(SELECT ", *joined(firsts), ") AS context"]
 
     # --- contexts ---------------------------------------------------------------------------------
 
@@ -401,14 +401,14 @@ class _BlendSQL:
         written: list[Written] = []
         options = given.one("options")
         returns = given.returns
-        said = options is not None or returns is not None or given.one("regex") is not None
-        inferred = None if said else self._inferred(given.call)
+        explicit = options is not None or returns is not None or given.one("regex") is not None
+        inferred = None if explicit else self._inferred(given.call)
         if options is not None and self.reader.word(options.start) not in ("NONE", "NULL"):
             written.append(["options => ", *self._set(options)])
         elif inferred is not None:
             written.append([f"options => {inferred}"])
         returns = self._returned(given)
-        if returns is None and not said and inferred is None and self._is_number(given.call):
+        if returns is None and not explicit and inferred is None and self._is_number(given.call):
             returns = "int"
         if returns is not None:
             written.append([f"returns => {quoted(returns)}"])
