@@ -71,7 +71,7 @@ def measure(name: str, store: AnswerStore, entries: int, rounds: int) -> None:
     filled = 0.0
     for number in range(QUESTIONS):
         given = answers(0, each)
-        filled += seconds(lambda n=number, a=given: store.put_many(MODEL, task(n), a))  # type: ignore[misc]
+        filled += seconds(lambda n=number, a=given: store.store_many(MODEL, task(n), a))  # type: ignore[misc]
     print(f"{name}: {entries:,} entries kept in {filled:.1f} s, {store.stats().bytes / 1e6:.0f} MB")
     print(f"{'':58} {'median ms':>10} {'min ms':>8}")
     for stored, start in ((each, 0), (each // 2, each // 2), (0, each)):
@@ -81,13 +81,13 @@ def measure(name: str, store: AnswerStore, entries: int, rounds: int) -> None:
     batches = [answers(entries + i * BATCH, entries + (i + 1) * BATCH) for i in range(10 * rounds)]
     show(
         f"keep {BATCH} new ones",
-        [seconds(lambda a=a: store.put_many(MODEL, task(3), a)) for a in batches],  # type: ignore[misc]
+        [seconds(lambda a=a: store.store_many(MODEL, task(3), a)) for a in batches],  # type: ignore[misc]
     )
 
 
 def measure_scattered(store: AnswerStore, entries: int, rounds: int) -> None:
     """Keys that lie far apart: one page of the file for each."""
-    store.put_many(MODEL, task(3), answers(0, entries))
+    store.store_many(MODEL, task(3), answers(0, entries))
     wanted = random.Random(1).sample(values(0, entries), LOOKED_UP)
     show(
         f"look up {LOOKED_UP:,} anywhere among {entries:,} of one question",

@@ -12,7 +12,7 @@ from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.models.registry.model_names import model_for
 from blendfusion.models.wrappers.failover import Models
 from blendfusion.options import Options
-from blendfusion.reports.run_telemetry import Told, Watch
+from blendfusion.reports.run_telemetry import TelemetryObserver, Watch
 from blendfusion.session import Session
 from blendfusion.udfs.ask.ledger import Ledger
 from blendfusion.udfs.register.open_during import open_during_function
@@ -89,6 +89,6 @@ def register(
     ledger = Ledger(budget, Prices(prices), whose="context")
     vectors = LazyEmbedder(embedder, chosen)
     resolved = model_for(model, chosen, store)
-    observer = Told(Watch(questions=chosen.log_questions))
+    observer = TelemetryObserver(Watch(questions=chosen.log_questions))
     register_plain(context, resolved, chosen, ledger, vectors, observer)
     context.register_udf(open_during_function())

@@ -11,7 +11,7 @@ from blendfusion.errors import ModelFailed
 from blendfusion.models.constraints.constraint import holds
 from blendfusion.models.prompts.canonical import Value, canonical
 from blendfusion.models.protocol.abilities import Abilities
-from blendfusion.models.protocol.model import Told, Values, unheard
+from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
 from blendfusion.models.scores.logprobs import likeliest
 from blendfusion.types import Answer, ModelInfo, Request, Task, Usage
 
@@ -73,9 +73,11 @@ class ScriptedModel:
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
         """Answer ``task`` for each tuple; the whole batch counts as one call of the first
         answer."""
-        return self.answer_each(task, values, unheard)
+        return self.answer_each(task, values, ignore_answer)
 
-    def answer_each(self, task: Task, values: Sequence[Values], told: Told) -> list[Answer]:
+    def answer_each(
+        self, task: Task, values: Sequence[Values], on_answer: OnAnswer
+    ) -> list[Answer]:
         """As ``answer``; an exception of the function keeps what it has answered until then."""
         question_tokens = self.count_tokens(task.question)
         answers = []
@@ -89,7 +91,7 @@ class ScriptedModel:
                 if value:
                     tokens += self.count_tokens(value)
             answers.append(self._ask(request, tokens, calls=0 if number else 1))
-            told(number, answers[-1])
+            on_answer(number, answers[-1])
         return answers
 
     def _ask(self, request: Request, tokens: int, calls: int) -> Answer:

@@ -166,15 +166,15 @@ def tells_each_answer_once(model: Model) -> None:
     """``answer_each`` tells each answer once, with its position, and returns the same."""
     task = task_of(Constraint("boolean"))
     values: list[Values] = [(f"value {i}",) for i in range(5)]
-    told: dict[int, Answer] = {}
+    arrived: dict[int, Answer] = {}
 
     def hear(place: int, answer: Answer) -> None:
-        assert place not in told, f"the answer {place} is told twice"
-        told[place] = answer
+        assert place not in arrived, f"the answer {place} is told twice"
+        arrived[place] = answer
 
     answers = answer_each(model, task, values, hear)
-    assert sorted(told) == list(range(len(values))), f"told are {sorted(told)}"
-    assert [told[place].text for place in range(len(values))] == [a.text for a in answers]
+    assert sorted(arrived) == list(range(len(values))), f"told are {sorted(arrived)}"
+    assert [arrived[place].text for place in range(len(values))] == [a.text for a in answers]
 
 
 def refuses_what_it_cannot_do(model: Model) -> None:

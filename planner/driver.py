@@ -55,9 +55,9 @@ def rewrite(
     ``written`` names the calls in the query's order. Raises PlanError for a plan that cannot be
     rewritten.
     """
-    told = {SIMILAR_FIRST: partial(similar_first, pays=similar_first_pays)}
+    changed = {SIMILAR_FIRST: partial(similar_first, pays=similar_first_pays)}
     rules = [
-        rule._replace(apply=told.get(rule.name, rule.apply))
+        rule._replace(apply=changed.get(rule.name, rule.apply))
         for rule in RULES
         if rule.required or rule.name not in off
     ]

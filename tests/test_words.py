@@ -83,7 +83,7 @@ def test_docstrings_and_comments_have_the_width_of_the_code(file: Path) -> None:
     assert long == []
 
 
-PRIVATE_WORDS = frozenset(["said", "told", "asked", "put", "anew", "dear", "lost", "withheld"])
+PRIVATE_WORDS = frozenset(["said", "told", "asked", "put", "anew", "dear", "lost"])
 PLAIN = [
     "planner/ir",
     "planner/explain",
@@ -122,9 +122,10 @@ def introduced(tree: ast.AST) -> Iterator[str]:
                 yield name
 
 
-@pytest.mark.parametrize("file", plain_code(), ids=named)
+@pytest.mark.parametrize("file", CODE, ids=named)
 def test_names_are_not_of_a_private_vocabulary(file: Path) -> None:
-    assert PRIVATE_WORDS.isdisjoint(introduced(ast.parse(file.read_text(encoding="utf-8"))))
+    names = introduced(ast.parse(file.read_text(encoding="utf-8")))
+    assert [name for name in names if PRIVATE_WORDS & set(name.lower().split("_"))] == []
 
 
 NO_SUBJECT = ("Of ", "That ", "Those ", "The same ", "What ", "Who ", "Is told ", "Meanwhile ")

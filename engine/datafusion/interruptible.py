@@ -76,7 +76,7 @@ class Pump:
         if not _hears_interrupts(self._owner):
             yield from (batch.to_pyarrow() for batch in begin())
             return
-        loop = _Loop(self._put)
+        loop = _Loop(self._enqueue)
         with self._open():
             stream = self.call(begin) if len(query) > LONG_QUERY else self.begun(begin)
             while True:
@@ -130,7 +130,7 @@ class Pump:
             self._check()
             served = self._serving and threading.current_thread() is not self._owner
             if served:
-                self._put(job)
+                self._enqueue(job)
         while served:
             finished, _ = wait([job.result], _PAUSE_SECONDS)
             if finished:
@@ -146,7 +146,7 @@ class Pump:
         if self._interrupted:
             raise BlendFusionError("the query was interrupted")
 
-    def _put(self, step: Step) -> None:
+    def _enqueue(self, step: Step) -> None:
         self._steps.append(step)
         self._news.put(None)
 
@@ -248,10 +248,10 @@ class _Job(Generic[T]):
 
 class _Loop:
     """As much of an event loop as DataFusion's awaitables need, without a thread and without files:
-    callbacks go to ``put``, and are run by whoever takes them from there."""
+    callbacks go to ``enqueue``, and are run by whoever takes them from there."""
 
-    def __init__(self, put: Callable[[Step], None]) -> None:
-        self._put = put
+    def __init__(self, enqueue: Callable[[Step], None]) -> None:
+        self._enqueue = enqueue
 
     def begin(self, work: Callable[[], asyncio.Future[T]]) -> asyncio.Future[T]:
         """The future that ``work`` makes, as one of this loop's, whatever loop runs in this
@@ -273,7 +273,7 @@ class _Loop:
         context: contextvars.Context | None = None,
     ) -> None:
         run = (context or contextvars.copy_context()).run
-        self._put(partial(run, callback, *args))
+        self._enqueue(partial(run, callback, *args))
 
     call_soon_threadsafe = call_soon
 

@@ -121,8 +121,8 @@ class Estimate:
     def total(self) -> Usage:
         """The sum. Operators with unknown usage count 0 (see ``complete``), and so do unknown
         seconds (see ``seconds``)."""
-        told = [op.usage for op in self.operators if op.usage is not None]
-        return Usage.total(told) if told else Usage()
+        known = [op.usage for op in self.operators if op.usage is not None]
+        return Usage.total(known) if known else Usage()
 
     @property
     def complete(self) -> bool:
@@ -136,8 +136,8 @@ class Estimate:
     @property
     def seconds(self) -> float | None:
         """Seconds inside the model; None if a part is unknown."""
-        told = [op.seconds for op in self.operators]
-        return None if any(s is None for s in told) else sum(s for s in told if s is not None)
+        known = [op.seconds for op in self.operators]
+        return None if any(s is None for s in known) else sum(s for s in known if s is not None)
 
     @property
     def cost(self) -> float | None:
@@ -269,7 +269,7 @@ class _Report:
                     continue
                 basis = [*partial[:1], *self._guessed(influencing | below | ending, ask)]
                 if self._guesser.targets_of(ask.call) is not None:
-                    both = self._guesser.times_asked(ask.call) > 1
+                    both = self._guesser.requests_per_value(ask.call) > 1
                     basis.append(AT_MOST if both else AT_MOST_LARGE)
                 yield self._operator(place, text, ask, seen, ", ".join(basis) or EXACT)
             self._names[stage.number] = names_of(block, self._names)
@@ -291,7 +291,7 @@ class _Report:
     ) -> OperatorEstimate:
         tally = seen.tallies.get(ask, Tally())
         grown = _growth(tally, seen.scale)
-        values, cached = round(tally.asked * grown), round(tally.cached * grown)
+        values, cached = round(tally.values * grown), round(tally.cached * grown)
         models, names = self._guesser.known_of(ask.call), ask.call.models
         meter = Meter(self._session.measured, models, names, shots=self._session.options.shots)
         cost = meter.cost(ask.call.task, tally, values)

@@ -72,13 +72,13 @@ class DryRows(RowWise):
         if expr.call.ingredient.kind.has_body and not expr.call.ingredient.kind.version:
             self.guesser.counted = None  # it asks questions of its own
             answered = super().column(expr, rows)
-            if tally.asked:
+            if tally.values:
                 self.guesser.guesses.add(expr.call.task)
                 self.guesser.assumed.add(expr.call.task)
             return answered
         if expr.call.ingredient.kind.has_body:
             # The questions of a user's function are unknown: assume one per row of values.
-            tally.asked += len(occurrences(table)) if len(rows) else 0
+            tally.values += len(occurrences(table)) if len(rows) else 0
             self.guesser.blind.add(expr.call.task)
             self.guesser.guesses.add(expr.call.task)
             self.guesser.assumed.add(expr.call.task)
@@ -226,7 +226,7 @@ class DryRun(Execution):
         few = sample.complete and sample.rows <= wanted
         seen.stops = block.count is not None and not few
         if above is not None and (above.multiplied or not few):
-            seen.ending = self._asked_in(above.stages)
+            seen.ending = self._asks_in(above.stages)
         if cut or not sample.complete:
             seen.partial = f"groups of the first {MOST_ROWS:,} rows" if cut else str(sample)
         elif any(is_volatile(e) for p in subplans(block) for e in expressions(p)):
@@ -257,7 +257,7 @@ class DryRun(Execution):
         self._dry.tallies, self._dry.keep_arguments = seen.tallies, seen.keeps_arguments
         return nullcontext()
 
-    def _asked_in(self, stages: Sequence[int]) -> frozenset[Ask]:
+    def _asks_in(self, stages: Sequence[int]) -> frozenset[Ask]:
         """The calls of stages."""
         blocks = [s.block for s in self._plan.stages if s.number in stages]
         return frozenset(a for b in blocks for e in expressions(b) for a in asks(e))

@@ -61,7 +61,7 @@ class Tally:
     """What one call of one stage would be asked."""
 
     rows: int = 0
-    asked: int = 0
+    values: int = 0
     cached: int = 0
     notes: int = 0
     """How many of those asked are notes on parts of a context that does not fit the window."""
@@ -123,7 +123,7 @@ class Guesser(Asker):
     def _boundless(self) -> CachedModel:
         return CachedModel(ScriptedModel(lambda call: None, window=2**40), MemoryStore())
 
-    def times_asked(self, call: Call | None) -> int:
+    def requests_per_value(self, call: Call | None) -> int:
         """The maximum number of models that receive a value: both models of a cascade, as only the
         run reveals its savings."""
         targets = self.targets_of(call)
@@ -136,45 +136,47 @@ class Guesser(Asker):
         values: Sequence[Values],
         call: Call | None = None,
         *,
-        put: Task | None = None,
+        sent: Task | None = None,
         stops: bool = True,
     ) -> list[Answer]:
         """One answer per tuple, in order; counts the tuples that no earlier call asked."""
         certain = self.certain(task)
         if certain is not None:
             return [certain] * len(values)
-        put = put or self._settled.get(task, task)
-        asked = put, self._names(call)
-        answers = self._guessed.setdefault(asked, {})
+        sent = sent or self._settled.get(task, task)
+        question = sent, self._names(call)
+        answers = self._guessed.setdefault(question, {})
         new = list(dict.fromkeys(v for v in values if v not in answers))
         cache = self.known_of(call).cache
         if new and cache is not None:
-            answers.update(cache.known(put, new))
+            answers.update(cache.known(sent, new))
         missing = [v for v in new if v not in answers]
         tally = self.tally
         tally.cached += len(new) - len(missing)
         if missing:
             characters = sum(len(text) for v in missing for text in v if text)
-            tally.asked += len(missing) * self.times_asked(call)
+            tally.values += len(missing) * self.requests_per_value(call)
             tally.notes += len(missing) if self.counted not in (None, task) else 0
             tally.characters += characters
             tally.examples += missing[: _KEPT_EXAMPLES - len(tally.examples)]
             self.tokens += -(-characters // CHARACTERS_PER_TOKEN) + len(missing)
             self.guesses.add(task)
-            earlier = self._earlier_of(asked, cache)
+            earlier = self._earlier_of(question, cache)
             if not earlier:
                 self.assumed.add(task)
-            guessed = self._guess(put, missing, earlier, len(answers))
+            guessed = self._guess(sent, missing, earlier, len(answers))
             made = {text: Answer(text, logprob=0.0) for text in set(guessed)}
             answers.update((v, made[text]) for v, text in zip(missing, guessed, strict=True))
         return [answers[v] for v in values]
 
-    def _earlier_of(self, asked: tuple[Task, ModelNames], cache: CachedModel | None) -> list[str]:
+    def _earlier_of(
+        self, question: tuple[Task, ModelNames], cache: CachedModel | None
+    ) -> list[str]:
         """Cached answers to the task, at most a few."""
-        if asked not in self._earlier:
-            some = cache.earlier(asked[0], MOST_EARLIER_ANSWERS) if cache is not None else []
-            self._earlier[asked] = some
-        return self._earlier[asked]
+        if question not in self._earlier:
+            some = cache.earlier(question[0], MOST_EARLIER_ANSWERS) if cache is not None else []
+            self._earlier[question] = some
+        return self._earlier[question]
 
     def _guess(self, task: Task, values: list[Values], earlier: list[str], start: int) -> list[str]:
         """Answers to ``values``, similar to the ``earlier`` ones; ``start``: the number of previous

@@ -61,7 +61,7 @@ class Meter:
         """Whether the common prefix of prompts is computed once."""
         self._scores = models.abilities.scores_options
         """Whether answers of closed sets are scored instead of generated."""
-        self._put_as = models.abilities.rewrite_task
+        self._rewrite_task = models.abilities.rewrite_task
         self._shots = shots
 
     def cost(self, task: Task, tally: Tally, values: int) -> Cost:
@@ -103,7 +103,7 @@ class Meter:
         """Tokens of the common prefix of a task's prompts."""
         if self._scripted:
             return self._tokens(task.question)
-        prompt = render(self._put_as(task), shots=self._shots, listed=not self._scores)
+        prompt = render(self._rewrite_task(task), shots=self._shots, listed=not self._scores)
         turns = [prompt.instruction, *(text for shot in prompt.shots for text in shot), prompt.head]
         return sum(self._tokens(text) + _TURN_TOKENS for text in turns)
 
@@ -115,7 +115,7 @@ class Meter:
             shown = [sum(image is not None for image in images) for images in tally.examples]
             return IMAGE_TOKENS * sum(shown) / len(shown)
         if self._model is None:
-            return tally.characters / max(1, tally.asked) / CHARACTERS_PER_TOKEN
+            return tally.characters / max(1, tally.values) / CHARACTERS_PER_TOKEN
         return sum(self._value(task, v) for v in tally.examples) / len(tally.examples)
 
     def _value(self, task: Task, values: Values) -> int:

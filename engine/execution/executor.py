@@ -124,7 +124,7 @@ class Execution:
                 partial(self._register, stage),
                 self.counts[stage.number],
                 late=stage.number in limited.late,
-                anew=stage.number in limited.restarting,
+                restarts=stage.number in limited.restarting,
             )
             for stage in self._plan.stages
             if stage.number in limited.stages

@@ -20,8 +20,8 @@ class Begin(Protocol):
 
 class Turn:
     """A stage that is run incrementally. ``keep`` spills one output table; ``store`` registers all
-    output so far. ``late``: starts only after an upstream stage has rows; ``anew``: restarts when
-    an upstream stage grows.
+    output so far. ``late``: starts only after an upstream stage has rows; ``restarts``: runs again
+    when an upstream stage grows.
 
     Stored rows only grow: a restarted stage is set aside until it has more rows than are stored.
     With the last rows of its inputs every stage has restarted once more, so its output is then
@@ -36,11 +36,11 @@ class Turn:
         counts: Counts,
         *,
         late: bool,
-        anew: bool,
+        restarts: bool,
     ) -> None:
         self._begin, self._counts = begin, counts
         self._keep, self._store = keep, store
-        self._late, self._anew = late, anew
+        self._late, self._restarts = late, restarts
         self._most = 1
         self._tables = self._begun()
         self._pieces: list[pa.Table] = []
@@ -69,7 +69,7 @@ class Turn:
     def again(self) -> None:
         """Inputs have grown: start a stage that waited for them, and restart one that has more to
         read."""
-        if self._anew or (self._late and self.over and not self.taken):
+        if self._restarts or (self._late and self.over and not self.taken):
             self._tables.close()
             self._pieces = []
             self._counts.restart()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from blendfusion.execution.pair_order import asked_of_pairs
+from blendfusion.execution.pair_order import asks_over_pairs
 from blendfusion.execution.pipeline import Counts
 from blendfusion.execution.predicate_order import Order, Seen
 from blendfusion.planner.explain.expression_text import shown
@@ -109,7 +109,7 @@ def _stage(
     def new(found: Iterable[Ask]) -> tuple[AskLine, ...]:
         calls = [a for a in dict.fromkeys(found) if a not in known]
         known.update(calls)
-        return tuple(AskLine(a, _asked(a, below, full)) for a in calls)
+        return tuple(AskLine(a, _ask_text(a, below, full)) for a in calls)
 
     order = counts.order if counts is not None and counts.order.seen else None
     predicates = []
@@ -140,7 +140,7 @@ def _limit(stage: Stage, limited: Limited | None, *, in_order: bool) -> str:
         return f"{turns}until the limit of {_stages([limited.above])} is reached (stops early)"
     if not stage.block.limited:
         return ""
-    pairs = "; pairs of few values first" if in_order and asked_of_pairs(stage.block) else ""
+    pairs = "; pairs of few values first" if in_order and asks_over_pairs(stage.block) else ""
     return f"{limit_text(stage.block)} (stops early{pairs})"
 
 
@@ -149,5 +149,5 @@ def _stages(numbers: Sequence[int]) -> str:
     return f"stage{'s' if len(numbers) > 1 else ''} {', '.join(str(n + 1) for n in numbers)}"
 
 
-def _asked(ask: Ask, names: Sequence[str], full: bool) -> str:
+def _ask_text(ask: Ask, names: Sequence[str], full: bool) -> str:
     return f"{cut(shown(ask, names), full)} → {cut(str(ask.call.task.constraint), full)}"

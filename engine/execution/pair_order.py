@@ -25,11 +25,11 @@ WINDOW = 8192
 def few_values_first(block: Block, chunks: Chunks, rowwise: RowWise) -> Chunks:
     """``chunks`` of the source of ``block``, ordered so that few distinct values are asked, if any
     order is allowed."""
-    asked = asked_of_pairs(block)
-    return FewValuesFirst(chunks, asked, rowwise) if asked else chunks
+    asks = asks_over_pairs(block)
+    return FewValuesFirst(chunks, asks, rowwise) if asks else chunks
 
 
-def asked_of_pairs(block: Block) -> list[Ask]:
+def asks_over_pairs(block: Block) -> list[Ask]:
     """The calls that decide, under a limit, which pairs of a join are returned; none for other
     blocks, or if their rows have an order."""
     if block.count is None or not meets_pairs(block.source):
@@ -49,9 +49,9 @@ class FewValuesFirst(Chunks):
     """Chunks of the underlying rows, ordered within each ``WINDOW``: rows decided by the first
     values of all calls come first."""
 
-    def __init__(self, chunks: Chunks, asked: list[Ask], rowwise: RowWise) -> None:
+    def __init__(self, chunks: Chunks, asks: list[Ask], rowwise: RowWise) -> None:
         self._chunks = chunks
-        self._asked = asked
+        self._asks = asks
         self._rowwise = rowwise
         self._window: pa.Table | None = None
 
@@ -79,7 +79,7 @@ class FewValuesFirst(Chunks):
         """The order assumes that values are asked in turn: the first of each call, then the second
         of each. A row comes when the last of its values is known."""
         rows = Rows(table)
-        met = [self._values(ask, rows) for ask in self._asked]
+        met = [self._values(ask, rows) for ask in self._asks]
         turns = zip_longest(*([(call, v) for v in values] for call, values, _ in met))
         ranks: dict[object, int] = {}
         for turn in turns:

@@ -97,7 +97,7 @@ class KnownCalls:
         for call in ready.calls:
             self._register(session, call)
             if call.models:
-                session.models.of(call.asked_of(targets_in(options)), options)
+                session.models.of(call.model_names(targets_in(options)), options)
             if call.options_query is not None:
                 self._option_frames[call.options_query] = option_frame(session, call.options_query)
             if call.task.examples_query is not None:

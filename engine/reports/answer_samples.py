@@ -24,7 +24,7 @@ class TaskSample:
     """The answers to one task."""
 
     task: Task
-    asked: int = 0
+    requests: int = 0
     """Requests, including cached and failed ones."""
     answers: Counter[str | None] = field(default_factory=Counter)
     """The valid answers. Only the first 10,000 distinct ones are counted; ``others`` are the rest.
@@ -38,7 +38,7 @@ class TaskSample:
     """The first request of each kind, with its reason."""
 
     def add(self, values: Values, answer: Answer) -> None:
-        self.asked += 1
+        self.requests += 1
         if answer.error is not None:
             kind = alike(answer.error[:_REASON])
             if len(self.failures) >= _COUNTED and kind not in self.failures:
@@ -65,8 +65,8 @@ def samples(
 ) -> list[TaskSample]:
     """One sample per task, in the order of their first answers."""
     found: dict[Task, TaskSample] = {}
-    for task, asked, answers in batches:
+    for task, values, answers in batches:
         sample = found.setdefault(task, TaskSample(task))
-        for values, answer in zip(asked, answers, strict=True):
-            sample.add(values, answer)
+        for one, answer in zip(values, answers, strict=True):
+            sample.add(one, answer)
     return list(found.values())

@@ -28,16 +28,16 @@ def summary(failed: Mapping[tuple[Task, Values], str], redaction: Redaction) -> 
     2 values got no valid answer and are NULL (answered …, which is not date: 1; no answer: 1). First: 'a': answered 'x', which is not date; 'b': no answer
     """
     kinds = Counter(alike(redaction.reason(reason)) for reason in failed.values())
-    told = [f"{kind}: {n:,}" for kind, n in kinds.most_common(_MOST_REASONS)]
+    reasons = [f"{kind}: {n:,}" for kind, n in kinds.most_common(_MOST_REASONS)]
     others = kinds.total() - sum(n for _, n in kinds.most_common(_MOST_REASONS))
-    told += [f"other reasons: {others:,}"] if others else []
+    reasons += [f"other reasons: {others:,}"] if others else []
     first = [
         f"{redaction.row(values)}: {redaction.reason(reason)}"
         for (_, values), reason in list(failed.items())[:_MOST_EXAMPLES]
     ]
     verb = "is" if len(failed) == 1 else "are"
     text = f"{counted(len(failed), 'value')} got no valid answer and {verb} NULL"
-    text += f" ({'; '.join(told)}). First: {'; '.join(first)}"
+    text += f" ({'; '.join(reasons)}). First: {'; '.join(first)}"
     return f"{text}. {redaction.remedy}" if redaction.remedy else text
 
 

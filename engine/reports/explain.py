@@ -57,7 +57,7 @@ def explained(
     if trace is None:
         out += _models(frame.session.model_names, targets)
     else:
-        out += _asked(frame.session.model_names, trace)
+        out += _usage_by_model(frame.session.model_names, trace)
     out += [] if estimate is None else estimate.weight_lines()
     if verbose and prepared.rewrites:
         out.append("Rules that fired, and what they did first (block: what runs row by row):")
@@ -76,15 +76,15 @@ def _models(names: Sequence[str], targets: Targets | None) -> list[str]:
     return [f"Models: {', '.join(names)}; each is asked what those before it fail at"]
 
 
-def _asked(own: Sequence[str], trace: Trace) -> list[str]:
+def _usage_by_model(own: Sequence[str], trace: Trace) -> list[str]:
     """The questions of each of several models; a value counts for every model that received it."""
-    asked = trace.by_model
+    used = trace.by_model
     if len(own) < 2:
-        own = [name for name in own if name in asked]
-    names = [*own, *(name for name in asked if name not in own)]
+        own = [name for name in own if name in used]
+    names = [*own, *(name for name in used if name not in own)]
     if len(names) < 2:
         return []
-    return [f"Asked of {name}: {_usage(asked.get(name, Usage()), None)}" for name in names]
+    return [f"Asked of {name}: {_usage(used.get(name, Usage()), None)}" for name in names]
 
 
 class _Beside:
@@ -107,7 +107,7 @@ class _Beside:
         expected, task = self._estimate, call.task
         if self._trace is not None:
             values = expected.values_of(task, call.models) if expected is not None else None
-            usage = self._trace.asked_of(call)
+            usage = self._trace.usage_of(call)
             if call.ingredient.kind.has_body:
                 own_tasks = (t for t in self._trace.by_task if t.ingredient == task.ingredient)
                 usage = Usage.total(self._trace.by_task[t] for t in own_tasks)
@@ -126,12 +126,12 @@ class _Beside:
     def scored_by(self, call: Call, ask: Ask | None) -> list[str]:
         """The words by which a local model scores the replies; ``ask`` is None in a plain plan."""
         expected = () if self._estimate is None else self._estimate.operators
-        told = (
+        operators = (
             [op for op in expected if op.task == call.task][:1]
             if ask is None
             else self._operators(ask)
         )
-        return [f"    scored by: {op.scored_by}" for op in told if op.scored_by]
+        return [f"    scored by: {op.scored_by}" for op in operators if op.scored_by]
 
     def cascade(self, call: Call) -> list[str]:
         """The outcome of a call's cascade, if it had one; before a run, whether its answers will be

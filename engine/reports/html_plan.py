@@ -91,18 +91,18 @@ class _Rows:
             usage = self._run.by_operator.get(operator, Usage())
             self._left.pop(operator, None)
             notes = [*self._trace.became_of(call), *found_by(line.ask, stage.counts)]
-            yield self._asked("ask", line.text, usage, operator, notes)
+            yield self._ask_lines("ask", line.text, usage, operator, notes)
 
     def others(self) -> list[Html]:
         """The questions that belong to no stage."""
         return [
-            self._asked(
+            self._ask_lines(
                 "ask", f"{task.ingredient}: {task.question}", usage, (place, task, names), []
             )
             for (place, task, names), usage in self._left.items()
         ]
 
-    def _asked(
+    def _ask_lines(
         self, kind: str, text: str, usage: Usage, operator: Operator, notes: Sequence[str]
     ) -> Html:
         own = [b for b in self._run.batches if b.operator == operator]

@@ -87,17 +87,17 @@ def _section(key: str, name: str, content: Html) -> Html:
 
 def _sections(trace: Trace, show: _Shown) -> list[tuple[str, str, Html]]:
     run = trace.run
-    asked = samples(trace.batches)
+    answered = samples(trace.batches)
     made = [("totals", "Totals", joined([totals(trace), *_models(trace), *_cascades(trace)]))]
     if run is not None and run.query:
         made.append(("query", "Query", tag("pre", cut(run.query, _TEXT), tabindex="0")))
     if run is not None:
         made.append(("plan", "Plan", plan_section(run, trace)))
-    failed = [sample for sample in asked if sample.failures]
+    failed = [sample for sample in answered if sample.failures]
     if failed:
         made.append(("errors", "Errors", _errors(failed, show)))
-    if asked:
-        made.append(("calls", "Calls", _calls(asked, run, show, trace.left_out)))
+    if answered:
+        made.append(("calls", "Calls", _calls(answered, run, show, trace.left_out)))
     if run is not None and run.plan is not None and run.plan.rewrites:
         made.append(("rules", "Rules of the planner", _rewrites(run.plan.rewrites)))
     if run is not None:
@@ -169,7 +169,7 @@ def _cascades(trace: Trace) -> list[Html]:
             str(outcome.targets),
             f"{outcome.values:,}",
             f"{outcome.decided:,}",
-            f"{outcome.asked:,}",
+            f"{outcome.to_large:,}",
             f"{outcome.sampled:,}",
             outcome.why,
         ]
@@ -196,7 +196,7 @@ class _Shown:
 
     def __init__(self, redaction: Redaction) -> None:
         self._redaction = redaction
-        self._asked_for = replace(redaction, show="off" if redaction.show == "off" else "on")
+        self._of_values = replace(redaction, show="off" if redaction.show == "off" else "on")
 
     def value(self, text: str | None, longest: int = _VALUE) -> Html:
         if text is None:
@@ -212,18 +212,18 @@ class _Shown:
         return joined(rows)
 
     def reason(self, text: str) -> str:
-        return cut(self._asked_for.reason(text), _VALUE)
+        return cut(self._of_values.reason(text), _VALUE)
 
 
-def _calls(asked: Sequence[TaskSample], run: Run | None, show: _Shown, left_out: int) -> Html:
-    parts = [_task(sample, run, show) for sample in asked[:_TASKS]]
+def _calls(answered: Sequence[TaskSample], run: Run | None, show: _Shown, left_out: int) -> Html:
+    parts = [_task(sample, run, show) for sample in answered[:_TASKS]]
     if left_out:
         notice = (
             f"{left_out:,} more requests are in the totals and the errors alone: see trace_calls."
         )
         parts.insert(0, tag("p", notice, class_="mute"))
-    if len(asked) > _TASKS:
-        parts.append(tag("p", f"And {len(asked) - _TASKS:,} more questions.", class_="mute"))
+    if len(answered) > _TASKS:
+        parts.append(tag("p", f"And {len(answered) - _TASKS:,} more questions.", class_="mute"))
     return joined(parts)
 
 
@@ -232,13 +232,13 @@ def _task(sample: TaskSample, run: Run | None, show: _Shown) -> Html:
     facts = [f"answers: {cut(str(task.constraint), _VALUE)}"]
     if task.columns:
         facts.append(f"about: {cut(', '.join(name or '…' for name in task.columns), _VALUE)}")
-    facts += [counted(sample.asked, "request"), f"task {digest_of(task)}"]
+    facts += [counted(sample.requests, "request"), f"task {digest_of(task)}"]
     head = tag("h3", tag("code", task.ingredient), " ", cut(task.question, _VALUE))
     parts = [head, tag("p", " · ".join(facts), class_="mute")]
     parts += _distribution(sample, show)
     if sample.shown:
         scored = all(answer.logprob is not None for _, answer in sample.shown)
-        caption = "A few of the answers" if sample.asked > len(sample.shown) else "The answers"
+        caption = "A few of the answers" if sample.requests > len(sample.shown) else "The answers"
         rows = [
             [
                 show.values(values),
@@ -266,7 +266,7 @@ def _distribution(sample: TaskSample, show: _Shown) -> list[Html]:
         return []
     rows: list[list[str]] = []
     for text, number in most:
-        share = number / sample.asked
+        share = number / sample.requests
         bar = tag("span", class_="meter", style=f"width:{share:.1%};margin-left:0")
         rows.append([show.value(text), f"{number:,}", bar, f"{share:.1%}"])
     rest = sample.answers.total() + sample.others - sum(number for _, number in most)
@@ -281,7 +281,7 @@ def _prompt(sample: TaskSample, run: Run | None, show: _Shown) -> list[Html]:
     reader = next((m for m in run.models.values() if m.prompts), None) if run is not None else None
     if run is None or reader is None:
         return []
-    task = reader.put_as(sample.task)
+    task = reader.rewrite_task(sample.task)
     prompt = render(task, shots=run.options.shots, listed=reader.lists_options)
     turns: list[Html] = []
     for turn in prompt.messages(sample.shown[0][0]):

@@ -16,8 +16,8 @@ from blendfusion.models.protocol.events import Fields
 from blendfusion.models.scripted import ScriptedModel
 from blendfusion.reports.run_telemetry import Watch
 from blendfusion.types import Task, Usage
+from blendfusion.udfs.ask.job import Job
 from blendfusion.udfs.ask.observer import StageCounts
-from blendfusion.udfs.ask.question import Asked
 
 if TYPE_CHECKING:
     from blendfusion.execution.pipeline import Counts
@@ -54,7 +54,7 @@ class Described:
     """False for a Python function, which reads no prompt."""
     lists_options: bool
     """Whether its prompts list the options of a choice."""
-    put_as: Callable[[Task], Task]
+    rewrite_task: Callable[[Task], Task]
     """The task that the model runs for a task."""
 
 
@@ -123,8 +123,8 @@ class Run:
             self.outcome = "closed"
         else:
             self.outcome, self.error = "failed", type(error).__name__
-        told = {DECIDED: self.decided, WITHHELD: self.withheld}
-        about: Fields = {field: number for field, number in told.items() if number}
+        numbers = {DECIDED: self.decided, WITHHELD: self.withheld}
+        about: Fields = {field: number for field, number in numbers.items() if number}
         self.watch.end(Usage.total(self.by_operator.values()), self._seconds, error, about)
 
     def stage(self, number: int, counts: StageCounts) -> AbstractContextManager[None]:
@@ -141,17 +141,17 @@ class Run:
         finally:
             self._place = outer
 
-    def batch(self, asked: Asked, n: int, spent: Usage) -> None:
+    def batch(self, job: Job, n: int, spent: Usage) -> None:
         """Record that ``n`` requests were answered."""
         end = perf_counter() - self._began
         with self._lock:
-            key = self._place, asked.task, asked.names
+            key = self._place, job.task, job.names
             self.by_operator[key] = self.by_operator.get(key, Usage()) + spent
             if spent.values:
                 self.batches.append(Batch(key, end - spent.seconds, end))
-                described = _described(asked.model)
+                described = _described(job.model)
                 self.models.setdefault(described.name, described)
-        self.watch.batch(asked, n, spent)
+        self.watch.batch(job, n, spent)
 
 
 def run_of(session: Session, query: str, calls: int, plan: Prepared | None) -> Run:
@@ -172,5 +172,5 @@ def _described(model: CachedModel) -> Described:
         info.settings,
         prompts=not isinstance(inner, ScriptedModel),
         lists_options=not abilities.scores_options,
-        put_as=abilities.rewrite_task,
+        rewrite_task=abilities.rewrite_task,
     )

@@ -19,8 +19,8 @@ from blendfusion.models.protocol import events as telemetry
 from blendfusion.models.protocol.events import Fields
 from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer, Task, Usage
+from blendfusion.udfs.ask.job import Job
 from blendfusion.udfs.ask.observer import NullObserver, StageCounts
-from blendfusion.udfs.ask.question import Asked
 
 
 class Watch:
@@ -103,7 +103,7 @@ class Watch:
             self._below, self._stage = outer
 
     @contextmanager
-    def asking(self, asked: Asked, n: int) -> Iterator[None]:
+    def asking(self, job: Job, n: int) -> Iterator[None]:
         """Report ``n`` requests that go to a model as one batch within this context."""
         span = telemetry.start_span("blendfusion.batch", None, self._below)
         self._asking.span = span
@@ -113,7 +113,7 @@ class Watch:
             finally:
                 self._asking.span = None
             return
-        span.set_attributes(self._fields(asked.task) | {f.SIZE: n})
+        span.set_attributes(self._fields(job.task) | {f.SIZE: n})
         problem: BaseException | None = None
         try:
             with spans.use_span(span, record_exception=False, set_status_on_exception=False):
@@ -125,19 +125,19 @@ class Watch:
             self._asking.span = None
             telemetry.end_span(span, problem, {})
 
-    def batch(self, asked: Asked, n: int, spent: Usage) -> None:
+    def batch(self, job: Job, n: int, spent: Usage) -> None:
         """Report ``n`` answered requests: by the model inside ``asking``, else by the cache."""
         span: Span | None = getattr(self._asking, "span", None)
-        model = "" if span is None else asked.model.info.name
-        telemetry.count_batch(spent, asked.task.ingredient, model, asked=span is not None)
+        model = "" if span is None else job.model.info.name
+        telemetry.count_batch(spent, job.task.ingredient, model, by_model=span is not None)
         recording = span is not None and span.is_recording()
         if not (recording or telemetry.logs("batch", logging.DEBUG)):
             return
-        fields = self._fields(asked.task) | {f.SIZE: n}
+        fields = self._fields(job.task) | {f.SIZE: n}
         if span is not None:
             fields |= {f.REQUEST_MODEL: model}
             span.set_attributes(fields | telemetry.fields_of(spent))
-        telemetry.batch_answered(spent, fields, asked=span is not None)
+        telemetry.batch_answered(spent, fields, by_model=span is not None)
 
     def _fields(self, task: Task) -> Fields:
         known = self._tasks.get(task)
@@ -149,21 +149,21 @@ class Watch:
         return {f.QUERY_ID: self.id, **self._stage, **known}
 
 
-class Told(NullObserver):
+class TelemetryObserver(NullObserver):
     """Reports batches to logs and OpenTelemetry, and keeps nothing: for functions outside a
     session."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
 
-    def asking(self, asked: Asked, n: int) -> AbstractContextManager[None]:
-        return self._watch.asking(asked, n)
+    def asking(self, job: Job, n: int) -> AbstractContextManager[None]:
+        return self._watch.asking(job, n)
 
     def batch(
-        self, asked: Asked, values: Sequence[Values], answers: Sequence[Answer], seconds: float
+        self, job: Job, values: Sequence[Values], answers: Sequence[Answer], seconds: float
     ) -> None:
         spent = replace(Usage.total(a.usage for a in answers), seconds=seconds)
-        self._watch.batch(asked, len(values), spent)
+        self._watch.batch(job, len(values), spent)
 
 
 def _problem(error: BaseException | None) -> BaseException | None:

@@ -27,9 +27,9 @@ from blendfusion.reports.html_report import fragment_of, page_of
 from blendfusion.reports.run_record import Run, run_of
 from blendfusion.types import Answer, Task, Usage
 from blendfusion.udfs.ask.cascade import CascadeOutcome
+from blendfusion.udfs.ask.job import Job
 from blendfusion.udfs.ask.ledger import Ledger
 from blendfusion.udfs.ask.observer import StageCounts
-from blendfusion.udfs.ask.question import Asked
 from blendfusion.udfs.declare.call import Call
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Trace:
         self.left_out = 0
         """Requests beyond the option ``trace_calls``: in all totals, and in ``calls`` if they
         failed."""
-        self._lost: dict[tuple[Task, Values], str] = {}
+        self._failures: dict[tuple[Task, Values], str] = {}
         """The reasons for NULL values in the result."""
         self.cascades: dict[Call, CascadeOutcome] = {}
         """The outcomes of calls with a cascade: see ``accuracy``, ``recall``."""
@@ -113,7 +113,7 @@ class Trace:
     def usage(self) -> Usage:
         return Usage.total(self.by_task.values())
 
-    def asked_of(self, call: Call) -> Usage:
+    def usage_of(self, call: Call) -> Usage:
         """The spending on the question of ``call``, by the models that answer it."""
         return self._by_question.get((call.task, call.models), Usage())
 
@@ -158,22 +158,22 @@ class Trace:
     def answered(self, n: int) -> None:
         self._report(n)
 
-    def asking(self, asked: Asked, n: int) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext() if self.run is None else self.run.watch.asking(asked, n)
+    def asking(self, job: Job, n: int) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext() if self.run is None else self.run.watch.asking(job, n)
 
     def batch(
-        self, asked: Asked, values: Sequence[Values], answers: Sequence[Answer], seconds: float
+        self, job: Job, values: Sequence[Values], answers: Sequence[Answer], seconds: float
     ) -> None:
         spent = replace(Usage.total(a.usage for a in answers), seconds=seconds)
-        task, question = asked.task, (asked.task, asked.names)
-        self._spent(asked, spent)
+        task, question = job.task, (job.task, job.names)
+        self._spent(job, spent)
         with self._lock:
             self._keep(task, values, answers, seconds)
             self._done += spent.values
         if self._measured is not None:
             self._measured.add(question, spent)
         if self.run is not None:
-            self.run.batch(asked, len(values), spent)
+            self.run.batch(job, len(values), spent)
         self._report(0)
 
     def _report(self, in_batch: int) -> None:
@@ -183,11 +183,11 @@ class Trace:
             tokens = total.evaluated_tokens + total.completion_tokens
             self._reporter.update(done, max(self._known, done), tokens, total.cached)
 
-    def in_vain(self, asked: Asked, requests: int) -> None:
-        self._spent(asked, Usage(calls=requests))
+    def in_vain(self, job: Job, requests: int) -> None:
+        self._spent(job, Usage(calls=requests))
 
-    def _spent(self, asked: Asked, spent: Usage) -> None:
-        task, question = asked.task, (asked.task, asked.names)
+    def _spent(self, job: Job, spent: Usage) -> None:
+        task, question = job.task, (job.task, job.names)
         with self._lock:
             self.by_task[task] = self.by_task.get(task, Usage()) + spent
             self._by_question[question] = self._by_question.get(question, Usage()) + spent
@@ -217,7 +217,7 @@ class Trace:
                 "ingredient": task.ingredient,
                 "question": task.question,
                 "constraint": str(task.constraint),
-                "values": list(asked),
+                "values": list(texts),
                 "model": answer.model or self.first_model(),
                 "answer": answer.text,
                 "logprob": answer.logprob,
@@ -229,7 +229,7 @@ class Trace:
                 "seconds": answer.usage.seconds,
             }
             for task, values, answers in self.batches
-            for asked, answer in zip(values, answers, strict=True)
+            for texts, answer in zip(values, answers, strict=True)
         ]
         return pa.Table.from_pylist(rows, CALLS_SCHEMA)
 
@@ -281,10 +281,10 @@ class Trace:
             markup = markup.replace(text(value), WITHHELD)
         return markup
 
-    def lost(self, task: Task, failed: Mapping[Values, Answer]) -> None:
+    def note_failures(self, task: Task, failed: Mapping[Values, Answer]) -> None:
         with self._lock:
             for values, answer in failed.items():
-                self._lost[task, values] = answer.error or "no answer"
+                self._failures[task, values] = answer.error or "no answer"
 
     def cascaded(self, call: Call, outcome: CascadeOutcome) -> None:
         with self._lock:
@@ -334,9 +334,11 @@ class Trace:
                 ModelWarning,
                 stacklevel=level_of_caller(),
             )
-        if self._lost:
+        if self._failures:
             warnings.warn(
-                summary(self._lost, self._redaction), AnswerWarning, stacklevel=level_of_caller()
+                summary(self._failures, self._redaction),
+                AnswerWarning,
+                stacklevel=level_of_caller(),
             )
 
     def __repr__(self) -> str:

@@ -78,9 +78,11 @@ class Weaver:
         start, end = self.reader.span(form.start, form.stop)
         pieces = [p if isinstance(p, Piece) else Piece(p, start, end) for p in form.write()]
         # Lines keep their numbers, which DataFusion's messages name.
-        lost = self.reader.text.count("\n", start, end) - sum(p.text.count("\n") for p in pieces)
-        if lost > 0:
-            pieces.append(Piece("\n" * lost, start, end))
+        missing_lines = self.reader.text.count("\n", start, end) - sum(
+            p.text.count("\n") for p in pieces
+        )
+        if missing_lines > 0:
+            pieces.append(Piece("\n" * missing_lines, start, end))
         return [p for p in pieces if p.text]
 
     def _copy(self, start: int, end: int) -> tuple[Piece, ...]:

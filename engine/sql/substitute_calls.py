@@ -99,8 +99,8 @@ def in_text(
             part = "".join(f"[{quoted(field)}]" for field in site.part[0]) if site.part else ""
             call = f"{name(i)}({', '.join(values)}){part}"
             # Lines keep their numbers, which DataFusion's messages name.
-            lost = sql.count("\n", site.start, site.stop) - call.count("\n")
-            out += [copied(at, site.start), call, "\n" * lost]
+            missing_lines = sql.count("\n", site.start, site.stop) - call.count("\n")
+            out += [copied(at, site.start), call, "\n" * missing_lines]
             at = site.stop
         return "".join([*out, copied(at, end)])
 

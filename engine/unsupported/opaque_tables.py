@@ -188,7 +188,7 @@ def _surviving_inside(kind: pa.DataType) -> pa.DataType | None:
     if pa.types.is_struct(kind):
         kept = [f for f in map(_surviving_field, kind) if f is not None]
         return pa.struct(kept) if len(kept) == kind.num_fields else None
-    return None if _is_lost(kind) else kind
+    return None if _is_dropped(kind) else kind
 
 
 def _surviving_field(field: pa.Field) -> pa.Field | None:
@@ -196,7 +196,7 @@ def _surviving_field(field: pa.Field) -> pa.Field | None:
     return None if kind is None else field.with_type(kind)
 
 
-def _is_lost(kind: pa.DataType) -> bool:
+def _is_dropped(kind: pa.DataType) -> bool:
     if isinstance(kind, pa.BaseExtensionType):
         return bool(_surviving_inside(kind.storage_type) != kind.storage_type)
     if pa.types.is_map(kind):

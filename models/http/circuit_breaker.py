@@ -29,7 +29,7 @@ class Line:
         """There was a good one."""
         self._retry = retry
         self._free_at = 0.0  # these are times of time.monotonic()
-        self._lost_at = 0.0
+        self._failed_at = 0.0
         self._refusals = 0
         self._in_vain = 0
         self._lock = threading.Lock()
@@ -52,19 +52,19 @@ class Line:
             self.reached = True
             self._refusals = 0
 
-    def lost(self, sent_at: float) -> bool:
+    def note_failure(self, sent_at: float) -> bool:
         """Note that a request found no connection; True if the server is to be given up."""
         now = time.monotonic()
         with self._lock:
             if self._refusals == 0:
-                self._lost_at = now
+                self._failed_at = now
             if not self._retry.patient:
                 self._refusals += 1
                 return self._refusals >= _REFUSED_AT_MOST
             if self._refusals == 0 or sent_at >= self._free_at:  # else others noted it before
                 self._refusals += 1
                 self._free_at = now + self._backoff()
-            return now - self._lost_at >= self._retry.most_seconds
+            return now - self._failed_at >= self._retry.most_seconds
 
     def _backoff(self) -> float:
         """Never near 0: one connection in a row is tried for all, so there is nothing to spread."""

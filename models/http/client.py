@@ -21,7 +21,7 @@ from blendfusion.models.http.circuit_breaker import Line
 from blendfusion.models.http.rate_limit import Load, Rate
 from blendfusion.models.http.reply_body import ACCEPTED, TooLarge, whole
 from blendfusion.models.http.request_logs import without_secrets_in_logs
-from blendfusion.models.http.retry import Passing, Retry, seconds_asked
+from blendfusion.models.http.retry import Passing, Retry, retry_after_seconds
 from blendfusion.models.http.server_errors import says_too_long, shown, status_of, words_of
 from blendfusion.models.protocol.allowance import give_request_back, spend_request
 
@@ -277,7 +277,7 @@ class Endpoint:
                 hint=f"Start it, or correct the URL in the model's name or in {URL_VARIABLE}.",
                 foreign=True,
             )
-        if self.line.lost(sent_at):
+        if self.line.note_failure(sent_at):
             raise ModelFailed(
                 f"the server at {self.shown} is gone: it answered before, and takes no connection "
                 f"any more ({reason})",
@@ -331,16 +331,18 @@ class Endpoint:
 
     def _passing(self, response: httpx.Response, reason: str) -> Passing:
         """The error for a reply that may be better next time; a pause that it asks for is all's."""
-        asked = seconds_asked(response.headers.get("retry-after"), response.headers.get("date"))
-        if asked is not None and asked > self.retry.longest_pause_seconds:
+        pause = retry_after_seconds(
+            response.headers.get("retry-after"), response.headers.get("date")
+        )
+        if pause is not None and pause > self.retry.longest_pause_seconds:
             raise ModelFailed(
-                f"{self.shown} asks for a pause of {asked:.0f} s ({reason})",
+                f"{self.shown} asks for a pause of {pause:.0f} s ({reason})",
                 hint=_KEPT,
                 retryable=True,
                 foreign=True,
             )
-        if asked is not None:
-            self.line.pause(asked)
+        if pause is not None:
+            self.line.pause(pause)
         return Passing(reason, str(response.status_code))
 
     def _check_access(self, response: httpx.Response) -> None:

@@ -154,9 +154,9 @@ class Exchange:
 
     async def _proves(self, form: Form) -> bool:
         """Whether the server heeds ``form``: held to a word that no model would say, it says it."""
-        asked: Message = {"role": "user", "content": PROOF_QUESTION}
+        question: Message = {"role": "user", "content": PROOF_QUESTION}
         try:
-            reply = await self._post({"messages": [asked], **(form.fields(PROOF) or {})}, PROOF)
+            reply = await self._post({"messages": [question], **(form.fields(PROOF) or {})}, PROOF)
         except Refused:
             return False
         return reply.text.strip() in PROOF.options

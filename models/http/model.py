@@ -20,7 +20,7 @@ from blendfusion.models.http.structured_output import forms_named
 from blendfusion.models.http.task_group import for_each
 from blendfusion.models.prompts.prompt import PROMPT_VERSION
 from blendfusion.models.protocol.abilities import Abilities
-from blendfusion.models.protocol.model import Told, Values, unheard
+from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
 from blendfusion.models.protocol.run_coroutine import run_confined
 from blendfusion.options import Options
 from blendfusion.types import Answer, ModelInfo, Task
@@ -152,25 +152,29 @@ class OpenAIModel:
         Raises ``ModelFailed`` if there is no server or no access, ``ModelNotFound`` if the server
         does not have the model.
         """
-        return self.answer_each(task, values, unheard)
+        return self.answer_each(task, values, ignore_answer)
 
-    def answer_each(self, task: Task, values: Sequence[Values], told: Told) -> list[Answer]:
+    def answer_each(
+        self, task: Task, values: Sequence[Values], on_answer: OnAnswer
+    ) -> list[Answer]:
         """Like ``answer``; answers are reported in the server's order."""
         if not values:
             return []
         self._announce()
-        return run_confined(lambda: self._answer_all(task, values, told))
+        return run_confined(lambda: self._answer_all(task, values, on_answer))
 
     def _announce(self) -> None:
         if self._says_where:
             announce(self._model, self._endpoint.shown)
 
-    async def _answer_all(self, task: Task, values: Sequence[Values], told: Told) -> list[Answer]:
+    async def _answer_all(
+        self, task: Task, values: Sequence[Values], on_answer: OnAnswer
+    ) -> list[Answer]:
         answers: dict[int, Answer] = {}
 
         async def settle(place: int) -> None:
             answers[place] = await self._ask(client, task, values[place])
-            told(place, answers[place])
+            on_answer(place, answers[place])
 
         places = range(len(values))
         self._endpoint.in_flight.expect(task)

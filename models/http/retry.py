@@ -69,14 +69,14 @@ class Retry:
         )
 
 
-def seconds_asked(retry_after: str | None, sent: str | None = None) -> float | None:
+def retry_after_seconds(retry_after: str | None, sent: str | None = None) -> float | None:
     """A Retry-After header (RFC 9110: seconds or an HTTP date) in seconds; None if it says nothing.
 
     A date counts from ``sent``, the reply's own Date: the clocks of two machines differ.
 
-    >>> seconds_asked("1.5"), seconds_asked("soon")
+    >>> retry_after_seconds("1.5"), retry_after_seconds("soon")
     (1.5, None)
-    >>> seconds_asked("Wed, 21 Oct 2026 07:28:30 GMT", "Wed, 21 Oct 2026 07:28:00 GMT")
+    >>> retry_after_seconds("Wed, 21 Oct 2026 07:28:30 GMT", "Wed, 21 Oct 2026 07:28:00 GMT")
     30.0
     """
     if retry_after is None:

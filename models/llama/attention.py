@@ -103,7 +103,7 @@ def _compared(ggml: Any, context: int) -> tuple[int, int] | None:
     data = _function(ggml.ggml_get_data, pointer)
     operation = _function(ggml.ggml_op_desc, pointer, result=ctypes.c_char_p)
     new = _function(ggml.ggml_new_tensor_4d, pointer, ctypes.c_int, *4 * [ctypes.c_int64])
-    put = _function(ggml.ggml_set_rows, *4 * [pointer])
+    set_rows = _function(ggml.ggml_set_rows, *4 * [pointer])
     attend = _function(ggml.ggml_flash_attn_ext, *5 * [pointer], *3 * [ctypes.c_float])
 
     q = new(context, _F32, _DIMS, _TOKENS, _HEADS, 1)
@@ -112,7 +112,7 @@ def _compared(ggml: Any, context: int) -> tuple[int, int] | None:
     attention = attend(context, q, k, v, mask, _SCALE, 0.0, 0.0)
     store, rows = (new(context, kind, _DIMS, _CELLS, 1, 1) for kind in (_F16, _F32))
     places = new(context, _I64, _CELLS, 1, 1, 1)
-    written = put(context, store, rows, places)
+    written = set_rows(context, store, rows, places)
     made = {
         attention: (b"FLASH_ATTN_EXT", _F32, (_DIMS, _HEADS, _TOKENS, 1), 4),
         written: (b"SET_ROWS", _F16, (_DIMS, _CELLS, 1, 1), 2),

@@ -14,7 +14,7 @@ from blendfusion.models.llama.context import LlamaContext
 from blendfusion.models.llama.model_cache import Opened
 from blendfusion.models.llama.scheduler import Run, Spent, Step
 from blendfusion.models.prompts.prompt import render
-from blendfusion.models.protocol.model import Told, Values, unheard
+from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
 from blendfusion.options import Options
 from blendfusion.types import Answer, Task, Usage
 
@@ -28,14 +28,16 @@ Runs = Callable[[Sequence[Row], Step, int], None]
 class Asking:
     """The rows of a task, and the answers to them as they are settled."""
 
-    def __init__(self, opened: Opened, task: Task, options: Options, told: Told = unheard) -> None:
+    def __init__(
+        self, opened: Opened, task: Task, options: Options, on_answer: OnAnswer = ignore_answer
+    ) -> None:
         self.opened = opened
         self.context = opened.context
         self.task = task
         self.options = options
         self.layout = _layout(task, opened.context, shots=options.shots)
         self.prefix = self._tokens(self.layout.head, start=True)
-        self._told = told
+        self._on_answer = on_answer
         self.tail = self._tokens(self.layout.tail)
         self._answers: dict[int, Answer] = {}
         self._places: dict[Row, list[int]] = {}
@@ -117,21 +119,21 @@ class Asking:
 
     def tell(self, place: int, answer: Answer) -> None:
         """Tell an answer, with what was computed and how long it took since the last one."""
-        now, spent, asked = time.perf_counter(), self.spent, answer.usage
+        now, spent, usage = time.perf_counter(), self.spent, answer.usage
         usage = Usage(
-            asked.values,
-            asked.cached,
-            asked.failed,
+            usage.values,
+            usage.cached,
+            usage.failed,
             calls=int(spent.calls > 0 and not self._called),
-            prompt_tokens=asked.prompt_tokens,
+            prompt_tokens=usage.prompt_tokens,
             evaluated_tokens=spent.tokens - self._charged_tokens,
-            completion_tokens=asked.completion_tokens,
+            completion_tokens=usage.completion_tokens,
             seconds=now - self._charged_until,
         )
         self._called = spent.calls > 0
         self._charged_tokens, self._charged_until = spent.tokens, now
         self._answers[place] = answer.with_usage(usage)
-        self._told(place, self._answers[place])
+        self._on_answer(place, self._answers[place])
 
     def answers(self) -> list[Answer]:
         """All answers, in the order of the values."""

@@ -48,7 +48,7 @@ class Layout:
 def plain(prompt: Prompt) -> Layout:
     """Instruction, shots and question as running text, as a base model continues it."""
     parts = [prompt.instruction]
-    parts += [f"{asked}\nAnswer: {reply}" for asked, reply in prompt.shots]
+    parts += [f"{question}\nAnswer: {reply}" for question, reply in prompt.shots]
     parts.append(prompt.head)
     head = Piece("\n\n".join(parts), special=False)
     return Layout(prompt, (head,), (Piece("\nAnswer:", special=False),), lead=" ", stop="\n")
@@ -57,8 +57,8 @@ def plain(prompt: Prompt) -> Layout:
 def chat(prompt: Prompt, template: str, *, bos: str, eos: str) -> Layout | None:
     """The chat template filled in; None if it cannot be (the caller then takes ``plain``)."""
     turns = [{"role": "system", "content": prompt.instruction}]
-    for asked, reply in prompt.shots:
-        turns += [{"role": "user", "content": asked}, {"role": "assistant", "content": reply}]
+    for question, reply in prompt.shots:
+        turns += [{"role": "user", "content": question}, {"role": "assistant", "content": reply}]
     turns.append({"role": "user", "content": prompt.head})
     for candidate in (turns, _merged(turns)):
         pieces = _fill(template, candidate, bos, eos)

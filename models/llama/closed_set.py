@@ -3,7 +3,7 @@
 Nothing is generated. A row goes down the tree of the options (``options_tree``), fork by fork; the
 prior of every fork (``calibrate``) is computed once a task. Where all options part, they may be
 scored by several words each (``wordings``), yes and no also by those of the idea that the question
-asks for (``asked_idea``)."""
+asks for (``question_idea``)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from blendfusion.models.scores.option_trie import Fork, Scores, Words, build, fo
 from blendfusion.models.verbalizer import calibration as calibrate
 from blendfusion.models.verbalizer.label_words import related_words_of, words_of
 from blendfusion.models.verbalizer.lexicon import Idea
-from blendfusion.models.verbalizer.parse_question import asked_idea
+from blendfusion.models.verbalizer.parse_question import question_idea
 from blendfusion.types import Answer
 
 RELATED_EXPONENT = 0.25
@@ -94,33 +94,33 @@ class Choosing:
         idea = self._known.idea
         probes = [self._asking.row(values) for values in calibrate.probes(self._asking.task)]
         few = probes[: len(calibrate.CONTENT_FREE)]
-        asked = [(row, fork) for fork in below for row in few]
-        parts = self._parts([(row, root) for row in probes] + asked)
+        pairs = [(row, fork) for fork in below for row in few]
+        parts = self._parts([(row, root) for row in probes] + pairs)
         at_root, further = parts[: len(probes)], parts[len(probes) :]
         if idea is not None:
             root = root.weighing(calibrate.weights(at_root, idea))
         scores = [root.weighed(part) for part in at_root]
         found = [calibrate.of_idea(scores, idea) if idea else calibrate.prior(scores)]
-        scores = [fork.weighed(part) for (_, fork), part in zip(asked, further, strict=True)]
+        scores = [fork.weighed(part) for (_, fork), part in zip(pairs, further, strict=True)]
         for start in range(0, len(scores), len(few)):
             found.append(calibrate.mean(scores[start : start + len(few)]))
         return root, found
 
-    def scores(self, asked: Sequence[tuple[Row, Fork]]) -> list[Scores]:
+    def scores(self, pairs: Sequence[tuple[Row, Fork]]) -> list[Scores]:
         """The scores of rows at forks, without a prior."""
-        parts = self._parts(asked)
-        return [fork.weighed(part) for (_, fork), part in zip(asked, parts, strict=True)]
+        parts = self._parts(pairs)
+        return [fork.weighed(part) for (_, fork), part in zip(pairs, parts, strict=True)]
 
-    def _parts(self, asked: Sequence[tuple[Row, Fork]]) -> list[Scores]:
+    def _parts(self, pairs: Sequence[tuple[Row, Fork]]) -> list[Scores]:
         """The scores of rows by each reading of forks. What is batched here is always the same."""
-        order = sorted(range(len(asked)), key=lambda place: asked[place][0] + asked[place][1].path)
-        parts: list[Scores] = [np.empty((0, 0))] * len(asked)
+        order = sorted(range(len(pairs)), key=lambda place: pairs[place][0] + pairs[place][1].path)
+        parts: list[Scores] = [np.empty((0, 0))] * len(pairs)
 
         def step(row: int, logits: Any) -> Sequence[int]:
-            parts[order[row]] = asked[order[row]][1].parts(logits)
+            parts[order[row]] = pairs[order[row]][1].parts(logits)
             return ()
 
-        rows = [(*asked[place][0], *asked[place][1].path) for place in order]
+        rows = [(*pairs[place][0], *pairs[place][1].path) for place in order]
         self._asking.run(rows, step, 0)
         return parts
 
@@ -128,7 +128,7 @@ class Choosing:
 def _known(asking: Asking) -> Known:
     """The forks of the replies that the prompt asks for, and the idea by which yes and no are
     told."""
-    idea = asked_idea(asking.task) if asking.options.wordings else None
+    idea = question_idea(asking.task) if asking.options.wordings else None
     root = _tree(asking, idea)
     return Known(root, idea if len(root.readings) > 1 else None)
 

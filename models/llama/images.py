@@ -15,7 +15,7 @@ from blendfusion.models.llama.batch import Asking, Row
 from blendfusion.models.llama.image_encoder import ImageRefused, Prepared, Projector
 from blendfusion.models.llama.model_cache import Opened
 from blendfusion.models.protocol.images import image_bytes
-from blendfusion.models.protocol.model import Told, Values
+from blendfusion.models.protocol.model import OnAnswer, Values
 from blendfusion.options import Options
 from blendfusion.types import Answer, Task, Usage
 
@@ -28,7 +28,7 @@ def about_images(
     task: Task,
     options: Options,
     values: Sequence[Values],
-    told: Told,
+    on_answer: OnAnswer,
     projector: Path,
     answered: Answered,
 ) -> list[Answer]:
@@ -40,7 +40,7 @@ def about_images(
         with ExitStack() as held:
 
             def tell(_: int, answer: Answer, place: int = place) -> None:
-                told(place, answer)
+                on_answer(place, answer)
 
             try:
                 shown = [
@@ -50,7 +50,7 @@ def about_images(
                 answers += answered(asking, [images])
             except ImageRefused as problem:
                 answers.append(Answer.failed(str(problem), Usage(values=1, failed=1)))
-                told(place, answers[-1])
+                on_answer(place, answers[-1])
     return answers
 
 
@@ -72,12 +72,12 @@ class Seeing(Asking):
         opened: Opened,
         task: Task,
         options: Options,
-        told: Told,
+        on_answer: OnAnswer,
         eyes: Projector,
         values: Values,
         images: Sequence[Prepared],
     ) -> None:
-        super().__init__(opened, task, options, told)
+        super().__init__(opened, task, options, on_answer)
         self._eyes = eyes
         self._images = images
         names = [name for name, _ in self.layout.prompt.named(values)]

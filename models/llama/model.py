@@ -38,10 +38,10 @@ from blendfusion.models.llama.weights import Chosen, ConversionFailed, choose, i
 from blendfusion.models.prompts.prompt import PROMPT_VERSION
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.events import model_call, model_loaded, rows_computed
-from blendfusion.models.protocol.model import Told, Values, unheard
+from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
 from blendfusion.models.verbalizer.calibration import CALIBRATION_VERSION
 from blendfusion.models.verbalizer.describe import scored_by
-from blendfusion.models.verbalizer.score_as_yes_no import put_as
+from blendfusion.models.verbalizer.score_as_yes_no import rewrite_task
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, ModelInfo, Task, Usage
 
@@ -72,7 +72,7 @@ class LlamaModel:
         check_gguf(self.path)
         self.projector = projector_of(self.path, options.projector)
         """The projector, which encodes images; None: the model reads text only."""
-        self.put_as: Callable[[Task], Task] = partial(put_as, options=options)
+        self.rewrite_task: Callable[[Task], Task] = partial(rewrite_task, options=options)
         """The task that is run for a task: for some scores, a yes/no question."""
         self._choose(choose(self.path, options))
 
@@ -90,8 +90,8 @@ class LlamaModel:
             name=self.name,
             fingerprint=self.fingerprint,
             weights=self.weights,
-            rewrite_task=self.put_as,
-            scored_by=partial(_scored_by, self.put_as, wordings=self._options.wordings),
+            rewrite_task=self.rewrite_task,
+            scored_by=partial(_scored_by, self.rewrite_task, wordings=self._options.wordings),
         )
 
     @property
@@ -156,15 +156,17 @@ class LlamaModel:
             return len(opened.context.tokenize(text, special=False))
 
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
-        return self.answer_each(task, values, unheard)
+        return self.answer_each(task, values, ignore_answer)
 
-    def answer_each(self, task: Task, values: Sequence[Values], told: Told) -> list[Answer]:
+    def answer_each(
+        self, task: Task, values: Sequence[Values], on_answer: OnAnswer
+    ) -> list[Answer]:
         """Like ``answer``; an answer is reported when its last token is chosen."""
         switch = Switch()
 
         def tell(place: int, answer: Answer) -> None:
             switch.check()  # after an interruption nobody listens any more
-            told(place, answer)
+            on_answer(place, answer)
 
         def work() -> list[Answer]:
             with opened.lock:
@@ -181,14 +183,16 @@ class LlamaModel:
         return answers
 
     def _answered(
-        self, opened: Opened, task: Task, values: Sequence[Values], told: Told
+        self, opened: Opened, task: Task, values: Sequence[Values], on_answer: OnAnswer
     ) -> list[Answer]:
         """The answers of an open model, whose lock the caller holds."""
         if task.images and self.projector is not None:
-            return about_images(opened, task, self._options, values, told, self.projector, answered)
-        put = self.put_as(task)
-        asking = Asking(opened, put, self._options, told)
-        answers = answered(asking, values, None if put is task else task.constraint)
+            return about_images(
+                opened, task, self._options, values, on_answer, self.projector, answered
+            )
+        rewritten = self.rewrite_task(task)
+        asking = Asking(opened, rewritten, self._options, on_answer)
+        answers = answered(asking, values, None if rewritten is task else task.constraint)
         spent = asking.spent
         rows_computed(self.name, spent.given, spent.tokens, spent.again, spent.extra)
         return answers
@@ -298,5 +302,5 @@ def _only(options: Sequence[str]) -> Answer:
     return Answer(options[0], logprob=0.0, usage=Usage(values=1))
 
 
-def _scored_by(put_as: Callable[[Task], Task], task: Task, *, wordings: bool) -> str | None:
-    return scored_by(put_as(task), wordings=wordings)
+def _scored_by(rewrite_task: Callable[[Task], Task], task: Task, *, wordings: bool) -> str | None:
+    return scored_by(rewrite_task(task), wordings=wordings)

@@ -48,21 +48,21 @@ class Sizes:
         return self.sequences
 
 
-def on_cpu(trained: int, asked: int) -> Sizes:
-    """For a model of ``trained`` tokens, of which ``asked`` are wanted (0: it is not said)."""
-    window = _window(trained, asked)
+def on_cpu(trained: int, wanted: int) -> Sizes:
+    """For a model of ``trained`` tokens, of which ``wanted`` are wanted (0: it is not said)."""
+    window = _window(trained, wanted)
     cells = max(window, min(window + CPU_ROOM, MAX_WINDOW))
     return Sizes(window, cells, CPU_SLOTS, CPU_SLOTS + 2, batch=512, micro_batch=MICRO_BATCH)
 
 
-def on_gpu(trained: int, asked: int, *, free_bytes: int, cell_bytes: int) -> Sizes:
+def on_gpu(trained: int, wanted: int, *, free_bytes: int, cell_bytes: int) -> Sizes:
     """The sizes with ``free_bytes`` free on the GPU, at ``cell_bytes`` per token."""
-    window = _window(trained, asked)
+    window = _window(trained, wanted)
     cells = window + (MOST_SEQUENCES - 1) * CELLS_PER_ROW
     cells = max(window, min(cells, int(free_bytes * GPU_SHARE) // max(1, cell_bytes)))
     rows = min(MOST_SEQUENCES - 1, CPU_SLOTS + (cells - window) // CELLS_PER_ROW)
     return Sizes(window, cells, rows, rows + 1, batch=2048, micro_batch=1024)
 
 
-def _window(trained: int, asked: int) -> int:
-    return min(asked or min(trained, MAX_WINDOW), trained)
+def _window(trained: int, wanted: int) -> int:
+    return min(wanted or min(trained, MAX_WINDOW), trained)

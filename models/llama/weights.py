@@ -79,18 +79,18 @@ def choose(source: Path, options: Options) -> Chosen:
 
     Nothing is made yet. Raises ModelFailed if a copy was asked for that cannot be made.
     """
-    asked = options.weights
-    if asked == "original" or (asked == "auto" and not _pays(options)):
+    wanted = options.weights
+    if wanted == "original" or (wanted == "auto" and not _pays(options)):
         return Chosen(source)
     found = _head(source.resolve(), *_state(source))
     if found is None:
         return Chosen(source)
-    type_ = "F16" if asked == "auto" else asked.upper()
-    if found.type == type_ or (asked == "auto" and not found.quantised):
+    type_ = "F16" if wanted == "auto" else wanted.upper()
+    if found.type == type_ or (wanted == "auto" and not found.quantised):
         return Chosen(source, says=f"{found.type}, as in the file")
     chosen = Chosen(source, type_, says=f"{type_}, made of {found.type}")
     chosen = replace(chosen, bytes=found.size(_BITS[type_]))
-    problem = _problem(found, chosen.bytes) if asked == "auto" else None
+    problem = _problem(found, chosen.bytes) if wanted == "auto" else None
     if problem is None:
         try:
             chosen = replace(chosen, copy=_folder() / _name(source, type_))
@@ -99,9 +99,9 @@ def choose(source: Path, options: Options) -> Chosen:
             problem = f"no copy can be kept ({error})"
     if problem is None:
         return chosen
-    if asked != "auto":
+    if wanted != "auto":
         raise ModelFailed(
-            f"weights='{asked}': {problem}",
+            f"weights='{wanted}': {problem}",
             hint=f"Let {VARIABLE} name a folder with room, or leave weights='auto'.",
         )
     return chosen.kept(problem)

@@ -67,8 +67,8 @@ class Prompt:
     def messages(self, values: Values) -> list[dict[str, str]]:
         """The prompt as turns of a chat: system, the shots, the question."""
         turns = [{"role": "system", "content": self.instruction}]
-        for asked, reply in self.shots:
-            turns.append({"role": "user", "content": asked})
+        for question, reply in self.shots:
+            turns.append({"role": "user", "content": question})
             turns.append({"role": "assistant", "content": reply})
         return [*turns, {"role": "user", "content": self.ask(values)}]
 
@@ -107,13 +107,13 @@ def render(task: Task, *, shots: bool = True, listed: bool = True) -> Prompt:
     elif task.constraint.meanings:
         options = _named(_in_order(task.constraint), task.variant)
     fields = [(f.name, _meant(f)) for f in task.constraint.fields]
-    asked = _asked(_question(task), options, fields, task.constraint.scale)
-    examples = _shots(task, asked, label, built_in=shots, listed=listed)
+    question = _question_text(_question(task), options, fields, task.constraint.scale)
+    examples = _shots(task, question, label, built_in=shots, listed=listed)
     return Prompt(
         task=task,
         instruction=f"{_instruction(task, listed=listed)}{_MANNERS[task.variant % len(_MANNERS)]}",
         shots=_varied(examples, task.variant),
-        question=asked,
+        question=question,
         label=label,
         replies=replies_of(task),
     )
@@ -166,11 +166,11 @@ def reference(question: str, columns: Sequence[str], noun: str = "text") -> str:
 
 
 def _question(task: Task) -> str:
-    asked = task.question.strip() or _question_unsaid(task)
+    question = task.question.strip() or _question_unsaid(task)
     if task.form == "statement":
-        asked = f"Is this statement true? {asked}"
+        question = f"Is this statement true? {question}"
     noun = "image" if task.images else "text"
-    return " ".join(reference(asked, task.columns, noun).split())
+    return " ".join(reference(question, task.columns, noun).split())
 
 
 def _question_unsaid(task: Task) -> str:
@@ -181,7 +181,7 @@ def _question_unsaid(task: Task) -> str:
     return "Which label fits best?" if task.constraint.kind == "choice" else ""
 
 
-def _asked(
+def _question_text(
     question: str,
     options: str = "",
     fields: Sequence[tuple[str, str]] = (),
@@ -284,10 +284,10 @@ def _instruction(task: Task, *, listed: bool) -> str:
 
 
 def _shots(
-    task: Task, asked: str, label: str, *, built_in: bool, listed: bool
+    task: Task, question: str, label: str, *, built_in: bool, listed: bool
 ) -> tuple[tuple[str, str], ...]:
     if task.examples:
-        bare = Prompt(task, "", (), asked, label)
+        bare = Prompt(task, "", (), question, label)
         # They may come from data, which must not begin a line.
         return tuple(
             (
@@ -303,8 +303,8 @@ def _shots(
 
 
 def _shown(shot: Shot, *, listed: bool) -> str:
-    asked = _asked(shot.question, ", ".join(shot.options) if listed else "", shot.fields)
-    return f"{asked}\nText: {shot.text}"
+    question = _question_text(shot.question, ", ".join(shot.options) if listed else "", shot.fields)
+    return f"{question}\nText: {shot.text}"
 
 
 def _reply(task: Task, example: Example) -> str:

@@ -129,8 +129,8 @@ def model_call(
         problem = error
         raise
     finally:
-        told: Fields = {} if problem is None else {f.ERROR: type(problem).__name__}
-        _CALL_SECONDS.record(perf_counter() - start, fields | told)
+        outcome: Fields = {} if problem is None else {f.ERROR: type(problem).__name__}
+        _CALL_SECONDS.record(perf_counter() - start, fields | outcome)
         tokens: Fields = {}
         if call.spent is not None:
             tokens[f.INPUT_TOKENS] = call.spent.prompt_tokens
@@ -141,10 +141,10 @@ def model_call(
 # --- events --------------------------------------------------------------------------------------
 
 
-def count_batch(spent: Usage, ingredient: str, model: str, *, asked: bool) -> None:
-    """Metrics of a batch that ``model`` was ``asked``, or that the cache answered."""
+def count_batch(spent: Usage, ingredient: str, model: str, *, by_model: bool) -> None:
+    """Metrics of a batch that ``model`` was ``by_model``, or that the cache answered."""
     own: Fields = {f.INGREDIENT: ingredient}
-    if asked:
+    if by_model:
         own[f.REQUEST_MODEL] = model
         _VALUES.add(spent.values, own)
         _TOKENS.add(spent.prompt_tokens, own | {f.TOKEN_TYPE: "input"})
@@ -156,9 +156,9 @@ def count_batch(spent: Usage, ingredient: str, model: str, *, asked: bool) -> No
         _FAILED.add(spent.failed, own)
 
 
-def batch_answered(spent: Usage, fields: Fields, *, asked: bool) -> None:
+def batch_answered(spent: Usage, fields: Fields, *, by_model: bool) -> None:
     """Report a batch; ``fields`` identify it."""
-    message = "batch answered" if asked else "answered from the cache"
+    message = "batch answered" if by_model else "answered from the cache"
     log("batch", logging.DEBUG, message, fields | fields_of(spent))
 
 

@@ -103,10 +103,10 @@ def url_of(value: str) -> str:
     return f"data:{kind[1]};base64,{base64.b64encode(image_bytes(value)).decode()}"
 
 
-def content(asked: str, urls: Sequence[tuple[str, str]]) -> list[Json]:
+def content(text: str, urls: Sequence[tuple[str, str]]) -> list[Json]:
     """The content of a message with images at these URLs: each after its name, a single one
     without."""
-    parts: list[Json] = [{"type": "text", "text": asked}]
+    parts: list[Json] = [{"type": "text", "text": text}]
     for name, url in urls:
         if len(urls) > 1:
             parts.append({"type": "text", "text": f"{name}:"})

@@ -15,8 +15,8 @@ T = TypeVar("T")
 Values = tuple[str | None, ...]
 """The values of one request: see ``blendfusion.types.Request``."""
 
-Told = Callable[[int, Answer], None]
-"""Is told the position of a request among those asked, and its answer."""
+OnAnswer = Callable[[int, Answer], None]
+"""Receives the position of a request in its batch, and its answer."""
 
 
 @runtime_checkable
@@ -63,27 +63,33 @@ class Model(Protocol):
 
 
 class Telling(Protocol):
-    """What a model may offer besides: answers told one by one, so that none is lost to an error.
+    """A model that delivers its answers one by one, so that an error loses none of them.
 
-    A wrapper around a model offers it too, or what the inner one tells ends there.
+    A wrapper around such a model must be one too, or it delivers them at the end.
     """
 
-    def answer_each(self, task: Task, values: Sequence[Values], told: Told) -> list[Answer]:
-        """As ``Model.answer``; besides, each answer is told as soon as it is final, in any order.
+    def answer_each(
+        self, task: Task, values: Sequence[Values], on_answer: OnAnswer
+    ) -> list[Answer]:
+        """As ``Model.answer``; ``on_answer`` also receives each answer as soon as it is final, in
+        any order.
 
-        ``told`` is quick. It is called on any thread, but never twice at a time, never twice for
-        one request, and not after this method has returned or raised. Whatever is raised
-        (KeyboardInterrupt too), what was told stands: it is stored, counted and not asked again."""
+        ``on_answer`` is quick. It is called on any thread, but never twice at a time, never twice
+        for one request, and not after this method has returned or raised. Whatever is raised
+        (KeyboardInterrupt too), delivered answers count: they are stored and not asked again."""
         ...
 
 
-def answer_each(model: Model, task: Task, values: Sequence[Values], told: Told) -> list[Answer]:
-    """The answers of ``model``, told one by one: at the end where it cannot tell them before."""
+def answer_each(
+    model: Model, task: Task, values: Sequence[Values], on_answer: OnAnswer
+) -> list[Answer]:
+    """The answers of ``model``; ``on_answer`` receives them one by one, or all at the end if the
+    model cannot deliver them earlier."""
     if tells(model):
-        return settled(model.answer_each, task, values, told)
+        return settled(model.answer_each, task, values, on_answer)
     answers = settled(model.answer, task, values)
     for place, answer in enumerate(answers):
-        told(place, answer)
+        on_answer(place, answer)
     return answers
 
 
@@ -105,5 +111,5 @@ def tells(model: Model) -> TypeGuard[Telling]:
     return False
 
 
-def unheard(place: int, answer: Answer) -> None:
-    """A ``Told`` for callers who only want the answers."""
+def ignore_answer(place: int, answer: Answer) -> None:
+    """A ``OnAnswer`` for callers who only want the answers."""

@@ -153,11 +153,11 @@ async def _all_servers() -> list[Served]:
     named = os.environ.get(URL_VARIABLE, "").strip().rstrip("/")
     ports = dict.fromkeys(kind.port for kind in KINDS)
     near = [f"http://127.0.0.1:{port}/v1" for port in ports]
-    asked = [_ask(url, _NEAR_SECONDS) for url in near if url != named]
+    probes = [_ask(url, _NEAR_SECONDS) for url in near if url != named]
     if named:
         key = os.environ.get(KEY_VARIABLE, "").strip()
-        asked.append(_ask(named, _FAR_SECONDS, key))
-    answers = await asyncio.gather(*asked)
+        probes.append(_ask(named, _FAR_SECONDS, key))
+    answers = await asyncio.gather(*probes)
     return [server for server in answers if server.models or server.url == named]
 
 

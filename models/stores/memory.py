@@ -50,7 +50,7 @@ class AnswerStore(Protocol):
         kept."""
         ...
 
-    def put_many(self, fingerprint: str, task: Task, answers: Mapping[Values, Answer]) -> None:
+    def store_many(self, fingerprint: str, task: Task, answers: Mapping[Values, Answer]) -> None:
         """Keep these, at once: a process that is killed afterwards loses none of them."""
         ...
 
@@ -86,7 +86,7 @@ class MemoryStore:
         shelf = self._shelves.get(fingerprint, {}).get(task)
         return {v: shelf[v] for v in values if v in shelf} if shelf else {}
 
-    def put_many(self, fingerprint: str, task: Task, answers: Mapping[Values, Answer]) -> None:
+    def store_many(self, fingerprint: str, task: Task, answers: Mapping[Values, Answer]) -> None:
         hits = {v: answer.with_usage(FROM_CACHE) for v, answer in answers.items()}
         with self._lock:
             self._shelves.setdefault(fingerprint, {}).setdefault(task, {}).update(hits)

@@ -73,7 +73,7 @@ class SqliteStore:
     """Answers in the SQLite file ``path``, which is made when the first answer comes.
 
     Holds digests of questions and values, never themselves, and the answers; only the file's owner
-    may read it. Every ``put_many`` is one transaction. Beyond ``limit_mb`` megabytes the least
+    may read it. Every ``store_many`` is one transaction. Beyond ``limit_mb`` megabytes the least
     recently used fifth is dropped (more, if that frees too little). The time of a use is written
     once a day, so that look-ups seldom write.
 
@@ -125,7 +125,7 @@ class SqliteStore:
         nothing: dict[Values, Answer] = {}
         return self._on_file(partial(self._looked_up, wanted=wanted), nothing) | found
 
-    def put_many(self, fingerprint: str, task: Task, answers: Mapping[Values, Answer]) -> None:
+    def store_many(self, fingerprint: str, task: Task, answers: Mapping[Values, Answer]) -> None:
         keys, now = Keys(fingerprint, task), int(self._clock())
         rows = (_row(Entry(keys.of(v), a, now)) for v, a in answers.items())
         stored: _Inserted | None = None
@@ -133,7 +133,7 @@ class SqliteStore:
             stored = self._insert([row for row in rows if row is not None])
         finally:
             if stored is None:
-                self._beside.put_many(fingerprint, task, answers)
+                self._beside.store_many(fingerprint, task, answers)
 
     def earlier(self, fingerprint: str, task: Task, most: int) -> list[str]:
         prefix = Keys(fingerprint, task).prefix

@@ -120,9 +120,9 @@ def of_column(scores: Sequence[Scores], prior: Scores) -> Scores:
     one option only.
     """
     table = np.stack(scores)
-    told = (table - prior).argmax(axis=1)
-    found = np.unique(told)
+    chosen = (table - prior).argmax(axis=1)
+    found = np.unique(chosen)
     if len(found) < 2:
         return prior
-    balanced = np.mean([table[told == option].mean(axis=0) for option in found], axis=0)
+    balanced = np.mean([table[chosen == option].mean(axis=0) for option in found], axis=0)
     return np.asarray((balanced + prior) / 2, dtype=np.float64)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from blendfusion.models.constraints.constraint import closed_set
 from blendfusion.models.verbalizer.label_words import related_words_of, words_of
-from blendfusion.models.verbalizer.parse_question import asked_idea
+from blendfusion.models.verbalizer.parse_question import question_idea
 from blendfusion.types import Task
 
 _WORDS = 4
@@ -34,7 +34,7 @@ def scored_by(task: Task, *, wordings: bool) -> str | None:
         return None
     own = words_of(task)
     if task.constraint.kind == "boolean":
-        idea = asked_idea(task)
+        idea = question_idea(task)
         sides = [own] if idea is None else [own, (idea.words, idea.against)]
         return "; ".join(" against ".join(map(_few, side)) for side in sides)
     related = related_words_of(task) or [()] * len(own)

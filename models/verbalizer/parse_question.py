@@ -40,7 +40,7 @@ _FEELINGS = _set("sentiment tone mood opinion feeling feelings emotion emotions 
 """Nouns that have an idea: "a positive tone" asks for *positive*."""
 _EXPRESS = _set("express expresses convey conveys")
 _HAVE = _set("have has")
-_TOLD = re.compile(
+_INTRODUCTION = re.compile(
     r"\A(?:please\s+)?(?:determine|check|decide|tell|judge|assess|verify|find\s+out)\s+(?:me\s+)?(?:if|whether)\s+"
 )
 _SUBJECTS = _set("this that the it these those his her their its")
@@ -68,13 +68,13 @@ _OTHERWISE = re.compile(
 """Words that change the meaning of a question."""
 
 
-def asked_idea(task: Task) -> Idea | None:
+def question_idea(task: Task) -> Idea | None:
     """The idea of a question, if its form is recognised and the idea is known.
 
     >>> from blendfusion.types import Constraint
-    >>> asked_idea(Task("llm_filter", "Is this review negative?", Constraint("boolean"))).against[:2]
+    >>> question_idea(Task("llm_filter", "Is this review negative?", Constraint("boolean"))).against[:2]
     ('positive', 'good')
-    >>> asked_idea(Task("llm_filter", "Is this review not negative?", Constraint("boolean")))
+    >>> question_idea(Task("llm_filter", "Is this review not negative?", Constraint("boolean")))
     """
     whole = task.form == "question" and not (task.aggregate or task.images)
     if task.constraint.kind != "boolean" or not whole:
@@ -83,7 +83,7 @@ def asked_idea(task: Task) -> Idea | None:
 
 
 def _idea(question: str) -> Idea | None:
-    question = _TOLD.sub("", question)
+    question = _INTRODUCTION.sub("", question)
     words = re.findall(r"[^\W\d_]+", re.sub(r"-related\b", "", question))
     words = [word for word in words if word not in _DEGREES]
     if not 3 <= len(words) <= _MOST_WORDS or _OTHERWISE.search(question):

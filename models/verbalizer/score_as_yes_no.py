@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from blendfusion.models.verbalizer.parse_question import asked_idea
+from blendfusion.models.verbalizer.parse_question import question_idea
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 
@@ -26,14 +26,14 @@ _FORMS = (
 """Questions for a degree, with their yes/no questions."""
 
 
-def put_as(task: Task, options: Options) -> Task:
+def rewrite_task(task: Task, options: Options) -> Task:
     """The task that a local model runs for ``task``: for a score about one known idea, the yes/no
     question.
 
     Other tasks are returned unchanged, and so are scores with examples, which have numbers.
 
     >>> task = Task("llm_score", "How positive is this review?", Constraint("score", scale=(0, 10)))
-    >>> put_as(task, Options()).question
+    >>> rewrite_task(task, Options()).question
     'Is this review positive?'
     """
     if task.constraint.kind != "score" or task.examples:
@@ -45,9 +45,9 @@ def put_as(task: Task, options: Options) -> Task:
         found = re.fullmatch(form, question_text, re.IGNORECASE)
         if found is None:
             continue
-        asked = question.format(**found.groupdict())
-        asked = f"{asked[:1].upper()}{asked[1:]}?"
-        yes_no = replace(task, question=asked, constraint=Constraint("boolean"))
-        if asked_idea(yes_no) is not None:
+        yes_no_text = question.format(**found.groupdict())
+        yes_no_text = f"{yes_no_text[:1].upper()}{yes_no_text[1:]}?"
+        yes_no = replace(task, question=yes_no_text, constraint=Constraint("boolean"))
+        if question_idea(yes_no) is not None:
             return yes_no
     return task

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 
 from blendfusion.models.protocol.abilities import Abilities, abilities_of
-from blendfusion.models.protocol.model import Model, Told, Values, answer_each, unheard
+from blendfusion.models.protocol.model import Model, OnAnswer, Values, answer_each, ignore_answer
 from blendfusion.models.stores.in_flight import in_flight
 from blendfusion.models.stores.memory import FROM_CACHE, AnswerStore, MemoryStore
 from blendfusion.models.wrappers.self_consistency import answer_consistently
@@ -108,9 +108,11 @@ class CachedModel:
         return some
 
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
-        return self.answer_each(task, values, unheard)
+        return self.answer_each(task, values, ignore_answer)
 
-    def answer_each(self, task: Task, values: Sequence[Values], told: Told) -> list[Answer]:
+    def answer_each(
+        self, task: Task, values: Sequence[Values], on_answer: OnAnswer
+    ) -> list[Answer]:
         """As ``Telling.answer_each``; of equal requests the first pays, the others are cache
         hits."""
         places: dict[Values, list[int]] = {}
@@ -121,7 +123,7 @@ class CachedModel:
         def tell(row: Values, answer: Answer) -> None:
             for place in places[row]:
                 answers[place] = answer
-                told(place, answer)
+                on_answer(place, answer)
                 answer = answer.with_usage(FROM_CACHE)
 
         known = self.known(task, list(places))
@@ -158,7 +160,7 @@ class CachedModel:
     def _keep(self, task: Task, answers: dict[Values, Answer]) -> None:
         valid = {v: a for v, a in answers.items() if a.error is None}
         if valid:
-            self.store.put_many(self._fingerprint, task, valid)
+            self.store.store_many(self._fingerprint, task, valid)
 
     def _posed(self, task: Task) -> Task:
         """What the model gets to know of a task."""

@@ -13,12 +13,12 @@ from blendfusion.models.constraints.constraint import holds
 from blendfusion.models.protocol.abilities import Abilities, abilities_of
 from blendfusion.models.protocol.model import (
     Model,
-    Told,
+    OnAnswer,
     Values,
     answer_each,
+    ignore_answer,
     settled,
     tells,
-    unheard,
 )
 from blendfusion.redaction import quoted
 from blendfusion.types import Answer, ModelInfo, Task, Usage
@@ -90,16 +90,18 @@ class CheckedModel:
             ) from error
 
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
-        return self.answer_each(task, values, unheard)
+        return self.answer_each(task, values, ignore_answer)
 
-    def answer_each(self, task: Task, values: Sequence[Values], told: Told) -> list[Answer]:
+    def answer_each(
+        self, task: Task, values: Sequence[Values], on_answer: OnAnswer
+    ) -> list[Answer]:
         """As ``Telling.answer_each``: one answer a tuple, in order, whatever ``inner`` returns."""
         heard: dict[int, Answer] = {}
 
         def hear(place: int, answer: Answer) -> None:
             if 0 <= place < len(values) and place not in heard:
                 heard[place] = self._checked(task, answer)
-                told(place, heard[place])
+                on_answer(place, heard[place])
 
         given = self._given(task, values, hear)
         if not isinstance(given, list | tuple) or len(given) != len(values):
@@ -110,7 +112,7 @@ class CheckedModel:
             hear(place, answer)
         return [heard[place] for place in range(len(values))]
 
-    def _given(self, task: Task, values: Sequence[Values], hear: Told) -> Any:
+    def _given(self, task: Task, values: Sequence[Values], hear: OnAnswer) -> Any:
         """What ``inner`` returns. Only a model that tells answers one by one is heard meanwhile."""
         telling = tells(self.inner)
         with self._failing():

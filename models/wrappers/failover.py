@@ -12,7 +12,7 @@ from blendfusion.models.guarantees.accuracy import Targets
 from blendfusion.models.protocol import event_fields as f
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.events import log
-from blendfusion.models.protocol.model import Model, Told, Values, unheard
+from blendfusion.models.protocol.model import Model, OnAnswer, Values, ignore_answer
 from blendfusion.models.stores.memory import AnswerStore
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.models.wrappers.cascade import CascadeModel
@@ -145,15 +145,17 @@ class FallbackModel(CachedModel):
         return {v: found[v] for v in values if v in found}
 
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
-        return self.answer_each(task, values, unheard)
+        return self.answer_each(task, values, ignore_answer)
 
-    def answer_each(self, task: Task, values: Sequence[Values], told: Told) -> list[Answer]:
+    def answer_each(
+        self, task: Task, values: Sequence[Values], on_answer: OnAnswer
+    ) -> list[Answer]:
         answers: dict[int, Answer] = {}
         failed: dict[int, Answer] = {}
 
         def settle(place: int, answer: Answer) -> None:
             answers[place] = answer
-            told(place, answer)
+            on_answer(place, answer)
 
         def heard(place: int, answer: Answer) -> None:
             if answer.error is None:
@@ -179,7 +181,7 @@ class FallbackModel(CachedModel):
         values: Sequence[Values],
         places: Sequence[int],
         failed: dict[int, Answer],
-        settle: Told,
+        settle: OnAnswer,
     ) -> None:
         """Ask the next model about these places, of which the first ``failed`` at some."""
         waiting = dict.fromkeys(places)
@@ -268,8 +270,8 @@ class FallbackModel(CachedModel):
         self._tell(self.name, problem)
 
     def _tell(self, model: str, problem: ModelError) -> None:
-        told = {f.REQUEST_MODEL: model, f.ERROR: type(problem).__name__}
-        log("model", logging.WARNING, "a model failed as a whole and is left out", {**told})
+        outage = {f.REQUEST_MODEL: model, f.ERROR: type(problem).__name__}
+        log("model", logging.WARNING, "a model failed as a whole and is left out", {**outage})
 
     def _none_left(self, problem: ModelError) -> ModelFailed:
         assert self._out is not None

@@ -13,24 +13,24 @@ from dataclasses import replace
 from math import exp, log
 
 from blendfusion.models.constraints.constraint import closed_set
-from blendfusion.models.protocol.model import Model, Told, Values
+from blendfusion.models.protocol.model import Model, OnAnswer, Values
 from blendfusion.models.stores.memory import FROM_CACHE
 from blendfusion.types import Answer, Task, Usage
 
 
 def answer_consistently(
-    model: Model, task: Task, values: Sequence[Values], told: Told
+    model: Model, task: Task, values: Sequence[Values], on_answer: OnAnswer
 ) -> list[Answer]:
     """The answers that ``Task.consistency`` prompts agree on most, told when all have been asked.
 
     ``model`` keeps what it was asked: the usual way is a question of its own, and of a run that
     ends in between no way is asked again."""
     ways = [replace(task, consistency=1, variant=way) for way in range(task.consistency)]
-    asked = [model.answer(way, values) for way in ways]
+    answered = [model.answer(way, values) for way in ways]
     options = closed_set(task.constraint) or ()
-    answers = [agreed(given, options) for given in zip(*asked, strict=True)]
+    answers = [agreed(given, options) for given in zip(*answered, strict=True)]
     for place, answer in enumerate(answers):
-        told(place, answer)
+        on_answer(place, answer)
     return answers
 
 

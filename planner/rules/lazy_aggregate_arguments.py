@@ -32,8 +32,8 @@ def lazy_aggregate_arguments(plan: Plan) -> Plan:
     block = plan.inputs[0]
     if not isinstance(block, Block) or any(map(is_volatile, block.select)):
         return plan
-    asked = {i for i, e in enumerate(block.select) if needs_model(e)}
-    gated = list(dict.fromkeys(e for e in plan.exprs if fields(e) & asked and _has_gate(e)))
+    answers = {i for i, e in enumerate(block.select) if needs_model(e)}
+    gated = list(dict.fromkeys(e for e in plan.exprs if fields(e) & answers and _has_gate(e)))
     if not gated:
         return plan
     place: dict[Expr, Expr] = {e: Field(block.width + i) for i, e in enumerate(gated)}

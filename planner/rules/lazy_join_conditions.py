@@ -53,11 +53,11 @@ def _gated(join: Rel, read: set[int]) -> Rel:
     cheap = [t for t in terms if not fields(t) & answers and not is_volatile(t)]
     new_left, new_right = left, right
     if kind in _KEEPS_LEFT:
-        new_left = _asked_of_partners(left, cheap, right, _answers(left) - read)
+        new_left = _for_rows_with_partners(left, cheap, right, _answers(left) - read)
     if kind in _KEEPS_RIGHT:
         around = [turned(t, left.width, right.width) for t in cheap]
         own = {i for i in _answers(right) if left.width + i not in read}
-        new_right = _asked_of_partners(right, around, left, own)
+        new_right = _for_rows_with_partners(right, around, left, own)
     if new_left is left and new_right is right:
         return join
     return join.with_inputs(new_left, new_right)
@@ -70,7 +70,9 @@ def _answers(side: Plan) -> set[int]:
     return {i for i, e in enumerate(side.select) if needs_model(e)}
 
 
-def _asked_of_partners(side: Plan, terms: Sequence[Expr], other: Plan, columns: set[int]) -> Plan:
+def _for_rows_with_partners(
+    side: Plan, terms: Sequence[Expr], other: Plan, columns: set[int]
+) -> Plan:
     if not columns or not isinstance(side, Block) or side.where or not may_move(side):
         return side
     partner = partner_of(other)

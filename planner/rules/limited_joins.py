@@ -50,10 +50,10 @@ def _over_pairs(join: Rel) -> Block | None:
     select = (*left.select, *rights)
     terms = [inline(t, select) for e in join.exprs for t in conjuncts(e)]
     cheap = tuple(t for t in terms if not needs_model(t))
-    dear = tuple(t for t in terms if needs_model(t))
-    if not any(is_key(t, width) for t in dear) or not any(is_key(t, width) for t in cheap):
+    model_terms = tuple(t for t in terms if needs_model(t))
+    if not any(is_key(t, width) for t in model_terms) or not any(is_key(t, width) for t in cheap):
         return None
-    where = (*left.where, *(shift(t, width) for t in right.where), *dear)
+    where = (*left.where, *(shift(t, width) for t in right.where), *model_terms)
     return Block(joined(left.source, right.source, cheap), where, select)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_LOST = (
+_DROPPED = (
     (re.compile(r"^\s*WindowAggr:.*\bFILTER \(WHERE"), "FILTER of a window function"),
     (re.compile(r"^\s*WindowAggr:.*\(DISTINCT "), "DISTINCT in a window function"),
     (re.compile(r"^\s*(WindowAggr|Aggregate):.*\bIGNORE NULLS"), "IGNORE NULLS"),
@@ -15,7 +15,7 @@ def dropped_feature(text: str) -> str | None:
     """The feature of a DataFusion plan (as text) that its Substrait would lack; None if none is
     known."""
     for line in text.splitlines():
-        for pattern, what in _LOST:
+        for pattern, what in _DROPPED:
             if pattern.search(line):
                 return what
     return None

@@ -158,7 +158,7 @@ def test_another_store_is_one_class() -> None:
             keys = {v: (fingerprint, task, v) for v in values}
             return {v: self.held[key] for v, key in keys.items() if key in self.held}
 
-        def put_many(
+        def store_many(
             self, fingerprint: str, task: bf.Task, answers: Mapping[Values, bf.Answer]
         ) -> None:
             self.held |= {(fingerprint, task, v): a for v, a in answers.items()}

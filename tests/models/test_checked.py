@@ -10,7 +10,7 @@ import pytest
 
 import blendfusion as bf
 from blendfusion.models.protocol.abilities import Abilities
-from blendfusion.models.protocol.model import Told, Values
+from blendfusion.models.protocol.model import OnAnswer, Values
 from blendfusion.models.wrappers.checked import CheckedModel
 from blendfusion.types import Answer, Constraint, ModelInfo, Task, Usage
 
@@ -113,7 +113,7 @@ def test_the_usage_of_a_wrong_answer_counts() -> None:
 
 def test_answers_before_an_error_are_kept() -> None:
     class Telling(Foreign):
-        def answer_each(self, task: Task, values: Sequence[Values], told: Told) -> list[Answer]:
+        def answer_each(self, task: Task, values: Sequence[Values], told: OnAnswer) -> list[Answer]:
             told(0, Answer("true"))
             told(0, Answer("false"))  # a second time: not heard
             told(9, Answer("true"))  # no such request

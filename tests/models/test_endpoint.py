@@ -19,7 +19,7 @@ from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.http.circuit_breaker import Line
 from blendfusion.models.http.model import OpenAIModel
 from blendfusion.models.http.rate_limit import Rate
-from blendfusion.models.http.retry import Retry, seconds_asked
+from blendfusion.models.http.retry import Retry, retry_after_seconds
 from blendfusion.models.http.server_errors import shown
 from blendfusion.models.http.task_group import for_each
 from blendfusion.models.stores.memory import MemoryStore
@@ -104,7 +104,7 @@ def test_a_pause_that_is_too_long_ends_the_run_and_keeps_what_was_answered() -> 
     ],
 )
 def test_retry_after_is_read(header: str, seconds: float | None) -> None:
-    assert seconds_asked(header, "Wed, 21 Oct 2026 07:28:00 GMT") == seconds
+    assert retry_after_seconds(header, "Wed, 21 Oct 2026 07:28:00 GMT") == seconds
 
 
 # ---------------------------------------------------------------- servers that are away or useless
@@ -117,25 +117,25 @@ def line(retry: Retry) -> Line:
 def test_a_server_that_is_away_is_given_up_after_some_time_only() -> None:
     away = line(Retry(attempts=5, base_seconds=0.001, most_seconds=0.2))
     started = time.monotonic()
-    while not away.lost(time.monotonic()):
+    while not away.note_failure(time.monotonic()):
         asyncio.run(away.free())
     assert 0.2 <= time.monotonic() - started < 30
     away.replied()
-    assert not away.lost(time.monotonic())
+    assert not away.note_failure(time.monotonic())
 
 
 def test_without_retries_five_connections_in_a_row_may_fail() -> None:
     away = line(Retry(attempts=1))
-    assert [away.lost(0.0) for _ in range(4)] == [False] * 4
+    assert [away.note_failure(0.0) for _ in range(4)] == [False] * 4
     away.replied()
-    assert [away.lost(0.0) for _ in range(5)] == [False] * 4 + [True]
+    assert [away.note_failure(0.0) for _ in range(5)] == [False] * 4 + [True]
 
 
 def test_requests_that_were_under_way_together_lengthen_no_pause() -> None:
     away = line(Retry(attempts=5, base_seconds=0.05, most_seconds=600))
     sent_at = time.monotonic()
     for _ in range(50):
-        away.lost(sent_at)
+        away.note_failure(sent_at)
     started = time.monotonic()
     asyncio.run(away.free())
     assert time.monotonic() - started < 30, "75 s at least, had each doubled it"

@@ -7,7 +7,7 @@ from local_model import weights_or_skip
 
 import blendfusion as bf
 from blendfusion.models.llama.model import LlamaModel
-from blendfusion.models.verbalizer.score_as_yes_no import put_as
+from blendfusion.models.verbalizer.score_as_yes_no import rewrite_task
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Example, Task
 
@@ -32,7 +32,7 @@ def _task(question, **more):
     ],
 )
 def test_a_score_of_a_known_idea_asks_whether_it_holds(question, asked):
-    put = put_as(_task(question), Options())
+    put = rewrite_task(_task(question), Options())
 
     assert put.question == asked
     assert put.constraint == Constraint("boolean")
@@ -56,19 +56,19 @@ def test_a_score_of_a_known_idea_asks_whether_it_holds(question, asked):
 def test_any_other_score_is_asked_as_it_is(question):
     task = _task(question)
 
-    assert put_as(task, Options()) is task
+    assert rewrite_task(task, Options()) is task
 
 
 def test_what_has_numbers_for_examples_or_no_words_is_asked_by_numbers():
     task = _task("How positive is this review?")
     shown = _task(task.question, examples=(Example(("Fine.",), "3"),))
 
-    assert put_as(shown, Options()) is shown
-    assert put_as(task, Options(wordings=False)) is task
-    assert put_as(task, Options(calibration="none")) is task
-    assert put_as(Task("llm_filter", task.question, Constraint("boolean")), Options()).question == (
-        task.question
-    )
+    assert rewrite_task(shown, Options()) is shown
+    assert rewrite_task(task, Options(wordings=False)) is task
+    assert rewrite_task(task, Options(calibration="none")) is task
+    assert rewrite_task(
+        Task("llm_filter", task.question, Constraint("boolean")), Options()
+    ).question == (task.question)
 
 
 GOOD = ["It works perfectly, I love it.", "The best meal we ever had, and such kind waiters."]

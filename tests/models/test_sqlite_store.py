@@ -41,7 +41,7 @@ def many(start: int, stop: int) -> dict[Values, Answer]:
 
 def filled(path: Path, entries: int = 500) -> SqliteStore:
     store = SqliteStore(path)
-    store.put_many("m", TASK, many(0, entries))
+    store.store_many("m", TASK, many(0, entries))
     return store
 
 
@@ -76,7 +76,7 @@ def test_a_look_up_makes_no_file(path: Path) -> None:
 
 def test_only_the_owner_may_read_it_and_it_holds_no_question_and_no_value(path: Path) -> None:
     store = SqliteStore(path)
-    store.put_many(SECRET, replace(TASK, question=SECRET), {(SECRET,): Answer("7")})
+    store.store_many(SECRET, replace(TASK, question=SECRET), {(SECRET,): Answer("7")})
     files = list(path.parent.iterdir())
     assert {file.name for file in files} == {path.name, f"{path.name}-wal", f"{path.name}-shm"}
     if os.name == "posix":
@@ -96,21 +96,21 @@ def test_many_are_found_among_others(path: Path, every: int) -> None:
 
 def test_the_first_answer_to_a_key_stays(path: Path) -> None:
     store = filled(path, 1)
-    store.put_many("m", TASK, {("value 0",): Answer("another")})
+    store.store_many("m", TASK, {("value 0",): Answer("another")})
     assert found(store, many(0, 1)) == many(0, 1)
     store.close()
 
 
 def test_text_that_no_database_holds_is_left_out(path: Path) -> None:
     store = SqliteStore(path)
-    store.put_many("m", TASK, {("a",): Answer("\ud800"), ("\ud800",): Answer("b")})
+    store.store_many("m", TASK, {("a",): Answer("\ud800"), ("\ud800",): Answer("b")})
     assert found(store, {("a",): Answer(""), ("\ud800",): Answer("")}) == {("\ud800",): Answer("b")}
     store.close()
 
 
 def test_nothing_of_forgotten_answers_is_left_in_the_files(path: Path) -> None:
     store = SqliteStore(path)
-    store.put_many("m", TASK, {("a",): Answer(SECRET)})
+    store.store_many("m", TASK, {("a",): Answer(SECRET)})
     store.clear("m")
     assert not any(b"patient" in file.read_bytes() for file in path.parent.iterdir())
     store.close()
@@ -131,11 +131,11 @@ def test_the_least_recently_used_answers_go_first(path: Path) -> None:
     now = [1_000_000_000.0]
     store = SqliteStore(path, limit_mb=1, clock=lambda: now[0])
     kept, text = many(0, 100), "x" * 200
-    store.put_many("m", TASK, kept)
+    store.store_many("m", TASK, kept)
     for batch in range(200):
         now[0] += REFRESHED_AFTER_SECONDS + 1
         answers: dict[Values, Answer] = {(f"{batch} {i}",): Answer(text) for i in range(100)}
-        store.put_many("m", TASK, answers)
+        store.store_many("m", TASK, answers)
         assert found(store, answers) == answers, "what was just kept is there"
         assert found(store, kept) == kept, "what is used every day stays"
         assert store.stats().bytes <= 1_000_000
@@ -148,7 +148,7 @@ def test_the_least_recently_used_answers_go_first(path: Path) -> None:
 def test_a_look_up_writes_the_time_of_its_use_once_a_day(path: Path) -> None:
     now = [1_000_000_000.0]
     store = SqliteStore(path, clock=lambda: now[0])
-    store.put_many("m", TASK, many(0, 3))
+    store.store_many("m", TASK, many(0, 3))
     for seconds, expected in (
         (REFRESHED_AFTER_SECONDS, 1_000_000_000),
         (1, 1_000_000_000 + REFRESHED_AFTER_SECONDS + 1),
@@ -176,7 +176,7 @@ def test_garbage_is_set_aside_with_one_warning(path: Path) -> None:
     assert len(caught) == 1
     assert len(aside(path)) == 1
     assert (path.parent / aside(path)[0]).read_bytes().startswith(b"no database at all")
-    store.put_many("m", TASK, many(0, 5))
+    store.store_many("m", TASK, many(0, 5))
     assert found(store, many(0, 9)) == many(0, 5)
     store.close()
 
@@ -205,13 +205,13 @@ def test_damage_anywhere_is_never_a_wrong_answer_nor_a_crash(path: Path, seed: i
         warnings.simplefilter("ignore", CacheWarning)
         store = SqliteStore(path)
         assert found(store, asked).items() <= asked.items()
-        store.put_many("m", TASK, asked)
+        store.store_many("m", TASK, asked)
         assert found(store, asked).items() <= asked.items()
         store.earlier("m", TASK, 10)
         store.stats()
         # Answers that were lost can be kept again, in the file or in memory.
         known = found(store, asked)
-        store.put_many("m", TASK, {v: a for v, a in asked.items() if v not in known})
+        store.store_many("m", TASK, {v: a for v, a in asked.items() if v not in known})
         list(store.entries())
         store.close()
 
@@ -253,7 +253,7 @@ def test_the_log_of_a_damaged_file_never_meets_the_new_one(path: Path) -> None:
     path.with_name(path.name + "-wal").write_bytes(b"the log of old answers")
     store = SqliteStore(path)
     with pytest.warns(CacheWarning, match="damaged"):
-        store.put_many("m", TASK, many(0, 2))
+        store.store_many("m", TASK, many(0, 2))
     assert found(store, many(0, 500)) == many(0, 2)
     log = path.with_name(path.name + "-wal")
     assert b"the log of old answers" not in log.read_bytes()
@@ -270,8 +270,8 @@ def test_a_file_that_another_process_set_aside_is_not_set_aside_again(path: Path
         warnings.simplefilter("ignore", CacheWarning)
         second._open.append(sqlite3.connect(path, check_same_thread=False, isolation_level=None))
         second._identity = (path.stat().st_dev, path.stat().st_ino)
-        first.put_many("m", TASK, many(0, 3))
-        second.put_many("m", TASK, many(3, 6))
+        first.store_many("m", TASK, many(0, 3))
+        second.store_many("m", TASK, many(3, 6))
     assert len(aside(path)) == 1
     assert found(first, many(0, 6)) == many(0, 6)
     first.close()
@@ -283,9 +283,9 @@ def test_a_file_that_another_process_set_aside_is_not_set_aside_again(path: Path
 
 def in_memory_with_one_warning(store: SqliteStore, reason: str) -> None:
     with pytest.warns(CacheWarning, match=reason) as caught:
-        store.put_many("m", TASK, many(0, 10))
+        store.store_many("m", TASK, many(0, 10))
     assert len(caught) == 1
-    store.put_many("m", TASK, many(10, 20))
+    store.store_many("m", TASK, many(10, 20))
     assert found(store, many(0, 20)) == many(0, 20)
     assert len(store.earlier("m", TASK, 100)) >= 20
     store.close()
@@ -314,7 +314,7 @@ def test_a_full_disk(path: Path) -> None:
     pages = store._open[0].execute("PRAGMA page_count").fetchone()[0]
     store._open[0].execute(f"PRAGMA max_page_count = {pages}")
     with pytest.warns(CacheWarning, match="full"):
-        store.put_many("m", TASK, many(300, 3_000))
+        store.store_many("m", TASK, many(300, 3_000))
     assert found(store, many(0, 3_000)) == many(0, 3_000)
     store.close()
 
@@ -325,7 +325,7 @@ def test_another_process_that_never_ends_writing(path: Path) -> None:
     other.execute("BEGIN IMMEDIATE")
     store = SqliteStore(path, wait_seconds=0.05)
     with pytest.warns(CacheWarning, match="locked"):
-        store.put_many("m", TASK, many(30, 60))
+        store.store_many("m", TASK, many(30, 60))
     assert found(store, many(0, 60)) == many(0, 60), "reading needs no lock"
     other.close()
     store.close()
@@ -355,7 +355,7 @@ def test_an_interrupt_in_a_transaction_harms_nothing(path: Path) -> None:
     store = filled(path, 3)
     store._open[0].execute("BEGIN IMMEDIATE")
     store._open[0].execute("DELETE FROM answers")
-    store.put_many("m", TASK, many(3, 5))
+    store.store_many("m", TASK, many(3, 5))
     assert found(store, many(0, 5)) == many(0, 5)
     store.close()
 
@@ -378,7 +378,7 @@ def work(seed):
         batch = {{(f"value {{rng.randrange({values})}}",): None for _ in range(rng.randint(1, 64))}}
         batch = {{v: right(v[0]) for v in batch}}
         if rng.random() < 0.5:
-            store.put_many("m", TASK, batch)
+            store.store_many("m", TASK, batch)
             mine.update(batch)
         else:
             known = found(store, batch | mine)
@@ -428,7 +428,7 @@ def test_stores_of_one_process_may_make_the_file_together(path: Path) -> None:
 
     def work(number: int) -> None:
         begin.wait()
-        stores[number].put_many("m", TASK, many(number * 10, number * 10 + 10))
+        stores[number].store_many("m", TASK, many(number * 10, number * 10 + 10))
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
     for thread in threads:
@@ -448,7 +448,7 @@ def test_a_forked_process_opens_the_file_anew(path: Path) -> None:
 
     def child() -> None:
         assert store._open == []
-        store.put_many("m", TASK, many(10, 20))
+        store.store_many("m", TASK, many(10, 20))
         assert found(store, many(0, 20)) == many(0, 20)
         assert store._open[0] is not held
 
@@ -467,7 +467,7 @@ def test_a_forked_process_opens_the_file_anew(path: Path) -> None:
 
 def test_a_copy_as_lines_holds_the_same(path: Path, tmp_path: Path) -> None:
     store, other = filled(path, 7_000), SqliteStore(tmp_path / "other.sqlite")
-    store.put_many("m", TASK, {("odd",): Answer(None, "length", float("-inf"))})
+    store.store_many("m", TASK, {("odd",): Answer(None, "length", float("-inf"))})
     lines = list(lines_of(store.entries()))
     assert len(lines) == 7_002
     assert other.add(entries_of(lines)) == 7_001

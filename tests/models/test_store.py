@@ -38,7 +38,7 @@ def test_it_has_the_methods_of_a_store(store: AnswerStore) -> None:
 
 def test_what_was_kept_is_found_and_nothing_else(store: AnswerStore) -> None:
     assert store.get_many("m", TASK, [("a",)]) == {}
-    store.put_many("m", TASK, ONE)
+    store.store_many("m", TASK, ONE)
     asked: list[Values] = [("a",), ("b",), ("b", None), (None, "b"), ("a",)]
     assert bare(store.get_many("m", TASK, asked)) == ONE
     assert store.get_many("m", OTHER, asked) == {}
@@ -50,20 +50,20 @@ def test_what_was_kept_is_found_and_nothing_else(store: AnswerStore) -> None:
 def test_any_text_comes_back_as_it_was(store: AnswerStore, text: str | None) -> None:
     for answer in (Answer(text), Answer(text, "decided", float("-inf")), Answer(text, "length", 0)):
         store.clear()
-        store.put_many("m", TASK, {("a",): answer})
+        store.store_many("m", TASK, {("a",): answer})
         assert bare(store.get_many("m", TASK, [("a",)])) == {("a",): answer}
 
 
 def test_more_values_than_one_statement_takes(store: AnswerStore) -> None:
     answers: dict[Values, Answer] = {(str(i),): Answer(str(i)) for i in range(12_001)}
-    store.put_many("m", TASK, answers)
+    store.store_many("m", TASK, answers)
     assert bare(store.get_many("m", TASK, list(answers))) == answers
     assert store.stats().entries == 12_001
 
 
 def test_earlier_answers_are_texts_of_the_task(store: AnswerStore) -> None:
-    store.put_many("m", TASK, ONE | {("c",): Answer(None)})
-    store.put_many("m", OTHER, {("a",): Answer("no")})
+    store.store_many("m", TASK, ONE | {("c",): Answer(None)})
+    store.store_many("m", OTHER, {("a",): Answer("no")})
     assert sorted(store.earlier("m", TASK, 10)) == ["1", "2"]
     assert store.earlier("m", TASK, 1)[0] in ("1", "2")
     assert store.earlier("n", TASK, 10) == []
@@ -71,7 +71,7 @@ def test_earlier_answers_are_texts_of_the_task(store: AnswerStore) -> None:
 
 def test_forgetting_one_model_or_all(store: AnswerStore) -> None:
     for model in ("m", "n"):
-        store.put_many(model, TASK, ONE)
+        store.store_many(model, TASK, ONE)
     assert (store.stats().entries, store.stats().models) == (4, 2)
     store.clear("m")
     assert store.get_many("m", TASK, list(ONE)) == {}
@@ -82,7 +82,7 @@ def test_forgetting_one_model_or_all(store: AnswerStore) -> None:
 
 
 def test_it_may_be_used_again_after_it_was_closed(store: AnswerStore) -> None:
-    store.put_many("m", TASK, ONE)
+    store.store_many("m", TASK, ONE)
     store.close()
     store.close()
     assert bare(store.get_many("m", TASK, list(ONE))) == ONE

@@ -91,14 +91,16 @@ def interrupted(model: str, query: str, cache: str, *, planner: bool, after: Wai
 def main(model: str, query: str, cache: str, planner: str) -> None:
     import blendfusion as bf
     from blendfusion.models.llama.model import LlamaModel
-    from blendfusion.models.protocol.model import Told, Values
+    from blendfusion.models.protocol.model import OnAnswer, Values
     from blendfusion.types import Answer, Task
 
     def write_what_is_told(kind: Any) -> None:
         """Have models of a kind write a line whenever they have told an answer."""
         asked = kind.answer_each
 
-        def answer_each(self: Any, task: Task, rows: Sequence[Values], told: Told) -> list[Answer]:
+        def answer_each(
+            self: Any, task: Task, rows: Sequence[Values], told: OnAnswer
+        ) -> list[Answer]:
             def tell(place: int, answer: Answer) -> None:
                 told(place, answer)
                 os.write(sys.stdout.fileno(), ANSWERED.encode())  # whole, whenever the signal comes

@@ -59,7 +59,7 @@ def test_the_model_chooses_among_numbered_candidates_once_a_value() -> None:
     assert [r.values[0] for r in asked] == ["NYC", "LA", "XX"]
     assert asked[0].constraint.options == ("1", "2", "3", "4", "5", "6", "none")
     assert sorted(candidates(asked[0])) == sorted(TOWNS)
-    assert (tally.asked, tally.unmatched, tally.ranks.total()) == (3, 1, 2)
+    assert (tally.questions, tally.unmatched, tally.ranks.total()) == (3, 1, 2)
 
 
 def test_a_large_set_shows_the_k_that_look_most_alike() -> None:

@@ -29,7 +29,7 @@ from blendfusion.models.protocol.model import Values
 from blendfusion.models.stores.key import Keys
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.types import Answer, Task
-from blendfusion.udfs.ask.question import Asked
+from blendfusion.udfs.ask.job import Job
 
 if TYPE_CHECKING:
     from blendfusion.udfs.ask.dispatcher import Asker
@@ -49,9 +49,8 @@ _LEAST_SHARE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class CascadeOutcome:
-    """What became of the different values of a call: those that ``decided`` counts have the small
-    model's answer, the others were ``asked`` of the large one, ``sampled`` ones among them at
-    random."""
+    """The distinct values of a call by who answered: the small model ``decided`` some; the large
+    model answered those counted in ``to_large``, ``sampled`` of them drawn at random."""
 
     targets: Targets
     small: str
@@ -59,7 +58,7 @@ class CascadeOutcome:
     values: int
     decided: int
     sampled: int
-    asked: int
+    to_large: int
     rule: str = ""
     """Which answers of the small model stand; of several chunks, '', as each has its own."""
     measured: str = ""
@@ -71,7 +70,7 @@ class CascadeOutcome:
             values=self.values + other.values,
             decided=self.decided + other.decided,
             sampled=self.sampled + other.sampled,
-            asked=self.asked + other.asked,
+            to_large=self.to_large + other.to_large,
             rule="",
             measured="",
         )
@@ -92,7 +91,7 @@ class CascadeOutcome:
         measured = f", {self.measured}" if self.measured else ""
         return (
             f"{self.targets}: {self.small} decided {self.decided:,} of {self.values:,} values{rule}, certified "
-            f"by {self.sampled:,} answers of {self.large}{measured}; that was asked {self.asked:,}"
+            f"by {self.sampled:,} answers of {self.large}{measured}; that was asked {self.to_large:,}"
         )
 
 
@@ -105,9 +104,9 @@ class Cascade:
     else is asked, and it does not depend on what is stored."""
 
     def __init__(
-        self, call: Call, put: Task, targets: Targets, small: CachedModel, large: CachedModel
+        self, call: Call, task: Task, targets: Targets, small: CachedModel, large: CachedModel
     ) -> None:
-        self._call, self._task, self._targets = call, put, targets
+        self._call, self._task, self._targets = call, task, targets
         self._small, self._large = small, large
         self._learns = isinstance(small.inner, EmbeddingModel)
         self._chunks = 0
@@ -120,15 +119,15 @@ class Cascade:
         if len(values) >= self._least_values:
             proposed = self._proposed(values, asker, answers)
             certificate = self._certificate(proposed, [a.text for a in answers.values() if a.text])
-            asked = list(proposed)
+            candidates = list(proposed)
             while len(places := certificate.wanted):
-                chosen = [asked[place] for place in places]
+                chosen = [candidates[place] for place in places]
                 self._ask(chosen, asker, answers)
                 labels = [self._label(proposed[v], answers[v]) for v in chosen]
                 certificate.tell(places, np.array(labels, dtype=np.int64))
             sampled = len(answers)
             for place in np.flatnonzero(certificate.decided.of(certificate.scores)):
-                value, score = asked[place], float(certificate.scores[place])
+                value, score = candidates[place], float(certificate.scores[place])
                 if value not in answers:
                     decided.append(value)
                     answers[value] = self._standing(proposed[value], score, certificate.decided)
@@ -150,10 +149,10 @@ class Cascade:
 
     def _ask(self, values: Sequence[Values], asker: Asker, into: dict[Values, Answer]) -> None:
         if values:
-            asker.put(self._asked(self._large), self._task, values, into, self._call)
+            asker.dispatch(self._job(self._large), self._task, values, into, self._call)
 
-    def _asked(self, model: CachedModel) -> Asked:
-        return Asked(self._call.task, model, self._call.models)
+    def _job(self, model: CachedModel) -> Job:
+        return Job(self._call.task, model, self._call.models)
 
     def _proposed(
         self, values: Sequence[Values], asker: Asker, known: dict[Values, Answer]
@@ -162,7 +161,7 @@ class Cascade:
         if self._learns:
             return self._learned(values, asker, known)
         found: dict[Values, Answer] = {}
-        asker.put(self._asked(self._small), self._task, values, found, None, final=False)
+        asker.dispatch(self._job(self._small), self._task, values, found, None, final=False)
         given = {v: a for v, a in found.items() if a.text is not None and a.logprob is not None}
         if not given and any(answer.text is not None for answer in found.values()):
             raise QueryError(

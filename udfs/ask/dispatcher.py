@@ -23,10 +23,10 @@ from blendfusion.options import OnError
 from blendfusion.redaction import Redaction
 from blendfusion.types import Answer, Constraint, ModelInfo, Task
 from blendfusion.udfs.ask.cascade import Cascade
+from blendfusion.udfs.ask.job import Job
 from blendfusion.udfs.ask.ledger import Ledger
 from blendfusion.udfs.ask.observer import Observer
 from blendfusion.udfs.ask.outcomes import failure
-from blendfusion.udfs.ask.question import Asked
 from blendfusion.udfs.ask.similarity_cascade import SimilarityCascade
 from blendfusion.udfs.ask.thread_handoff import Serve, directly
 from blendfusion.udfs.declare.call import Call
@@ -122,7 +122,7 @@ class Asker:
         return found
 
     def _names(self, call: Call | None) -> ModelNames:
-        return ModelNames() if call is None else call.asked_of(self.targets)
+        return ModelNames() if call is None else call.model_names(self.targets)
 
     def _look_up(self, names: ModelNames) -> CachedModel:
         if not names.names:
@@ -153,9 +153,9 @@ class Asker:
         """How many requests take a model no longer than one; 1 as long as none was made."""
         return min((model.abilities.at_once for model in self._models.values()), default=1)
 
-    def settle(self, task: Task, put: Task) -> None:
-        """From here on ``task``, of which something comes from a subquery, is asked as ``put``."""
-        self._settled[task] = put
+    def settle(self, task: Task, sent: Task) -> None:
+        """From here on ``task``, of which something comes from a subquery, is asked as ``sent``."""
+        self._settled[task] = sent
 
     def is_settled(self, task: Task) -> bool:
         return task in self._settled
@@ -186,34 +186,33 @@ class Asker:
         values: Sequence[Values],
         call: Call | None = None,
         *,
-        put: Task | None = None,
+        sent: Task | None = None,
         stops: bool = True,
     ) -> list[Answer]:
         """One answer a tuple of values, in order; equal tuples are asked once a run.
 
-        ``put``: what the model is asked, where it is not ``task`` itself. Where ``call``, for which
-        they are asked, says so, AnswerError is raised after the batch in which one failed; unless
-        it does not stop (``stops``)."""
+        ``sent``: the task that the model reads; None means ``task``. With ``stops``, AnswerError
+        is raised after the first batch with a failure if ``call`` says so."""
         certain = self.certain(task)
         if certain is not None:
             return [certain] * len(values)
-        put = put or self._settled.get(task, task)
+        sent = sent or self._settled.get(task, task)
         targets = self.targets_of(call)
         names = self._names(call)
-        answered = self._answered.setdefault((put, targets, names), {})
+        answered = self._answered.setdefault((sent, targets, names), {})
         new = list(dict.fromkeys(v for v in values if v not in answered))
         if new and call is not None and targets is not None:
             if self._only_known:
                 raise UnknownAnswerError
-            answered.update(self._cascaded(call, targets, put, new))
+            answered.update(self._cascaded(call, targets, sent, new))
         elif new:
-            asked = Asked(task, self.model_of(call), names.names)
-            self.put(asked, put, new, answered, call if stops else None)
+            job = Job(task, self.model_of(call), names.names)
+            self.dispatch(job, sent, new, answered, call if stops else None)
         return [answered[v] for v in values]
 
     def embedder_for(self, call: Call | None) -> Embedder:
-        """The embedder, which counts in ``vectors`` what ``call`` needs, and in ``ledger`` what
-        that takes. None: for something else. Raises ModelNotFound."""
+        """The embedder; ``vectors`` counts the texts of ``call``, ``ledger`` their cost. ``call``
+        is None for texts of no call. Raises ModelNotFound."""
         embedder = self.embedder()
         if not isinstance(embedder, CachedEmbedder):
             return embedder
@@ -222,68 +221,68 @@ class Asker:
             counts = self.vectors.setdefault(call, counts)
         return embedder.counting(counts, self.ledger)
 
-    def put(
+    def dispatch(
         self,
-        asked: Asked,
-        put: Task,
+        job: Job,
+        sent: Task,
         values: Sequence[Values],
         into: dict[Values, Answer],
         call: Call | None,
         *,
         final: bool = True,
     ) -> None:
-        """Put these different values to a model, batch after batch; what it answers goes ``into``.
-        ``put``: what it reads. Where ``call`` says so, failures raise AnswerError.
+        """Send these distinct values to a model, batch after batch; its answers go ``into``.
+        ``sent``: the task that it reads. Failures raise AnswerError if ``call`` says so.
 
-        Not ``final``: what fails is asked of another model, and has not failed yet.
+        If not ``final``, another model gets the values that fail, and no failure is counted yet.
         """
-        model, flights = asked.model, asked.model.in_flight
+        model, flights = job.model, job.model.in_flight
         since = flights.ended
-        missing = self._unknown(asked, put, values, into, final=final)
+        missing = self._unknown(job, sent, values, into, final=final)
         if missing and self._only_known:
             raise UnknownAnswerError
         self.observer.expect(len(missing))
-        question = model.question(put) if missing else None
+        question = model.question(sent) if missing else None
         while missing:
             mine: list[Values] = []
             try:
                 flights.begin(question, missing, mine)
                 new = mine
                 if flights.ended != since:  # another thread may have stored some meanwhile
-                    new = self._unknown(asked, put, mine, into, final=final)
-                self._batches(asked, put, new, into, call, final=final)
+                    new = self._unknown(job, sent, mine, into, final=final)
+                self._batches(job, sent, new, into, call, final=final)
             finally:
                 flights.end(question, mine)
             begun = set(mine)
             missing = [v for v in missing if v not in begun]
             if missing:
                 since = flights.ended if mine else flights.wait(since)
-                missing = self._unknown(asked, put, missing, into, final=final)
+                missing = self._unknown(job, sent, missing, into, final=final)
 
     def _unknown(
         self,
-        asked: Asked,
-        put: Task,
+        job: Job,
+        sent: Task,
         values: Sequence[Values],
         into: dict[Values, Answer],
         *,
         final: bool,
     ) -> list[Values]:
         """The values without a stored answer; the stored ones go ``into``."""
-        model = asked.model
-        hits = model.known(put, values)
+        model = job.model
+        hits = model.known(sent, values)
         self.hits += len(hits)
         if hits:
             if model is not self._usual:
                 hits = {v: self._by(model, answer, final=final) for v, answer in hits.items()}
-            self.observer.batch(asked, list(hits), list(hits.values()), 0.0)
+            self.observer.batch(job, list(hits), list(hits.values()), 0.0)
             into.update(hits)
         return [v for v in values if v not in hits]
 
     def _batches(
         self,
-        asked: Asked,
-        put: Task,
+        job: Job,
+        sent: Task,
         missing: list[Values],
         into: dict[Values, Answer],
         call: Call | None,
@@ -292,10 +291,10 @@ class Asker:
     ) -> None:
         done = 0
         while done < len(missing):
-            size = self.ledger.admit(put, len(missing) - done, asked.model)
+            size = self.ledger.admit(sent, len(missing) - done, job.model)
             try:
-                with self.observer.asking(asked, size):
-                    self._batch(asked, put, missing[done : done + size], into, final=final)
+                with self.observer.asking(job, size):
+                    self._batch(job, sent, missing[done : done + size], into, final=final)
             except OutOfCallsError:
                 pending = sum(v not in into for v in missing)
                 raise self.ledger.out_of_calls(pending) from None
@@ -308,21 +307,21 @@ class Asker:
         return None if call is None else call.promised(self.targets)
 
     def _cascaded(
-        self, call: Call, targets: Targets, put: Task, values: list[Values]
+        self, call: Call, targets: Targets, sent: Task, values: list[Values]
     ) -> dict[Values, Answer]:
-        key = put, targets, self._names(call)
+        key = sent, targets, self._names(call)
         run = self._cascades.get(key)
         if run is None:
-            run = self._cascades[key] = self._cascade(call, targets, put)
+            run = self._cascades[key] = self._cascade(call, targets, sent)
         return run.answers(values, self)
 
-    def _cascade(self, call: Call, targets: Targets, put: Task) -> Cascade:
+    def _cascade(self, call: Call, targets: Targets, sent: Task) -> Cascade:
         model = self.model_of(call)
         if targets.proxy == "similarity":
-            return SimilarityCascade(call, put, targets, model)
+            return SimilarityCascade(call, sent, targets, model)
         if targets.proxy == "embedding":
             small = CachedModel(EmbeddingModel(), MemoryStore())
-            return Cascade(call, put, targets, small, model)
+            return Cascade(call, sent, targets, small, model)
         pair = model.pair
         if pair is None:
             raise QueryError(
@@ -330,7 +329,7 @@ class Asker:
                 hint="Name two, model => ['smollm2', 'large'] or bf.connect(['smollm2', 'openai:…']), or say "
                 "proxy => 'embedding'.",
             )
-        return Cascade(call, put, targets, *pair)
+        return Cascade(call, sent, targets, *pair)
 
     def _by(self, model: CachedModel, answer: Answer, *, final: bool) -> Answer:
         """An answer of ``model``, which names it where it is not the run's first."""
@@ -350,13 +349,13 @@ class Asker:
         return call.on_error or self.on_error
 
     def _stop_at_failures(
-        self, call: Call, asked: Sequence[Values], answered: Mapping[Values, Answer]
+        self, call: Call, values: Sequence[Values], answered: Mapping[Values, Answer]
     ) -> None:
-        failed = {v: answered[v] for v in asked if answered[v].error is not None}
+        failed = {v: answered[v] for v in values if answered[v].error is not None}
         if call.aggregate:  # what is too long is read in parts
             failed = {v: a for v, a in failed.items() if not a.too_long}
         if failed:
-            raise failure(call, failed, len(asked), self.redaction)
+            raise failure(call, failed, len(values), self.redaction)
 
     @contextmanager
     def served_by(self, serve: Serve) -> Iterator[None]:
@@ -386,37 +385,39 @@ class Asker:
 
     def _batch(
         self,
-        asked: Asked,
-        put: Task,
+        job: Job,
+        sent: Task,
         values: list[Values],
         into: dict[Values, Answer],
         *,
         final: bool,
     ) -> None:
-        model = asked.model
-        told: dict[int, Answer] = {}
+        model = job.model
+        arrived: dict[int, Answer] = {}
 
         def note(place: int, answer: Answer) -> None:
-            told[place] = answer
-            self.observer.answered(len(told))
+            arrived[place] = answer
+            self.observer.answered(len(arrived))
 
         start = perf_counter()
         try:
             with allowing(self.ledger.take_request) as allowance:
-                model.answer_each(put, values, note if self.observer.follows else told.__setitem__)
+                model.answer_each(
+                    sent, values, note if self.observer.follows else arrived.__setitem__
+                )
         finally:  # what was answered before an error or an interruption counts like the rest
             seconds = perf_counter() - start
-            places = sorted(told)
+            places = sorted(arrived)
             met = [values[place] for place in places]
-            answers = [self._by(model, told[place], final=final) for place in places]
-            spent = self.ledger.settle(put, len(values), answers, seconds, allowance.requests)
+            answers = [self._by(model, arrived[place], final=final) for place in places]
+            spent = self.ledger.settle(sent, len(values), answers, seconds, allowance.requests)
             into.update(zip(met, answers, strict=True))
             self.tokens += spent.evaluated_tokens + spent.completion_tokens
             if places:
-                self.observer.batch(asked, met, answers, seconds)
+                self.observer.batch(job, met, answers, seconds)
             in_vain = allowance.requests - sum(answer.usage.calls for answer in answers)
             if in_vain > 0:
-                self.observer.in_vain(asked, in_vain)
+                self.observer.in_vain(job, in_vain)
 
 
 def with_options(task: Task, options: Sequence[str] | None) -> Task:

@@ -41,13 +41,13 @@ def named(columns: Sequence[Column]) -> tuple[list[pa.Array], dict[str, Bytes]]:
     return texts, held
 
 
-def seen(call: Call, asked: Sequence[Values], asker: Asker) -> list[Answer]:
+def seen(call: Call, values: Sequence[Values], asker: Asker) -> list[Answer]:
     """One answer a tuple of images, in order; those with something that is no image have failed.
 
     Raises QueryError for a model that sees no images.
     """
-    problems = {v: problem for v in asked if (problem := _problem(v, asker))}
-    fit = [v for v in asked if v not in problems]
+    problems = {v: problem for v in values if (problem := _problem(v, asker))}
+    fit = [v for v in values if v not in problems]
     if fit and not asker.model_of(call).abilities.sees_images:
         raise QueryError(
             f"{call.ingredient.name}: {asker.model_of(call).name} reads text only, no images",
@@ -56,7 +56,7 @@ def seen(call: Call, asked: Sequence[Values], asker: Asker) -> list[Answer]:
             "bf.connect('llama:….gguf', projector='mmproj….gguf').",
         )
     answers = dict(zip(fit, asker.ask(call.task, fit, call), strict=True)) if fit else {}
-    return [answers[v] if v in answers else Answer.failed(problems[v]) for v in asked]
+    return [answers[v] if v in answers else Answer.failed(problems[v]) for v in values]
 
 
 def _problem(images: Values, asker: Asker) -> str:

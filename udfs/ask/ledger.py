@@ -290,6 +290,8 @@ class Ledger:
 
 def _counted(answers: Sequence[Answer], seconds: float) -> Usage:
     """What a batch spent. A model that tells no usage has asked each value that it answered."""
-    told = Usage.total(a.usage for a in answers) if answers else Usage()
-    values = max(told.values, len(answers) - told.cached)
-    return replace(told, values=values, calls=max(told.calls, min(1, values)), seconds=seconds)
+    counted = Usage.total(a.usage for a in answers) if answers else Usage()
+    values = max(counted.values, len(answers) - counted.cached)
+    return replace(
+        counted, values=values, calls=max(counted.calls, min(1, values)), seconds=seconds
+    )

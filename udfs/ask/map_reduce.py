@@ -41,8 +41,8 @@ def answered(call: Call, contexts: list[Context], asker: Asker) -> list[Answer]:
     done: dict[int, Answer] = {}
     while waiting:
         _take_notes(call, list(waiting.values()), asker)
-        asked = list(dict.fromkeys(r.rows for r in waiting.values() if r.failed is None))
-        answers = dict(zip(asked, asker.ask(call.task, asked, call), strict=True))
+        pending = list(dict.fromkeys(r.rows for r in waiting.values() if r.failed is None))
+        answers = dict(zip(pending, asker.ask(call.task, pending, call), strict=True))
         for i, reading in list(waiting.items()):
             answer = reading.failed or answers[reading.rows]
             if not (answer.too_long and reading.shrink()):
@@ -93,8 +93,8 @@ def _take_notes(call: Call, readings: Sequence[_Reading], asker: Asker) -> None:
         ]
         if not parts:
             return
-        asked = list(dict.fromkeys(part for _, own in parts for part in own))
-        notes = dict(zip(asked, asker.ask(task, asked, call), strict=True))
+        pending = list(dict.fromkeys(part for _, own in parts for part in own))
+        notes = dict(zip(pending, asker.ask(task, pending, call), strict=True))
         for reading, own in parts:
             reading.note([notes[part] for part in own])
 

@@ -9,7 +9,7 @@ from typing import Protocol
 from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer, Task
 from blendfusion.udfs.ask.cascade import CascadeOutcome
-from blendfusion.udfs.ask.question import Asked
+from blendfusion.udfs.ask.job import Job
 from blendfusion.udfs.declare.call import Call
 
 
@@ -39,7 +39,7 @@ class Observer(Protocol):
         """``n`` more requests are about to be made."""
         ...
 
-    def asking(self, asked: Asked, n: int) -> AbstractContextManager[None]:
+    def asking(self, job: Job, n: int) -> AbstractContextManager[None]:
         """Meanwhile ``n`` requests are put to a model; ``batch`` tells before its end what came."""
         ...
 
@@ -53,17 +53,17 @@ class Observer(Protocol):
         ...
 
     def batch(
-        self, asked: Asked, values: Sequence[Values], answers: Sequence[Answer], seconds: float
+        self, job: Job, values: Sequence[Values], answers: Sequence[Answer], seconds: float
     ) -> None:
         """A batch was answered in ``seconds``, by the model or from its stored answers: one answer
         a tuple of values, in order."""
         ...
 
-    def in_vain(self, asked: Asked, requests: int) -> None:
+    def in_vain(self, job: Job, requests: int) -> None:
         """So many requests brought no answer: one ended the batch, others were under way."""
         ...
 
-    def lost(self, task: Task, failed: Mapping[Values, Answer]) -> None:
+    def note_failures(self, task: Task, failed: Mapping[Values, Answer]) -> None:
         """In the result, these values are NULL for want of an answer. May be told twice of a
         value."""
         ...
@@ -88,16 +88,16 @@ class NullObserver:
     def withheld(self, call: Call, values: Sequence[Values]) -> None:
         pass
 
-    def in_vain(self, asked: Asked, requests: int) -> None:
+    def in_vain(self, job: Job, requests: int) -> None:
         pass
 
-    def lost(self, task: Task, failed: Mapping[Values, Answer]) -> None:
+    def note_failures(self, task: Task, failed: Mapping[Values, Answer]) -> None:
         pass
 
     def expect(self, n: int) -> None:
         pass
 
-    def asking(self, asked: Asked, n: int) -> AbstractContextManager[None]:
+    def asking(self, job: Job, n: int) -> AbstractContextManager[None]:
         return nullcontext()
 
     follows = False
@@ -112,6 +112,6 @@ class NullObserver:
         return nullcontext()
 
     def batch(
-        self, asked: Asked, values: Sequence[Values], answers: Sequence[Answer], seconds: float
+        self, job: Job, values: Sequence[Values], answers: Sequence[Answer], seconds: float
     ) -> None:
         pass

@@ -48,9 +48,9 @@ def outcomes(
     if failed and policy == "raise":
         raise failure(call, failed, len(values), asker.redaction)
     if failed and not errors:
-        asker.observer.lost(task or call.task, failed)
+        asker.observer.note_failures(task or call.task, failed)
     if call.confidence is not None:
-        _check_told(call, answers, asker)
+        _check_probabilities(call, answers, asker)
     if isinstance(call.confidence, float):
         answers = _sure(call, call.confidence, answers, values, asker)
     if not errors and call.confidence != "keep":
@@ -85,13 +85,13 @@ def _kept(
     return kept
 
 
-def _check_told(call: Call, answers: Sequence[Answer], asker: Asker) -> None:
+def _check_probabilities(call: Call, answers: Sequence[Answer], asker: Asker) -> None:
     """Raise QueryError if a model gave answers, and told of none how probable it is."""
     tells: dict[str, bool] = {}
     for answer in answers:
         if answer.text is not None:
             tells[answer.model] = tells.get(answer.model, False) or answer.logprob is not None
-    silent = next((model for model, told in tells.items() if not told), None)
+    silent = next((model for model, gives in tells.items() if not gives), None)
     if silent is not None:
         raise QueryError(
             f"{call.text}: {silent or asker.info_of(call).name} does not tell how probable its answers are",

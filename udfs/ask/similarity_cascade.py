@@ -29,8 +29,8 @@ class SimilarityCascade(Cascade):
     Several values of a row are one text, joined by line breaks, as those of an index are.
     """
 
-    def __init__(self, call: Call, put: Task, targets: Targets, model: CachedModel) -> None:
-        super().__init__(call, put, targets, model, model)
+    def __init__(self, call: Call, task: Task, targets: Targets, model: CachedModel) -> None:
+        super().__init__(call, task, targets, model, model)
         self._similarities: dict[Values, float] = {}
         self._vectors = ""
 

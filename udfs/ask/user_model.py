@@ -65,11 +65,11 @@ class UserModel:
         task = Task(name, question, constraint, tuple("" for _ in values))
         columns = [v.cast(pa.string()).to_pylist() for v in values]
         rows: list[tuple[str | None, ...]] = list(zip(*columns, strict=True))
-        asked = [r for r in rows if any(v is not None and v.strip() for v in r)]
+        present = [r for r in rows if any(v is not None and v.strip() for v in r)]
         to = arrow_type(constraint)
-        answers = self._asker.ask(task, asked, self._call, stops=False)
+        answers = self._asker.ask(task, present, self._call, stops=False)
         found = outcomes(
-            self._call, answers, asked, self._asker, task=task, to=to, on_error=on_error
+            self._call, answers, present, self._asker, task=task, to=to, on_error=on_error
         )
-        results = dict(zip(asked, found, strict=True))
+        results = dict(zip(present, found, strict=True))
         return arrow([results.get(r) for r in rows], kept_type(to) if on_error == "keep" else to)

@@ -107,7 +107,7 @@ class Call:
             return replace(self.targets, delta=usual.delta)
         return self.targets
 
-    def asked_of(self, usual: Targets | None) -> ModelNames:
+    def model_names(self, usual: Targets | None) -> ModelNames:
         """Who answers it, ``usual`` being what the session promises."""
         own = self.targets if self.targets is not None else usual
         return ModelNames(self.models, own if len(self.models) > 1 else None)

@@ -58,10 +58,10 @@ class Comparing:
         """It holds where the answer to the question is no."""
         return self.operator in ("<>", "<=", ">=")
 
-    def asked(self, a: str, b: str) -> tuple[str, str]:
+    def canonical(self, a: str, b: str) -> tuple[str, str]:
         """The pair as it is asked about: ``a > b`` is ``b < a``, and ``a = b`` is ``b = a``.
 
-        >>> Comparing(">", ("", "")).asked("a", "b"), Comparing("=", ("", "")).asked("b", "a")
+        >>> Comparing(">", ("", "")).canonical("a", "b"), Comparing("=", ("", "")).canonical("b", "a")
         (('b', 'a'), ('a', 'b'))
         """
         turned = a > b if self.operator in ("=", "<>") else self.operator in (">", "<=")

@@ -24,8 +24,8 @@ def compared(call: Call, pairs: Sequence[Values], asker: Asker) -> list[Answer]:
     assert comparing is not None
     answers = [_certain(comparing, *pair) for pair in pairs]
     open_places = [i for i, answer in enumerate(answers) if answer is None]
-    asked: list[Values] = [comparing.asked(*map(str, pairs[i])) for i in open_places]
-    given = asker.ask(call.task, asked, call) if asked else []
+    open_pairs: list[Values] = [comparing.canonical(*map(str, pairs[i])) for i in open_places]
+    given = asker.ask(call.task, open_pairs, call) if open_pairs else []
     for i, answer in zip(open_places, given, strict=True):
         answers[i] = _turned(answer) if comparing.negated else answer
     return [answer for answer in answers if answer is not None]

@@ -35,7 +35,7 @@ from blendfusion.udfs.evaluate.distinct import Column, distinct, encode
 from blendfusion.udfs.evaluate.label_join import label_call, matching
 from blendfusion.udfs.evaluate.user_body import run_body
 
-_Put: TypeAlias = Callable[[Call, Sequence[Values], Asker], Sequence[Answer]]
+_Ask: TypeAlias = Callable[[Call, Sequence[Values], Asker], Sequence[Answer]]
 
 
 def evaluate(call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
@@ -96,21 +96,21 @@ def _(kind: UserBody, call: Call, columns: Sequence[Column], asker: Asker) -> pa
     return run_body(kind, call, columns, asker)
 
 
-def _answered(call: Call, texts: Sequence[Column], asker: Asker, put: _Put) -> pa.Array:
+def _answered(call: Call, texts: Sequence[Column], asker: Asker, ask: _Ask) -> pa.Array:
     """The answers, one a row: equal rows are put to the model once."""
     values, rows = distinct(texts)
     known = asker.values_of(call)
     new = [v for v in values if v not in known]
     if new:
         known.update((v, None) for v in new if _blank(v))
-        asked = [v for v in new if v not in known]
-        answers = put(call, asked, asker)
-        known.update(zip(asked, outcomes(call, answers, asked, asker), strict=True))
+        missing = [v for v in new if v not in known]
+        answers = ask(call, missing, asker)
+        known.update(zip(missing, outcomes(call, answers, missing, asker), strict=True))
     return arrow([known[v] for v in values], call.type).take(rows)
 
 
-def _questions(call: Call, asked: Sequence[Values], asker: Asker) -> list[Answer]:
-    return asker.ask(call.task, asked, call)
+def _questions(call: Call, missing: Sequence[Values], asker: Asker) -> list[Answer]:
+    return asker.ask(call.task, missing, call)
 
 
 def _blank(values: Values) -> bool:

@@ -22,7 +22,7 @@ _CHARACTERS_PER_TOKEN = 4
 
 def _members(model: UserModel, terms: pa.Array, domains: pa.Array) -> pa.Array:
     found: list[list[str] | None] = [None] * len(terms)
-    asked: dict[tuple[str, ...], list[int]] = {}
+    by_domain: dict[tuple[str, ...], list[int]] = {}
     rows = zip(terms.to_pylist(), domains.to_pylist(), strict=True)
     for row, (term, listed) in enumerate(rows):
         domain = tuple(dict.fromkeys(m for m in listed or () if m is not None and m.strip()))
@@ -30,14 +30,14 @@ def _members(model: UserModel, terms: pa.Array, domains: pa.Array) -> pa.Array:
             continue
         found[row] = [m for m in domain if _folded(m) == _folded(term)]
         if domain and not found[row]:
-            asked.setdefault(domain, []).append(row)
-    for domain, rows_asked in asked.items():
-        some = terms.take(pa.array(rows_asked))
+            by_domain.setdefault(domain, []).append(row)
+    for domain, places in by_domain.items():
+        some = terms.take(pa.array(places))
         answers = [
             model.ask(QUESTION, some, options=part, returns=f"list{{0,{len(part)}}}").to_pylist()
             for part in _parts(domain, model.info.window)
         ]
-        for row, parts in zip(rows_asked, zip(*answers, strict=True), strict=True):
+        for row, parts in zip(places, zip(*answers, strict=True), strict=True):
             chosen = None if None in parts else {m for part in parts for m in part}
             found[row] = None if chosen is None else [m for m in domain if m in chosen]
     return pa.array(found, TEXTS)

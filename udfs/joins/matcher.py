@@ -47,7 +47,7 @@ class Tally:
     """Values equal except for case, accents and punctuation."""
     alone: int = 0
     """Values whose key has no text to match."""
-    asked: int = 0
+    questions: int = 0
     unmatched: int = 0
     """Values asked without a chosen candidate."""
     ranks: Counter[int] = field(default_factory=Counter)
@@ -64,7 +64,7 @@ class Tally:
 
     def __str__(self) -> str:
         """
-        >>> print(Tally(equal=4, asked=3, unmatched=1, ranks=Counter({1: 1, 7: 1})))
+        >>> print(Tally(equal=4, questions=3, unmatched=1, ranks=Counter({1: 1, 7: 1})))
         4 equal, 2 chosen of 3 asked: 1 the first, 0 second or third, 1 later; 1 without a match
         """
         free = [f"{n:,} {how}" for n, how in ((self.equal, "equal"), (self.alike, "alike")) if n]
@@ -74,7 +74,9 @@ class Tally:
             f"{self.ranks[1]:,} the first, {near:,} second or third, "
             f"{chosen - self.ranks[1] - near:,} later"
         )
-        chosen_text = [f"{chosen:,} chosen of {self.asked:,} asked: {places}"] if self.asked else []
+        chosen_text = (
+            [f"{chosen:,} chosen of {self.questions:,} asked: {places}"] if self.questions else []
+        )
         none = self.unmatched + self.alone
         parts = ", ".join(free + chosen_text) or "nothing to match"
         means = f"; candidates by words and the vectors of {self.vectors}" if self.vectors else ""
@@ -200,7 +202,7 @@ class Matcher:
             self.tally.ranks.update(places)
             self.tally.unmatched += not places
             found[row] += [waiting[row][place - 1] for place in places]
-        self.tally.asked += len({(row[0], *texts) for row, texts in waiting.items()})
+        self.tally.questions += len({(row[0], *texts) for row, texts in waiting.items()})
         self._matches |= found
         beyond = [row for row in waiting if self._pairing.many or not found[row]]
         self._look_beyond(beyond, vectors)
@@ -279,7 +281,7 @@ class Matcher:
             own = {row: texts for row, texts in waiting.items() if len(texts) == size}
             task = question(self._call.task, self._pairing, size)
             values: list[Values] = [(str(row[0]), listed(texts)) for row, texts in own.items()]
-            answers = self._asker.ask(self._call.task, values, self._call, put=task)
+            answers = self._asker.ask(self._call.task, values, self._call, sent=task)
             results = outcomes(self._call, answers, values, self._asker)
             chosen |= zip(own, map(_places, results), strict=True)
         return chosen

@@ -155,8 +155,8 @@ class _BlendSQL:
         parts += [self.value(value) for value in values]
         if context is not None:
             is_query = self.reader.is_query(context.start, context.stop)
-            told = self._as_text(self._table(context)) if is_query else self.value(context)
-            parts.append(told)
+            context_text = self._as_text(self._table(context)) if is_query else self.value(context)
+            parts.append(context_text)
         parts += self._options(given)
         return ["llm_map(", *joined(parts), ")"]
 

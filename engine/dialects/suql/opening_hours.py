@@ -61,8 +61,8 @@ def _form(weaver: Weaver, at: int, stop: int) -> Form:
         if known:
             yield phrase
         else:
-            asked = f"llm_map({quoted(_QUESTION)}, phrase, regex => {quoted(_TIMES)})"
-            yield f"(SELECT {asked} FROM (SELECT {phrase} AS phrase))"
+            parse_call = f"llm_map({quoted(_QUESTION)}, phrase, regex => {quoted(_TIMES)})"
+            yield f"(SELECT {parse_call} FROM (SELECT {phrase} AS phrase))"
         yield ")"
 
     return Form(at - 4, stop + 3, write)

@@ -1,4 +1,4 @@
-"""The description of a question for the observers of a run."""
+"""A task and the model that answers it, as the observers of a run see it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from blendfusion.types import Task
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A task, and the model that it is put to."""
+class Job:
+    """A task, and the model that answers it."""
 
     task: Task
     model: CachedModel

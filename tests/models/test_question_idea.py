@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blendfusion.models.verbalizer.lexicon import idea_of
-from blendfusion.models.verbalizer.parse_question import asked_idea
+from blendfusion.models.verbalizer.parse_question import question_idea
 from blendfusion.types import Constraint, Task
 
 
 def idea(question, columns=("text",), **more):
-    return asked_idea(Task("llm_filter", question, Constraint("boolean"), columns, **more))
+    return question_idea(Task("llm_filter", question, Constraint("boolean"), columns, **more))
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_only_a_question_about_one_text_at_a_time_asks_for_an_idea():
     assert idea(question, images=True) is None
     assert idea(question, form="statement") is None
     choice = Constraint("choice", options=("yes", "no"))
-    assert asked_idea(Task("llm_classify", question, choice)) is None
+    assert question_idea(Task("llm_classify", question, choice)) is None
 
 
 def test_an_idea_stands_against_its_opposite():
