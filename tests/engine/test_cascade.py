@@ -122,7 +122,7 @@ def test_a_promise_that_nothing_can_keep_leaves_all_to_the_large_model() -> None
     frame = pair.session.sql("SELECT text FROM t WHERE llm_filter('Is it good?', text)")
     assert set(frame.to_pydict()["text"]) == {text for text in TEXTS if truth(text)}
     (outcome,) = frame.trace.cascades.values()
-    assert (outcome.decided, outcome.asked) == (0, SIZE)
+    assert (outcome.decided, outcome.to_large) == (0, SIZE)
     assert "certified thresholds would save nothing, all 600 asked of large" in str(outcome)
     assert len(pair.large.calls) == SIZE
 
@@ -334,10 +334,10 @@ def test_a_classifier_of_vectors_may_stand_for_the_small_model() -> None:
         rows = frame.to_pylist()
         (outcome,) = frame.trace.cascades.values()
         assert outcome.small == "embedding"
-        assert outcome.asked == len(large.calls) < 0.7 * SIZE
+        assert outcome.to_large == len(large.calls) < 0.7 * SIZE
         assert frame.trace.usage.values == len(large.calls)
         assert frame.to_pylist() == rows
-        assert outcome.asked == len(large.calls)
+        assert outcome.to_large == len(large.calls)
     assert sum(row["f"] == truth(row["text"]) for row in rows) / SIZE >= 0.9
 
 

@@ -95,7 +95,7 @@ def test_a_cascade_by_call() -> None:
     assert (own, small) == (0, len(TEXTS))
     assert 0 < large < 0.8 * len(TEXTS)
     (outcome,) = frame.trace.cascades.values()
-    assert (outcome.small, outcome.large, outcome.asked) == ("a small one", "a large one", large)
+    assert (outcome.small, outcome.large, outcome.to_large) == ("a small one", "a large one", large)
 
 
 @pytest.mark.parametrize("options", ["recall => 0.8", "precision => 0.8"])
