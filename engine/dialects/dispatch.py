@@ -14,10 +14,9 @@ from blendfusion.dialects.shared.catalog import Known
 from blendfusion.dialects.suql import translate as suql
 from blendfusion.dialects.warehouses import bigquery, databricks, snowflake
 from blendfusion.errors import BlendFusionError, OptionError, QueryError
-from blendfusion.sql.query_tree import identifier
-from blendfusion.sql.source_map import Translation, behind, place, placed, unchanged
-from blendfusion.sql.statements import Explain, statement
-from blendfusion.sql.token_reader import Reader
+from blendfusion.sql.query_tree import Reader
+from blendfusion.sql.source_map import Translation, place, placed, unchanged
+from blendfusion.sql.tokenizer import identifier, tokenize
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
@@ -33,13 +32,7 @@ DIALECTS: Mapping[str, Callable[[str, Known], Translation]] = {
 """Each dialect by its name: text → our SQL. Raises QueryError with the span of what is wrong."""
 
 OURS = "sql"
-_REMOVES = re.compile(r"\s*(DELETE|DROP|TRUNCATE)\b", re.IGNORECASE)
-
-
-def _explained(text: str) -> str:
-    """``text`` without the words of EXPLAIN, which hide from a tokenizer what is behind them."""
-    parsed = statement(text)
-    return parsed.query if isinstance(parsed, Explain) else text
+_REMOVES = (["DELETE"], ["DROP"], ["TRUNCATE"])
 
 
 def by_number(values: Sequence[Any]) -> dict[str, Any]:
@@ -53,7 +46,7 @@ def spoken(text: str, dialect: str | None = None) -> str:
     if dialect is None:
         if "{{" not in text:
             return OURS
-        reader = Reader(_explained(text))
+        reader = Reader(text)
         return "blendsql" if any(is_call(reader, i) for i in range(len(reader.tokens))) else OURS
     if dialect not in (OURS, *DIALECTS):
         names = ", ".join(map(repr, (OURS, *DIALECTS)))
@@ -83,18 +76,14 @@ def translation(
         return schemas[query]
 
     known = Known(session.ingredient_names(), schema, session.enums, positional)
-    query = _explained(text)
-    if dialect == "blendsql" and _REMOVES.match(query):
+    if dialect == "blendsql" and Reader(text).words[:1] in _REMOVES:
         raise QueryError(
             "BlendSQL's queries only read",
             hint="session.sql(…, dialect='sql') removes rows and tables.",
         )
-    head = unchanged(text[: len(text) - len(query)])
     try:
-        return behind(head, DIALECTS[dialect](query, known))
+        return DIALECTS[dialect](text, known)
     except QueryError as problem:
-        if problem.span is not None:
-            problem.span = problem.span[0] + len(head.sql), problem.span[1] + len(head.sql)
         raise placed(problem, unchanged(text)) from None
     except RecursionError:
         raise QueryError(
@@ -138,7 +127,7 @@ def _pointed(error: QueryError, translation: Translation) -> QueryError:
 def _named(source: str, name: str) -> int | None:
     """Where a name stands in a text first, also as in ``'table::column'``."""
     last = name.split(".")[-1].strip("\"'")
-    for token in Reader(source).tokens:
+    for token in tokenize(source):
         if last in (token.text, identifier(token), *token.text.split("::")):
             return int(token.start)
     return None

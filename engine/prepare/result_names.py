@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from blendfusion.errors import QueryError
+from blendfusion.udfs.declare.arguments import quoted_name
 from blendfusion.udfs.declare.call_registry import readable
 
 if TYPE_CHECKING:
@@ -34,6 +35,5 @@ def named(frame: Frame, written: Mapping[str, tuple[str, ...]]) -> Frame:
     # A rename leaves the others as they are: two columns may share a name.
     for old, n in zip(names, new, strict=True):
         if old != n:
-            quoted = old.replace('"', '""')
-            frame = frame.with_column_renamed(f'"{quoted}"', n)
+            frame = frame.with_column_renamed(quoted_name(old), n)
     return frame

@@ -8,6 +8,7 @@ import pyarrow as pa
 from datafusion import Expr, col
 
 from blendfusion.errors import QueryError
+from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
@@ -36,6 +37,5 @@ def text_columns(frame: Frame, shown: str) -> list[Expr]:
             raise QueryError(
                 f"{shown} gives values of type {kind}", hint="Select a column of texts."
             )
-        quoted = name.replace('"', '""')
-        texts.append(col(f'"{quoted}"').cast(pa.string()).alias(f"part_{place}"))
+        texts.append(col(quoted_name(name)).cast(pa.string()).alias(f"part_{place}"))
     return texts

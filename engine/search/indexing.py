@@ -19,7 +19,7 @@ from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.search.build import ROW, TEXT, TEXT_HASH, VECTOR, IndexReport, build
 from blendfusion.search.folder import Folder, Spec
 from blendfusion.search.snapshot import RANK, SCORE
-from blendfusion.sql.lateral import quoted_name
+from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
     from blendfusion.session import Session

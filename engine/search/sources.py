@@ -12,24 +12,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from datafusion import SessionContext
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.errors import QueryError, close_matches
 from blendfusion.planner.ir.opaque_names import CATALOG
 from blendfusion.planner.ir.search_tables import SEARCHES, Search, search_name
-from blendfusion.sql.call_sites import arguments_of, literal_of
+from blendfusion.sql.call_sites import Span, call_spans, literal_of
 from blendfusion.sql.lateral import (
     Columns,
     Expanded,
     Place,
     Rewriting,
-    edited,
-    quoted_name,
     rewritten,
 )
 from blendfusion.sql.parameters import filled
-from blendfusion.sql.query_tree import Source, word
-from blendfusion.sql.tokenizer import tokenize
+from blendfusion.sql.query_tree import Reader, Source
+from blendfusion.udfs.declare.arguments import quoted, quoted_name
 
 if TYPE_CHECKING:
     from blendfusion.session import Session
@@ -56,35 +54,19 @@ def searched(
     """
     if NAME not in sql.lower():
         return sql
-    tokens = tokenize(sql)
     if parameters:
-        sql = filled(sql, parameters, _spans(tokens))
+        tree = Reader(sql)
+        sql = filled(tree, parameters, call_spans(tree, [NAME])).sql
 
     def rewrite(place: Place) -> str | None:
         source = place.source
-        called = place.tokens[source.start]
-        if source.kind != "function" or called.text.lower() != NAME or word(called) == "":
+        if source.kind != "function" or place.reader.word(source.start) != NAME.upper():
             return None
         return _Searching(place, session).rewritten()
 
     found = rewritten(sql, columns, rewrite)
-    if _spans(tokenize(found)):
+    if call_spans(Reader(found), [NAME]):
         raise QueryError(f"{NAME} stands in FROM", hint=_FORM)
-    return found
-
-
-def _spans(tokens: Sequence[Token]) -> list[tuple[int, int]]:
-    """Offsets of the searches, including their parentheses."""
-    found = []
-    for i, token in enumerate(tokens[:-1]):
-        if token.text.lower() == NAME and tokens[i + 1].token_type == TokenType.L_PAREN:
-            depth, end = 0, i + 1
-            for end in range(i + 1, len(tokens)):
-                kind = tokens[end].token_type
-                depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
-                if depth == 0:
-                    break
-            found.append((token.start, tokens[end].end + 1))
     return found
 
 
@@ -94,7 +76,7 @@ class _Searching(Rewriting):
     def __init__(self, place: Place, session: Session) -> None:
         super().__init__(place)
         self._session = session
-        self._query: Sequence[Token] = ()
+        self._query: Span | None = None
         """The tokens of the query, if it is not a literal."""
         self._search = self._read()
         self._names = tuple(session.indexes.index(self._search.index).schema.names)
@@ -119,11 +101,12 @@ class _Searching(Rewriting):
     # --- arguments -------------------------------------------------------------------------------
 
     def _read(self) -> Search:
-        given: dict[str, Sequence[Token]] = {}
-        inside = self.tokens[self.source.start + 2 : self.source.end - 1]
-        for part in arguments_of(inside):
-            if len(part) > 1 and part[1].token_type == TokenType.FARROW:
-                name, value = part[0].text.lower(), part[2:]
+        reader = self.reader
+        given: dict[str, Span] = {}
+        for start, stop in reader.parts(self.source.start + 2, self.source.end - 1):
+            part = start, stop
+            if stop - start > 1 and reader.kind(start + 1) == TokenType.FARROW:
+                name, value = reader.name(start).lower(), (start + 2, stop)
             elif len(given) < len(_PARAMETERS):
                 name, value = _PARAMETERS[len(given)], part
             else:
@@ -135,12 +118,12 @@ class _Searching(Rewriting):
                 raise QueryError(f"{NAME}: '{name}' is given twice", hint="Give it once.")
             given[name] = value
         for name in _PARAMETERS[:2]:
-            if not given.get(name):
+            if name not in given or given[name][0] == given[name][1]:
                 raise QueryError(f"{NAME}: the {name} is missing", hint=_FORM)
         index = self._literal("index", given["index"])
         if not isinstance(index, str):
             raise QueryError(f"{NAME}: {index!r} is not the name of an index", hint=_FORM)
-        query = literal_of(given["query"])
+        query = literal_of(reader.tokens[slice(*given["query"])])
         if query is None:
             self._query = given["query"]
             if self._query_text.startswith("$"):
@@ -162,16 +145,16 @@ class _Searching(Rewriting):
             return replace(found, query=query.value)
         return found
 
-    def _literal(self, name: str, tokens: Sequence[Token]) -> Literal:
-        found = literal_of(tokens)
+    def _literal(self, name: str, given: Span) -> Literal:
+        found = literal_of(self.reader.tokens[slice(*given)])
         if found is None:
-            text = self.sql[tokens[0].start : tokens[-1].end + 1] if tokens else ""
+            text = self.reader.written(*given)
             raise QueryError(f"{NAME}: {name} => {text} is not a literal", hint=_FORM)
         return found.value
 
     @property
     def _query_text(self) -> str:
-        return self.sql[self._query[0].start : self._query[-1].end + 1]
+        return self.reader.written(*self._query) if self._query else ""
 
     # --- what takes its place --------------------------------------------------------------------
 
@@ -180,7 +163,7 @@ class _Searching(Rewriting):
         if source.alias is None:
             text += f" AS {NAME}"
         start = source.start - 1 if source.lateral else source.start
-        return edited(self.sql, self.tokens, [(start, source.end, text)])
+        return self.reader.edited([(start, source.end, text)])
 
     def _alone(self) -> str:
         """A derived table of the rows for a query that reads no other table."""
@@ -196,11 +179,10 @@ class _Searching(Rewriting):
 
     def expanded(self) -> Expanded | None:
         joined = self.joined()
-        if joined is None or self.source is self.select.sources[0]:
+        if joined is None or self._query is None or self.source is self.select.sources[0]:
             return None
         keeps_empty, condition = joined
-        start = self.tokens.index(self._query[0])
-        return Expanded(start, start + len(self._query), self._names, keeps_empty, condition)
+        return Expanded(*self._query, self._names, keeps_empty, condition)
 
     def relation(
         self, what: Expanded, owner: str, known: Sequence[str], inside: Sequence[str]
@@ -215,15 +197,15 @@ class _Searching(Rewriting):
         hits = f"SELECT /*= {comment} =*/ *, {values} FROM {owner}"
         return f"SELECT {', '.join([*kept, *fields])} FROM ({hits})"
 
-    def alias_of(self, source: Source) -> Token | None:
+    def alias_of(self, source: Source) -> str | None:
         """The function's name is the default alias of a search."""
         found = super().alias_of(source)
-        return self.tokens[source.start] if found is None and source is self.source else found
+        return NAME if found is None and source is self.source else found
 
 
 def _fields(hit: str, names: Sequence[str], called: Sequence[str]) -> list[str]:
     """The fields of a struct as columns."""
     return [
-        f"{hit}['{name.replace(chr(39), chr(39) * 2)}'] AS {quoted_name(new)}"
+        f"{hit}[{quoted(name)}] AS {quoted_name(new)}"
         for name, new in zip(names, called, strict=True)
     ]

@@ -5,13 +5,15 @@ Works on tokens, not on a syntax tree, so that whatever DataFusion understands s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar
 
 from sqlglot.tokenizer_core import Token, TokenType
 
 from blendfusion.errors import ArgumentError, QueryError
+from blendfusion.sql.token_tree import TokenTree
 from blendfusion.udfs.declare.arguments import (
     Argument,
     Constant,
@@ -23,15 +25,12 @@ from blendfusion.udfs.declare.arguments import (
 from blendfusion.udfs.declare.call import CONFIDENCE, ERROR, VALUE
 from blendfusion.udfs.declare.ingredient import Ingredient
 
+_Named = TypeVar("_Named")
+Span: TypeAlias = tuple[int, int]
+"""The position of a first token, and one past that of the last."""
 NO_COLUMN = "context"
 """What a question that is put alone is about, by name."""
-_OPEN = {TokenType.L_PAREN: ")", TokenType.L_BRACKET: "]", TokenType.L_BRACE: "}"}
-_CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
-
-
-def nesting(token: Token) -> int:
-    """By how much the depth of brackets changes at a token: 1, -1 or 0."""
-    return (token.token_type in _OPEN) - (token.token_type in _CLOSE)
+_CLOSES = {TokenType.L_PAREN: ")", TokenType.L_BRACKET: "]"}
 
 
 @dataclass(slots=True)
@@ -41,24 +40,24 @@ class Site:
     ingredient: Ingredient
     start: int
     end: int
-    """Offsets in the text: of the first character, and one past the last."""
+    """The positions of its name, and one past its parenthesis."""
     text: str
     arguments: list[Argument] = field(default_factory=list)
     named: dict[str, Option] = field(default_factory=dict)
-    values: list[tuple[int, int]] = field(default_factory=list)
-    """Offsets of the value arguments, in order."""
-    queries: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Offsets of the subqueries among ``named``, without their parentheses."""
-    order: tuple[int, int] | None = None
-    """Offsets of the ORDER BY inside the parentheses of an aggregate."""
-    clauses: tuple[int, int] | None = None
-    """Offsets of what belongs to an aggregate behind its parentheses: FILTER (…), OVER (…)."""
+    values: list[Span] = field(default_factory=list)
+    """The value arguments, in order."""
+    queries: dict[str, Span] = field(default_factory=dict)
+    """The subqueries among ``named``, without their parentheses."""
+    order: Span | None = None
+    """The ORDER BY inside the parentheses of an aggregate."""
+    clauses: Span | None = None
+    """What belongs to an aggregate behind its parentheses: FILTER (…), OVER (…)."""
     part: tuple[Sequence[str], int] | None = None
-    """The fields of the result that are taken, as in ``.value``, and the offset of their end."""
+    """The fields of the result that are taken, as in ``.value``, and their end."""
     aliased: bool = False
     """The call is a whole select item with a name of the user's."""
-    literals: list[tuple[int, int]] = field(default_factory=list)
-    """Offsets of the literal arguments without a name, in order."""
+    literals: list[Span] = field(default_factory=list)
+    """The literal arguments without a name, in order."""
 
     @property
     def kept(self) -> bool:
@@ -72,123 +71,98 @@ class Site:
 
     @property
     def stop(self) -> int:
-        """One past the last character of the call with its clauses, and the field taken of it."""
+        """One past the call with its clauses, and the field taken of it."""
         return self.part[1] if self.part else self.call_stop
 
     @property
     def call_stop(self) -> int:
-        """One past the last character of the call with its clauses."""
+        """One past the call with its clauses."""
         return self.clauses[1] if self.clauses else self.end
 
 
-def find_sites(
-    sql: str, tokens: Sequence[Token], ingredients: Mapping[str, Ingredient]
-) -> list[Site]:
-    """The calls in ``sql``, in the order of their first characters; nested ones too, but not those
+def find_sites(tree: TokenTree, ingredients: Mapping[str, Ingredient]) -> list[Site]:
+    """The calls in a text, in the order of their first characters; nested ones too, but not those
     in subqueries that give options, which are queries of their own.
 
     Raises ArgumentError for arguments that cannot be read.
     """
     sites: list[Site] = []
-    for i, ingredient in _called(sql, tokens, ingredients):
-        start = tokens[i].start
-        if not any(a <= start < b for site in sites for a, b in site.queries.values()):
-            with naming_place(start, _end_of_call(tokens, i)):
-                sites.append(_site(sql, tokens, i, ingredient))
+    for at, ingredient in _called(tree, ingredients):
+        if not any(a <= at < b for site in sites for a, b in site.queries.values()):
+            with naming_place(tree, at, tree.close.get(at + 1, at) + 1):
+                sites.append(_site(tree, at, ingredient))
     return sites
 
 
 @contextmanager
-def naming_place(start: int, end: int) -> Iterator[None]:
-    """What is wrong with a query inside the block is wrong between these offsets of its text."""
+def naming_place(tree: TokenTree, start: int, end: int) -> Iterator[None]:
+    """What is wrong with a query inside the block is wrong between these tokens of its text."""
     try:
         yield
     except QueryError as problem:
-        problem.span = problem.span or (start, end)
+        problem.span = problem.span or tree.span(start, end)
         raise
 
 
-def _end_of_call(tokens: Sequence[Token], at: int) -> int:
-    """One past the call whose name stands at ``at``; past the name if it is not closed."""
-    close = closing(tokens, at + 1)
-    return int(tokens[at if close is None else close].end) + 1
+def call_spans(tree: TokenTree, names: Collection[str]) -> list[Span]:
+    """The calls of every function of these names; their arguments are not read."""
+    called = _called(tree, dict.fromkeys(names))
+    return [(at, tree.close[at + 1] + 1) for at, _ in called if at + 1 in tree.close]
 
 
-def call_spans(
-    sql: str, tokens: Sequence[Token], ingredients: Mapping[str, Ingredient]
-) -> list[tuple[int, int]]:
-    """Offsets of the arguments of every call, which are not read."""
-    found = []
-    for i, _ in _called(sql, tokens, ingredients):
-        close = closing(tokens, i + 1)
-        if close is not None:
-            found.append((tokens[i].start, tokens[close].end + 1))
-    return found
-
-
-def _called(
-    sql: str, tokens: Sequence[Token], ingredients: Mapping[str, Ingredient]
-) -> Iterator[tuple[int, Ingredient]]:
+def _called(tree: TokenTree, named: Mapping[str, _Named]) -> Iterator[tuple[int, _Named]]:
     """The positions of the names that are called, with what they name."""
-    for i, token in enumerate(tokens[:-1]):
-        named = ingredients.get(token.text.lower())
-        called = tokens[i + 1].token_type == TokenType.L_PAREN
-        qualified = i > 0 and tokens[i - 1].token_type == TokenType.DOT
-        if token.token_type == TokenType.IDENTIFIER:
-            named = ingredients.get(token.text)
-        elif token.token_type == TokenType.STRING:
-            named = None
-        if named is not None and called and not qualified:
-            yield i, named
+    for at, token in enumerate(tree.tokens[:-1]):
+        kind = token.token_type
+        name = token.text if kind == TokenType.IDENTIFIER else token.text.lower()
+        called = tree.kind(at + 1) == TokenType.L_PAREN and kind != TokenType.STRING
+        if name in named and called and tree.kind(at - 1) != TokenType.DOT:
+            yield at, named[name]
 
 
-def _site(sql: str, tokens: Sequence[Token], at: int, ingredient: Ingredient) -> Site:
-    close = closing(tokens, at + 1)
+def _site(tree: TokenTree, at: int, ingredient: Ingredient) -> Site:
+    close = tree.close.get(at + 1)
     if close is None:
-        line = tokens[at].line
         raise QueryError(
-            f"{ingredient.name} on line {line}: the parenthesis is not closed",
+            f"{ingredient.name} on line {tree.tokens[at].line}: the parenthesis is not closed",
             hint=f"Write {ingredient.signature}.",
         )
-    start, end = tokens[at].start, tokens[close].end + 1
-    site = Site(ingredient, start, end, " ".join(sql[start:end].split()))
-    inside = tokens[at + 2 : close]
-    order = _top_level(inside, TokenType.ORDER_BY)
+    site = Site(ingredient, at, close + 1, tree.one_line(at, close + 1))
+    stop = close
+    order = tree.first(at + 2, close, TokenType.ORDER_BY)
     if order is not None:
-        site.order = (inside[order].start, end - 1)
-        inside = inside[:order]
-    parts = arguments_of(inside)
-    trailing = _trailing(parts, ingredient)
+        site.order, stop = (order, close), order
+    parts = [(a, b) for a, b in tree.parts(at + 2, stop) if a < b]
+    trailing = _trailing(tree, parts, ingredient)
     for i, part in enumerate(parts):
-        if i in trailing and _is_query(part):
-            _query(sql, trailing[i], part, site)
+        if i in trailing and tree.is_query(*part):
+            _query(tree, trailing[i], part, site)
         else:
-            _argument(sql, part, site)
+            _argument(tree, part, site)
     if not site.values:
         _literal_value(site, len(trailing))
-    last = close
     if ingredient.kind.aggregate:
-        _check_distinct(sql, site)
-        last = _behind_clauses(tokens, close)
-        if last != close:
-            site.clauses = (tokens[close + 1].start, tokens[last].end + 1)
-        site.text = " ".join(sql[start : site.stop].split())
-    fields = _fields_behind(tokens, last + 1, site)
+        _check_distinct(tree, site)
+        behind = _behind_clauses(tree, close + 1)
+        if behind != site.end:
+            site.clauses = (site.end, behind)
+        site.text = tree.one_line(at, site.stop)
+    fields = _fields_behind(tree, site)
     if fields:
-        last += 2 * len(fields)
-        site.part = fields, tokens[last].end + 1
-    following = tokens[last + 1].token_type if last + 1 < len(tokens) else None
+        site.part = fields, site.call_stop + 2 * len(fields)
+    following = tree.kind(site.stop)
     site.aliased = following in (TokenType.ALIAS, TokenType.VAR, TokenType.IDENTIFIER)
     return site
 
 
-def _fields_behind(tokens: Sequence[Token], at: int, site: Site) -> list[str]:
+def _fields_behind(tree: TokenTree, site: Site) -> list[str]:
     """The fields that ``.value``, ``.confidence``, ``.error`` and names of a struct's fields take
-    from a call that ends before ``at``, which DataFusion does not take there."""
+    from a call, which DataFusion does not take there."""
     fields = site.ingredient.has_fields
     names: list[str] = []
-    while at + 1 < len(tokens) and tokens[at].token_type == TokenType.DOT:
-        name = tokens[at + 1].text
+    at = site.call_stop
+    while at + 1 < len(tree.tokens) and tree.kind(at) == TokenType.DOT:
+        name = tree.tokens[at + 1].text
         known = name in (VALUE, CONFIDENCE, ERROR) if site.kept and not names else fields
         if not known:
             break
@@ -197,8 +171,8 @@ def _fields_behind(tokens: Sequence[Token], at: int, site: Site) -> list[str]:
     return names
 
 
-def _check_distinct(sql: str, site: Site) -> None:
-    distinct = any(sql[a:b].split()[0].upper() == "DISTINCT" for a, b in site.values)
+def _check_distinct(tree: TokenTree, site: Site) -> None:
+    distinct = any(tree.word(a) == "DISTINCT" for a, _ in site.values)
     if distinct and len(site.values) > 1:
         raise ArgumentError(
             f"{site.ingredient.name}: DISTINCT of several values",
@@ -206,65 +180,28 @@ def _check_distinct(sql: str, site: Site) -> None:
         )
 
 
-def _behind_clauses(tokens: Sequence[Token], close: int) -> int:
-    """The position of the last token of FILTER (…) and OVER (…) or OVER name, which may follow the
-    parenthesis at ``close``; ``close`` if none does."""
-    at = close
+def _behind_clauses(tree: TokenTree, at: int) -> int:
+    """One past FILTER (…) and OVER (…) or OVER name, which may stand at ``at``."""
     for word in ("FILTER", "OVER"):
-        if at + 2 < len(tokens) and tokens[at + 1].text.upper() == word:
-            opened = tokens[at + 2].token_type == TokenType.L_PAREN
-            end = closing(tokens, at + 2) if opened else at + 2
-            at = at if end is None else end
+        if tree.word(at) == word and at + 1 < len(tree.tokens):
+            at = tree.close.get(at + 1, at + 1) + 1
     return at
 
 
-def _top_level(tokens: Sequence[Token], kind: TokenType) -> int | None:
-    """The position of the first token of a kind that stands in no bracket."""
-    depth = 0
-    for i, token in enumerate(tokens):
-        depth += nesting(token)
-        if depth == 0 and token.token_type == kind:
-            return i
-    return None
-
-
-def closing(tokens: Sequence[Token], at: int) -> int | None:
-    """The position of the bracket that closes the one at position ``at``; None if none does."""
-    depth = 0
-    for i in range(at, len(tokens)):
-        depth += nesting(tokens[i])
-        if depth == 0:
-            return i
-    return None
-
-
-def arguments_of(tokens: Sequence[Token]) -> list[Sequence[Token]]:
-    """The arguments: tokens between commas that stand in no bracket."""
-    parts: list[list[Token]] = [[]]
-    depth = 0
-    for token in tokens:
-        depth += nesting(token)
-        if depth == 0 and token.token_type == TokenType.COMMA:
-            parts.append([])
-        else:
-            parts[-1].append(token)
-    return [p for p in parts if p] if parts != [[]] else []
-
-
-def _argument(sql: str, tokens: Sequence[Token], site: Site) -> None:
-    if _is_named(tokens):
-        name = tokens[0].text.lower()
-        if name in site.named:
-            raise ArgumentError(
-                f"{site.ingredient.name}: '{name}' is given twice", hint="Give it once."
-            )
-        if _is_query(tokens[2:]):
-            _query(sql, name, tokens[2:], site)
+def _argument(tree: TokenTree, part: Span, site: Site) -> None:
+    start, stop = part
+    tokens = tree.tokens[start:stop]
+    if _is_named(tree, part):
+        name, given = tokens[0].text.lower(), (start + 2, stop)
+        _check_once(name, site)
+        if tree.is_query(*given):
+            _query(tree, name, given, site)
             return
         found = literal_of(tokens[2:])
         if found is None:
             raise ArgumentError(
-                f"{site.ingredient.name}: {name} => {_text(sql, tokens[2:])} is not a literal",
+                f"{site.ingredient.name}: {name} => {tree.written(*given) or 'nothing'} "
+                "is not a literal",
                 hint="Options are literals: 'text', 3, TRUE, ['a', 'b']. For the values of a column "
                 "write options => (SELECT column FROM table).",
             )
@@ -273,16 +210,16 @@ def _argument(sql: str, tokens: Sequence[Token], site: Site) -> None:
     literal = literal_of(tokens)
     if literal is not None and not site.ingredient.kind.takes_literal(len(site.arguments)):
         site.arguments.append(literal)
-        site.literals.append((tokens[0].start, tokens[-1].end + 1))
+        site.literals.append(part)
         return
-    if len(tokens) == 1 and sql[tokens[0].start] == "$":
+    if len(tokens) == 1 and tree.text[tokens[0].start] == "$":
         name = tokens[0].text[1:]
         raise ArgumentError(
             f"{site.ingredient.name}: the parameter ${name} has no value",
             hint=f"Pass it: session.sql(query, param_values={{{name!r}: …}}).",
         )
-    site.arguments.append(Value(_name(tokens)))
-    site.values.append((tokens[0].start, tokens[-1].end + 1))
+    site.arguments.append(Value(_name(tree, part)))
+    site.values.append(part)
 
 
 def _literal_value(site: Site, trailing: int) -> None:
@@ -306,53 +243,42 @@ def _literal_value(site: Site, trailing: int) -> None:
             site.arguments.append(Value(NO_COLUMN))
 
 
-def _trailing(parts: Sequence[Sequence[Token]], ingredient: Ingredient) -> dict[int, str]:
+def _trailing(tree: TokenTree, parts: Sequence[Span], ingredient: Ingredient) -> dict[int, str]:
     """The parameters behind the values by the places of their arguments, which may have options
     after them; those that are given by name have none."""
-    named = {part[0].text.lower() for part in parts if _is_named(part)}
+    named = {tree.tokens[part[0]].text.lower() for part in parts if _is_named(tree, part)}
     names = [p.name for p in ingredient.trailing if p.name not in named]
-    places = [i for i, part in enumerate(parts) if not _is_named(part)]
+    places = [i for i, part in enumerate(parts) if not _is_named(tree, part)]
     last = places[len(places) - len(names) :]
     return dict(zip(last, names, strict=False))
 
 
-def _is_named(tokens: Sequence[Token]) -> bool:
-    return len(tokens) > 1 and tokens[1].token_type == TokenType.FARROW
+def _is_named(tree: TokenTree, part: Span) -> bool:
+    return part[1] - part[0] > 1 and tree.kind(part[0] + 1) == TokenType.FARROW
 
 
-def _is_query(tokens: Sequence[Token]) -> bool:
-    """The tokens are a subquery in parentheses."""
-    return (
-        len(tokens) > 2
-        and tokens[0].token_type == TokenType.L_PAREN
-        and tokens[1].token_type in (TokenType.SELECT, TokenType.WITH, TokenType.VALUES)
-        and closing(tokens, 0) == len(tokens) - 1
-    )
+def _query(tree: TokenTree, name: str, part: Span, site: Site) -> None:
+    _check_once(name, site)
+    inside = part[0] + 1, part[1] - 1
+    text = tree.text[tree.tokens[inside[0]].start : tree.tokens[inside[1]].start]
+    site.named[name] = Query(text.strip())
+    site.queries[name] = inside
 
 
-def _query(sql: str, name: str, tokens: Sequence[Token], site: Site) -> None:
+def _check_once(name: str, site: Site) -> None:
     if name in site.named:
         raise ArgumentError(
             f"{site.ingredient.name}: '{name}' is given twice", hint="Give it once."
         )
-    start, end = tokens[1].start, tokens[-1].start
-    site.named[name] = Query(sql[start:end].strip())
-    site.queries[name] = (start, end)
 
 
-def _text(sql: str, tokens: Sequence[Token]) -> str:
-    return sql[tokens[0].start : tokens[-1].end + 1] if tokens else "nothing"
-
-
-def _name(tokens: Sequence[Token]) -> str:
+def _name(tree: TokenTree, part: Span) -> str:
     """The column's name if the tokens are a column, else ''."""
-    names = [t for t in tokens if t.token_type != TokenType.DISTINCT]
-    dotted = all(t.token_type == TokenType.DOT for t in names[1::2]) and len(names) % 2 == 1
-    plain = not any(map(nesting, names))
-    if not (dotted and plain):
-        return ""
-    name = names[-1]
-    return str(name.text if name.token_type == TokenType.IDENTIFIER else name.text.lower())
+    start, stop = part
+    start += tree.kind(start) == TokenType.DISTINCT
+    dotted = all(tree.kind(at) == TokenType.DOT for at in range(start + 1, stop, 2))
+    plain = dotted and (stop - start) % 2 and stop - 1 not in tree.open
+    return tree.name(stop - 1) if plain else ""
 
 
 def literal_of(tokens: Sequence[Token]) -> Constant | None:
@@ -398,7 +324,7 @@ class _Literals:
         if kind == TokenType.L_BRACE:
             return self._map()
         if kind in (TokenType.L_BRACKET, TokenType.L_PAREN):
-            return self._list(_OPEN[kind])
+            return self._list(_CLOSES[kind])
         raise _NoLiteralError
 
     def _list(self, close: str) -> Literal:

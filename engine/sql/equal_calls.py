@@ -10,6 +10,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from blendfusion.sql.call_sites import Site
 from blendfusion.sql.infer_constraints import combined
 from blendfusion.sql.resolve_columns import References
+from blendfusion.sql.token_tree import TokenTree
 from blendfusion.types import Constraint
 
 _Words: TypeAlias = "tuple[tuple[bool, str], ...]"
@@ -17,7 +18,7 @@ _Words: TypeAlias = "tuple[tuple[bool, str], ...]"
 
 
 def shared(
-    tokens: Sequence[Token],
+    tree: TokenTree,
     sites: Sequence[Site],
     inferred: Sequence[Constraint | None],
     refers: References | None,
@@ -25,7 +26,7 @@ def shared(
     """What is said of each call, or else of an equal one elsewhere in the query, so that a call
     that is used in several places is one call, of one type, asked once."""
     result = list(inferred)
-    for members in _groups(tokens, sites, refers):
+    for members in _groups(tree, sites, refers):
         together = combined([c for c in (inferred[i] for i in members) if c is not None])
         if together is not None:
             for i in members:
@@ -33,11 +34,9 @@ def shared(
     return result
 
 
-def _groups(
-    tokens: Sequence[Token], sites: Sequence[Site], refers: References | None
-) -> list[list[int]]:
+def _groups(tree: TokenTree, sites: Sequence[Site], refers: References | None) -> list[list[int]]:
     """The positions of the sites of each call."""
-    inside = [[t for t in tokens if s.start <= t.start < s.call_stop] for s in sites]
+    inside = [tree.tokens[s.start : s.call_stop] for s in sites]
     written = [_words(part) for part in inside]
     ways = [written]
     if refers is not None and len({_bare(w) for w in written}) < len(set(written)):

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
 import pyarrow as pa
 from datafusion import DataFrame
-from sqlglot.tokenizer_core import Token, TokenType
 
-from blendfusion.sql.call_sites import arguments_of, closing
-from blendfusion.sql.tokenizer import tokenize
+from blendfusion.sql.source_map import Translation, edited
+from blendfusion.sql.token_tree import TokenTree
 from blendfusion.udfs.declare.arguments import quoted
 
 _FOUND = 4
@@ -67,29 +66,22 @@ def literal(value: object) -> str | None:
     return None
 
 
-def declared(sql: str, tokens: Sequence[Token]) -> dict[str, str]:
+def declared(tree: TokenTree) -> dict[str, str]:
     """SQL of the types of the parameters of ``PREPARE name(INT, …) AS``, by their numbers."""
-    if len(tokens) < 3 or tokens[0].text.upper() != "PREPARE":
+    if tree.word(0) != "PREPARE" or not tree.opens(2):
         return {}
-    close = closing(tokens, 2) if tokens[2].token_type == TokenType.L_PAREN else None
-    kinds = arguments_of(tokens[3:close]) if close is not None else []
-    texts = (sql[kind[0].start : kind[-1].end + 1] for kind in kinds)
-    return {str(i): f"CAST(NULL AS {text})" for i, text in enumerate(texts, 1)}
+    kinds = tree.parts(3, tree.close[2])
+    return {str(i): f"CAST(NULL AS {tree.written(*kind)})" for i, kind in enumerate(kinds, 1)}
 
 
 def filled(
-    sql: str, parameters: Mapping[str, str], spans: Iterable[tuple[int, int]] | None = None
-) -> str:
-    """``sql`` with its parameters written out: all of them, or those between the offsets
-    ``spans``."""
-    within = None if spans is None else list(spans)
-    out, at = [], 0
-    for token in tokenize(sql):
-        spelled = parameters.get(token.text[1:]) if token.text[:1] == "$" else None
-        if spelled is None or sql[token.start] != "$":
-            continue
-        if within is not None and not any(a <= token.start < b for a, b in within):
-            continue
-        out += [sql[at : token.start], spelled]
-        at = token.end + 1
-    return "".join([*out, sql[at:]])
+    tree: TokenTree, parameters: Mapping[str, str], spans: Iterable[tuple[int, int]]
+) -> Translation:
+    """The text with the parameters between the tokens of ``spans`` written out."""
+    edits = {}
+    for span in spans:
+        for token in tree.tokens[slice(*span)]:
+            spelled = parameters.get(token.text[1:]) if token.text[:1] == "$" else None
+            if spelled is not None and tree.text[token.start] == "$":
+                edits[token.start] = (token.start, token.end + 1, spelled)
+    return edited(tree.text, edits.values())

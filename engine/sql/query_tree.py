@@ -1,17 +1,19 @@
-"""Locates the queries of a text on its tokens: their CTEs, branches and sources.
+"""The queries of a text, with their common table expressions, branches and relations.
 
-Like ``callsites``, this reads tokens and no syntax tree, so that whatever it does not know stays as
-it is. All positions are those of tokens; an end is one past the last.
+They are read from tokens, not from a syntax tree, so that whatever is not known here stays as it
+is. All positions are those of tokens; an end is one past the last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokenizer_core import TokenType
 
-from blendfusion.sql.call_sites import nesting
+from blendfusion.sql.token_tree import TokenTree
+from blendfusion.sql.tokenizer import nesting
 
 _SET_OPERATORS = {"UNION", "INTERSECT", "EXCEPT", "MINUS"}
 _TAIL = {"ORDER", "LIMIT", "OFFSET", "FETCH"}
@@ -20,8 +22,8 @@ _JOIN = {
     *("JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "OUTER", "SEMI", "ANTI"),
     "LATERAL",
 }
+_BEFORE_ITEMS = ("SELECT", "DISTINCT", "ALL")
 _NO_ALIAS = {*_SET_OPERATORS, *_TAIL, *_BEHIND_FROM, *_JOIN, "ON", "USING", "TABLESAMPLE", "FOR"}
-_QUOTED = (TokenType.IDENTIFIER, TokenType.STRING)
 
 
 @dataclass(slots=True)
@@ -123,11 +125,11 @@ class Scope:
     def and_then(self, common: Common, *, recursive: bool) -> Scope:
         return Scope((*self.common, common), self.recursive or recursive)
 
-    def text(self, sql: str, tokens: Sequence[Token]) -> str:
+    def text(self, tree: TokenTree) -> str:
         """The WITH clause that defines them; '' for none."""
         if not self.common:
             return ""
-        parts = [sql[tokens[c.name].start : tokens[c.end - 1].end + 1] for c in self.common]
+        parts = [tree.written(c.name, c.end) for c in self.common]
         return f"WITH {'RECURSIVE ' * self.recursive}{', '.join(parts)} "
 
 
@@ -135,116 +137,145 @@ class NotUnderstoodError(Exception):
     """The tokens are not what this module expects: nothing is known about the text."""
 
 
-def word(token: Token) -> str:
-    """The first word of a token in upper case; '' for what stands in quotes."""
-    if token.token_type in _QUOTED or not token.text:
-        return ""
-    return token.text.split()[0].upper()
+class Reader(TokenTree):
+    """The tokens of one text, and the queries around a place."""
 
-
-def identifier(token: Token) -> str:
-    """The name that an identifier means: DataFusion lowers those without quotes."""
-    return token.text if token.token_type in _QUOTED else token.text.lower()
-
-
-def name_of(source: Source, tokens: Sequence[Token]) -> str | None:
-    """The name by which the columns of a relation are qualified; None if there is none."""
-    if source.alias is not None:
-        return identifier(tokens[source.alias])
-    return identifier(tokens[source.end - 1]) if source.kind == "table" else None
-
-
-def reads_bare(
-    tokens: Sequence[Token], whole: Query | Select, select: Select, names: Collection[str]
-) -> bool:
-    """True if one of ``names`` may be read in ``whole`` without its relation: ``*`` as an item of
-    ``select``, a column anywhere but in its relations and their joins' USING."""
-    if "*" in names:
-        depth = 0
-        for at in range(*select.items):
-            depth += nesting(tokens[at])
-            dotted = tokens[at - 1].token_type == TokenType.DOT
-            if depth == 0 and tokens[at].token_type == TokenType.STAR and not dotted:
-                return True
-    skipped: set[int] = set()
-    for source in select.sources:
-        skipped.update(range(source.start, source.stop))
-        if source.on is not None and word(tokens[source.on[0]]) == "USING":
-            skipped.update(range(*source.on))
-    for at in range(whole.start, whole.end):
-        around = (tokens[at - 1], tokens[at + 1]) if 0 < at < len(tokens) - 1 else (tokens[at - 1],)
-        if (
-            at not in skipped
-            and identifier(tokens[at]) in names
-            and tokens[at].token_type not in (TokenType.STRING, TokenType.STAR)
-            and not any(t.token_type == TokenType.DOT for t in around)
-            and word(tokens[at - 1]) != "AS"
-        ):
-            return True
-    return False
-
-
-def conjuncts(tokens: Sequence[Token], start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The parts of a condition between its outermost ANDs; all of it if it has an OR there."""
-    depth, ranges = 0, 0
-    ends: list[int] = []
-    for at in range(start, end):
-        keyword = word(tokens[at])
-        depth += nesting(tokens[at]) + (keyword == "CASE") - (keyword == "END")
-        if depth == 0 and keyword == "OR":
-            ends = []
-            break
-        if depth == 0 and keyword == "AND" and not ranges:
-            ends.append(at)
-        ranges += (depth == 0 and keyword == "BETWEEN") - (
-            depth == 0 and keyword == "AND" and ranges > 0
-        )
-    for stop in (*ends, end):
-        yield start, stop
-        start = stop + 1
-
-
-def queries(tokens: Sequence[Token]) -> list[Query]:
-    """The outermost queries in a text; none if it is not understood."""
-    try:
-        end = len(tokens)
-        while end and tokens[end - 1].token_type == TokenType.SEMICOLON:
+    @cached_property
+    def outer(self) -> list[Query]:
+        """The outermost queries; none if the text is not understood."""
+        end = len(self.tokens)
+        while end and self.kind(end - 1) == TokenType.SEMICOLON:
             end -= 1
-        return _Parser(tokens[:end]).inside(0, end)
-    except (NotUnderstoodError, RecursionError):
-        return []
+        semicolons = any(t.token_type == TokenType.SEMICOLON for t in self.tokens[:end])
+        try:
+            return [] if semicolons or not self.balanced else _Parser(self).inside(0, end)
+        except (NotUnderstoodError, RecursionError):
+            return []
 
+    @cached_property
+    def selects(self) -> list[tuple[int, int, Select, Query]]:
+        """Every SELECT with the range of tokens in which its columns are known, and its query."""
+        found = []
+        for query, _ in self.scopes():
+            for branch in query.branches:
+                if isinstance(branch, Select):
+                    whole = query if len(query.branches) == 1 else branch
+                    found.append((whole.start, whole.end, branch, query))
+        return found
 
-def visible_tables(sql: str, tokens: Sequence[Token], at: int) -> str:
-    """The WITH clause of the common table expressions that are visible at offset ``at`` of ``sql``;
-    '' if there are none."""
-    around = [
-        (query.end - query.start, scope)
-        for outer in queries(tokens)
-        for query, scope in outer.walk()
-        if tokens[query.start].start < at <= tokens[query.end - 1].end
-    ]
-    return min(around, key=lambda found: found[0])[1].text(sql, tokens) if around else ""
+    def scopes(self) -> Iterator[tuple[Query, Scope]]:
+        """Every query, outer ones first, with what it can name."""
+        for outer in self.outer:
+            yield from outer.walk()
+
+    def around(self, at: int) -> list[tuple[Select, Query]]:
+        """The SELECTs around ``at``, the innermost first."""
+        holding = [(end - start, s, q) for start, end, s, q in self.selects if start <= at < end]
+        return [(s, q) for _, s, q in sorted(holding, key=lambda found: found[0])]
+
+    def visible_tables(self, at: int) -> str:
+        """The WITH clause of the common table expressions that are visible behind ``at``; '' if
+        there are none."""
+        around = [(q.end - q.start, scope) for q, scope in self.scopes() if q.start < at < q.end]
+        return min(around, key=lambda found: found[0])[1].text(self) if around else ""
+
+    def sources(self, select: Select) -> Iterator[Source]:
+        """The relations of a SELECT, those in parentheses too."""
+        for source in select.sources:
+            if source.group is not None:
+                yield from self.sources(source.group)
+            else:
+                yield source
+
+    def relation(self, name: str, at: int) -> Source | None:
+        """What ``name`` qualifies columns of at ``at``: in the SELECTs around, else in any."""
+        around = [s for s, _ in self.around(at)]
+        others = [s for _, _, s, _ in self.selects if not any(s is other for other in around)]
+        for select in (*around, *others):
+            for source in self.sources(select):
+                if self.name_of(source) == name:
+                    return source
+        return None
+
+    def alias_of(self, source: Source) -> int | None:
+        """Where the name stands by which a relation's columns are qualified; None if there is
+        none."""
+        if source.alias is not None:
+            return source.alias
+        return source.end - 1 if source.kind == "table" else None
+
+    def name_of(self, source: Source) -> str | None:
+        """The name by which a relation's columns are qualified; None if there is none."""
+        at = self.alias_of(source)
+        return None if at is None else self.name(at)
+
+    def is_item(self, start: int, end: int) -> bool:
+        """The tokens are a whole item of a select list, without an alias."""
+        for select, _ in self.around(start):
+            first, last = select.items
+            if first <= start and end <= last:
+                ends = end == last or self.kind(end) == TokenType.COMMA
+                return ends and self.begins_item(start, select)
+        return False
+
+    def begins_item(self, start: int, select: Select) -> bool:
+        """An item of the select list begins at ``start``."""
+        first, last = select.items
+        begins = self.kind(start - 1) == TokenType.COMMA or self.word(start - 1) in _BEFORE_ITEMS
+        return first <= start < last and begins and not self.depth(first, start)
+
+    def items(self, select: Select) -> list[tuple[int, int]]:
+        """The items of a select list."""
+        first, last = select.items
+        if self.word(first) in ("DISTINCT", "ALL"):
+            first += 1
+            if self.word(first) == "ON" and self.opens(first + 1):
+                first = self.close[first + 1] + 1
+        return self.parts(first, last)
+
+    def reads_bare(self, whole: Query | Select, select: Select, names: Collection[str]) -> bool:
+        """True if one of ``names`` may be read in ``whole`` without its relation: ``*`` as an item
+        of ``select``, a column anywhere but in its relations and their joins' USING."""
+        items = self.items(select)
+        if "*" in names and any(self.kind(first) == TokenType.STAR for first, _ in items):
+            return True
+        skipped: set[int] = set()
+        for source in select.sources:
+            skipped.update(range(source.start, source.stop))
+            if source.on is not None and self.word(source.on[0]) == "USING":
+                skipped.update(range(*source.on))
+        return any(
+            at not in skipped
+            and self.name(at) in names
+            and self.kind(at) not in (TokenType.STRING, TokenType.STAR)
+            and TokenType.DOT not in (self.kind(at - 1), self.kind(at + 1))
+            and self.word(at - 1) != "AS"
+            for at in range(whole.start, whole.end)
+        )
+
+    def conjuncts(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """The parts of a condition between its outermost ANDs; all of it if it has an OR there."""
+        depth, ranges = 0, 0
+        ends: list[int] = []
+        for at in range(start, end):
+            keyword = self.words[at]
+            depth += nesting(self.tokens[at]) + (keyword == "CASE") - (keyword == "END")
+            if depth == 0 and keyword == "OR":
+                ends = []
+                break
+            if depth == 0 and keyword == "AND" and not ranges:
+                ends.append(at)
+            ranges += (depth == 0 and keyword == "BETWEEN") - (
+                depth == 0 and keyword == "AND" and ranges > 0
+            )
+        for stop in (*ends, end):
+            yield start, stop
+            start = stop + 1
 
 
 class _Parser:
-    def __init__(self, tokens: Sequence[Token]) -> None:
-        self.tokens = tokens
-        self.words = [word(token) for token in tokens]
-        self.close: dict[int, int] = {}
-        opened: list[int] = []
-        for i, token in enumerate(tokens):
-            change = nesting(token)
-            if token.token_type == TokenType.SEMICOLON:
-                raise NotUnderstoodError
-            if change > 0:
-                opened.append(i)
-            elif change < 0:
-                if not opened:
-                    raise NotUnderstoodError
-                self.close[opened.pop()] = i
-        if opened:
-            raise NotUnderstoodError
+    def __init__(self, tree: TokenTree) -> None:
+        self.tokens, self.words, self.close = tree.tokens, tree.words, tree.close
 
     def _after(self, at: int) -> int:
         """One past the token at ``at``, or past the bracket that it opens."""

@@ -15,8 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from blendfusion.errors import QueryError
 from blendfusion.planner.ir.opaque_names import CATALOG
-from blendfusion.sql.nesting_limits import EXPLAINS
-from blendfusion.sql.tokenizer import tokenize
+from blendfusion.sql.token_tree import TokenTree
 
 READING = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 """What DataFusion is told to plan: no DDL, no DML (COPY is one), no SET, PREPARE or transactions.
@@ -54,22 +53,20 @@ def _check_names(text: str, table_functions: Iterable[str]) -> None:
 
 def _check_statement(query: str) -> None:
     """The same of a statement by its words."""
-    explains = EXPLAINS.match(query)  # the tokenizer takes all behind EXPLAIN for one text
-    start = explains.end() if explains else 0
-    tokens = tokenize(query[start:])
+    tree = TokenTree(query)
+    tokens = tree.tokens[tree.statement :]
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
     if not tokens:
         return  # DataFusion will say why
-    line = query.count("\n", 0, start)
     if tokens[0].text.upper() not in _FIRST_WORDS:
-        raise _refused(_head(tokens), line + tokens[0].line)
+        raise _refused(_head(tokens), tokens[0].line)
     before = tokens[0]
     for token in tokens[1:]:
         if before.token_type == TokenType.SEMICOLON:
-            raise _refused("a second statement", line + token.line)
+            raise _refused("a second statement", token.line)
         if token.token_type == TokenType.INTO and before.token_type != TokenType.DOT:
-            raise _refused("INTO", line + token.line)
+            raise _refused("INTO", token.line)
         before = token
 
 

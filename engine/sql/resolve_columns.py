@@ -13,6 +13,8 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
+from blendfusion.udfs.declare.arguments import quoted_name
+
 Columns: TypeAlias = "Callable[[str], Collection[str] | None]"
 """The columns of a table, given its name as SQL; None if they are not known."""
 
@@ -271,7 +273,7 @@ class References:
             elif alias is not None and alias.args.get("columns"):
                 made.items = self._renamed([], alias)
             else:
-                made.items = [Item(table=".".join(_quoted(part) for part in parts))]
+                made.items = [Item(table=".".join(quoted_name(part) for part in parts))]
             made.known = not node.args.get("pivots")
         else:
             self._expression(node, frame, common, skip=("alias", "joins"))
@@ -494,7 +496,3 @@ def _output_name(item: exp.Expr) -> str:
 
 def _origins(items: Iterable[Item]) -> tuple[exp.Expr, ...]:
     return tuple(origin for item in items for origin in item.origins)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from blendfusion.sql.query_tree import Reader
 from blendfusion.sql.source_map import Piece, Translation
-from blendfusion.sql.token_reader import Reader
 
 Pieces: TypeAlias = "list[Piece]"
 Written: TypeAlias = "list[Piece | str]"

@@ -83,13 +83,6 @@ def unchanged(text: str) -> Translation:
     return Translation(text, (Piece(text, 0, len(text), copied=True),) if text else ())
 
 
-def behind(head: Translation, rest: Translation) -> Translation:
-    """Two texts, one behind the other."""
-    n = len(head.source)
-    moved = (Piece(p.text, p.start + n, p.end + n, p.copied) for p in rest.pieces)
-    return Translation(head.source + rest.source, (*head.pieces, *moved))
-
-
 def place(text: str, at: int) -> str:
     """Where a character of ``text`` stands, as people count.
 

@@ -10,15 +10,13 @@ from sqlglot.errors import SqlglotError
 from sqlglot.parser import Parser, binary_range_parser
 from sqlglot.tokenizer_core import Token, TokenType
 
-from blendfusion.sql.tokenizer import tokenize
+from blendfusion.sql.tokenizer import nesting, tokenize, word
 
 STOP = "stop"
 """Where a DESC that does not mention NULLs ends in the text: metadata of an ``exp.Ordered``."""
 
 _GAP = "bf_gap_"
 _MOST_GAPS = 8
-_OPEN = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
-_CLOSE = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
 _PAIRS = {"@>": TokenType.AT_GT, "<@": TokenType.LT_AT}
 _BETWEEN = {
     *("SELECT", "DISTINCT", "FROM", "WHERE", "GROUP", "HAVING", "QUALIFY", "WINDOW", "ORDER"),
@@ -77,7 +75,7 @@ def parsed(tokens: Sequence[Token], sql: str, kept: Iterable[str]) -> Parsed:
         at = next((i for i, t in enumerate(found) if t.start >= failed), len(found) - 1)
         start, end = _expression(found, at)
         inside = found[start:end]
-        if not inside or any(_word(t) in ("SELECT", "WITH", "VALUES") for t in inside):
+        if not inside or any(word(t) in ("SELECT", "WITH", "VALUES") for t in inside):
             break
         gaps.append((inside[0].start, inside[-1].end + 1))
         found[start:end] = _gap(inside, known)
@@ -106,14 +104,9 @@ def _operators(tokens: Sequence[Token]) -> Iterator[Token]:
         yield whole or first
 
 
-def _word(token: Token) -> str:
-    quoted = token.token_type in (TokenType.STRING, TokenType.IDENTIFIER)
-    return "" if quoted or not token.text else token.text.split()[0].upper()
-
-
 def _explained(tokens: Sequence[Token]) -> Sequence[Token]:
     """The statement without EXPLAIN and its words, or PREPARE name (types) AS before it."""
-    words = [_word(token) for token in tokens[:200]]
+    words = [word(token) for token in tokens[:200]]
     at = 0
     if words[:1] == ["EXPLAIN"]:
         at = 1
@@ -136,19 +129,15 @@ def _expression(tokens: Sequence[Token], at: int) -> tuple[int, int]:
 
 def _outwards(tokens: Sequence[Token], at: int, step: int) -> int:
     """The position, from ``at`` in one direction, at which its expression is over."""
-    opening, closing = (_OPEN, _CLOSE) if step > 0 else (_CLOSE, _OPEN)
-    depth, i = 0, at if _word(tokens[at]) not in _BETWEEN or step < 0 else at + 1
+    depth, i = 0, at if word(tokens[at]) not in _BETWEEN or step < 0 else at + 1
     if step < 0 and i == at:
         i -= 1
     while 0 <= i < len(tokens):
         token = tokens[i]
-        if token.token_type in opening:
-            depth += 1
-        elif token.token_type in closing:
-            if depth == 0:
-                return i
-            depth -= 1
-        elif depth == 0 and (token.token_type == TokenType.COMMA or _word(token) in _BETWEEN):
+        depth += step * nesting(token)
+        if depth < 0:
+            return i
+        if depth == 0 and (token.token_type == TokenType.COMMA or word(token) in _BETWEEN):
             return i
         i += step
     return i

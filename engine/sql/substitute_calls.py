@@ -3,13 +3,15 @@ unchanged around them."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 from sqlglot.tokenizer_core import Token, TokenType
 
 from blendfusion.sql.call_sites import Site
+from blendfusion.sql.query_tree import Reader
+from blendfusion.sql.rewriter import Form, Weaver, Written, joined
+from blendfusion.sql.source_map import Piece, Translation
 from blendfusion.udfs.declare.arguments import quoted
 
 _ROWS = "bf_rows_"
@@ -24,101 +26,86 @@ _BRACKETS = {
 }
 
 
-def in_tokens(tokens: Sequence[Token], sites: Sequence[Site], names: Sequence[str]) -> list[Token]:
+def in_tokens(tree: Reader, sites: Sequence[Site], names: Sequence[str]) -> list[Token]:
     """The tokens of a query in which site i is a call of the function ``names[i]`` on its values.
     They keep their offsets."""
-    starts = [token.start for token in tokens]
+    starting = {site.start: i for i, site in enumerate(sites)}
 
-    def write(start: int, end: int, among: Sequence[int]) -> list[Token]:
-        out: list[Token] = []
-        for i in among:
-            site = sites[i]
-            if site.start < start or site.end > end:
-                continue
-            out += tokens[bisect_left(starts, start) : bisect_left(starts, site.start)]
-            first = tokens[bisect_left(starts, site.start)]
-            inner = [j for j in among if site.start < sites[j].start < site.stop]
-            out += call(site, names[i], first, inner)
-            start = site.stop
-        return [*out, *tokens[bisect_left(starts, start) : bisect_left(starts, end)]]
+    def write(start: int, stop: int) -> Iterable[Token]:
+        while start < stop:
+            i = starting.get(start)
+            if i is None:
+                yield tree.tokens[start]
+                start += 1
+            else:
+                yield from call(sites[i], names[i], tree.tokens[start])
+                start = sites[i].stop
 
-    def call(site: Site, name: str, first: Token, inner: Sequence[int]) -> list[Token]:
+    def call(site: Site, name: str, first: Token) -> Iterable[Token]:
         def made(text: str, kind: TokenType = TokenType.VAR) -> Token:
             kind = _BRACKETS.get(text, kind)
             return Token(kind, text, first.line, first.col, first.start, first.end)
 
         inside: list[Token] = []
         for span in site.values:
-            inside += [*([made(",")] if inside else []), *write(*span, inner)]
+            inside += [*([made(",")] if inside else []), *write(*span)]
         if site.ingredient.kind.aggregate:
-            inside += write(*site.order, inner) if site.order else []
+            inside += write(*site.order) if site.order else []
             inside = [made(_ROWS), made("("), *inside, made(")")]
-            inside += write(*site.clauses, inner) if site.clauses else []
+            inside += write(*site.clauses) if site.clauses else []
         fields = site.part[0] if site.part else ()
         taken = [t for f in fields for t in (made("["), made(f, TokenType.STRING), made("]"))]
         return [made(name), made("("), *inside, made(")"), *taken]
 
-    end = tokens[-1].end + 1 if tokens else 0
-    return write(0, end, range(len(sites)))
+    return list(write(0, len(tree.tokens)))
 
 
 def in_text(
-    sql: str, sites: Sequence[Site], name: Callable[[int], str], nulls_last: Sequence[int] = ()
-) -> str:
-    """``sql`` with site i written as a call of the function ``name(i)`` on its values, and NULLS
-    LAST at some offsets.
+    tree: Reader, calls: Sequence[tuple[Site, str]], behind: Mapping[int, str]
+) -> Translation:
+    """A text with each site written as a call of the function of a name on its values, and some
+    text behind tokens.
 
     An aggregate becomes a function of lists, ``name(array_agg(value))``, one list a value, and its
     clauses (ORDER BY, FILTER, OVER) go to the lists: DataFusion orders, filters and groups.
     """
+    weaver = Weaver(tree, behind=dict(behind))
 
-    def copied(start: int, end: int) -> str:
-        stops = [at for at in nulls_last if start < at <= end]
-        parts = [sql[a:b] for a, b in zip([start, *stops], [*stops, end], strict=True)]
-        return " NULLS LAST".join(parts)
+    def form(site: Site, name: str) -> Form:
+        def write() -> Iterable[Piece | str]:
+            values = [_value(weaver, site, place) for place in range(len(site.values) or 1)]
+            fields = site.part[0] if site.part else ()
+            yield f"{name}("
+            yield from joined(values)
+            yield ")" + "".join(f"[{quoted(field)}]" for field in fields)
 
-    def write(start: int, end: int, among: Sequence[int]) -> str:
-        out, at = [], start
-        for i in among:
-            site = sites[i]
-            if site.start < at or site.end > end:
-                continue
-            inner = [j for j in among if site.start < sites[j].start < site.stop]
-            values = [write(a, b, inner) for a, b in site.values] or [_no_value(site)]
-            kind = site.ingredient.kind
-            if kind.aggregate:
-                order, clauses = (
-                    f" {write(*span, inner)}" if span else "" for span in (site.order, site.clauses)
-                )
-                values = [
-                    f"array_agg({_cast(v, kind.cast(place))}{order}){clauses}"
-                    for place, v in enumerate(values)
-                ]
-            else:
-                values = [_cast(v, kind.cast(place)) for place, v in enumerate(values)]
-            part = "".join(f"[{quoted(field)}]" for field in site.part[0]) if site.part else ""
-            call = f"{name(i)}({', '.join(values)}){part}"
-            # Lines keep their numbers, which DataFusion's messages name.
-            missing_lines = sql.count("\n", site.start, site.stop) - call.count("\n")
-            out += [copied(at, site.start), call, "\n" * missing_lines]
-            at = site.stop
-        return "".join([*out, copied(at, end)])
+        return Form(site.start, site.stop, write)
 
-    return write(0, len(sql), range(len(sites)))
+    for site, name in calls:
+        weaver.add(form(site, name))
+    return weaver.whole()
 
 
-def _no_value(site: Site) -> str:
-    """What a question without a value is put about, as SQL."""
-    return f"DISTINCT {quoted(_NO_TEXT)}" if site.ingredient.kind.aggregate else quoted(_NO_TEXT)
+def _value(weaver: Weaver, site: Site, place: int) -> Written:
+    """A value as the argument of a function, or as an aggregate's list; a question without a value
+    is put about a text that says so."""
+    kind = site.ingredient.kind
+    start, stop = site.values[place] if site.values else (0, 0)
+    distinct = weaver.reader.kind(start) == TokenType.DISTINCT if site.values else kind.aggregate
+    written: Written = [*weaver.woven(start + (start < stop and distinct), stop)]
+    written = written or [quoted(_NO_TEXT)]
+    to = kind.cast(place)
+    if to is not None:
+        written = ["arrow_cast(", *written, f", '{_cast_name(to)}')"]
+    if distinct:
+        written.insert(0, "DISTINCT ")
+    if not kind.aggregate:
+        return written
 
+    def behind(span: tuple[int, int] | None) -> Written:
+        return [" ", *weaver.woven(*span)] if span else []
 
-def _cast(value: str, to: pa.DataType | None) -> str:
-    if to is None:
-        return value
-    distinct, _, rest = value.partition(" ")
-    if distinct.upper() == "DISTINCT":
-        return f"DISTINCT arrow_cast({rest}, '{_cast_name(to)}')"
-    return f"arrow_cast({value}, '{_cast_name(to)}')"
+    return ["array_agg(", *written, *behind(site.order), ")", *behind(site.clauses)]
 
 
 def _cast_name(to: pa.DataType) -> str:

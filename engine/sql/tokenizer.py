@@ -29,7 +29,9 @@ class _Tokenizer(Tokenizer):
     }
 
 
-_QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
+QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
+_OPEN = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
+_CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
 _STRINGS = (TokenType.HEREDOC_STRING, TokenType.NATIONAL_STRING)
 
 
@@ -49,13 +51,30 @@ def tokenize(sql: str) -> list[Token]:
             token = _as(TokenType.STRING, token.text, token)
         elif found and sql[found[-1].start] == "$" and found[-1].text == "$":
             token = _as(TokenType.VAR, f"${token.text}", token, found.pop().start)
-        elif parted and found and found[-1].token_type not in _QUOTED:
+        elif parted and found and found[-1].token_type not in QUOTED:
             text = f"{found[-1].text} {token.text}"
             whole = _Tokenizer.KEYWORDS.get(text.upper())
             if whole is not None:
                 token = _as(whole, text, token, found.pop().start)
         found.append(token)
     return found
+
+
+def nesting(token: Token) -> int:
+    """By how much the depth of brackets changes at a token: 1, -1 or 0."""
+    return (token.token_type in _OPEN) - (token.token_type in _CLOSE)
+
+
+def word(token: Token) -> str:
+    """The first word of a token in upper case; '' for what stands in quotes."""
+    if token.token_type in QUOTED or not token.text:
+        return ""
+    return token.text.split()[0].upper()
+
+
+def identifier(token: Token) -> str:
+    """The name that an identifier means: DataFusion lowers those without quotes."""
+    return token.text if token.token_type in QUOTED else token.text.lower()
 
 
 def _as(kind: TokenType, text: str, token: Token, start: int | None = None) -> Token:

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import Token
 
-from blendfusion.errors import ArgumentError
+from blendfusion.errors import ArgumentError, QueryError
 from blendfusion.sql.call_sites import (
     Site,
     call_spans,
@@ -25,11 +24,11 @@ from blendfusion.sql.equal_calls import shared
 from blendfusion.sql.infer_constraints import SITE, Context, contexts
 from blendfusion.sql.nulls_last import nulls_last
 from blendfusion.sql.parameters import declared, filled
-from blendfusion.sql.query_tree import visible_tables
+from blendfusion.sql.query_tree import Reader
 from blendfusion.sql.resolve_columns import Columns, References
+from blendfusion.sql.source_map import unchanged, within
 from blendfusion.sql.sqlglot_tree import parsed, tree_of
 from blendfusion.sql.substitute_calls import in_text, in_tokens
-from blendfusion.sql.tokenizer import tokenize
 from blendfusion.types import Constraint
 from blendfusion.udfs.declare.arguments import Option, Query
 from blendfusion.udfs.declare.bind import bind
@@ -71,25 +70,43 @@ def typed(
     lowered = sql.lower()
     if not any(name in lowered for name in ingredients):  # most queries: not worth a tokenizer
         return Typed(sql)
-    tokens = tokenize(sql)
-    if not any(t.text.lower() in ingredients for t in tokens):
+    tree = Reader(sql)
+    if not any(t.text.lower() in ingredients for t in tree.tokens):
         return Typed(sql)
+    known = unchanged(sql)
     if parameters:
-        sql = filled(sql, parameters, call_spans(sql, tokens, ingredients))
-        tokens = tokenize(sql)
-    sites = find_sites(sql, tokens, ingredients)
+        known = filled(tree, parameters, call_spans(tree, ingredients))
+    if known.sql != sql:
+        tree = Reader(known.sql)
+    try:
+        return _typed(tree, ingredients, parameters or {}, columns, types or {}, whole=whole)
+    except QueryError as problem:
+        raise within(problem, known) from None
+
+
+def _typed(
+    tree: Reader,
+    ingredients: Mapping[str, Ingredient],
+    parameters: Mapping[str, str],
+    columns: Columns,
+    types: Mapping[str, Constraint],
+    *,
+    whole: bool,
+) -> Typed:
+    sites = find_sites(tree, ingredients)
     names = [f"{SITE}{i}_" for i in range(len(sites))]
-    places = _places(sql, tokens, names, sites, parameters or {}, columns)
+    places = _places(tree, names, sites, parameters, columns)
     for name, site in zip(names, sites, strict=True):
-        _check_place(site, places.of[name].misplaced)
+        with naming_place(tree, site.start, site.stop):
+            _check_place(site, places.of[name].misplaced)
     inferred = [places.of[name].constraint for name in names]
-    constraints = shared(tokens, sites, inferred, places.refers)
+    constraints = shared(tree, sites, inferred, places.refers)
 
     def bound() -> list[Call]:
         calls = []
         for site, constraint in zip(sites, constraints, strict=True):
-            with naming_place(site.start, site.stop):
-                named = _standing_alone(sql, tokens, site)
+            with naming_place(tree, site.start, site.stop):
+                named = _standing_alone(tree, site)
                 calls.append(
                     bind(
                         site.ingredient,
@@ -114,7 +131,8 @@ def typed(
     for call, site in zip(calls, sites, strict=True):
         written.setdefault(call.name, (site.text,))
     beside = [c.name for c, n in zip(calls, names, strict=True) if places.of[n].beside_columns]
-    text = in_text(sql, sites, lambda i: calls[i].name, places.nulls_last)
+    behind = dict.fromkeys(places.nulls_last, " NULLS LAST")
+    text = in_text(tree, [(s, c.name) for s, c in zip(sites, calls, strict=True)], behind).sql
     alone = tuple(dict.fromkeys(beside))
     return Typed(text, tuple(dict.fromkeys(calls)), written, alone, places.unread)
 
@@ -122,31 +140,32 @@ def typed(
 class _Places(NamedTuple):
     of: Mapping[str, Context]
     nulls_last: Sequence[int] = ()
-    """Where the query sorts by an answer, and says nothing of NULLs."""
+    """The positions of each DESC by an answer that says nothing of NULLs."""
     unread: tuple[str, ...] = ()
     refers: References | None = None
 
 
 def _places(
-    sql: str,
-    tokens: Sequence[Token],
+    tree: Reader,
     names: Sequence[str],
     sites: Sequence[Site],
     parameters: Mapping[str, str],
     columns: Columns,
 ) -> _Places:
     """What a query says about its calls, for which functions of these names stand."""
-    tree, gaps = parsed(in_tokens(tokens, sites, names), sql, names)
-    if tree is None:
-        return _Places(dict.fromkeys(names, Context()), unread=(" ".join(sql.split()),))
-    known = declared(sql, tokens) | dict(parameters)
+    syntax, gaps = parsed(in_tokens(tree, sites, names), tree.text, names)
+    if syntax is None:
+        return _Places(dict.fromkeys(names, Context()), unread=(" ".join(tree.text.split()),))
+    known = declared(tree) | dict(parameters)
     if known:
-        tree = _with_literals(tree, known)
-    refers = References(tree, columns)
+        syntax = _with_literals(syntax, known)
+    refers = References(syntax, columns)
     kept = {name for name, site in zip(names, sites, strict=True) if site.kept}
-    found = contexts(tree, names, refers, kept)
-    unread = tuple(" ".join(sql[start:end].split()) for start, end in gaps)
-    return _Places(found, nulls_last(tree, frozenset(names), refers), unread, refers)
+    found = contexts(syntax, names, refers, kept)
+    unread = tuple(" ".join(tree.text[start:end].split()) for start, end in gaps)
+    sorted_by = set(nulls_last(syntax, frozenset(names), refers))
+    behind = [at for at, token in enumerate(tree.tokens) if token.end + 1 in sorted_by]
+    return _Places(found, behind, unread, refers)
 
 
 def _with_literals(tree: exp.Expr, parameters: Mapping[str, str]) -> exp.Expr:
@@ -177,12 +196,12 @@ def _check_place(site: Site, needed: Constraint | None) -> None:
         )
 
 
-def _standing_alone(sql: str, tokens: Sequence[Token], site: Site) -> dict[str, Option]:
+def _standing_alone(tree: Reader, site: Site) -> dict[str, Option]:
     """The named arguments; a subquery among them brings the tables that it can see along."""
     named = dict(site.named)
     for name, (start, _) in site.queries.items():
         query = named[name]
         assert isinstance(query, Query)
-        tables = visible_tables(sql, tokens, start)
+        tables = tree.visible_tables(start)
         named[name] = Query(f"{tables}SELECT * FROM ({query.text}\n)") if tables else query
     return named

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blendfusion.sql.call_sites import nesting
-from blendfusion.sql.lateral import Columns, Expanded, Place, Rewriting, quoted_name, rewritten
-from blendfusion.sql.query_tree import Query, identifier, word
+from blendfusion.sql.lateral import Columns, Expanded, Place, Rewriting, rewritten
+from blendfusion.sql.query_tree import Query
+from blendfusion.udfs.declare.arguments import quoted_name
 
 
 def unnested(sql: str, columns: Columns) -> str:
@@ -37,7 +37,7 @@ class _Unnest(Rewriting):
             return None
         keeps_empty, condition = joined
         source = self.source
-        if source.kind == "function" and self.is_word(source.start, "UNNEST"):
+        if source.kind == "function" and self.reader.word(source.start) == "UNNEST":
             name = self._column_name() or "unnest"
             return Expanded(source.start + 2, source.end - 1, (name,), keeps_empty, condition)
         if source.kind == "query" and source.lateral and source.query is not None:
@@ -50,34 +50,23 @@ class _Unnest(Rewriting):
     def relation(
         self, what: Expanded, owner: str, known: Sequence[str], inside: Sequence[str]
     ) -> str:
-        values = self.span(what.start, what.end)
+        values = self.reader.written(what.start, what.end)
         if what.keeps_empty:
             values = f"CASE WHEN cardinality({values}) > 0 THEN {values} ELSE [NULL] END"
         return f"SELECT *, unnest({values}) AS {quoted_name(inside[0])} FROM {owner}"
 
     def _of_subquery(self, query: Query) -> tuple[int, int, str] | None:
         """What ``(SELECT unnest(…) [AS name])`` unnests, and the name of its column."""
-        start, end = query.start, query.end
-        if not (self.is_word(start, "SELECT") and self.is_word(start + 1, "UNNEST")):
+        reader, start = self.reader, query.start
+        if reader.words[start : start + 2] != ["SELECT", "UNNEST"] or not reader.opens(start + 2):
             return None
-        depth, close = 0, start + 2
-        for close in range(start + 2, end):
-            depth += nesting(self.tokens[close])
-            if depth == 0:
-                break
-        rest = self.tokens[close + 1 : end]
-        if rest and word(rest[0]) == "AS":
-            rest = rest[1:]
-        if len(rest) != 1:
+        close = reader.close[start + 2]
+        alias = close + 1 + (reader.word(close + 1) == "AS")
+        listed = [reader.name(i) for i in self.source.columns]
+        if alias != query.end - 1 or len(listed) > 1:
             return None
-        listed = [identifier(self.tokens[i]) for i in self.source.columns]
-        name = listed[0] if listed else identifier(rest[0])
-        if len(listed) > 1:
-            return None
-        return start + 3, close, name
+        return start + 3, close, listed[0] if listed else reader.name(alias)
 
     def _column_name(self) -> str | None:
-        listed = [identifier(self.tokens[i]) for i in self.source.columns]
-        if listed:
-            return listed[0]
-        return None if self.source.alias is None else identifier(self.tokens[self.source.alias])
+        at = self.source.columns[0] if self.source.columns else self.source.alias
+        return None if at is None else self.reader.name(at)

@@ -9,24 +9,12 @@ from typing import TYPE_CHECKING
 
 from blendfusion.errors import PlanError
 from blendfusion.planner.ir.opaque_names import QUERIES, TABLES
-from blendfusion.sql.lateral import edited, quoted_name
-from blendfusion.sql.query_tree import (
-    Query,
-    Scope,
-    Select,
-    Source,
-    conjuncts,
-    identifier,
-    name_of,
-    reads_bare,
-    word,
-)
+from blendfusion.sql.query_tree import Query, Reader, Scope, Select, Source
+from blendfusion.udfs.declare.arguments import quoted_name
 from blendfusion.udfs.declare.call_registry import readable
 from blendfusion.unsupported.provenance import Text
 
 if TYPE_CHECKING:
-    from sqlglot.tokenizer_core import Token
-
     from blendfusion.unsupported.rewrite import Cutting
 
 _ORIGINAL = re.compile(r"/\*= (.*?) =\*/", re.DOTALL)
@@ -43,10 +31,10 @@ class State(Enum):
 class Cuts:
     """The cuts of one text. ``edits`` replace parts by the names of their leaves."""
 
-    def __init__(self, cutting: Cutting, made: Text, tokens: Sequence[Token]) -> None:
+    def __init__(self, cutting: Cutting, made: Text) -> None:
         self._cutting = cutting
         self._made = made
-        self._tokens = tokens
+        self.reader = Reader(made.sql)
         self.edits: list[tuple[int, int, str]] = []
 
     def query(self, query: Query, scope: Scope) -> None:
@@ -54,10 +42,10 @@ class Cuts:
             outer = scope
             scope = scope.and_then(common, recursive=query.recursive)
             body = common.query
-            name = self._span(common.name, common.name + 1)
+            name = self.reader.written(common.name, common.name + 1)
             whole = f"{self._with(scope)}SELECT * FROM {name}"
             text = squeezed(
-                f"WITH {'RECURSIVE ' * query.recursive}{self._span(common.name, common.end)}"
+                f"WITH {'RECURSIVE ' * query.recursive}{self.reader.written(common.name, common.end)}"
             )
             span = body.start, body.end
             if not self._cut(whole, text, span, "SELECT * FROM {}"):
@@ -94,19 +82,21 @@ class Cuts:
         found = []
         spans = [
             span
-            for span in conjuncts(self._tokens, select.where[0] + 1, select.where[1])
+            for span in self.reader.conjuncts(select.where[0] + 1, select.where[1])
             if not any(span[0] <= inner.start < span[1] for inner in select.inner)
         ]
         for source in select.sources:
-            name = name_of(source, self._tokens)
+            name = self.reader.name_of(source)
             if name is None or source.lateral or source.columns:
                 continue
-            whole = f"{self._with(scope)}SELECT * FROM {self._span(source.start, source.stop)}"
-            own = [s for s in spans if self._refused(f"{whole} WHERE {self._span(*s)}")]
+            whole = (
+                f"{self._with(scope)}SELECT * FROM {self.reader.written(source.start, source.stop)}"
+            )
+            own = [s for s in spans if self._refused(f"{whole} WHERE {self.reader.written(*s)}")]
             if not own:
                 continue
-            where = " AND ".join(f"({self._span(*s)})" for s in own)
-            text = squeezed(f"{self._span(source.start, source.stop)} WHERE {where}")
+            where = " AND ".join(f"({self.reader.written(*s)})" for s in own)
+            text = squeezed(f"{self.reader.written(source.start, source.stop)} WHERE {where}")
             written = "{}" + f" AS {quoted_name(name)}"
             if self._cut(f"{whole} WHERE {where}", text, (source.start, source.stop), written):
                 self.edits += [(*s, "TRUE") for s in own]
@@ -124,13 +114,13 @@ class Cuts:
         for at, source in enumerate(select.sources):
             if source.on is None or not {"LEFT", "RIGHT", "FULL"} & set(source.words):
                 continue
-            tokens = self._tokens
-            names = [identifier(t) for t in tokens[source.on[0] + 2 : source.on[1] - 1 : 2]]
-            right = name_of(source, tokens)
-            if word(tokens[source.on[0]]) != "USING" or right is None:
+            reader = self.reader
+            names = [reader.name(at) for at in range(source.on[0] + 2, source.on[1] - 1, 2)]
+            right = reader.name_of(source)
+            if reader.word(source.on[0]) != "USING" or right is None:
                 continue
             pairs = [self._having(n, select.sources[:at], scope) for n in names]
-            if None in pairs or reads_bare(tokens, whole, select, {*names, "*"}):
+            if None in pairs or reader.reads_bare(whole, select, {*names, "*"}):
                 continue
             terms = (
                 f"{quoted_name(left or '')}.{quoted_name(n)} = {quoted_name(right)}.{quoted_name(n)}"
@@ -142,12 +132,14 @@ class Cuts:
         """The name of the only relation among ``sources`` with this column; None otherwise."""
         found = []
         for source in sources:
-            sql = f"{self._with(scope)}SELECT * FROM {self._span(source.start, source.stop)}"
+            sql = (
+                f"{self._with(scope)}SELECT * FROM {self.reader.written(source.start, source.stop)}"
+            )
             frame = self._cutting.examine(self._made, sql)[1]
             if frame is None:
                 return None
             if column in frame.schema().names:
-                found.append(name_of(source, self._tokens))
+                found.append(self.reader.name_of(source))
         return found[0] if len(found) == 1 else None
 
     def _subquery(self, query: Query, scope: Scope) -> None:
@@ -157,7 +149,7 @@ class Cuts:
 
     def _source(self, source: Source, scope: Scope) -> None:
         span = source.start, source.end
-        text = self._span(*span)
+        text = self.reader.written(*span)
         if source.query is not None:
             if source.lateral:
                 self.query(source.query, scope)
@@ -174,7 +166,7 @@ class Cuts:
             return
         if source.end == source.start + 1 and self._is_common(source.start, scope):
             return
-        name = identifier(self._tokens[source.end - 1])
+        name = self.reader.name(source.end - 1)
         alias = "" if source.alias is not None else f" AS {quoted_name(name)}"
         if not self._cut(f"SELECT * FROM {text}", name, span, "{}" + alias, schema=TABLES):
             view = self._cutting.view(text, name)
@@ -182,8 +174,7 @@ class Cuts:
                 self.edits.append((*span, f"({view}){alias}"))
 
     def _is_common(self, at: int, scope: Scope) -> bool:
-        name = identifier(self._tokens[at])
-        return any(identifier(self._tokens[c.name]) == name for c in scope.common)
+        return any(self.reader.name(c.name) == self.reader.name(at) for c in scope.common)
 
     def _cut_span(
         self,
@@ -192,7 +183,7 @@ class Cuts:
         written: str,
         span: tuple[int, int] | None = None,
     ) -> bool:
-        text = self._span(part.start, part.end)
+        text = self.reader.written(part.start, part.end)
         whole = span or (part.start, part.end)
         return self._cut(self._with(scope) + text, squeezed(text), whole, written)
 
@@ -221,8 +212,8 @@ class Cuts:
         span: tuple[int, int] | None = None,
     ) -> None:
         inside = part.start, part.end
-        whole = self._with(scope) + self._span(*inside)
-        now = self._with_edited(scope) + self._edited(*inside)
+        whole = self._with(scope) + self.reader.written(*inside)
+        now = self._with_edited(scope) + self.reader.edited(self.edits, *inside)
         self._settle(whole, now, span or inside, written)
 
     def _settle(self, sql: str, now: str, span: tuple[int, int], written: str) -> None:
@@ -239,24 +230,15 @@ class Cuts:
         self.edits.append((*span, written.replace("{}", leaf.sql, 1)))
 
     def _with(self, scope: Scope) -> str:
-        return scope.text(self._made.sql, self._tokens)
+        return scope.text(self.reader)
 
     def _with_edited(self, scope: Scope) -> str:
         if not scope.common:
             return ""
-        listed = ", ".join(self._edited(common.name, common.end) for common in scope.common)
+        listed = ", ".join(
+            self.reader.edited(self.edits, common.name, common.end) for common in scope.common
+        )
         return f"WITH {'RECURSIVE ' * scope.recursive}{listed} "
-
-    def _edited(self, start: int, end: int) -> str:
-        """A part of the text with the cuts so far applied."""
-        inside = [(a - start, b - start, t) for a, b, t in self.edits if start <= a and b <= end]
-        first = self._tokens[start].start
-        tokens = self._tokens[start:end]
-        return edited(self._span(start, end), tokens, inside, offset=first)
-
-    def _span(self, start: int, end: int) -> str:
-        tokens = self._tokens
-        return self._made.sql[tokens[start].start : tokens[end - 1].end + 1]
 
 
 def squeezed(text: str) -> str:

@@ -21,7 +21,7 @@ from datafusion.catalog import SchemaProvider, Table
 from blendfusion.datafusion.substrait_io import batches_of
 from blendfusion.errors import PlanError
 from blendfusion.planner.ir.opaque_names import CATALOG, QUERIES, TABLES, leaf_name
-from blendfusion.sql.lateral import quoted_name
+from blendfusion.udfs.declare.arguments import quoted_name
 
 _SERIALS = count(1)
 _MOST_DIGITS = 38

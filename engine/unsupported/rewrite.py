@@ -20,9 +20,8 @@ from blendfusion.errors import PlanError
 from blendfusion.planner.ir.messages import compares_struct_literal, has_unreadable_types
 from blendfusion.planner.ir.opaque_names import QUERIES, TABLES
 from blendfusion.planner.substrait.unsupported import dropped_feature
-from blendfusion.sql.lateral import edited, quoted_name
-from blendfusion.sql.query_tree import Scope, queries
-from blendfusion.sql.tokenizer import tokenize
+from blendfusion.sql.query_tree import Scope
+from blendfusion.udfs.declare.arguments import quoted_name
 from blendfusion.udfs.declare.call_registry import calls_in
 from blendfusion.unsupported.cut_subqueries import Cuts, State, squeezed
 from blendfusion.unsupported.nested_stages import Above, Part
@@ -287,13 +286,12 @@ class Cutting:
 
     def cut_out(self, made: Text) -> str:
         """The text with parts replaced by the names of their leaves."""
-        tokens = tokenize(made.sql)
-        found = queries(tokens)
+        cuts = Cuts(self, made)
+        found = cuts.reader.outer
         if len(found) != 1 or found[0].start != 0:
             raise PlanError("a statement that is no query, or one that is not understood")
-        cuts = Cuts(self, made, tokens)
         cuts.query(found[0], Scope())
-        return edited(made.sql, tokens, cuts.edits)
+        return cuts.reader.edited(cuts.edits)
 
     def view(self, written: str, name: str) -> str | None:
         """The query of the view that SQL names ``written``, with leaves in it; None if it has no

@@ -18,8 +18,8 @@ import blendfusion as bf
 from blendfusion.cli.main import main
 from blendfusion.dialects.dispatch import DIALECTS, spoken
 from blendfusion.dialects.shared.catalog import Known
+from blendfusion.sql.query_tree import Reader
 from blendfusion.sql.source_map import edited, place, unchanged
-from blendfusion.sql.token_reader import Reader
 from blendfusion.udfs.register.user_functions import _defined
 
 SHOPS = pa.table(

@@ -58,6 +58,16 @@ def quoted(text: str) -> str:
     return f"'{escaped}'"
 
 
+def quoted_name(name: str) -> str:
+    """``name`` as a SQL identifier that means exactly it.
+
+    >>> print(quoted_name('a "b" c'))
+    "a ""b"" c"
+    """
+    escaped = name.replace('"', '""')
+    return f'"{escaped}"'
+
+
 def sql_literal(value: object) -> str:
     """A Python value as a literal of a call: tuples and lists as ``[…]``, mappings as ``{…}``.
 

@@ -8,10 +8,9 @@ from typing import TypeAlias
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.dialects.shared.catalog import Known
-from blendfusion.sql.query_tree import Select
+from blendfusion.sql.query_tree import Reader, Select
 from blendfusion.sql.rewriter import Form, Weaver
 from blendfusion.sql.source_map import Piece, Translation, unchanged
-from blendfusion.sql.token_reader import Reader
 
 _Write: TypeAlias = "Callable[[], Iterable[Piece | str]]"
 
@@ -23,7 +22,7 @@ def aliases_in_where(text: str, known: Known) -> Translation:
     expressions stays as it is: their columns are not known here.
     """
     reader = Reader(text)
-    if reader.word(0) == "WITH":
+    if reader.word(reader.statement) == "WITH":
         return unchanged(text)
     weaver = Weaver(reader)
     for _, _, select, _ in reader.selects:

@@ -7,11 +7,9 @@ from collections.abc import Iterable
 
 from sqlglot.tokenizer_core import TokenType
 
-from blendfusion.sql.call_sites import nesting
-from blendfusion.sql.query_tree import Query, Select, Source, name_of
+from blendfusion.sql.query_tree import Query, Reader, Select, Source
 from blendfusion.sql.rewriter import Form, Weaver
 from blendfusion.sql.source_map import Piece, Translation
-from blendfusion.sql.token_reader import Reader
 from blendfusion.udfs.declare.arguments import quoted
 
 MOST_MATCHES = 1000
@@ -101,7 +99,7 @@ class _SQLite:
         select, query = around[0]
         where = select.where or (0, 0)
         stop = self._expression_end(at + 1, where[1])
-        depth = sum(map(nesting, reader.tokens[where[0] : start]))
+        depth = reader.depth(where[0], start)
         open_words = self._open_words(*where)
         if depth or "OR" in open_words or reader.word(start - 1) == "NOT" or stop == at + 1:
             raise reader.refused(at, "MATCH must be a condition that every row meets", _SPELLING)
@@ -134,7 +132,7 @@ class _SQLite:
     def _searched(self, start: int, at: int, select: Select) -> Source:
         """The table that is searched."""
         for source in select.sources:
-            named = name_of(source, self.reader.tokens) == self.reader.name(start)
+            named = self.reader.name_of(source) == self.reader.name(start)
             if named and source.kind == "table" and at == start + 1:
                 return source
         name = self.reader.written(start, at)

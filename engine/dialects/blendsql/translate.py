@@ -17,11 +17,10 @@ from blendfusion.dialects.shared.columns import Columns, is_text, plain_name
 from blendfusion.dialects.shared.positional import as_query, filled
 from blendfusion.dialects.shared.question_columns import Inside, Table, unique
 from blendfusion.errors import QueryError, close_matches
-from blendfusion.sql.lateral import quoted_name
+from blendfusion.sql.query_tree import Reader
 from blendfusion.sql.rewriter import Form, Weaver, Written, joined
 from blendfusion.sql.source_map import Piece, Translation, unchanged, within
-from blendfusion.sql.token_reader import Reader
-from blendfusion.udfs.declare.arguments import INFERRED, quoted
+from blendfusion.udfs.declare.arguments import INFERRED, quoted, quoted_name
 from blendfusion.udfs.declare.returns import returned
 
 _ORDERS = (TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlglot.tokenizer_core import TokenType
 
-from blendfusion.sql.token_reader import Reader
+from blendfusion.sql.query_tree import Reader
 
 _NAMED_BY = (TokenType.EQ, TokenType.FARROW)
 

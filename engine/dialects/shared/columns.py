@@ -9,9 +9,9 @@ from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.dialects.shared.braces import Given
 from blendfusion.dialects.shared.catalog import Known
-from blendfusion.sql.lateral import quoted_name
-from blendfusion.sql.query_tree import Source, name_of, visible_tables
+from blendfusion.sql.query_tree import Source
 from blendfusion.sql.rewriter import Weaver
+from blendfusion.udfs.declare.arguments import quoted_name
 
 _SIMPLE = re.compile(r"[a-z_][a-z0-9_]*")
 
@@ -26,8 +26,7 @@ class Columns:
 
     def schema(self, query: str, at: int) -> pa.Schema | None:
         """The schema of a query that stands at ``at``, in our words or in those of the text."""
-        reader = self.reader
-        common = visible_tables(reader.text, reader.tokens, reader.tokens[at].start)
+        common = self.reader.visible_tables(at)
         if common and query[:4].upper() == "WITH":
             query = f"SELECT * FROM ({query})"
         return self.known.schema(common + query)
@@ -52,7 +51,7 @@ class Columns:
         return None if source is None else self._type_in(source, start, stop)
 
     def _type_in(self, source: Source, start: int, stop: int) -> pa.DataType | None:
-        named = source.kind == "query" or name_of(source, self.reader.tokens) is not None
+        named = source.kind == "query" or self.reader.name_of(source) is not None
         if source.kind == "function" or not named:
             return None
         column = self.reader.written(stop - 1, stop)

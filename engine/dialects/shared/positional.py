@@ -9,8 +9,8 @@ from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.dialects.shared.braces import is_call
 from blendfusion.sql.parameters import literal
+from blendfusion.sql.query_tree import Reader
 from blendfusion.sql.source_map import Translation, edited, refused, unchanged
-from blendfusion.sql.token_reader import Reader
 
 _EXPRESSION = ("EXISTS", "NOT", "CASE")
 _GOES_ON = ("UNION", "INTERSECT", "EXCEPT", "ORDER", "LIMIT", "OFFSET", "FETCH")
@@ -48,19 +48,19 @@ def _spelled(value: object) -> str | None:
 def as_query(text: str) -> Translation:
     """``text`` with SELECT before it, if it is an expression: a call, EXISTS (…), (…) AND (…)."""
     reader = Reader(text)
-    if not reader.tokens or not _is_expression(reader):
+    if not reader.tokens or not _is_expression(reader, reader.statement):
         return unchanged(text)
-    at = reader.tokens[0].start
+    at = reader.tokens[reader.statement].start
     return edited(text, [(at, at, "SELECT ")])
 
 
-def _is_expression(reader: Reader) -> bool:
-    if is_call(reader, 0) or reader.word(0) in _EXPRESSION:
+def _is_expression(reader: Reader, first: int) -> bool:
+    if is_call(reader, first) or reader.word(first) in _EXPRESSION:
         return True
-    if not reader.opens(0):
+    if not reader.opens(first):
         return False
-    behind = reader.close[0] + 1
-    query = reader.is_query(0, behind)
+    behind = reader.close[first] + 1
+    query = reader.is_query(first, behind)
     return not query or (
         behind < len(reader.tokens)
         and reader.kind(behind) != TokenType.SEMICOLON

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.dialects.shared.braces import Given, is_call
-from blendfusion.sql.lateral import quoted_name
-from blendfusion.sql.query_tree import Query, Select
+from blendfusion.sql.query_tree import Query, Reader, Select
 from blendfusion.sql.rewriter import Written
-from blendfusion.sql.token_reader import Reader
+from blendfusion.udfs.declare.arguments import quoted_name
 
 _ENDS = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.NUMBER, TokenType.STRING)
 """What an alias without AS may follow, besides a name."""

@@ -10,9 +10,9 @@ from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.dialects.shared.columns import Columns, is_list
 from blendfusion.dialects.suql.postgres_functions import contains, listed
-from blendfusion.sql.lateral import quoted_name
 from blendfusion.sql.rewriter import Form, Weaver
 from blendfusion.sql.source_map import Piece
+from blendfusion.udfs.declare.arguments import quoted_name
 
 _EQUAL = (TokenType.EQ, TokenType.NEQ)
 Written = list[Piece | str]

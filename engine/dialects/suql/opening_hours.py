@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from sqlglot.tokenizer_core import TokenType
 
+from blendfusion.sql.query_tree import Reader
 from blendfusion.sql.rewriter import Form, Weaver
 from blendfusion.sql.source_map import Piece
-from blendfusion.sql.token_reader import Reader
 from blendfusion.udfs.declare.arguments import quoted
 from blendfusion.udfs.register.open_during import NAME
 from blendfusion.udfs.text.opening_hours import PATTERN, read

@@ -13,11 +13,10 @@ from blendfusion.dialects.shared.columns import Columns, is_list
 from blendfusion.dialects.suql import opening_hours as hours
 from blendfusion.dialects.suql import postgres_functions as postgres
 from blendfusion.dialects.suql.enums import Enums
-from blendfusion.sql.lateral import quoted_name
+from blendfusion.sql.query_tree import Reader
 from blendfusion.sql.rewriter import Form, Weaver
 from blendfusion.sql.source_map import Piece, Translation
-from blendfusion.sql.token_reader import Reader
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import quoted, quoted_name
 
 _ANSWERS = ("answer", "extract_info")
 """The second is HProPro's name of the same."""

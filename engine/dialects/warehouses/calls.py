@@ -11,11 +11,10 @@ from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.dialects.warehouses.quoting import requoted
 from blendfusion.errors import QueryError, close_matches
-from blendfusion.sql.lateral import quoted_name
+from blendfusion.sql.query_tree import Reader
 from blendfusion.sql.rewriter import Form, Pieces, Weaver
 from blendfusion.sql.source_map import Piece, Translation, within
-from blendfusion.sql.token_reader import Reader
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import quoted, quoted_name
 
 Span: TypeAlias = tuple[int, int]
 Path: TypeAlias = tuple[str, ...]

@@ -6,9 +6,8 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
-from blendfusion.sql.lateral import quoted_name
 from blendfusion.sql.source_map import Translation, edited, unchanged
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import quoted, quoted_name
 
 _STRINGS = (TokenType.STRING, TokenType.RAW_STRING, TokenType.HEREDOC_STRING)
 

@@ -1,24 +1,29 @@
-"""A text as tokens, with matching brackets, operands, names, and the queries around a place."""
+"""A text as tokens: brackets that match, operands, names, and what takes the place of some."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from functools import cached_property
 
 from sqlglot.tokenizer_core import Token, TokenType
 
 from blendfusion.errors import QueryError
-from blendfusion.sql.call_sites import nesting
-from blendfusion.sql.query_tree import Query, Select, Source, identifier, name_of, queries, word
 from blendfusion.sql.source_map import refused
-from blendfusion.sql.tokenizer import tokenize
+from blendfusion.sql.tokenizer import QUOTED, identifier, nesting, tokenize, word
 
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _PREFIXES = ("ARRAY", "DATE", "TIME", "TIMESTAMP", "INTERVAL")
+_EXPLAIN = {
+    *("EXPLAIN", "ANALYZE", "VERBOSE", "FORMAT", "INDENT", "TREE", "PGJSON", "GRAPHVIZ"),
+}
+_NOT_CALLED = {
+    *("AND", "OR", "NOT", "WHERE", "IN", "ON", "HAVING", "SELECT", "WHEN", "THEN", "ELSE", "BY"),
+}
 
 
-class Reader:
-    """The tokens of one text. Positions are those of tokens unless they are called offsets."""
+class TokenTree:
+    """The tokens of one text. Positions are those of tokens unless they are called offsets; an end
+    is one past the last."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -28,6 +33,7 @@ class Reader:
         self.close: dict[int, int] = {}
         self.open: dict[int, int] = {}
         opened: list[int] = []
+        closed = True
         for i, token in enumerate(self.tokens):
             change = nesting(token)
             if change > 0:
@@ -35,6 +41,23 @@ class Reader:
             elif change < 0 and opened:
                 first = opened.pop()
                 self.close[first], self.open[i] = i, first
+            elif change < 0:
+                closed = False
+        self.balanced = closed and not opened
+        """Every bracket has its other."""
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The word of each token: see ``word``."""
+        return [word(token) for token in self.tokens]
+
+    @cached_property
+    def statement(self) -> int:
+        """Where the statement starts, behind EXPLAIN and its words."""
+        at = 0
+        while self.word(0) == "EXPLAIN" and self.word(at) in _EXPLAIN:
+            at += 1
+        return at
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """The offsets of the tokens from ``start`` up to ``end``."""
@@ -47,13 +70,17 @@ class Reader:
         first, last = self.span(start, end)
         return self.text[first:last]
 
+    def one_line(self, start: int, end: int) -> str:
+        """The tokens from ``start`` up to ``end`` as they were written, on one line."""
+        return " ".join(self.written(start, end).split())
+
     def kind(self, at: int) -> TokenType | None:
         """The type of the token at ``at``; None outside of the text."""
         return self.tokens[at].token_type if 0 <= at < len(self.tokens) else None
 
     def word(self, at: int) -> str:
         """The word at ``at`` in upper case; '' for what is quoted or outside of the text."""
-        return word(self.tokens[at]) if 0 <= at < len(self.tokens) else ""
+        return self.words[at] if 0 <= at < len(self.tokens) else ""
 
     def opens(self, at: int) -> bool:
         """A parenthesis that is closed stands at ``at``."""
@@ -76,8 +103,7 @@ class Reader:
 
     def pair(self, at: int) -> tuple[str, str] | None:
         """(table, column) of ``'table::column'`` at ``at``; None if something else stands there."""
-        quoted = self.kind(at) in (TokenType.STRING, TokenType.IDENTIFIER)
-        if not quoted or at in self.data or "::" not in self.tokens[at].text:
+        if self.kind(at) not in QUOTED or at in self.data or "::" not in self.tokens[at].text:
             return None
         table, _, column = self.tokens[at].text.partition("::")
         return table, column
@@ -158,75 +184,6 @@ class Reader:
             return start
         return start
 
-    # --- queries around a place -----------------------------------------------------------------
-
-    @cached_property
-    def outer(self) -> list[Query]:
-        """The outermost queries; none if the text is not understood."""
-        return queries(self.tokens)
-
-    @cached_property
-    def selects(self) -> list[tuple[int, int, Select, Query]]:
-        """Every SELECT with the range of tokens in which its columns are known, and its query."""
-        found = []
-        for outer in self.outer:
-            for query, _ in outer.walk():
-                for branch in query.branches:
-                    if isinstance(branch, Select):
-                        alone = len(query.branches) == 1
-                        start, end = (
-                            (query.start, query.end) if alone else (branch.start, branch.end)
-                        )
-                        found.append((start, end, branch, query))
-        return found
-
-    def around(self, at: int) -> list[tuple[Select, Query]]:
-        """The SELECTs around ``at``, the innermost first."""
-        holding = [(end - start, s, q) for start, end, s, q in self.selects if start <= at < end]
-        return [(s, q) for _, s, q in sorted(holding, key=lambda found: found[0])]
-
-    def sources(self, select: Select) -> Iterator[Source]:
-        """The relations of a SELECT, those in parentheses too."""
-        for source in select.sources:
-            if source.group is not None:
-                yield from self.sources(source.group)
-            else:
-                yield source
-
-    def relation(self, name: str, at: int) -> Source | None:
-        """What ``name`` qualifies columns of at ``at``: in the SELECTs around, else in any."""
-        around = [s for s, _ in self.around(at)]
-        others = [s for _, _, s, _ in self.selects if not any(s is other for other in around)]
-        for select in (*around, *others):
-            for source in self.sources(select):
-                if name_of(source, self.tokens) == name:
-                    return source
-        return None
-
-    def is_item(self, start: int, end: int) -> bool:
-        """The tokens are a whole item of a select list, without an alias."""
-        for select, _ in self.around(start):
-            first, last = select.items
-            if first <= start and end <= last:
-                depth = sum(map(nesting, self.tokens[first:start]))
-                begins = self.kind(start - 1) == TokenType.COMMA or self.word(start - 1) in (
-                    "SELECT",
-                    "DISTINCT",
-                    "ALL",
-                )
-                ends = end == last or self.kind(end) == TokenType.COMMA
-                return depth == 0 and begins and ends
-        return False
-
-    def items(self, select: Select) -> list[tuple[int, int]]:
-        """The items of a select list."""
-        first, last = select.items
-        if self.word(first) in ("DISTINCT", "ALL"):
-            first += 1
-            if self.word(first) == "ON" and self.opens(first + 1):
-                first = self.close[first + 1] + 1
-        return self.parts(first, last)
-
     def parts(self, start: int, end: int) -> list[tuple[int, int]]:
         """The tokens between commas that stand in no bracket."""
         found, first, at = [], start, start
@@ -239,6 +196,16 @@ class Reader:
             found.append((first, end))
         return found
 
+    def depth(self, start: int, end: int) -> int:
+        """How many brackets are open before ``end`` that were not before ``start``."""
+        return sum(map(nesting, self.tokens[start:end]))
+
+    def first(self, start: int, end: int, kind: TokenType) -> int | None:
+        """The position of the first token of a kind that stands in no bracket."""
+        while start < end and self.kind(start) != kind:
+            start = self.close.get(start, start) + 1
+        return start if start < end else None
+
     def name(self, at: int) -> str:
         """The name that the identifier at ``at`` means."""
         return identifier(self.tokens[at])
@@ -249,18 +216,17 @@ class Reader:
             return refused((len(self.text), len(self.text)), problem, hint)
         return refused(self.span(at, at + 1), problem, hint)
 
-
-_NOT_CALLED = {
-    "AND",
-    "OR",
-    "NOT",
-    "WHERE",
-    "IN",
-    "ON",
-    "HAVING",
-    "SELECT",
-    "WHEN",
-    "THEN",
-    "ELSE",
-    "BY",
-}
+    def edited(
+        self, edits: Iterable[tuple[int, int, str]], start: int = 0, end: int | None = None
+    ) -> str:
+        """The text, or that of the tokens from ``start`` up to ``end``, with tokens replaced:
+        (first, one past the last, text). Edits elsewhere, and one inside another, are dropped."""
+        at, last = (0, len(self.text)) if end is None else self.span(start, end)
+        end = len(self.tokens) if end is None else end
+        out = []
+        for first, stop, new in sorted(edits, key=lambda e: (e[0], -e[1])):
+            if start <= first and stop <= end and self.tokens[first].start >= at:
+                a, b = self.span(first, stop)
+                out += [self.text[at:a], new]
+                at = b
+        return "".join([*out, self.text[at:last]])
