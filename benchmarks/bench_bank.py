@@ -1,0 +1,150 @@
+"""How good are the answers of a model to any yes/no question?
+
+    python benchmarks/bench_bank.py [--model auto|FILE|openai:NAME@URL] [--data FOLDER] [--rows 20]
+    [--part choose|report|public|unseen]
+
+The questions are those of our bank (``bank``) and about public data sets (``public_questions``).
+*unseen*, the default, is the bank's part *report* and the public questions: nothing is chosen on
+them. *area* is the area under the ROC curve (0.5 is chance), *balanced* the balanced accuracy at the
+model's own threshold, *limit* that of the best threshold, chosen with the right answers. *off*: the
+expected calibration error in five groups; a question with few rows shows some 0.15 by chance, so
+the line *together* has that of all answers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import exp, nan
+from pathlib import Path
+
+import numpy as np
+from bank import bank
+from bench_questions import auc, off
+from public_questions import Asked, public
+
+from blendfusion.models.protocol.model import Model
+from blendfusion.models.registry.load import load
+from blendfusion.options import Options
+from blendfusion.types import Constraint, Task
+
+PARTS = ("choose", "report", "public", "unseen")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The answers to one question. ``likely``: the probability of yes for each text."""
+
+    asked: Asked
+    likely: tuple[float, ...]
+    answers: tuple[bool, ...]
+    seconds: float
+    tokens: int
+
+    @property
+    def area(self) -> float:
+        return auc(self.likely, self.asked.yes)
+
+    @property
+    def balanced(self) -> float:
+        return balanced(self.answers, self.asked.yes)
+
+    @property
+    def limit(self) -> float:
+        bounds = [*self.likely, 2.0]
+        return max(balanced([p >= at for p in self.likely], self.asked.yes) for at in bounds)
+
+    @property
+    def sure(self) -> list[float]:
+        return [max(p, 1 - p) for p in self.likely]
+
+    @property
+    def right(self) -> list[bool]:
+        return [a == b for a, b in zip(self.answers, self.asked.yes, strict=True)]
+
+
+def balanced(answers: Sequence[bool], truth: Sequence[bool]) -> float:
+    """The mean share of right answers among the texts with a yes and among those with a no."""
+    found, right = np.asarray(answers), np.asarray(truth)
+    return float(np.mean([np.mean(found[right == side] == side) for side in (True, False)]))
+
+
+def questions(part: str, data: Path | None, rows: int) -> Iterator[Asked]:
+    if part in ("choose", "report", "unseen"):
+        yield from bank("report" if part == "unseen" else part, rows)
+    if part in ("public", "unseen") and data is not None:
+        yield from public(data, rows)
+
+
+def measured(model: Model, asked: Asked) -> Measured:
+    task = Task("llm_filter", asked.question, Constraint("boolean"), ("text",))
+    started = time.perf_counter()
+    answers = model.answer(task, [(text,) for text in asked.texts])
+    seconds = time.perf_counter() - started
+    likely = []
+    for answer in answers:
+        sure = 0.5 if answer.text is None else exp(answer.logprob) if answer.logprob else 1.0
+        likely.append(sure if answer.text == "true" else 1 - sure)
+    tokens = sum(answer.usage.evaluated_tokens for answer in answers)
+    yes = tuple(answer.text == "true" for answer in answers)
+    return Measured(asked, tuple(likely), yes, seconds, tokens)
+
+
+def line(name: str, figures: Sequence[float]) -> str:
+    shown = " ".join(f"{figure:8.2f}" for figure in figures)
+    return f"{name[:66]:66} {shown}"
+
+
+def together(name: str, found: Sequence[Measured]) -> str:
+    """The means over questions; the calibration error over all their answers."""
+    rows = sum(len(one.likely) for one in found)
+    return line(
+        name,
+        [
+            float(np.mean([one.area for one in found])),
+            float(np.mean([one.balanced for one in found])),
+            float(np.mean([one.limit for one in found])),
+            off([p for one in found for p in one.sure], [r for one in found for r in one.right]),
+            rows / max(1e-9, sum(one.seconds for one in found)),
+            sum(one.tokens for one in found) / rows if found else nan,
+        ],
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", default="auto", help="as connect takes it")
+    parser.add_argument("--data", type=Path, default=os.environ.get("BLENDFUSION_DATA"))
+    parser.add_argument("--rows", type=int, default=20, help="texts of a question")
+    parser.add_argument("--part", choices=PARTS, default="unseen")
+    parser.add_argument("--only", default="", help="kinds, separated by commas")
+    parser.add_argument("--seconds", type=float, default=0, help="stop after these; 0: no limit")
+    given = parser.parse_args()
+    model = load(given.model, Options())
+    print(f"{given.model}, {given.rows} texts a question")
+    heads = ("area", "balanced", "limit", "off", "rows/s", "tokens")
+    print(f"{'question':66} {' '.join(f'{head:>8}' for head in heads)}")
+    found: list[Measured] = []
+    started = time.perf_counter()
+    for asked in questions(given.part, given.data, given.rows):
+        if given.only and asked.kind not in given.only.split(","):
+            continue
+        if given.seconds and time.perf_counter() - started > given.seconds:
+            break
+        one = measured(model, asked)
+        found.append(one)
+        sure = off(one.sure, one.right)
+        rows = len(one.likely)
+        figures = (one.area, one.balanced, one.limit, sure, rows / one.seconds, one.tokens / rows)
+        print(line(f"{asked.kind}: {asked.question}", figures), flush=True)
+    for kind in dict.fromkeys(one.asked.kind for one in found):
+        print(together(f"mean of {kind}", [one for one in found if one.asked.kind == kind]))
+    print(together(f"together ({len(found)} questions)", found))
+    model.close()
+
+
+if __name__ == "__main__":
+    main()
