@@ -6,6 +6,7 @@ import os
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import update_wrapper
 from pathlib import Path
 from types import TracebackType
@@ -63,12 +64,12 @@ from blendfusion.sql.statements import (
     LIST_TABLES,
     Explain,
     Setting,
-    explainable,
     shows_tables,
     statement,
 )
 from blendfusion.udfs.ask.dispatcher import Asker
 from blendfusion.udfs.ask.ledger import Ledger
+from blendfusion.udfs.declare.call_registry import without_digests
 from blendfusion.udfs.register.open_during import open_during_function
 from blendfusion.unsupported.opaque_tables import LeafMaker
 from blendfusion.unsupported.provenance import Origin, Text
@@ -373,23 +374,24 @@ class Session(OwnContext):
             return self._set(parsed)
         if shows_tables(query):
             query = LIST_TABLES
-        explained = explainable(parsed.query) if isinstance(parsed, Explain) else None
-        if isinstance(parsed, Explain) and explained is not None:
-            inner = Query(explained, options, by_name, named_params, budget).planned(self)
-            if inner.prepared.calls:
-                if parsed.analyze and explained is not parsed.query:
+        whole = Query(query, options, by_name, named_params, budget)
+        if isinstance(parsed, Explain):
+            inner = replace(whole, text=parsed.query).planned(self)
+            if inner.prepared.calls and parsed.form in ("", "indent"):
+                if parsed.analyze and parsed.creates:
                     raise QueryError(
                         "EXPLAIN ANALYZE of CREATE … AS would create it",
                         hint="EXPLAIN ANALYZE its query.",
                     )
                 text = inner.explain_text(analyze=parsed.analyze, verbose=parsed.verbose)
                 return self._shown({"plan": text.splitlines()})
-            if parsed.analyze and self.options.show_values == "off":
-                plan = (
-                    Query(query, options, by_name, named_params, budget).planned(self).to_pydict()
-                )
-                return self._shown(plan | {"plan": list(map(without_filters, plan["plan"]))})
-        return Query(query, options, by_name, named_params, budget).planned(self)
+            withheld = parsed.analyze and self.options.show_values == "off"
+            if withheld or inner.prepared.calls:
+                shown = whole.planned(self).to_pydict()
+                plans = map(without_digests, shown["plan"])
+                kept = map(without_filters, plans) if withheld else plans
+                return self._shown(shown | {"plan": list(kept)})
+        return whole.planned(self)
 
     def translated(
         self, query: str, dialect: str | None = None, param_values: Sequence[Any] | None = None

@@ -14,9 +14,9 @@ from blendfusion.dialects.shared.catalog import Known
 from blendfusion.dialects.suql import translate as suql
 from blendfusion.dialects.warehouses import bigquery, databricks, snowflake
 from blendfusion.errors import BlendFusionError, OptionError, QueryError
+from blendfusion.sql.error_places import unknown_name
 from blendfusion.sql.query_tree import Reader
-from blendfusion.sql.source_map import Translation, place, placed, unchanged
-from blendfusion.sql.tokenizer import identifier, tokenize
+from blendfusion.sql.source_map import Translation, placed, unchanged, within
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
@@ -108,26 +108,14 @@ def planned(
 
 def _pointed(error: QueryError, translation: Translation) -> QueryError:
     """An error of our SQL as one of the text that the user wrote."""
-    if error.span is not None:
-        return placed(error, translation)
     source = translation.source
-    unknown = re.search(r"unknown (?:column|table|function) '(.+)'", error.message)
-    found = _named(source, unknown[1]) if unknown else None
+    found = unknown_name(error.message, source)
     if found is not None:
-        new = type(error)(f"{place(source, found)}: {error.message}", hint=error.hint)
-        new.span = found, found + 1
-        return new
+        error.span = found
+        return placed(error, unchanged(source))
     line = re.match(r"SQL syntax on line (\d+):", error.message)
     lines = source.splitlines()
     if line and 0 < int(line[1]) <= len(lines):
-        return type(error)(error.message, hint=f"See {lines[int(line[1]) - 1].strip()!r}.")
-    return error
-
-
-def _named(source: str, name: str) -> int | None:
-    """Where a name stands in a text first, also as in ``'table::column'``."""
-    last = name.split(".")[-1].strip("\"'")
-    for token in tokenize(source):
-        if last in (token.text, identifier(token), *token.text.split("::")):
-            return int(token.start)
-    return None
+        error.reword(error.message, f"See {lines[int(line[1]) - 1].strip()!r}.")
+        return within(error, translation)
+    return placed(error, translation)

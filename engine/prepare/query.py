@@ -23,6 +23,7 @@ from blendfusion.reports.confirmation import demand
 from blendfusion.reports.trace import Trace
 from blendfusion.search.sources import searched
 from blendfusion.sql.column_coercions import types_beside_columns
+from blendfusion.sql.error_places import syntax_place, unknown_name
 from blendfusion.sql.letter_case import in_any_case
 from blendfusion.sql.parameters import spelled_parameters, texts_of
 from blendfusion.sql.read_only import READING, check_plan
@@ -119,7 +120,15 @@ class Query:
                 found = unfit(str(problem), functions_in(self.text))
                 raise found or outward(problem, redaction) from problem
             hidden = texts_of(self.param_values, self.named_params)
-            raise understood(problem, session, self.text, redaction, hidden) from problem
+            error = understood(problem, session, self.text, redaction, hidden)
+            if isinstance(error, QueryError):
+                ours = ready.translation if text == ready.sql else unchanged("")
+                error.span = (
+                    error.span
+                    or unknown_name(error.message, self.text)
+                    or syntax_place(str(problem), ours)
+                )
+            raise error from problem
         if self.options is READING:
             check_plan(planned.logical_plan())
         session.views.note(text)

@@ -30,6 +30,7 @@ Span: TypeAlias = tuple[int, int]
 """The position of a first token, and one past that of the last."""
 NO_COLUMN = "context"
 """What a question that is put alone is about, by name."""
+_CLAUSES = ("FILTER", "OVER")
 _CLOSES = {TokenType.L_PAREN: ")", TokenType.L_BRACKET: "]"}
 
 
@@ -147,6 +148,14 @@ def _site(tree: TokenTree, at: int, ingredient: Ingredient) -> Site:
         if behind != site.end:
             site.clauses = (site.end, behind)
         site.text = tree.one_line(at, site.stop)
+    elif tree.word(site.end) in _CLAUSES and (
+        tree.opens(site.end + 1) or tree.kind(site.end + 1) == TokenType.VAR
+    ):
+        raise ArgumentError(
+            f"{ingredient.name}: {tree.word(site.end)} belongs to aggregates; "
+            f"{ingredient.name} answers row by row",
+            hint="Write CASE WHEN condition THEN call END, or a WHERE.",
+        )
     fields = _fields_behind(tree, site)
     if fields:
         site.part = fields, site.call_stop + 2 * len(fields)
@@ -182,7 +191,7 @@ def _check_distinct(tree: TokenTree, site: Site) -> None:
 
 def _behind_clauses(tree: TokenTree, at: int) -> int:
     """One past FILTER (…) and OVER (…) or OVER name, which may stand at ``at``."""
-    for word in ("FILTER", "OVER"):
+    for word in _CLAUSES:
         if tree.word(at) == word and at + 1 < len(tree.tokens):
             at = tree.close.get(at + 1, at + 1) + 1
     return at

@@ -66,7 +66,9 @@ def tree_of(sql: str) -> exp.Expr | None:
 def parsed(tokens: Sequence[Token], sql: str, kept: Iterable[str]) -> Parsed:
     """The tree of one statement. An expression that sqlglot cannot read becomes a function of the
     calls of ``kept`` in it."""
-    known, found = frozenset(kept), list(_explained(tokens))
+    known, found = frozenset(kept), list(tokens)
+    if found and word(found[0]) == "PREPARE":  # name (types) AS
+        found = found[next((i + 1 for i, t in enumerate(found) if word(t) == "AS"), 0) :]
     gaps: list[tuple[int, int]] = []
     for _ in range(_MOST_GAPS):
         tree, failed = _tree(found, sql)
@@ -102,20 +104,6 @@ def _operators(tokens: Sequence[Token]) -> Iterator[Token]:
         if second is not None and pair in _PAIRS and first.end + 1 == second.start:
             whole = Token(_PAIRS[pair], pair, first.line, first.col, first.start, second.end)
         yield whole or first
-
-
-def _explained(tokens: Sequence[Token]) -> Sequence[Token]:
-    """The statement without EXPLAIN and its words, or PREPARE name (types) AS before it."""
-    words = [word(token) for token in tokens[:200]]
-    at = 0
-    if words[:1] == ["EXPLAIN"]:
-        at = 1
-        while words[at : at + 1] and words[at] in ("ANALYZE", "VERBOSE", "FORMAT"):
-            at += 2 if words[at] == "FORMAT" else 1
-        words = words[at:]
-    if words[:1] == ["PREPARE"] and "AS" in words:
-        at += words.index("AS") + 1
-    return tokens[at:]
 
 
 def _expression(tokens: Sequence[Token], at: int) -> tuple[int, int]:

@@ -6,17 +6,24 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.errors import QueryError
-from blendfusion.sql.tokenizer import tokenize
+from blendfusion.sql.token_tree import TokenTree
 
 
 @dataclass(frozen=True, slots=True)
 class Explain:
+    """EXPLAIN of what is planned without being carried out."""
+
     query: str
+    """The query, at its place in the text: blanks stand for what is before it."""
     analyze: bool
     verbose: bool
+    form: str
+    """The FORMAT in lower case; '' for none."""
+    creates: bool
+    """The query is that of CREATE … AS."""
 
 
 LIST_TABLES = (
@@ -34,28 +41,17 @@ class Setting:
     value: str
 
 
+_OURS = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*+(?:EXPLAIN|SET)\b", re.IGNORECASE | re.DOTALL)
+_PLANNED = ("SELECT", "WITH", "VALUES", "FROM", "INSERT", "COPY")
+
+
 def statement(sql: str) -> Explain | Setting | None:
-    """What ``sql`` says to BlendFusion itself; None for a query like any other."""
-    head = sql.lstrip()[:8].lower()
-    if not head.startswith(("explain", "set ", "set\n", "set\t")):
+    """What ``sql`` says to BlendFusion itself; None for a query like any other, and for EXPLAIN of
+    other statements, as DROP."""
+    if _OURS.match(sql) is None:
         return None
-    if head.startswith("explain"):
-        return _explain(sql)
-    return _setting(sql, tokenize(sql))
-
-
-def explainable(sql: str) -> str | None:
-    """The query of a statement that is planned without being carried out: itself, or that of
-    CREATE … AS; None for other statements, as DROP."""
-    tokens, depth = tokenize(sql), 0
-    first = tokens[0].text.upper() if tokens else ""
-    if first in ("SELECT", "WITH", "VALUES", "FROM", "(", "INSERT", "COPY"):
-        return sql
-    for at, token in enumerate(tokens[:-1] if first == "CREATE" else ()):
-        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
-        if depth == 0 and token.token_type == TokenType.ALIAS:
-            return sql[tokens[at + 1].start :]
-    return None
+    tree = TokenTree(sql)
+    return _explain(tree) if tree.word(0) == "EXPLAIN" else _setting(tree)
 
 
 def shows_tables(sql: str) -> bool:
@@ -78,25 +74,31 @@ def creates_table(sql: str) -> bool:
     return _CREATES_TABLE.match(sql) is not None
 
 
-def _explain(sql: str) -> Explain | None:
-    rest = sql.lstrip()[len("explain") :]
-    flags = {"analyze": False, "verbose": False}
-    while True:
-        word = rest.split(maxsplit=1)[0].lower() if rest.split() else ""
-        if word == "format":
-            return None  # one of DataFusion's own ways to write its plan
-        if word not in flags:
-            return Explain(rest, flags["analyze"], flags["verbose"])
-        flags[word] = True
-        rest = rest.lstrip()[len(word) :]
+def _explain(tree: TokenTree) -> Explain | None:
+    at = tree.statement
+    words = tree.words[1:at]
+    if {"EXPLAIN", "FALSE", "OFF"} & set(words):
+        return None
+    creates = tree.word(at) == "CREATE"
+    if creates:
+        behind = tree.first(at, len(tree.tokens), TokenType.ALIAS)
+        at = len(tree.tokens) if behind is None else behind + 1
+    if at >= len(tree.tokens) or not (creates or tree.word(at) in _PLANNED or tree.opens(at)):
+        return None
+    form = tree.tokens[words.index("FORMAT") + 2].text.lower() if "FORMAT" in words else ""
+    start = tree.tokens[at].start
+    query = re.sub(r"[^\n]", " ", tree.text[:start]) + tree.text[start:]
+    return Explain(query, "ANALYZE" in words, "VERBOSE" in words, form, creates)
 
 
-def _setting(sql: str, tokens: list[Token]) -> Setting | None:
-    words = [t for t in tokens if t.token_type != TokenType.SEMICOLON]
+def _setting(tree: TokenTree) -> Setting | None:
+    words = [t for t in tree.tokens if t.token_type != TokenType.SEMICOLON]
     own = len(words) >= 4 and words[1].text.lower() == "blendfusion"
     if not own or words[2].token_type != TokenType.DOT:
         return None
     if len(words) < 6 or words[4].text.lower() not in ("=", "to"):
-        raise QueryError(f"{sql.strip()!r} is incomplete", hint="SET blendfusion.option = value")
-    value = sql[words[5].start : words[-1].end + 1].strip()
+        raise QueryError(
+            f"{tree.text.strip()!r} is incomplete", hint="SET blendfusion.option = value"
+        )
+    value = tree.text[words[5].start : words[-1].end + 1].strip()
     return Setting(words[3].text.lower(), value.strip("'"))

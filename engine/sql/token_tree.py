@@ -13,9 +13,7 @@ from blendfusion.sql.tokenizer import QUOTED, identifier, nesting, tokenize, wor
 
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _PREFIXES = ("ARRAY", "DATE", "TIME", "TIMESTAMP", "INTERVAL")
-_EXPLAIN = {
-    *("EXPLAIN", "ANALYZE", "VERBOSE", "FORMAT", "INDENT", "TREE", "PGJSON", "GRAPHVIZ"),
-}
+_EXPLAIN = ("EXPLAIN", "ANALYZE", "VERBOSE", "FORMAT")
 _NOT_CALLED = {
     *("AND", "OR", "NOT", "WHERE", "IN", "ON", "HAVING", "SELECT", "WHEN", "THEN", "ELSE", "BY"),
 }
@@ -55,8 +53,13 @@ class TokenTree:
     def statement(self) -> int:
         """Where the statement starts, behind EXPLAIN and its words."""
         at = 0
-        while self.word(0) == "EXPLAIN" and self.word(at) in _EXPLAIN:
-            at += 1
+        while self.word(0) == "EXPLAIN":
+            if self.opens(at) and self.word(at + 1) in _EXPLAIN:
+                at = self.close[at] + 1
+            elif self.word(at) in _EXPLAIN:
+                at += 1 + (self.word(at) == "FORMAT")
+            else:
+                break
         return at
 
     def span(self, start: int, end: int) -> tuple[int, int]:

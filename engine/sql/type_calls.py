@@ -7,7 +7,7 @@ so every call site becomes a function of its own before DataFusion sees the text
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from sqlglot import exp
@@ -26,7 +26,7 @@ from blendfusion.sql.nulls_last import nulls_last
 from blendfusion.sql.parameters import declared, filled
 from blendfusion.sql.query_tree import Reader
 from blendfusion.sql.resolve_columns import Columns, References
-from blendfusion.sql.source_map import unchanged, within
+from blendfusion.sql.source_map import Translation, unchanged, within
 from blendfusion.sql.sqlglot_tree import parsed, tree_of
 from blendfusion.sql.substitute_calls import in_text, in_tokens
 from blendfusion.types import Constraint
@@ -42,13 +42,17 @@ class Typed:
     """A query whose calls are functions; ``calls`` are what the functions stand for, and
     ``written`` tells, by their names, the ways in which the user wrote them."""
 
-    sql: str
+    translation: Translation
     calls: tuple[Call, ...] = ()
     written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     beside_columns: tuple[str, ...] = ()
     """The names of calls that the query compares with columns, of types not known here."""
     unread: tuple[str, ...] = ()
     """The parts of the query that say nothing of the types of answers."""
+
+    @property
+    def sql(self) -> str:
+        return self.translation.sql
 
 
 def typed(
@@ -69,17 +73,18 @@ def typed(
     a call that is wrong in itself."""
     lowered = sql.lower()
     if not any(name in lowered for name in ingredients):  # most queries: not worth a tokenizer
-        return Typed(sql)
+        return Typed(unchanged(sql))
     tree = Reader(sql)
     if not any(t.text.lower() in ingredients for t in tree.tokens):
-        return Typed(sql)
+        return Typed(unchanged(sql))
     known = unchanged(sql)
     if parameters:
         known = filled(tree, parameters, call_spans(tree, ingredients))
     if known.sql != sql:
         tree = Reader(known.sql)
     try:
-        return _typed(tree, ingredients, parameters or {}, columns, types or {}, whole=whole)
+        found = _typed(tree, ingredients, parameters or {}, columns, types or {}, whole=whole)
+        return replace(found, translation=known.then(found.translation))
     except QueryError as problem:
         raise within(problem, known) from None
 
@@ -132,7 +137,7 @@ def _typed(
         written.setdefault(call.name, (site.text,))
     beside = [c.name for c, n in zip(calls, names, strict=True) if places.of[n].beside_columns]
     behind = dict.fromkeys(places.nulls_last, " NULLS LAST")
-    text = in_text(tree, [(s, c.name) for s, c in zip(sites, calls, strict=True)], behind).sql
+    text = in_text(tree, [(s, c.name) for s, c in zip(sites, calls, strict=True)], behind)
     alone = tuple(dict.fromkeys(beside))
     return Typed(text, tuple(dict.fromkeys(calls)), written, alone, places.unread)
 
@@ -153,7 +158,7 @@ def _places(
     columns: Columns,
 ) -> _Places:
     """What a query says about its calls, for which functions of these names stand."""
-    syntax, gaps = parsed(in_tokens(tree, sites, names), tree.text, names)
+    syntax, gaps = parsed(in_tokens(tree, sites, names)[tree.statement :], tree.text, names)
     if syntax is None:
         return _Places(dict.fromkeys(names, Context()), unread=(" ".join(tree.text.split()),))
     known = declared(tree) | dict(parameters)

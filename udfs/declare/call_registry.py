@@ -75,6 +75,18 @@ def readable(text: str, written: Mapping[str, str] | None = None) -> str:
     return text
 
 
+def without_digests(text: str) -> str:
+    """``text`` with the functions of calls by the names that the user knows; behind them in a box,
+    blanks keep its width."""
+    for call in calls_in(text):
+        name, found = call.ingredient.name, 1
+        blanks = " " * (len(call.name) - len(name))
+        while found:
+            text, found = re.subn(rf"{call.name}([^│\n]*)│", rf"{name}\1{blanks}│", text)
+        text = text.replace(call.name, name)
+    return text
+
+
 def after_call(text: str, start: int) -> int:
     """One past the bracket that closes the one at ``start``; ``start`` if there is none."""
     if start >= len(text) or text[start] != "(":
