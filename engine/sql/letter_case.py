@@ -17,7 +17,7 @@ from blendfusion.udfs.declare.arguments import quoted_name
 Columns = Callable[[str], Sequence[str]]
 """The columns of a table, by its exact name."""
 
-_RESERVED = {
+RESERVED = {
     *("ALL", "AND", "ANY", "AS", "ASC", "BETWEEN", "BY", "CASE", "CAST", "CREATE", "CROSS"),
     *("DELETE", "DESC", "DISTINCT", "DROP", "ELSE", "END", "EXCEPT", "EXISTS", "FALSE"),
     *("FILTER", "FROM", "FULL", "GROUP", "HAVING", "IN", "INNER", "INSERT", "INTERSECT", "INTO"),
@@ -86,7 +86,7 @@ def _only(spelled: Sequence[str], reader: Reader, at: int) -> str:
 def _name(reader: Reader, at: int) -> str:
     """The name that a token may be; '' for what is none."""
     text = reader.tokens[at].text
-    return text if reader.is_name(at) and reader.word(at) not in _RESERVED else ""
+    return text if reader.is_name(at) and reader.word(at) not in RESERVED else ""
 
 
 def _is_called(reader: Reader, at: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pyarrow as pa
@@ -61,6 +62,14 @@ FORMS: dict[str, tuple[str, list[tuple[object, ...]]]] = {
         [(False,)],
     ),
     "a pattern": ("SELECT id FROM t WHERE llm_map('q', x) > 1 AND x ~ 'b|d'", [(2,), (4,)]),
+    "a hexadecimal string": (
+        "SELECT id FROM t WHERE llm_map('q', x) > 1 AND x'AB' <> x'CD'",
+        [(2,), (4,)],
+    ),
+    "options in parentheses": (
+        "SELECT llm_classify(x, ((SELECT x FROM t WHERE id = 4))) FROM t WHERE id = 1",
+        [("dddd",)],
+    ),
     "parentheses": ("SELECT id FROM t WHERE (((llm_map('q', ((x)))))) > 1", [(2,), (4,)]),
     "parentheses around a subquery": (
         "SELECT id FROM t WHERE id = 2 OR ((SELECT llm_qa('q', x) FROM t WHERE id = 2))",
@@ -215,6 +224,72 @@ def test_explain_neither_asks_nor_carries_out(explain: str) -> None:
     assert not model.calls
     assert session.catalog().schema().names() == tables
     assert session.sql("SELECT count(*) FROM t").to_pydict() == {"count(*)": [4]}
+
+
+@pytest.mark.parametrize("form", ["", "FORMAT TREE", "FORMAT INDENT", "FORMAT 'pgjson'", "VERBOSE"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT llm_text('q', x) || llm_text('q', x) FROM t ORDER BY llm_score('how?', x) DESC",
+        "SELECT llm_qa('q', x) FROM t WHERE llm_similarity(x, 'a') > 0 GROUP BY llm_text('q', x)",
+    ],
+)
+def test_explain_shows_no_internal_names(form: str, query: str) -> None:
+    _, session = connected()
+    plan = "\n".join(session.sql(f"EXPLAIN {form} {query}").to_pydict()["plan"])
+    assert "llm_text" in plan
+    assert not re.search(r"[0-9a-f]{12}", plan)
+    if form == "FORMAT TREE":
+        assert len({len(line) for line in plan.splitlines()}) == 1
+
+
+@pytest.mark.parametrize(
+    "explain",
+    ["EXPLAIN /* what? */ ANALYZE", "-- what?\nEXPLAIN ANALYZE", "EXPLAIN ANALYZE FORMAT INDENT"],
+)
+def test_explain_is_known_in_every_spelling(explain: str) -> None:
+    model, session = connected()
+    plan = session.sql(f"{explain} SELECT llm_text('q', x) FROM t").to_pydict()["plan"]
+    assert plan[0] == "Stage 1 → result"
+    assert len(model.calls) == 3
+
+
+@pytest.mark.parametrize("clause", ["FILTER (WHERE id > 1)", "OVER ()", "OVER w"])
+def test_what_belongs_to_aggregates_is_an_error_elsewhere(clause: str) -> None:
+    model, session = connected()
+    sql = f"SELECT id, llm_text('q', x) {clause} FROM t WINDOW w AS (PARTITION BY id)"
+    with pytest.raises(bf.ArgumentError, match=f"llm_text: {clause.split()[0]}") as raised:
+        session.sql(sql)
+    assert raised.value.span == (11, 27)
+    assert not model.calls
+
+
+@pytest.mark.parametrize(
+    ("sql", "wrong"),
+    [
+        ("SELECT llm_text('q', x),\n  nam FROM t", "nam"),
+        ("SELECT llm_text('q', x) FROM\n tt", "tt"),
+        ("EXPLAIN SELECT llm_text('q', x), llm_txt('q', x) FROM t", "llm_txt"),
+        ("SELECT llm_text('q', x)\nFROM t WHERE llm_filter('q', x) GROUP id", "GROUP"),
+        (
+            "EXPLAIN ANALYZE SELECT id, llm_text('Who is {y}?', x) FROM t",
+            "llm_text('Who is {y}?', x)",
+        ),
+        (
+            "SELECT llm_text($question, x), llm_map('q', x, foo => 1) FROM t",
+            "llm_map('q', x, foo => 1)",
+        ),
+        ("SELECT llm_text($question, x), id FROM t LIMIT BY 1 2", "1"),
+    ],
+)
+def test_errors_have_a_place_in_the_users_text(sql: str, wrong: str) -> None:
+    _, session = connected()
+    with pytest.raises(bf.QueryError) as raised:
+        session.sql(sql, param_values={"question": "a long question that moves the rest"})
+    start, end = raised.value.span or (0, 0)
+    assert start < end
+    assert wrong.startswith(sql[start:end])
+    assert sql[start:].startswith(wrong)
 
 
 def test_explain_analyze_creates_nothing() -> None:

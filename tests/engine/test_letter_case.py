@@ -73,3 +73,26 @@ def test_a_session_may_keep_datafusions_way(session: bf.Session) -> None:
     session.sql("SET blendfusion.names_in_any_case = false")
     with pytest.raises(bf.QueryError, match="unknown"):
         session.sql("SELECT name FROM people")
+
+
+def test_translations_keep_the_letters_that_datafusion_keeps() -> None:
+    model = bf.ScriptedModel(lambda call: (call.constraint.options or ("?",))[0])
+    session = bf.connect(model, cache=None)
+    session.sql("SET datafusion.sql_parser.enable_ident_normalization = false")
+    session.from_pydict({"Name": ["a", "b"], "name": ["c", "d"], "id": [1, 2]}, name="t")
+    for sql, options in (
+        ("SELECT id FROM t WHERE Name = {{LLMMap('q', id)}}", "ab"),
+        ("SELECT id FROM t WHERE t.name = {{LLMMap('q', id)}}", "cd"),
+        ("SELECT {{LLMMap('r', id, options=t.Name)}} FROM t", "ab"),
+        ("SELECT {{LLMMap('r', id, options=t.name)}} FROM t", "cd"),
+    ):
+        model.calls.clear()
+        session.sql(sql).collect()
+        assert {call.constraint.options for call in model.calls} == {tuple(options)}, sql
+    for sql, values in (
+        ("{{LLMQA('Who is {}?', t.Name)}}", "a"),
+        ("{{LLMQA('Who?', t.Name)}}", "ab"),
+    ):
+        model.calls.clear()
+        session.sql(f"SELECT {sql}").collect()
+        assert all(value in str(model.calls[0].values) for value in values), sql

@@ -13,7 +13,7 @@ from blendfusion.dialects.blendsql.signatures import GONE, signature
 from blendfusion.dialects.blendsql.sqlite_functions import in_our_words
 from blendfusion.dialects.shared.braces import Braces, Given, is_call, read_call, read_named
 from blendfusion.dialects.shared.catalog import Known
-from blendfusion.dialects.shared.columns import Columns, is_text, plain_name
+from blendfusion.dialects.shared.columns import Base, Columns, is_text, plain_name
 from blendfusion.dialects.shared.positional import as_query, filled
 from blendfusion.dialects.shared.question_columns import Inside, Table, unique
 from blendfusion.errors import QueryError, close_matches
@@ -352,8 +352,8 @@ class _BlendSQL:
             literal = reader.written(context.start, context.stop)
             return Table([f"(VALUES ({literal})) AS given(context)"], ["context"], ["context"])
         if self.columns.is_column(context):
-            name, relation = self._base(context)
-            return Table([relation], [quoted_name(name)], [name])
+            base = self._base(context)
+            return Table([base.relation], [base.column], [base.name])
         inner = self.value(context)
         return Table(["(SELECT ", *inner, " AS context)"], ["context"], ["context"])
 
@@ -466,8 +466,8 @@ class _BlendSQL:
                 return ["(SELECT unnest(answers) FROM (SELECT ", *written, " AS answers))"]
             return ["(SELECT ", *written, ")"]
         if self.columns.is_column(given):
-            name, relation = self._base(given)
-            return [f"(SELECT {quoted_name(name)} FROM {relation})"]
+            base = self._base(given)
+            return [f"(SELECT {base.column} FROM {base.relation})"]
         return list(self.weaver.woven(given.start, given.stop))
 
     def _inner(self, given: Given) -> Braces | None:
@@ -476,8 +476,8 @@ class _BlendSQL:
             return read_call(self.reader, given.start)
         return read_named(self.reader, given.start)
 
-    def _base(self, given: Given) -> tuple[str, str]:
-        """(name, relation) of a column. Raises QueryError where that is not known."""
+    def _base(self, given: Given) -> Base:
+        """What a column is by itself. Raises QueryError where that is not known."""
         found = self.columns.base(given)
         if found is None:
             column = self.reader.written(given.start, given.stop)
@@ -500,8 +500,7 @@ class _BlendSQL:
         found = self.columns.base(Given(None, start, stop))
         if found is None:  # of several tables: DataFusion says so
             return None
-        name, relation = found
-        query = f"SELECT {quoted_name(name)} FROM {relation}"
+        query = f"SELECT {found.column} FROM {found.relation}"
         schema = self.columns.schema(query, start)
         texts = schema is not None and len(schema.types) == 1 and is_text(schema.types[0])
         return f"({query} {INFERRED})" if texts else None

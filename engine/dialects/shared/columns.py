@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 import pyarrow as pa
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.dialects.shared.braces import Given
 from blendfusion.dialects.shared.catalog import Known
+from blendfusion.sql.letter_case import RESERVED
 from blendfusion.sql.query_tree import Source
 from blendfusion.sql.rewriter import Weaver
 from blendfusion.udfs.declare.arguments import quoted_name
+
+
+class Base(NamedTuple):
+    """A column by itself: its name, and itself and its relation as SQL."""
+
+    name: str
+    column: str
+    relation: str
+
 
 _SIMPLE = re.compile(r"[a-z_][a-z0-9_]*")
 
@@ -75,20 +86,26 @@ class Columns:
         parameter = reader.written(given.start, given.stop).startswith("$")
         return not constant and not parameter and reader.column_end(given.start) == given.stop
 
-    def base(self, given: Given) -> tuple[str, str] | None:
-        """(name, relation) of a column; None if its relation is not known, or not one alone."""
+    def base(self, given: Given) -> Base | None:
+        """What a column is by itself; None if its relation is not known, or not one alone."""
         reader, at = self.reader, given.start
         pair = reader.pair(at) if given.stop == at + 1 else None
         if pair is not None:
             table, column = pair
             source = reader.relation(table, at)
             relation = plain_name(table) if source is None else self.relation(source)
-            return self.actual(table, column, at), relation
-        column = reader.name(given.stop - 1)
+            actual = self.actual(table, column, at)
+            return Base(actual, quoted_name(actual), relation)
+        last = given.stop - 1
         source = self.source(at, given.stop)
-        if source is not None:
-            return column, self.relation(source)
-        return None if given.stop == at + 1 else (column, reader.written(at, given.stop - 2))
+        if source is None and last == at:
+            return None
+        relation = reader.written(at, last - 1) if source is None else self.relation(source)
+        # As it is written: DataFusion folds it, or does not.
+        name = reader.name(last)
+        reserved = reader.word(last) in RESERVED
+        column = quoted_name(name) if reserved else reader.written(last, given.stop)
+        return Base(name, column, relation)
 
     def actual(self, table: str, column: str, at: int) -> str:
         """The column as its table writes it: names had no case in SQLite."""
