@@ -23,6 +23,8 @@ from blendfusion.errors import (
     QueryError,
 )
 from blendfusion.estimates.estimate import Estimate, OperatorEstimate
+from blendfusion.evaluate.evaluation import Comparison, Evaluation
+from blendfusion.evaluate.figures import Figure
 from blendfusion.frame import Frame
 from blendfusion.models.embedders.embedder import Embedder, MeteredEmbedder
 from blendfusion.models.embedders.scripted import ScriptedEmbedder
@@ -53,10 +55,13 @@ __all__ = [
     "Budget",
     "BudgetExceeded",
     "CacheWarning",
+    "Comparison",
     "Constraint",
     "Embedder",
     "Estimate",
+    "Evaluation",
     "ExecutionError",
+    "Figure",
     "Frame",
     "HostedModelWarning",
     "IndexReport",

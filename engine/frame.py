@@ -25,6 +25,9 @@ from blendfusion.datafusion.process_guard import no_pickle
 from blendfusion.datafusion.stream import Stream
 from blendfusion.errors import BlendFusionError, PlanError, QueryError
 from blendfusion.estimates.estimate import Estimate, estimated
+from blendfusion.evaluate.compare_answers import AnswerKind
+from blendfusion.evaluate.evaluation import Evaluation
+from blendfusion.evaluate.run import evaluate_frame
 from blendfusion.execution.executor import Execution, as_schema, joined
 from blendfusion.execution.pipeline import Counts
 from blendfusion.observe.progress import progress
@@ -595,6 +598,18 @@ class Frame(DataFrame):
         for value in given(self) if self._hides else ():
             text = text.replace(value, WITHHELD)
         return printable(text)
+
+    def evaluate(
+        self, answer: str, label: str, *, kind: AnswerKind | None = None, within: float = 0.0
+    ) -> Evaluation:
+        """Run this frame and measure its column ``answer`` against its column ``label``.
+
+        ``kind`` is 'boolean', 'label' (a closed set), 'number' or 'text'; None: by the type and the
+        calls of the frame. Numbers are right ``within`` a distance of their label. An answer may be
+        a struct with its ``confidence``. Rows without a label or an answer are counted apart. Raises
+        QueryError if a call of the frame reads the label.
+        """
+        return evaluate_frame(self, answer, label, kind, within)
 
     # --- writing ---------------------------------------------------------------------------------
 

@@ -32,6 +32,9 @@ from blendfusion.datafusion.foreign_words import without_filters
 from blendfusion.datafusion.stream import Stream
 from blendfusion.dialects.dispatch import OURS, by_number, planned, spoken, translation
 from blendfusion.errors import ModelNotFound, QueryError, close_matches, half_a_pair
+from blendfusion.evaluate.compare_answers import AnswerKind
+from blendfusion.evaluate.evaluation import Comparison
+from blendfusion.evaluate.run import Wordings, evaluate_calls
 from blendfusion.execution.executor import STAGE_CATALOG, STAGE_SCHEMA
 from blendfusion.execution.scratch_context import Workbench
 from blendfusion.frame import Frame
@@ -392,6 +395,28 @@ class Session(OwnContext):
                 kept = map(without_filters, plans) if withheld else plans
                 return self._shown(shown | {"plan": list(kept)})
         return whole.planned(self)
+
+    def evaluate(
+        self,
+        table: object,
+        calls: Wordings,
+        label: str,
+        *,
+        models: Sequence[str] = (),
+        kind: AnswerKind | None = None,
+        within: float = 0.0,
+        budget: Budget | None = None,
+    ) -> Comparison:
+        """The answers of ``calls`` on the rows of ``table``, measured against its column ``label``.
+
+        ``table`` is the name of a table, a frame or an Arrow table. ``calls`` is the SQL of a call,
+        several, or a mapping of names to them; each is asked of each of ``models`` (names as in the
+        option ``model``; none: the session's model) in one run, and no call sees the label. For
+        ``kind`` and ``within`` see ``Frame.evaluate``. Raises QueryError.
+        """
+        return evaluate_calls(
+            self, table, calls, label, models=models, kind=kind, within=within, budget=budget
+        )
 
     def translated(
         self, query: str, dialect: str | None = None, param_values: Sequence[Any] | None = None

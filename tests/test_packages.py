@@ -41,6 +41,7 @@ ORDER = """
     estimates
     reports
     prepare
+    evaluate
     frame
     session
     connect

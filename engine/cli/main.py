@@ -15,6 +15,7 @@ from typing import TextIO
 import blendfusion as bf
 from blendfusion.cli.bench import add_bench_command
 from blendfusion.cli.cache import add_cache_command
+from blendfusion.cli.evaluate import add_evaluate_command
 from blendfusion.cli.index import add_index_command
 from blendfusion.cli.models import add_models_command
 from blendfusion.cli.results import FORMATS, check_output, format_for, write
@@ -121,6 +122,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="the folder of reviews.csv, products.csv and tickets.csv (default: ./examples)",
     )
+    add_evaluate_command(commands)
     add_index_command(commands)
     add_cache_command(commands)
     add_models_command(commands)

@@ -20,6 +20,15 @@ from blendfusion.udfs.declare.call import CONFIDENCE, ERROR, VALUE, Call
 if TYPE_CHECKING:
     from blendfusion.udfs.ask.dispatcher import Asker
 
+
+class NoConfidence(QueryError):
+    """A model gave answers to ``call`` without their probabilities, which the call needs."""
+
+    def __init__(self, call: Call, message: str, *, hint: str) -> None:
+        super().__init__(message, hint=hint)
+        self.call = call
+
+
 _ROUNDING = 1e-9
 """A probability is stored as its logarithm."""
 
@@ -93,7 +102,8 @@ def _check_probabilities(call: Call, answers: Sequence[Answer], asker: Asker) ->
             tells[answer.model] = tells.get(answer.model, False) or answer.logprob is not None
     silent = next((model for model, gives in tells.items() if not gives), None)
     if silent is not None:
-        raise QueryError(
+        raise NoConfidence(
+            call,
             f"{call.text}: {silent or asker.info_of(call).name} does not tell how probable its answers are",
             hint="Local models do, servers that give logprobs, and a Python function that returns odds, "
             "{True: 0.9, False: 0.1}. Answers that were stored without are asked again after "

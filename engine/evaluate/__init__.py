@@ -1,0 +1,1 @@
+"""Measures answers against labels: figures with intervals, several wordings and models side by side."""
