@@ -17,7 +17,7 @@ from blendfusion.evaluate.label_leaks import check_examples_apart, check_label_u
 from blendfusion.prepare.function_registry import ingredients
 from blendfusion.reports.trace import Trace
 from blendfusion.sql.call_sites import find_sites
-from blendfusion.sql.tokenizer import tokenize
+from blendfusion.sql.token_tree import TokenTree
 from blendfusion.types import Usage
 from blendfusion.udfs.ask.outcomes import NoConfidence
 from blendfusion.udfs.declare.call import Call
@@ -152,8 +152,8 @@ def _evaluation(
     taken = [n for n in rows.column_names if n not in ("answer", "label")]
     table = rows.select(taken).append_column("answer", answers).append_column("label", labels)
     once = dict.fromkeys(calls)
-    before = Usage.total(trace.asked_of(call) for trace in traces[:-1] for call in once)
-    spent = Usage.total((before, *(traces[-1].asked_of(call) for call in once)))
+    before = Usage.total(trace.usage_of(call) for trace in traces[:-1] for call in once)
+    spent = Usage.total((before, *(traces[-1].usage_of(call) for call in once)))
     spent = replace(spent, cached=max(0, spent.cached - before.values - before.cached))
     return Evaluation(name, held, table, session, spent, _cost(session, calls, spent))
 
@@ -200,8 +200,8 @@ def _variants(session: Session, calls: Wordings, models: Sequence[str]) -> dict[
 
 def with_option(session: Session, text: str, option: str, literal: str) -> str:
     """The SQL ``text`` with an option in each of its calls that lacks it."""
-    known = ingredients(session)
-    sites = find_sites(f"{_BEFORE}{text}", tokenize(f"{_BEFORE}{text}"), known)
+    tree = TokenTree(text)
+    sites = find_sites(tree, ingredients(session))
     for site in sorted(sites, key=lambda s: -s.end):
         if option in site.named:
             raise QueryError(
@@ -209,7 +209,7 @@ def with_option(session: Session, text: str, option: str, literal: str) -> str:
                 hint=f"Leave out {option} => … of the call, or the models of the evaluation.",
             )
         if any(p.name == option for p in site.ingredient.options):
-            at = site.end - 1 - len(_BEFORE)
+            at = tree.tokens[site.end - 1].start
             text = f"{text[:at]}, {option} => {literal}{text[at:]}"
     return text
 
@@ -217,12 +217,9 @@ def with_option(session: Session, text: str, option: str, literal: str) -> str:
 def _with_confidence(session: Session, text: str, origin: str) -> str:
     """The call with the probability beside each answer, where it is one call that can give it;
     else as it is."""
-    full = f"{_BEFORE}{text}"
-    sites = find_sites(full, tokenize(full), ingredients(session))
-    whole = len(sites) == 1 and (sites[0].start, sites[0].stop) == (
-        len(_BEFORE),
-        len(full.rstrip()),
-    )
+    tree = TokenTree(text)
+    sites = find_sites(tree, ingredients(session))
+    whole = len(sites) == 1 and (sites[0].start, sites[0].stop) == (0, len(tree.tokens))
     if not whole or sites[0].part or {"confidence", "accuracy", "recall"} & sites[0].named.keys():
         return text
     kept = with_option(session, text, "confidence", "'keep'")
