@@ -1,1 +1,1 @@
-"""Measures answers against labels: figures with intervals, several wordings and models side by side."""
+"""Measures answers against labels: figures with intervals, wordings and models side by side."""
