@@ -70,6 +70,7 @@ from blendfusion.sql.statements import (
     shows_tables,
     statement,
 )
+from blendfusion.text_to_sql.draft import Draft, draft
 from blendfusion.udfs.ask.dispatcher import Asker
 from blendfusion.udfs.ask.ledger import Ledger
 from blendfusion.udfs.declare.call_registry import without_digests
@@ -416,6 +417,33 @@ class Session(OwnContext):
         """
         return evaluate_calls(
             self, table, calls, label, models=models, kind=kind, within=within, budget=budget
+        )
+
+    def ask(
+        self,
+        question: str,
+        tables: Sequence[str] | None = None,
+        *,
+        candidates: int = 1,
+        rounds: int = 2,
+        budget: Budget | None = None,
+    ) -> Draft:
+        """A query for a question in plain words, to be read before it is run.
+
+        The session's model sees the names and types of columns, three sample values each, and
+        values that the question mentions, of ``tables`` (None: all). It drafts ``candidates``
+        queries. Each must only read those tables and must plan; one with a problem is repaired in
+        at most ``rounds`` more drafts. Among queries that give rows, the result that most
+        candidates agree on is chosen. ``Draft.run`` runs the query, within ``budget``. Raises
+        QueryError, with all drafts, if none plans.
+        """
+        return draft(
+            self,
+            question,
+            tables,
+            candidates=candidates,
+            rounds=rounds,
+            budget=checked_budget(budget),
         )
 
     def translated(

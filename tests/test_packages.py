@@ -42,6 +42,7 @@ ORDER = """
     reports
     prepare
     evaluate
+    text_to_sql
     frame
     session
     connect

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TextIO
 
 import blendfusion as bf
+from blendfusion.cli.ask import add_ask_command
 from blendfusion.cli.bench import add_bench_command
 from blendfusion.cli.cache import add_cache_command
 from blendfusion.cli.evaluate import add_evaluate_command
@@ -123,6 +124,7 @@ def _parser() -> argparse.ArgumentParser:
         help="the folder of reviews.csv, products.csv and tickets.csv (default: ./examples)",
     )
     add_evaluate_command(commands)
+    add_ask_command(commands)
     add_index_command(commands)
     add_cache_command(commands)
     add_models_command(commands)

@@ -169,6 +169,12 @@ def _explain(shell: Shell, argument: str) -> None:
     shell.show(shell.frame(_query(argument, "\\explain")).explain_text())
 
 
+def _ask(shell: Shell, argument: str) -> None:
+    if not argument:
+        raise QueryError("\\ask needs a question", hint="\\ask Which reviews complain of delivery?")
+    shell.show(str(shell.session.ask(argument)))
+
+
 def _analyze(shell: Shell, argument: str) -> None:
     frame = shell.frame(_query(argument, "\\analyze"))
     shell.show(frame.explain_text(analyze=True))
@@ -243,6 +249,7 @@ COMMANDS = {
     "\\d": Command("[TABLE]", "tables, or the columns of one", _tables),
     "\\df": Command("[PREFIX]", "functions that ask a model", _functions),
     "\\table": Command("[NAME=]PATH", "open a file as a table", _table),
+    "\\ask": Command("QUESTION", "draft a query for a question in plain words", _ask),
     "\\explain": Command("QUERY", "the plan, and what it is expected to ask", _explain),
     "\\analyze": Command("QUERY", "run it, and show the plan with measurements", _analyze),
     "\\estimate": Command("QUERY", "what a query is expected to ask and to spend", _estimate),

@@ -38,12 +38,14 @@ def in_any_case(text: str, tables: Iterable[str], columns: Columns) -> Translati
     known = _by_fold(tables)
     found: dict[int, str] = {}
     relations: dict[str, list[str]] = {}
-    for at, name in enumerate(names):
-        if name and name.lower() in known and names[at] not in known[name.lower()]:
+    tables_at = {at for at, name in enumerate(names) if name and _is_table(reader, at)}
+    for at in sorted(tables_at):
+        name = names[at]
+        if name.lower() in known and name not in known[name.lower()]:
             exact = _only(known[name.lower()], reader, at)
             if not _is_called(reader, at):
                 found[at] = exact
-        if name and name.lower() in known:
+        if name.lower() in known:
             table = found.get(at, name if name in known[name.lower()] else known[name.lower()][0])
             relations[name.lower()] = relations[table.lower()] = list(columns(table))
             alias = _alias(reader, names, at + 1)
@@ -52,7 +54,7 @@ def in_any_case(text: str, tables: Iterable[str], columns: Columns) -> Translati
     every = _by_fold(dict.fromkeys(c for listed in relations.values() for c in listed))
     own = set(_own(reader, names))
     for at, name in enumerate(names):
-        if not name or at in found or _is_called(reader, at):
+        if not name or at in tables_at or at in found or _is_called(reader, at):
             continue
         qualifier = names[at - 2].lower() if at > 1 and reader.kind(at - 1) == TokenType.DOT else ""
         choice = _by_fold(relations[qualifier]) if qualifier in relations else every
@@ -94,6 +96,38 @@ def _is_called(reader: Reader, at: int) -> bool:
     behind, quoted = reader.kind(at + 1), reader.kind(at) == TokenType.IDENTIFIER
     typed = reader.kind(at - 1) == TokenType.DCOLON or reader.word(at - 1) == "AS"
     return typed or behind == TokenType.STRING or (behind == TokenType.L_PAREN and not quoted)
+
+
+_CLAUSES = {
+    "FROM",
+    "JOIN",
+    "INTO",
+    "UPDATE",
+    "TABLE",
+    "USING",
+    "SELECT",
+    "ON",
+    "WHERE",
+    "GROUP",
+} | {
+    *("HAVING", "ORDER", "LIMIT", "VALUES", "SET", "WITH", "UNION", "EXCEPT", "INTERSECT", "WINDOW")
+}
+_OF_TABLES = {"FROM", "JOIN", "INTO", "UPDATE", "TABLE"}
+
+
+def _is_table(reader: Reader, at: int) -> bool:
+    """Whether a name stands for a table: behind FROM or JOIN, or before a dot."""
+    if reader.kind(at + 1) == TokenType.DOT:
+        return True
+    depth = 0
+    for before in range(at - 1, -1, -1):
+        depth += reader.kind(before) == TokenType.R_PAREN
+        depth -= reader.kind(before) == TokenType.L_PAREN
+        if depth < 0 and reader.word(before - 1) not in _OF_TABLES:
+            return False
+        if depth <= 0 and reader.word(before) in _CLAUSES:
+            return reader.word(before) in _OF_TABLES
+    return False
 
 
 def _alias(reader: Reader, names: Sequence[str], at: int) -> str:

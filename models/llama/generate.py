@@ -17,6 +17,8 @@ from blendfusion.types import Answer, Usage
 
 SHORT_ANSWER_TOKENS = 48
 """Enough for every number, date and time."""
+QUERY_TOKENS = 256
+"""Enough for most SQL queries."""
 
 
 class Writing:
@@ -48,6 +50,8 @@ class Writing:
         """Most tokens of one answer; what every struct of these fields repeats does not count."""
         if self._constraint.kind in ("integer", "number", "date", "timestamp"):
             return SHORT_ANSWER_TOKENS
+        if self._asking.task.form == "query":
+            return max(QUERY_TOKENS, self._asking.options.max_tokens)
         repeated = canonical({}, self._constraint) if self._constraint.kind == "struct" else ""
         written_anyway = len(self._asking.context.tokenize(repeated, special=False))
         return self._asking.options.max_tokens + written_anyway

@@ -270,6 +270,8 @@ _INSTRUCTIONS = {
 def _instruction(task: Task, *, listed: bool) -> str:
     if task.form == "summary":
         return "Summarize the text in one or two sentences."
+    if task.form == "query":
+        return "You write SQL. Reply with one query and nothing else."
     kind = task.constraint.kind
     if kind == "choice" and not listed:
         return "Answer each question about a text."
@@ -296,7 +298,7 @@ def _shots(
             )
             for example in task.examples
         )
-    if not built_in or task.form == "summary" or task.aggregate or task.images:
+    if not built_in or task.form in ("summary", "query") or task.aggregate or task.images:
         return ()
     shots = (BUILT_IN if listed else SCORED).get(task.constraint.kind, ())
     return tuple((_shown(shot, listed=listed), shot.reply) for shot in shots)

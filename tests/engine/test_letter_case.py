@@ -96,3 +96,18 @@ def test_translations_keep_the_letters_that_datafusion_keeps() -> None:
         model.calls.clear()
         session.sql(f"SELECT {sql}").collect()
         assert all(value in str(model.calls[0].values) for value in values), sql
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT Orchestra FROM orchestra",
+        "SELECT ORCHESTRA FROM ORCHESTRA WHERE orchestra = 'Vienna'",
+        "SELECT o.Orchestra FROM orchestra o",
+        "SELECT orchestra FROM orchestra WHERE Orchestra_ID IN (SELECT orchestra_id FROM orchestra)",
+    ],
+)
+def test_a_column_may_have_the_name_of_its_table(query: str, model: bf.ScriptedModel) -> None:
+    with bf.connect(model, cache=None) as session:
+        session.from_pydict({"Orchestra": ["Vienna"], "Orchestra_ID": [1]}, name="orchestra")
+        assert session.sql(query).to_pylist() == [{"Orchestra": "Vienna"}]

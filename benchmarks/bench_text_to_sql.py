@@ -1,0 +1,120 @@
+"""How often does ``session.ask`` write a query that runs, and the right one?
+
+    python benchmarks/bench_text_to_sql.py FOLDER --model llama:FILE.gguf [--questions 40] [--part report]
+
+FOLDER holds ``questions.csv`` (database, question, sql) and DATABASE/data/TABLE.csv, as Spider does
+(Yu et al., EMNLP 2018). Questions are split in two by a digest of their text; nothing was chosen on
+the part ``report``. *runs* is the share of drafts that plan and execute, *right* the share with the
+rows of the right query, in order if that has ORDER BY. ``free`` is the model's first draft alone;
+``repaired`` adds at most two rounds. Printed with Wilson's intervals at 95 %."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import hashlib
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from math import sqrt
+from pathlib import Path
+
+from sqlglot import transpile
+
+import blendfusion as bf
+from blendfusion.errors import BlendFusionError
+
+
+def part_of(question: str) -> str:
+    return "report" if hashlib.sha256(question.encode()).digest()[0] % 2 else "choose"
+
+
+def questions(folder: Path, part: str, most: int) -> list[tuple[str, str, str]]:
+    """(database, question, right query) of a part, spread over the databases."""
+    with (folder / "questions.csv").open(encoding="utf-8") as file:
+        rows = [(r["database"], r["question"], r["sql"]) for r in csv.DictReader(file)]
+    own = [row for row in rows if part_of(row[1]) == part]
+    own.sort(key=lambda row: hashlib.sha256(row[1].encode()).digest())
+    return own[:most]
+
+
+def opened(folder: Path, database: str, model: str) -> bf.Session:
+    session = bf.connect(model, cache="off", progress="off", names_in_any_case=True)
+    for file in sorted((folder / database / "data").glob("*.csv")):
+        session.register_csv(file.stem, str(file))
+    return session
+
+
+def right_rows(session: bf.Session, mysql: str) -> tuple[list[tuple[object, ...]], bool]:
+    """The rows of a query of MySQL, and whether their order counts."""
+    sql = transpile(mysql, read="mysql", write="postgres", identify=True)[0]
+    return rows_of(session.sql(sql)), "ORDER BY" in sql
+
+
+def rows_of(frame: bf.Frame) -> list[tuple[object, ...]]:
+    def plain(value: object) -> object:
+        return round(float(value), 4) if isinstance(value, int | float) else value
+
+    return [tuple(map(plain, row.values())) for row in frame.to_pylist()]
+
+
+def equal(a: list[tuple[object, ...]], b: list[tuple[object, ...]], *, ordered: bool) -> bool:
+    return a == b if ordered else Counter(map(repr, a)) == Counter(map(repr, b))
+
+
+def interval(hits: int, n: int) -> str:
+    """Wilson's score interval (1927)."""
+    if not n:
+        return "-"
+    z, share = 1.96, hits / n
+    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z * sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    return f"{share:.2f} [{middle - half:.2f}, {middle + half:.2f}] ({hits} of {n})"
+
+
+def outcomes(
+    folder: Path, asked: list[tuple[str, str, str]], model: str, rounds: int, *, shows: bool
+) -> Iterator[tuple[bool, bool]]:
+    """(runs, is right) of each question whose right query runs."""
+    sessions: dict[str, bf.Session] = {}
+    for database, question, gold in asked:
+        session = sessions.get(database) or opened(folder, database, model)
+        sessions[database] = session
+        try:
+            expected, ordered = right_rows(session, gold)
+        except BlendFusionError as error:
+            print(f"the right query does not run: {gold}: {error.message}")
+            continue
+        try:
+            draft = session.ask(question, rounds=rounds)
+            found = rows_of(draft.frame)
+        except BlendFusionError as error:
+            if shows:
+                print(f"- {question}\n  {error}")
+            yield False, False
+            continue
+        right = equal(found, expected, ordered=ordered)
+        if shows and not right:
+            print(f"- {question}\n  {draft.sql}\n  right: {gold}")
+        yield True, right
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--model", default="smollm2")
+    parser.add_argument("--questions", type=int, default=40)
+    parser.add_argument("--part", choices=("choose", "report"), default="report")
+    parser.add_argument("--shows", action="store_true", help="print what went wrong")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    asked = questions(arguments.folder, arguments.part, arguments.questions)
+    for name, rounds in (("free", 0), ("repaired", 2)):
+        shows = arguments.shows and bool(rounds)
+        found = list(outcomes(arguments.folder, asked, arguments.model, rounds, shows=shows))
+        runs, right = (sum(column) for column in zip(*found, strict=True))
+        print(f"{name}: runs {interval(runs, len(found))}, right {interval(right, len(found))}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""``blendfusion ask``: drafts a query for a question, shows it, and runs it on wish."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TypeAlias
+
+from blendfusion.cli.results import FORMATS, write
+from blendfusion.cli.sessions import add_session, budget_of, session_of
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def add_ask_command(commands: Commands) -> None:
+    """Add ``ask``."""
+    parser = commands.add_parser("ask", help="draft a query for a question in plain words")
+    parser.set_defaults(run=_ask)
+    parser.add_argument("question", metavar="QUESTION")
+    add_session(parser)
+    parser.add_argument(
+        "--candidates", type=int, default=1, metavar="N", help="drafts to choose among (default: 1)"
+    )
+    parser.add_argument("--run", action="store_true", dest="runs", help="run the query, too")
+    parser.add_argument("--format", choices=FORMATS, default="table", help="of the rows")
+
+
+def _ask(arguments: argparse.Namespace) -> int:
+    with session_of(arguments) as session:
+        budget = budget_of(arguments)
+        draft = session.ask(arguments.question, candidates=arguments.candidates, budget=budget)
+        print(draft)
+        if arguments.runs:
+            rows = draft.run()
+            print()
+            write(rows, arguments.format, None, full_cells=arguments.full_cells)
+            print(draft.searched)
+    return 0

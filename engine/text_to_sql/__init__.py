@@ -1,0 +1,1 @@
+"""Drafts a query for a question in plain words: catalogue, linked values, checks and repair."""

@@ -1,0 +1,44 @@
+"""States what a failed draft overlooked: which table has a column, and which column a value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from blendfusion.text_to_sql.catalog import Catalog
+from blendfusion.text_to_sql.check import Attempt
+from blendfusion.text_to_sql.links import ValueIndex
+
+_UNKNOWN = re.compile(r"unknown column '(?:[^'.]*\.)?([^'.]+)'")
+_STRING = re.compile(r"'((?:[^']|'')*)'")
+_MOST = 4
+
+
+def advice(failed: Attempt, catalog: Catalog, index: ValueIndex) -> list[str]:
+    """Sentences about the catalogue that bear on the problem of ``failed``, at most ``_MOST``."""
+    return [*_columns(failed, catalog), *_values(failed, index)][:_MOST]
+
+
+def _columns(failed: Attempt, catalog: Catalog) -> Iterator[str]:
+    unknown = _UNKNOWN.search(failed.problem)
+    if unknown is None:
+        return
+    holders = [
+        f"{table.name}.{column.name}"
+        for table in catalog.tables
+        for column in table.columns
+        if column.name.lower() == unknown[1].lower()
+    ]
+    if holders:
+        yield f"The column is {' or '.join(holders)}: join that table."
+
+
+def _values(failed: Attempt, index: ValueIndex) -> Iterator[str]:
+    for text in dict.fromkeys(found.replace("''", "'") for found in _STRING.findall(failed.sql)):
+        columns = index.columns_with(text)
+        if columns:
+            yield f"'{text}' is a value of {' or '.join(columns[:3])}."
+            continue
+        near = index.links(text, most=1)
+        if near:
+            yield f"'{text}' is no value; {near[0].column} has '{near[0].value}'."

@@ -1,0 +1,175 @@
+"""The tables that a question is answered from: columns, types, sample values and join keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from blendfusion.errors import QueryError
+
+if TYPE_CHECKING:
+    from blendfusion.session import Session
+
+READ_ROWS = 100_000
+"""Rows of a table that are read for sample values and keys."""
+MOST_DISTINCT = 5_000
+"""A text column with more distinct values is free text or an identifier: no value is linked."""
+SAMPLES = 3
+SAMPLE_CHARACTERS = 40
+LONG_TEXT = 60
+"""Characters; the values of a column with a longer mean length are not linked."""
+_CONTAINED = 0.9
+"""Share of the values of a foreign key that occur in the key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column with a SQL type word, a few sample values, and its distinct values if they can be
+    linked to words of a question."""
+
+    name: str
+    type: str
+    samples: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    name: str
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Columns whose equal values join two tables."""
+
+    left: str
+    right: str
+
+    def __str__(self) -> str:
+        return f"{self.left} = {self.right}"
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    tables: tuple[Table, ...]
+    keys: tuple[Key, ...] = ()
+
+
+def read_catalog(session: Session, tables: Sequence[str] | None = None) -> Catalog:
+    """The catalogue of ``tables`` (None: all tables of the session's default schema), in order of
+    their names. At most ``READ_ROWS`` rows of each are read and no model is asked: of a view with
+    calls only the columns are read. Raises QueryError for an unknown table, or if there is none."""
+    names = sorted(session.catalog().schema().names()) if tables is None else list(tables)
+    if not names:
+        raise QueryError(
+            "there is no table to answer from", hint="Register one: session.register_csv(…)."
+        )
+    read = {name: _data(session, name) for name in names}
+    parts = tuple(_table(name, data) for name, data in read.items())
+    return Catalog(parts, tuple(_keys(read)))
+
+
+def _data(session: Session, name: str) -> pa.Table:
+    frame = session.table(name)
+    if frame.prepared.calls:
+        return frame.schema().empty_table()
+    return frame.limit(READ_ROWS).to_arrow_table()
+
+
+def _table(name: str, data: pa.Table) -> Table:
+    columns = zip(data.schema, data.columns, strict=True)
+    return Table(name, tuple(_column(field, values) for field, values in columns))
+
+
+def _column(field: pa.Field, values: pa.ChunkedArray) -> Column:
+    kind = type_word(field.type)
+    shown = [v.as_py() for v in values.slice(0, 50).drop_null()] if _is_plain(field.type) else []
+    samples = tuple(dict.fromkeys(_short(str(v)) for v in shown))[:SAMPLES]
+    if not _is_text(field.type):
+        return Column(field.name, kind, samples)
+    distinct = values.cast(pa.string()).unique().drop_null()
+    mean = pc.mean(pc.utf8_length(distinct)).as_py() or 0
+    linked = tuple(distinct.to_pylist()) if mean <= LONG_TEXT else ()
+    return Column(field.name, kind, samples, linked if len(linked) <= MOST_DISTINCT else ())
+
+
+def _short(text: str) -> str:
+    folded = " ".join(text.split())
+    return folded if len(folded) <= SAMPLE_CHARACTERS else f"{folded[:SAMPLE_CHARACTERS]}…"
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()
+    )
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return not (pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_null(kind))
+
+
+def type_word(kind: pa.DataType) -> str:
+    """The SQL word for a type of Arrow.
+
+    >>> type_word(pa.int32()), type_word(pa.large_string()), type_word(pa.timestamp("us"))
+    ('INTEGER', 'TEXT', 'TIMESTAMP')
+    """
+    tests = {
+        "TEXT": _is_text,
+        "BOOLEAN": pa.types.is_boolean,
+        "INTEGER": pa.types.is_integer,
+        "DOUBLE": pa.types.is_floating,
+        "DECIMAL": pa.types.is_decimal,
+        "DATE": pa.types.is_date,
+        "TIMESTAMP": pa.types.is_timestamp,
+    }
+    return next((word for word, test in tests.items() if test(kind)), str(kind).upper())
+
+
+def _keys(tables: dict[str, pa.Table]) -> Iterable[Key]:
+    """Pairs of columns whose names suit a key and whose values are contained."""
+    found: set[frozenset[str]] = set()
+    for left, right in permutations(tables, 2):
+        for own in tables[left].schema:
+            for other in tables[right].schema:
+                pair = f"{left}.{own.name}", f"{right}.{other.name}"
+                if frozenset(pair) in found:
+                    continue
+                if not _named_as_key(own.name, right, other.name):
+                    continue
+                if _contains(tables[right][other.name], tables[left][own.name]):
+                    found.add(frozenset(pair))
+                    yield Key(*pair)
+
+
+def _named_as_key(column: str, table: str, key: str) -> bool:
+    """Whether ``column`` may refer to ``table.key`` by its name.
+
+    >>> _named_as_key("singer_id", "singer", "singer_id"), _named_as_key("owner", "people", "name")
+    (True, False)
+    """
+    column, table, key = column.lower(), table.lower(), key.lower()
+    singular = table.removesuffix("s")
+    ends = "id", "_id", "code", "_code", "key", "_key"
+    return (column == key and key.endswith(ends)) or column in (
+        f"{singular}_{key}",
+        f"{table}_{key}",
+        f"{singular}{key}",
+    )
+
+
+def _contains(key: pa.ChunkedArray, column: pa.ChunkedArray) -> bool:
+    if key.type != column.type or not _is_plain(key.type):
+        return False
+    own = column.unique().drop_null()
+    if not len(own):
+        return False
+    known = pc.sum(pc.is_in(own, value_set=key.unique().drop_null())).as_py() or 0
+    return bool(known >= _CONTAINED * len(own))

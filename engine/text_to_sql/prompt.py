@@ -1,0 +1,90 @@
+"""The task of writing a query, and its values: tables, keys, linked values and the last problem."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from blendfusion.text_to_sql.catalog import Catalog, Column, Table
+from blendfusion.text_to_sql.links import Link, words_of
+from blendfusion.types import Constraint, Task
+
+COLUMNS = ("tables", "joins", "values", "question", "query", "problem")
+QUESTION = (
+    "Write one SQL query (PostgreSQL syntax, one line) over the tables that answers the question. To "
+    "judge free text, use a function: llm_filter('yes or no question', column) is BOOLEAN; "
+    "llm_classify(column, ['label', 'other label']) is one of the labels; llm_int('How many …?', column) is a "
+    "number; llm_map('What …?', column) is a short text. Use them only for what no column states."
+)
+_CHARACTERS_PER_TOKEN = 3
+_RESERVED = 700
+"""Tokens of the window for instructions, problem and query."""
+
+
+def drafting(pattern: str | None = None, variant: int = 0) -> Task:
+    """The task of writing a query, free or inside ``pattern``."""
+    constraint = Constraint("regex", pattern=pattern) if pattern is not None else Constraint()
+    return Task("ask", QUESTION, constraint, COLUMNS, form="query", variant=variant)
+
+
+def values_of(
+    catalog: Catalog,
+    links: Sequence[Link],
+    question: str,
+    window: int,
+    query: str | None = None,
+    problem: str | None = None,
+) -> tuple[str | None, ...]:
+    """The values of one request. Tables come in order of their likeness to the question, as many as
+    fit the model's window (in tokens), at least one."""
+    room = max(0, window - _RESERVED) * _CHARACTERS_PER_TOKEN
+    mentioned = {link.column.partition(".")[0] for link in links}
+    ranked = sorted(catalog.tables, key=lambda t: -_likeness(t, question, t.name in mentioned))
+    kept: list[Table] = []
+    for table in ranked:
+        room -= len(_described(table))
+        if room >= 0 or not kept:
+            kept.append(table)
+    names = {table.name for table in kept}
+    ordered = [table for table in catalog.tables if table.name in names]
+    keys = [
+        k for k in catalog.keys if {k.left.partition(".")[0], k.right.partition(".")[0]} <= names
+    ]
+    return (
+        "\n".join(map(_described, ordered)),
+        "\n".join(map(str, keys)) or None,
+        "\n".join(f"{link.column}: {_literal(link.value)}" for link in links) or None,
+        question,
+        query,
+        problem,
+    )
+
+
+def _described(table: Table) -> str:
+    columns = (
+        f"{c.name} {c.type}" + (f" ({', '.join(_samples(c))})" if c.samples else "")
+        for c in table.columns
+    )
+    return f"{table.name}: {', '.join(columns)}"
+
+
+def _samples(column: Column) -> Iterable[str]:
+    is_number = column.type in ("INTEGER", "DOUBLE", "DECIMAL", "BOOLEAN")
+    return column.samples if is_number else map(_literal, column.samples)
+
+
+def _literal(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _likeness(table: Table, question: str, mentioned: bool) -> float:
+    words = set(words_of(question))
+    own = {w for name in (table.name, *(c.name for c in table.columns)) for w in _parts(name)}
+    return len({_stem(w) for w in words} & own) + 2.0 * mentioned
+
+
+def _parts(name: str) -> set[str]:
+    return {_stem(word) for part in name.split("_") for word in words_of(part)}
+
+
+def _stem(word: str) -> str:
+    return word.removesuffix("s")
