@@ -606,8 +606,8 @@ class Frame(DataFrame):
 
         ``kind`` is 'boolean', 'label' (a closed set), 'number' or 'text'; None: by the type and the
         calls of the frame. Numbers are right ``within`` a distance of their label. An answer may be
-        a struct with its ``confidence``. Rows without a label or an answer are counted apart. Raises
-        QueryError if a call of the frame reads the label.
+        a struct with its ``confidence``. Rows without a label or an answer are counted apart.
+        Raises QueryError if a call of the frame reads the label.
         """
         return evaluate_frame(self, answer, label, kind, within)
 

@@ -1,4 +1,4 @@
-"""The outcome of an evaluation: figures, confusion, calibration, cost and the rows that are wrong."""
+"""The outcome of an evaluation: figures, confusion, calibration, cost and wrong rows."""
 
 from __future__ import annotations
 
