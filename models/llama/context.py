@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -142,11 +143,13 @@ def _uses_amx(lib: Any) -> bool:
 class Weights:
     """The weights of a GGUF file in memory; contexts of any size compute with them.
 
-    Raises ModelNotFound if llama-cpp-python is absent or the file is not a whole GGUF, and Stopped.
+    A damaged file may end the process: ``first_load`` comes first. Raises ModelNotFound if
+    llama-cpp-python or the file is absent, ModelFailed if llama.cpp refuses the file, and Stopped.
     """
 
     def __init__(self, path: Path, *, n_gpu_layers: int, switch: Switch) -> None:
         self.lib = library()
+        self.path = path
         check_gguf(path)
         params = self.lib.llama_model_default_params()
         params.n_gpu_layers = n_gpu_layers if n_gpu_layers >= 0 else 2**31 - 1
@@ -161,7 +164,7 @@ class Weights:
         self.model = self.lib.llama_model_load_from_file(os.fsencode(path), params)
         if not self.model:
             switch.check()
-            raise ModelNotFound(
+            raise ModelFailed(
                 f"llama.cpp cannot load '{path}': {reason() or 'the file is broken'}",
                 hint="The file may be truncated or of a newer format; download it again.",
             )
@@ -568,9 +571,9 @@ def logged(log_to: Any) -> Iterator[None]:
 
 
 def reason() -> str:
-    """The last line of llama.cpp's log that speaks of an error."""
-    for line in reversed(_log):
-        lowered = line.lower()
-        if "error" in lowered or "fail" in lowered or "invalid" in lowered:
-            return line.strip()
-    return ""
+    """The last line of llama.cpp's log that speaks of an error, and says more than that there is
+    one."""
+    lines = [line.strip() for line in _log]
+    speaking = [line for line in lines if re.search("error|fail|invalid", line, re.IGNORECASE)]
+    telling = [line for line in speaking if not line.endswith("failed to load model")]
+    return (telling or speaking or [""])[-1]

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from blendfusion.errors import ModelNotFound
+from blendfusion.errors import ModelFailed
 from blendfusion.models.llama import determinism as exactness
 from blendfusion.models.llama.constrained_decoding import Guide
-from blendfusion.models.llama.context import LlamaContext, Switch, Weights, check_gguf
+from blendfusion.models.llama.context import LlamaContext, Stopped, Switch, Weights, check_gguf
+from blendfusion.models.llama.first_load import ensure_loads, remember
 from blendfusion.models.llama.image_encoder import Projector
 from blendfusion.models.llama.ref_counts import Loan, Pool
 from blendfusion.models.llama.weights import Chosen, ready
@@ -111,8 +112,10 @@ class Opened:
         return self.guides[key]
 
     def projector(self, path: Path, options: Options) -> Projector:
-        """The projector, loaded at its first use. Raises ModelNotFound."""
+        """The projector, loaded at its first use. Raises ModelNotFound or ModelFailed."""
         if path not in self.projectors:
+            weights = self.weights.thing.path
+            ensure_loads([weights, path], options.n_ctx, self.context.check)
             self.projectors[path] = Projector(
                 path,
                 self.weights.thing,
@@ -143,7 +146,7 @@ def borrow(chosen: Chosen, options: Options, switch: Switch) -> Loan[Opened]:
     file = (chosen.source.resolve(), state.st_size, state.st_mtime_ns, chosen.type, layers)
 
     def open_() -> Opened:
-        weights = _WEIGHTS.borrow(file, lambda: _load(chosen, layers, switch))
+        weights = _WEIGHTS.borrow(file, lambda: _load(chosen, options, switch))
         try:
             context = LlamaContext(weights.thing, n_ctx=window, threads=threads)
         except BaseException:
@@ -157,14 +160,22 @@ def borrow(chosen: Chosen, options: Options, switch: Switch) -> Loan[Opened]:
     return _OPENED.borrow((file, window, threads), open_)
 
 
-def _load(chosen: Chosen, layers: int, switch: Switch) -> Weights:
-    path = ready(chosen)
-    switch.check()
-    try:
-        return Weights(path, n_gpu_layers=layers, switch=switch)
-    except ModelNotFound:
-        if chosen.copy is None:
+def _load(chosen: Chosen, options: Options, switch: Switch) -> Weights:
+    def loaded(file: Path) -> Weights:
+        ensure_loads([file], options.n_ctx, switch.check)
+        return Weights(file, n_gpu_layers=options.n_gpu_layers, switch=switch)
+
+    if chosen.copy is None:
+        return loaded(chosen.source)
+    if chosen.copy.is_file():
+        try:
+            return loaded(ready(chosen))
+        except Stopped:
             raise
-        # The copy was damaged on the disk: another one.
-        path.unlink(missing_ok=True)
-        return Weights(ready(chosen), n_gpu_layers=layers, switch=switch)
+        except ModelFailed:  # the copy was damaged on the disk: another one
+            chosen.copy.unlink(missing_ok=True)
+    ensure_loads([chosen.source], options.n_ctx, switch.check)
+    made = ready(chosen)
+    remember(made)
+    switch.check()
+    return loaded(made)

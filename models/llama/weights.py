@@ -93,7 +93,7 @@ def choose(source: Path, options: Options) -> Chosen:
     problem = _problem(found, chosen.bytes) if wanted == "auto" else None
     if problem is None:
         try:
-            chosen = replace(chosen, copy=_folder() / _name(source, type_))
+            chosen = replace(chosen, copy=weights_folder() / _name(source, type_))
             problem = None if chosen.path.is_file() else _no_room(chosen)
         except (OSError, RuntimeError) as error:  # RuntimeError: a user without a home
             problem = f"no copy can be kept ({error})"
@@ -119,7 +119,8 @@ def ready(chosen: Chosen) -> Path:
         size, seconds = chosen.copy.stat().st_size, time.perf_counter() - started
         weights_converted(chosen.source.name, chosen.says, size, seconds)
     with suppress(OSError):
-        os.utime(chosen.copy)  # used just now
+        # Used just now; its time of change, a part of its identity, stays.
+        os.utime(chosen.copy, ns=(time.time_ns(), chosen.copy.stat().st_mtime_ns))
     return chosen.copy
 
 
@@ -158,7 +159,9 @@ def _head(path: Path, _size: int, _changed: int) -> Head | None:
     return head(path)
 
 
-def _folder() -> Path:
+def weights_folder() -> Path:
+    """Where copies are kept, and marks of files that loaded well. Raises RuntimeError for a user
+    without a home."""
     named = os.environ.get(VARIABLE, "").strip()
     return Path(named).expanduser() if named else cache_folder() / "weights"
 
@@ -171,7 +174,7 @@ def _problem(found: Head, size: int) -> str | None:
     """What speaks against a copy that nobody asked for, wherever it would lie."""
     if not found.whole:
         return "it is one of several files"
-    most = min(MOST_BYTES, (_memory() or MOST_BYTES * 4) // 4)
+    most = min(MOST_BYTES, (memory_bytes() or MOST_BYTES * 4) // 4)
     if size > most:
         return f"F16 would take {_gb(size)}, more than {_gb(most)}"
     return None
@@ -188,7 +191,7 @@ def _no_room(chosen: Chosen) -> str | None:
     return None
 
 
-def _memory() -> int | None:
+def memory_bytes() -> int | None:
     """Bytes of memory of this machine, where that is known."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -241,7 +244,7 @@ def _tidy(folder: Path, most: int) -> None:
             with suppress(OSError):
                 state = path.stat()
                 if not path.name.startswith("making-"):
-                    copies.append((state.st_mtime, state.st_size, path))
+                    copies.append((state.st_atime, state.st_size, path))
                 elif time.time() - state.st_mtime > _ABANDONED_SECONDS:
                     path.unlink()
     total = sum(size for _, size, _ in copies)

@@ -203,6 +203,11 @@ def weights_converted(file: str, weights: str, size_bytes: int, seconds: float) 
     log("model", logging.INFO, "weights converted", fields)
 
 
+def weights_tried(file: str, seconds: float) -> None:
+    """Report that a child process loaded an unknown file of weights without harm."""
+    log("model", logging.INFO, "weights tried", {f.FILE: file, f.SECONDS: seconds})
+
+
 def weights_kept(file: str, reason: str) -> None:
     """Report that no faster copy of weights was made, with the ``reason``."""
     fields: Fields = {f.FILE: file, f.REASON: reason}

