@@ -7,6 +7,7 @@ import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import TypeAlias, cast
@@ -20,6 +21,7 @@ from blendfusion.models.embedders.embedder import (
     Vectors,
     load_embedder,
 )
+from blendfusion.models.protocol.allowance import OutOfCallsError, allowing
 from blendfusion.options import Options
 from blendfusion.types import Usage
 
@@ -183,7 +185,11 @@ class CachedEmbedder:
         while waiting:
             size = self._admitted(len(waiting), purse)
             batch, waiting = waiting[:size], waiting[size:]
-            vectors = self._vectors([text for _, text in batch], counts, purse)
+            try:
+                vectors = self._vectors([text for _, text in batch], counts, purse)
+            except OutOfCallsError:
+                assert purse is not None
+                raise purse.out_of_texts(size + len(waiting)) from None
             counts.embedded += size
             new = dict(zip((key for key, _ in batch), vectors, strict=True))
             found.update(new)
@@ -200,13 +206,15 @@ class CachedEmbedder:
             return self.embedder.embed(texts)
         spent: list[Usage] = []
         start = perf_counter()
-        try:
-            return self._metered.metered(texts, spent.append)
-        finally:  # a failed request was sent nevertheless
-            usage = replace(Usage.total(spent), seconds=perf_counter() - start)
-            counts.usage += usage
-            if purse is not None:
-                purse.settle_texts(self._metered, len(texts), usage)
+        allowance = nullcontext() if purse is None else allowing(purse.take_request)
+        with allowance as requests:
+            try:
+                return self._metered.metered(texts, spent.append)
+            finally:  # a failed request was sent nevertheless
+                usage = replace(Usage.total(spent), seconds=perf_counter() - start)
+                counts.usage += usage
+                if purse is not None and requests is not None:
+                    purse.settle_texts(self._metered, len(texts), usage, requests.requests)
 
     def counting(self, counts: VectorCounts, purse: Purse) -> Counting:
         """This embedder for one run, which adds to ``counts`` and charges ``purse``."""

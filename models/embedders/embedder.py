@@ -82,8 +82,18 @@ class Purse(Protocol):
         BudgetExceeded."""
         ...
 
-    def settle_texts(self, embedder: MeteredEmbedder, texts: int, spent: Usage) -> None:
-        """Record the usage of ``texts`` texts."""
+    def take_request(self, more: int) -> bool:
+        """Whether a batch that was admitted may send so many ``more`` requests."""
+        ...
+
+    def out_of_texts(self, pending: int) -> Exception:
+        """The error of a batch that a request was refused to."""
+        ...
+
+    def settle_texts(
+        self, embedder: MeteredEmbedder, texts: int, spent: Usage, requests: int
+    ) -> None:
+        """Record the usage of ``texts`` texts, for which ``requests`` were taken."""
         ...
 
 

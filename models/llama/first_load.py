@@ -31,6 +31,9 @@ LIMIT_SECONDS = 60.0
 BYTES_PER_SECOND = 20e6
 """How fast a file is read and laid out at least, beyond ``LIMIT_SECONDS``."""
 REMEDY = "Download the file again, or name another one."
+PROJECTOR_REMEDY = (
+    "Name the file that belongs to these weights: connect(…, projector='mmproj….gguf')."
+)
 _REFUSED = 3
 """Exit status of a child to which llama.cpp gave a reason."""
 _POLL_SECONDS = 0.05
@@ -47,7 +50,7 @@ def ensure_loads(files: Sequence[Path], n_ctx: int, go_on: Callable[[], None]) -
             return
         check(files[-1])
     except (Broken, OSError) as problem:
-        raise _failed(files[-1], str(problem)) from None
+        raise _failed(files, str(problem)) from None
     started = time.perf_counter()
     if _try(files, n_ctx, go_on):
         weights_tried(files[-1].name, time.perf_counter() - started)
@@ -117,11 +120,11 @@ def _try(files: Sequence[Path], n_ctx: int, go_on: Callable[[], None]) -> bool:
                     go_on()
                     if time.monotonic() > deadline:
                         reason = f"llama.cpp had not loaded it after {limit:.0f} seconds"
-                        raise _failed(files[-1], reason) from None
+                        raise _failed(files, reason) from None
         finally:
             child.kill()
     if child.returncode != 0:
-        raise _failed(files[-1], _reason(child.returncode, output.decode("utf-8", "replace")))
+        raise _failed(files, _reason(child.returncode, output.decode("utf-8", "replace")))
     return True
 
 
@@ -136,8 +139,9 @@ def _reason(status: int, output: str) -> str:
     return f"the process that tried to load it ended with status {status}. {last}".strip()
 
 
-def _failed(file: Path, reason: str) -> ModelFailed:
-    return ModelFailed(f"the model file '{file}' is damaged or unknown: {reason}", hint=REMEDY)
+def _failed(files: Sequence[Path], reason: str) -> ModelFailed:
+    hint = REMEDY if len(files) == 1 else PROJECTOR_REMEDY
+    return ModelFailed(f"the model file '{files[-1]}' cannot be used: {reason}", hint=hint)
 
 
 def main() -> None:
@@ -157,7 +161,8 @@ def main() -> None:
 
             Projector(Path(projector), weights, gpu=False, threads=0).close()
     except ModelError as error:
-        print(llama_reason() or error.message)
+        words = error.message if projectors else llama_reason() or error.message
+        print(" ".join(words.split()))
         sys.stdout.flush()
         os._exit(_REFUSED)
     os._exit(0)  # not through what frees the model

@@ -28,6 +28,7 @@ from blendfusion.models.stores.sqlite_file import (
     BUSY_SECONDS,
     Damaged,
     NotOurs,
+    forked,
     identity,
     interrupted,
     is_busy,
@@ -79,8 +80,8 @@ class SqliteStore:
 
     A damaged file is renamed to ``<name>.corrupt-<time>`` and a new one begun. What cannot be read
     or written (no rights, a full disk, a lock that is not given back within ``wait_seconds``, a
-    file of something else) is left alone, and answers stay in memory. Each is said by one
-    CacheWarning."""
+    file of something else) is left alone, and answers stay in memory. A file that can only be read
+    (a read-only file system or folder) is read. Each is said by one CacheWarning."""
 
     outlives_process = True
 
@@ -365,12 +366,15 @@ class SqliteStore:
                     except OSError as hindrance:
                         problem = hindrance
                 self._writable = False
-                if not writes or isinstance(problem, NotOurs):
+                never_opened = not self._open and not is_busy(problem)
+                if not writes or never_opened or isinstance(problem, NotOurs):
                     self._readable = False
                     _close_all(self._open)
+                use = "written" if self._open else "used"
                 warnings_due.append(
-                    f"the answer cache {self.path} cannot be used: {problem}. "
-                    "New answers are kept in memory only."
+                    f"the answer cache {self.path} cannot be {use}: {problem}. "
+                    f"{'Stored answers are used; new ones' if self._open else 'New answers'} "
+                    "are kept in memory only."
                 )
                 break
         return otherwise
@@ -487,6 +491,7 @@ def _close_all(connections: list[sqlite3.Connection]) -> None:
 
 
 def _after_fork() -> None:
+    forked()
     for store in list(_STORES):
         store._forked()
 

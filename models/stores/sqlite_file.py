@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -44,7 +45,9 @@ _PAUSE_SECONDS = 0.02
 BUSY_SECONDS = 0.05
 """How long SQLite itself waits for a lock."""
 _DAMAGE = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_FORBIDDEN = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
 _MAX_NAMES = 1000
+_creating = threading.Lock()
 
 
 class Damaged(Exception):
@@ -58,20 +61,50 @@ class NotOurs(Exception):
 def opened(path: Path, wait_seconds: float) -> sqlite3.Connection:
     """A connection to the file, which is made if it is not there (only its owner may read it).
 
-    Waits so long for other processes. Raises sqlite3.Error, OSError, Damaged or NotOurs.
+    Where nothing may be written (the file system, the folder), the file is read as it is, without
+    what a log beside it has. Waits so long for other processes. Raises sqlite3.Error, OSError,
+    Damaged or NotOurs.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not path.exists():
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    _create(path)
+    try:
+        return _connected(path.absolute().as_uri(), wait_seconds, _settle)
+    except sqlite3.OperationalError as problem:
+        if _code(problem) not in _FORBIDDEN:
+            raise
+    # SQLite reads a file with a log only where it may write beside it, or is told that nobody does.
+    return _connected(f"{path.absolute().as_uri()}?immutable=1", wait_seconds, _recognise)
+
+
+def _connected(
+    uri: str, wait_seconds: float, prepare: Callable[[sqlite3.Connection], object]
+) -> sqlite3.Connection:
     connection = sqlite3.connect(
-        path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
     try:
-        patiently(connection, _settle, wait_seconds)
+        patiently(connection, prepare, wait_seconds)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _create(path: Path) -> None:
+    """Create the file if it is not there. While a descriptor of it is open here, nobody in this
+    process may open it: POSIX gives back all locks of a process on a file, SQLite's too, when any
+    descriptor of it is closed."""
+    with _creating:
+        if path.exists():
+            return
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def forked() -> None:
+    """In a new process: another thread of the parent may have held the lock."""
+    global _creating
+    _creating = threading.Lock()
 
 
 def patiently(
@@ -99,6 +132,15 @@ def is_busy(problem: Exception) -> bool:
 
 
 def _settle(connection: sqlite3.Connection) -> None:
+    """Prepare for use, with tables in a new file. Raises NotOurs."""
+    empty = _recognise(connection)
+    connection.executescript(_SETTINGS)
+    if empty:
+        connection.executescript(_SCHEMA)
+
+
+def _recognise(connection: sqlite3.Connection) -> bool:
+    """Whether the file is new. Raises NotOurs for that of somebody else."""
     connection.execute("BEGIN")  # both are read of one state: another process may be making it
     try:
         application = _pragma(connection, "application_id")
@@ -108,14 +150,12 @@ def _settle(connection: sqlite3.Connection) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
     if application == 0 and empty:
-        connection.executescript(_SETTINGS)
-        connection.executescript(_SCHEMA)
-        return
+        return True
     if application != APPLICATION_ID:
         raise NotOurs("it is a database of something else")
     if version != SCHEMA_VERSION:
         raise NotOurs(f"it was written by another version of BlendFusion (schema {version})")
-    connection.executescript(_SETTINGS)
+    return False
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:

@@ -31,8 +31,7 @@ def connected(server: Loopback, **options: object) -> bf.Session:
         cache=None,
         progress="off",
         embedder=f"openai:tiny@{server.url}",
-        concurrency=1,
-        **{"prices": PRICE} | options,  # type: ignore[arg-type]
+        **{"prices": PRICE, "concurrency": 1} | options,  # type: ignore[arg-type]
     )
     session.from_pydict({"x": TEXTS}, name="t")
     return session
@@ -142,6 +141,28 @@ def test_requests_that_fail_count() -> None:
         assert session.ledger.usage.calls == len(loopback.bodies) == 3
         assert frame.trace.vectors.usage.calls == 3
         assert frame.trace.vectors.embedded == 0
+
+
+@pytest.mark.parametrize("calls", [1, 2, 5, 20, 40])
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_retries_never_exceed_a_budget_of_calls(calls: int, concurrency: int) -> None:
+    seen: list[Body] = []
+
+    def script(body: Body) -> Reply:
+        seen.append(body)
+        failing = len(seen) % 3 != 0
+        return Reply(status=503, headers={"retry-after": "0"}) if failing else embeddings(body)
+
+    with serving(script) as loopback:
+        session = connected(loopback, retries=9, concurrency=concurrency)
+        frame = session.sql(QUERY, budget=bf.Budget(calls=calls))
+        with pytest.raises(bf.BudgetExceeded, match=f"calls={calls}.* text") as caught:
+            frame.collect()
+        assert frame.trace.vectors.usage.calls == len(loopback.bodies) == calls
+        assert 0 < caught.value.pending <= len(TEXTS) + 1
+        assert session.ledger._requests_in_flight == 0
+        session.sql(QUERY).collect()
+        assert session.ledger.usage.calls == len(loopback.bodies)
 
 
 def test_an_index_and_its_searches_count_in_the_session(server: Loopback, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from local_model import weights_or_skip
 from projectors import PATCHES, png, png_saying, write_projector
 
 import blendfusion as bf
-from blendfusion.errors import ModelNotFound
+from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.constraints.constraint import holds
 from blendfusion.models.llama.model import LlamaModel
 from blendfusion.models.llama.projectors import projector_of
@@ -165,13 +165,19 @@ def test_more_images_than_the_window_holds_have_failed(model: LlamaModel) -> Non
 
 @pytest.mark.local
 @pytest.mark.parametrize(
-    "content", [b"GGUF", b"no projector", None], ids=["short", "other", "weights"]
+    ("content", "words"),
+    [
+        (b"GGUF", "it ends within its counts"),
+        (b"no projector", "does not begin as a GGUF"),
+        (None, "as the projector of this model"),
+    ],
+    ids=["short", "other", "weights"],
 )
-def test_a_file_that_is_no_projector(tmp_path: Path, content: bytes | None) -> None:
+def test_a_file_that_is_no_projector(tmp_path: Path, content: bytes | None, words: str) -> None:
     path = tmp_path / "mmproj.gguf"
     path.write_bytes(weights().read_bytes() if content is None else content)
     broken = LlamaModel(weights(), Options(n_ctx=512, projector=str(path)))
-    with pytest.raises(ModelNotFound, match="as the projector of this model"):
+    with pytest.raises(ModelFailed, match=rf"mmproj\.gguf.*{words}"):
         ask(broken, task(Constraint("boolean")), (RED,))
     broken.close()
 
@@ -180,7 +186,7 @@ def test_a_file_that_is_no_projector(tmp_path: Path, content: bytes | None) -> N
 def test_a_projector_of_another_model(tmp_path: Path) -> None:
     narrow = write_projector(tmp_path / "narrow.gguf", width=512)
     model = LlamaModel(weights(), Options(n_ctx=512, projector=str(narrow)))
-    with pytest.raises(ModelNotFound, match="mismatch between text model"):
+    with pytest.raises(ModelFailed, match="mismatch between text model"):
         ask(model, task(Constraint("boolean")), (RED,))
     model.close()
     marking = write_projector(tmp_path / "marking.gguf", kind="idefics3")

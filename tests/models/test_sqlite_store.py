@@ -7,13 +7,15 @@ import json
 import multiprocessing
 import os
 import random
+import shutil
 import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +24,7 @@ import pytest
 
 from blendfusion.errors import CacheWarning
 from blendfusion.models.protocol.model import Values
+from blendfusion.models.stores import sqlite_file
 from blendfusion.models.stores.jsonl import WrongLine, entries_of, lines_of
 from blendfusion.models.stores.sqlite import REFRESHED_AFTER_SECONDS, SqliteStore
 from blendfusion.types import Answer, Constraint, Task, Usage
@@ -298,15 +301,73 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.skipif(
-    os.name != "posix" or os.geteuid() == 0, reason="rights do not bind this user or system"
-)
-def test_a_folder_without_rights(path: Path) -> None:
+NOBODY = 65534
+
+
+def _without_rights(work: Callable[[], None]) -> None:
+    """Run this in a process that rights bind: those of the superuser are given up."""
+
+    def child() -> None:
+        if os.geteuid() == 0:
+            os.setuid(NOBODY)
+        work()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # pytest may have threads
+        process = multiprocessing.get_context("fork").Process(target=child)
+        process.start()
+    process.join(120)
+    assert process.exitcode == 0
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user may read: pytest's own are its user's alone."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    yield folder
+    folder.chmod(0o700)
+    shutil.rmtree(folder)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:lance is not fork-safe")  # where another test has imported it
+@pytest.mark.parametrize("log", [False, True], ids=["closed", "with a log"])
+@pytest.mark.parametrize("writable", [False, True], ids=["", "file writable"])
+def test_a_folder_that_is_read_only_is_read(open_folder: Path, log: bool, writable: bool) -> None:
+    path = open_folder / "answers.sqlite"
     filled(path, 30).close()
-    path.parent.chmod(0o500)
-    path.chmod(0o400)
-    in_memory_with_one_warning(SqliteStore(path), "cannot be used")
-    path.parent.chmod(0o700)
+    if log:  # of a process that was killed
+        (open_folder / f"{path.name}-wal").write_bytes(b"")
+    for file in open_folder.iterdir():
+        file.chmod(0o666 if writable else 0o444)
+    open_folder.chmod(0o555)
+
+    def work() -> None:
+        store = SqliteStore(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert found(store, many(0, 40)) == many(0, 30)
+            assert store.stats().entries == 30
+            assert len(list(store.entries())) == 30
+        in_memory_with_one_warning(store, r"cannot be written: .*\. Stored answers are used; new")
+
+    _without_rights(work)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:lance is not fork-safe")
+def test_a_file_that_nobody_may_read(open_folder: Path) -> None:
+    path = open_folder / "answers.sqlite"
+    filled(path, 30).close()
+    path.chmod(0)
+    open_folder.chmod(0o555)
+
+    def work() -> None:
+        in_memory_with_one_warning(SqliteStore(path), r"cannot be used: .*\. New answers are kept")
+
+    if os.geteuid() == 0:
+        _without_rights(work)
 
 
 def test_a_full_disk(path: Path) -> None:
@@ -420,6 +481,94 @@ def test_two_processes_with_four_threads_each_share_a_file(path: Path, seed: int
     assert known.items() <= everything.items()
     assert len(known) == store.stats().entries > 1_000
     store.close()
+
+
+def test_no_store_opens_a_file_while_another_makes_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The descriptor with which a file is made takes all locks of the process with it."""
+    other, opened = SqliteStore(path), threading.Event()
+
+    def put() -> None:
+        other.put_many("m", TASK, many(0, 10))
+        opened.set()
+
+    close = os.close
+
+    def slow_close(descriptor: int) -> None:
+        thread = threading.Thread(target=put)
+        thread.start()
+        early.append(opened.wait(0.5))
+        close(descriptor)
+        threads.append(thread)
+
+    early: list[bool] = []
+    threads: list[threading.Thread] = []
+    monkeypatch.setattr(sqlite_file.os, "close", slow_close)
+    store = filled(path, 20)
+    for thread in threads:
+        thread.join()
+
+    assert early == [False]
+    assert found(other, many(0, 20)) == found(store, many(0, 20)) == many(0, 20)
+    store.close()
+    other.close()
+
+
+STRESS = """
+import random, sys, threading, time
+sys.path.insert(0, {folder!r})
+from test_sqlite_store import TASK, found, many
+from blendfusion.models.stores.sqlite import SqliteStore
+stores = [SqliteStore({path!r}) for _ in range(2)]
+end = time.time() + {seconds}
+wrong = []
+
+def work(number):
+    rng, store = random.Random(number), stores[number % 2]
+    while time.time() < end:
+        start = rng.randrange(3_000)
+        batch, what = many(start, start + rng.randrange(1, 60)), rng.random()
+        if what < 0.45:
+            store.put_many("m", TASK, batch)
+        elif what < 0.9:
+            if not found(store, batch).items() <= batch.items():
+                wrong.append("a wrong answer")
+        elif what < 0.95:
+            store.clear()
+        else:
+            store.close()
+
+threads = [threading.Thread(target=work, args=({seed} * 8 + i,)) for i in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+for store in stores: store.close()
+print(wrong)
+"""
+
+
+def test_three_processes_forget_close_and_make_the_file_together(
+    tmp_path: Path, cases: int
+) -> None:
+    """Each round begins without a file: two stores and eight threads in every process."""
+    here = str(Path(__file__).parent)
+    for number in range(max(2, cases // 1000)):
+        path = tmp_path / str(number) / "answers.sqlite"
+        running = [
+            subprocess.Popen(
+                [
+                    *(sys.executable, "-W", "error", "-c"),
+                    STRESS.format(folder=here, path=str(path), seconds=0.4, seed=number * 3 + n),
+                ],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for n in range(3)
+        ]
+        for process in running:
+            assert process.communicate(timeout=300) == ("[]\n", "")
+        assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
 def test_stores_of_one_process_may_make_the_file_together(path: Path) -> None:

@@ -114,6 +114,13 @@ class Ledger:
 
     def out_of_calls(self, pending: int) -> BudgetExceeded:
         """The error of a batch that a request was refused to."""
+        return self._out_of_calls(pending, self._remaining(pending))
+
+    def out_of_texts(self, pending: int) -> BudgetExceeded:
+        """The same for a server of embeddings."""
+        return self._out_of_calls(pending, f"{pending:,} text(s) to embed")
+
+    def _out_of_calls(self, pending: int, remains: str) -> BudgetExceeded:
         with self._lock:
             spent = [
                 (left, ledger, limit)
@@ -122,7 +129,7 @@ class Ledger:
                 for left in [limit - ledger.usage.calls]
             ]
             _, ledger, limit = min(spent, key=lambda found: found[0])
-            return ledger._exceeded("calls", limit, pending, self._remaining(pending))
+            return ledger._exceeded("calls", limit, pending, remains)
 
     def settle(
         self,
@@ -164,11 +171,15 @@ class Ledger:
                 f"{pending:,} text(s) to embed",
             )
 
-    def settle_texts(self, embedder: MeteredEmbedder, texts: int, spent: Usage) -> None:
-        """So many texts were embedded, or not, and took ``spent``."""
+    def settle_texts(
+        self, embedder: MeteredEmbedder, texts: int, spent: Usage, requests: int
+    ) -> None:
+        """So many texts were embedded, or not, and took ``spent``; ``requests`` were taken."""
         price = self.prices.of(embedder.name)
         cost = None if price is None else price.of(spent)
         with self._lock:
+            for ledger in self._chain():
+                ledger._requests_in_flight -= requests
             self._note(embedder.name, replace(spent, values=texts), cost)
             self._add(spent, cost)
 
@@ -250,7 +261,7 @@ class Ledger:
         if left <= 0:
             return 0
         if name == "calls":
-            return int(left) * embedder.texts_a_request
+            return int(left - self._requests_in_flight) * embedder.texts_a_request
         seen = self._by_task.get(embedder.name)
         if seen is None:
             return embedder.texts_a_request
