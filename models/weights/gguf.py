@@ -110,7 +110,7 @@ class Head:
 
 
 def head(path: Path) -> Head | None:
-    """The head of a file; None if it is damaged, or has no matrices. The weights need not be there."""
+    """The head of a file; None if it is damaged, or has no matrices. Weights may be missing."""
     try:
         return _read(path).head
     except (OSError, Broken):
