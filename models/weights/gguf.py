@@ -121,8 +121,10 @@ def check(path: Path) -> None:
     """Check the structure of a file: every count, length and type of its head, and that all its
     tensors lie within it. Raises Broken, and OSError if the file cannot be read."""
     size = path.stat().st_size
-    needed = _read(path).end
-    if needed > size:
+    found = _read(path)
+    if found.fragment:
+        raise Broken(found.fragment)
+    if (needed := found.end) > size:
         raise Broken(f"it should have {needed:,} bytes and has {size:,}")
 
 
@@ -131,6 +133,8 @@ class _Contents:
     head: Head | None
     end: int
     """Bytes that the file must have."""
+    fragment: str
+    """The first tensor that is not made of whole blocks; '' for none."""
 
 
 def _read(path: Path) -> _Contents:
@@ -151,6 +155,7 @@ class _Reader:
     layers: dict[str, int] = field(default_factory=dict)
     ends: int = 0
     vectors: int = 0
+    fragment: str = ""
 
     def contents(self) -> _Contents:
         if self.data[:4] != b"GGUF":
@@ -177,7 +182,7 @@ class _Reader:
         last = max((self.tensor(f"tensor {n + 1} of {tensors}") for n in range(tensors)), default=0)
         start = self.at + -self.at % alignment
         head = Head(self.layers, self.ends, self.vectors, whole) if self.layers else None
-        return _Contents(head, start + last if tensors else self.at)
+        return _Contents(head, start + last if tensors else self.at, self.fragment)
 
     def tensor(self, where: str) -> int:
         """Count a tensor; the byte after its last, counted from the first of the first."""
@@ -193,7 +198,7 @@ class _Reader:
         if max(*sizes, 0, 0) > _LARGEST or weights > _LARGEST or end > _LARGEST:
             raise Broken(f"{where} is too large for any file")
         if sizes and sizes[0] % type_.weights:
-            raise Broken(f"{where} is not made of whole blocks of {type_.name}")
+            self.fragment = self.fragment or f"{where} is not made of whole blocks of {type_.name}"
         if dimensions < 2:
             self.vectors += weights
         elif name.startswith(_ENDS):

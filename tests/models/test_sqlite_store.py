@@ -490,7 +490,7 @@ def test_no_store_opens_a_file_while_another_makes_it(
     other, opened = SqliteStore(path), threading.Event()
 
     def put() -> None:
-        other.put_many("m", TASK, many(0, 10))
+        other.store_many("m", TASK, many(0, 10))
         opened.set()
 
     close = os.close
@@ -530,7 +530,7 @@ def work(number):
         start = rng.randrange(3_000)
         batch, what = many(start, start + rng.randrange(1, 60)), rng.random()
         if what < 0.45:
-            store.put_many("m", TASK, batch)
+            store.store_many("m", TASK, batch)
         elif what < 0.9:
             if not found(store, batch).items() <= batch.items():
                 wrong.append("a wrong answer")
