@@ -267,6 +267,8 @@ class _Report:
                 if seen is None or (problem is not None and stage.number == max(self._run.seen)):
                     yield replace(_unknown(text, ask.call.task, problem, place), ask=ask)
                     continue
+                if ask.call.ingredient.kind.whole_column:
+                    influencing |= {ask}  # its first answers decide about its next questions
                 basis = [*partial[:1], *self._guessed(influencing | below | ending, ask)]
                 if self._guesser.targets_of(ask.call) is not None:
                     both = self._guesser.requests_per_value(ask.call) > 1

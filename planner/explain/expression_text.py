@@ -260,6 +260,9 @@ class _Writer:
             held = f"stage {ask.domain.stage + 1}"
         pairing = ask.call.pairing
         value, *keys = values
+        if ask.call.ingredient.kind.whole_column:
+            held = "its column" if held == "the other side" else held
+            return f"{ask.call.written(values)} among the values of {held}"
         nearest = "" if pairing is None else f"{pairing.k} nearest of "
         if pairing is not None and pairing.labelling is not None:
             nearest = "labels of "

@@ -31,7 +31,8 @@ class Ask:
     """An ingredient call on argument expressions. Equal asks have equal answers.
 
     ``domain``: in a join by meaning, the plan of the candidates. Its first column holds the texts
-    that may match the first argument; its other columns equal the other arguments.
+    that may match the first argument; its other columns equal the other arguments. Of a call over a
+    whole column, the plan of its distinct values.
     """
 
     call: Call

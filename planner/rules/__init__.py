@@ -36,6 +36,7 @@ from blendfusion.planner.rules.semi_join_reduction import semi_join_reduction
 from blendfusion.planner.rules.similar_first import similar_first
 from blendfusion.planner.rules.subquery_columns import subquery_columns
 from blendfusion.planner.rules.union_pull_up import union_pull_up
+from blendfusion.planner.rules.whole_columns import whole_columns
 
 
 class Rule(NamedTuple):
@@ -52,6 +53,7 @@ SIMILAR_FIRST = "similar_first"
 """
 
 RULES: tuple[Rule, ...] = (
+    Rule("whole_columns", whole_columns, True),  # while a call stands over the rows of its column
     Rule("joins_by_labels", joins_by_labels),  # before its labels become keys, or columns of pairs
     Rule("joins_by_meaning", joins_by_meaning),  # before its call becomes one like the others
     Rule("joins_over_pairs", joins_over_pairs, True),  # what is left of those joins

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from blendfusion.errors import ArgumentError, close_matches
+from blendfusion.errors import ArgumentError, ModelNotFound, close_matches
 from blendfusion.models.constraints.regex import check as check_pattern
+from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.options import OnError
 from blendfusion.types import Constraint, ModelInfo, Task
 from blendfusion.udfs.ask.dispatcher import Asker
@@ -28,6 +29,14 @@ class UserModel:
     @property
     def info(self) -> ModelInfo:
         return self._asker.info_of(self._call)
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """The session's embedder; None if it has none."""
+        try:
+            return self._asker.embedder_for(self._call)
+        except ModelNotFound:
+            return None
 
     def ask(
         self,

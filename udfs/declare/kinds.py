@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
@@ -28,6 +28,8 @@ class Kind:
     asks_model: ClassVar[bool] = True
     has_body: ClassVar[bool] = False
     """Whether a function of Python asks the questions, which are unknown before it runs."""
+    whole_column: ClassVar[bool] = False
+    """Whether the answer for a value depends on all values of its column."""
     can_cascade: ClassVar[bool] = False
     """Whether a small model may decide for a large one."""
     images: ClassVar[bool] = False
@@ -159,6 +161,37 @@ class Vectors(Kind):
 
     def takes_literal(self, place: int) -> bool:
         return True
+
+
+class ColumnResults(NamedTuple):
+    """The results of a function of a whole column, in the order of its values, and a description
+    of how they were found, one line each."""
+
+    values: Sequence[object]
+    summary: Sequence[str] = ()
+
+
+ColumnBody: TypeAlias = "Callable[..., ColumnResults]"
+"""Of a ``UserModel``, the distinct values of a column in ascending order, none of them blank, and
+the literals by name."""
+
+
+@dataclass(frozen=True)
+class ColumnQuestion(Kind):
+    """Questions about all distinct values of a column together."""
+
+    doc: ClassVar[
+        str
+    ] = """The column holds the values of the rows beside which the call stands, after the predicates
+that need no model; results do not depend on the order of rows. NULL and blank values give NULL."""
+    has_body: ClassVar[bool] = True
+    whole_column: ClassVar[bool] = True
+    body: ColumnBody
+    type: pa.DataType
+
+    @property
+    def result(self) -> pa.DataType:
+        return self.type
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from blendfusion.errors import QueryError
 from blendfusion.models.protocol.images import lent
 from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer
@@ -21,6 +22,7 @@ from blendfusion.udfs.ask.map_reduce import answered
 from blendfusion.udfs.ask.outcomes import arrow, outcomes
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.kinds import (
+    ColumnQuestion,
     GroupQuestion,
     ImageQuestion,
     Kind,
@@ -94,6 +96,15 @@ def _(kind: Vectors, call: Call, columns: Sequence[Column], asker: Asker) -> pa.
 @_of_kind.register
 def _(kind: UserBody, call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
     return run_body(kind, call, columns, asker)
+
+
+@_of_kind.register
+def _(kind: ColumnQuestion, call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
+    raise QueryError(
+        f"{call.text} needs the whole column, and this query runs it batch by batch",
+        hint="Such calls run in queries that BlendFusion plans: session.sql(…), session.table(…); "
+        "EXPLAIN tells why a query is not planned.",
+    )
 
 
 def _answered(call: Call, texts: Sequence[Column], asker: Asker, ask: _Ask) -> pa.Array:

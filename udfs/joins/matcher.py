@@ -26,6 +26,7 @@ from blendfusion.udfs.ask.dispatcher import Asker
 from blendfusion.udfs.ask.outcomes import outcomes
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.pairing import Pairing
+from blendfusion.udfs.evaluate.whole_column import WholeColumn
 from blendfusion.udfs.joins.label_matcher import LabelMatcher
 from blendfusion.udfs.joins.recall_estimate import Found
 from blendfusion.udfs.joins.vector_candidates import NearestInMeaning
@@ -153,7 +154,7 @@ class Matcher:
         self.tally = Tally()
 
     @property
-    def summary(self) -> list[str]:
+    def summary(self) -> Sequence[str]:
         tally, k = self.tally, self._pairing.k
         found = Found(
             tally.equal + tally.alike + tally.ranks.total(),
@@ -291,7 +292,7 @@ class Matches(Protocol):
     """Finds the matches of one call's values in one run."""
 
     @property
-    def summary(self) -> list[str]:
+    def summary(self) -> Sequence[str]:
         """A description of how matches were found, one line each."""
         ...
 
@@ -313,7 +314,9 @@ def _embedder(call: Call, asker: Asker) -> Embedder | None:
 
 
 def matcher(call: Call, table: pa.Table, asker: Asker) -> Matches:
-    """The matcher for a call that chooses from the rows of ``table``."""
+    """The matcher for a call that chooses from the rows of ``table``, or depends on all of them."""
+    if call.ingredient.kind.whole_column:
+        return WholeColumn(call, table, asker)
     if call.pairing is not None and call.pairing.labelling is not None:
         return LabelMatcher(call, table, asker)
     return Matcher(call, domains(table), asker)

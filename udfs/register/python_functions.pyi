@@ -25,6 +25,7 @@ __all__ = [
     "llm_map",
     "llm_members",
     "llm_qa",
+    "llm_same",
     "llm_score",
     "llm_similarity",
     "llm_summarize",
@@ -607,6 +608,37 @@ def llm_embed(
     one, so that the inner product of two is their cosine.
 
     NULL and blank texts give NULL. No language model is asked.
+    """
+
+def llm_same(
+    value: ColumnLike,
+    *,
+    by: str | None = None,
+    k: int = 5,
+    model: str | Sequence[str] | None = None,
+    on_error: OnError | None = None,
+) -> Expr:
+    """The value that stands for the entity of ``value``, as TEXT: equal for all values of the
+    column that name the same thing. It is the one most similar to the others.
+
+    Values that differ only in case, accents and punctuation are the same without a call. Then the model
+    is asked whether pairs of similar values are the same, the most similar first. Each pair is asked at
+    most once, and no pair whose answer follows from others: if a is b and b is c, a is c; if a is b and b
+    is not c, a is not c. EXPLAIN ANALYZE counts the pairs.
+
+    The column holds the values of the rows beside which the call stands, after the predicates
+    that need no model; results do not depend on the order of rows. NULL and blank values give NULL.
+
+    - ``by``: What makes two values the same, in words; then values that differ only in case,
+      accents and punctuation are asked about, too.
+    - ``k``: The number of similar values with which each value is compared: those with the most
+      similar spelling, with ``by`` half of them those with the most similar vectors. At most 0.6 k
+      pairs per value are asked.
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
+      a cascade (small, large).
+    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
+      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
+      option.
     """
 
 def llm_qa(

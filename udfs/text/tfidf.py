@@ -77,8 +77,13 @@ class Nearest:
     def of(self, text: str, k: int) -> list[int]:
         """The positions of the ``k`` texts most similar to ``text`` (all, if there are fewer), best
         first; ties go to the earlier."""
+        return [place for place, _ in self.scored(text, k)]
+
+    def scored(self, text: str, k: int) -> list[tuple[int, float]]:
+        """The positions of the same texts, with their similarities from 0 to 1."""
         scores = np.zeros(self._size, dtype=np.float32)
-        for term, weight in self._weighted(terms(text)).items():
+        weights = self._weighted(terms(text))
+        for term, weight in weights.items():
             start, stop = self._spans[term]
             scores[self._texts[start:stop]] += weight * self._weights[start:stop]
         near = np.arange(self._size)
@@ -86,7 +91,9 @@ class Nearest:
             # All candidates for the first k, including ties at the end.
             edge = np.partition(scores, self._size - k)[self._size - k]
             near = np.flatnonzero(scores >= edge)
-        return [int(i) for i in near[np.lexsort((near, -scores[near]))][:k]]
+        length = sqrt(sum(w * w for w in weights.values())) or 1.0
+        best = near[np.lexsort((near, -scores[near]))][:k]
+        return [(int(i), float(scores[i]) / length) for i in best]
 
     def _weighted(self, counts: Counter[str]) -> dict[str, float]:
         rarity = self._rarity

@@ -1,0 +1,79 @@
+"""Records of two lists that are the same thing, and a model that knows which."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+import blendfusion as bf
+from blendfusion.udfs.columns.closure import Closure
+
+Pairs = set[frozenset[str]]
+
+
+@dataclass(frozen=True)
+class Records:
+    """Two tables, and the pairs of their rows that are the same."""
+
+    folder: str
+    left: str
+    right: str
+    pairs: str
+    column: str
+
+    def names(self, data: Path, side: str) -> dict[int, str]:
+        table = pq.read_table(data / self.folder / f"{side}.parquet")
+        keys, texts = table[f"{side}_id"].to_pylist(), table[self.column].to_pylist()
+        return dict(zip(keys, texts, strict=True))
+
+    def truth(self, data: Path) -> Pairs:
+        left, right = self.names(data, self.left), self.names(data, self.right)
+        rows = pq.read_table(data / self.folder / f"{self.pairs}.parquet").to_pylist()
+        pairs = (
+            frozenset((left[r[f"{self.left}_id"]], right[r[f"{self.right}_id"]]))
+            for r in rows
+            if r.get("label", 1) == 1
+        )
+        return {pair for pair in pairs if len(pair) == 2}
+
+    def texts(self, data: Path) -> list[str]:
+        both = (*self.names(data, self.left).values(), *self.names(data, self.right).values())
+        return sorted(set(both))
+
+
+SETS = (
+    Records("em_fodors_zagats", "fodors", "zagats", "matches", "name"),
+    Records("em_dblp_acm", "dblp", "acm", "matches", "title"),
+    Records("em_abt_buy", "abt", "buy", "matches", "name"),
+    Records("em_amazon_google", "amazon", "google", "pairs", "title"),
+    Records("em_beer", "beeradvocate", "ratebeer", "pairs", "beer_name"),
+)
+
+
+def entities_of(texts: Sequence[str], pairs: Iterable[Iterable[str]]) -> dict[str, int]:
+    """The number of the entity of each text, by the closure of pairs that are the same."""
+    place = {text: i for i, text in enumerate(texts)}
+    closure = Closure(len(texts))
+    for a, b in pairs:
+        closure.same(place[a], place[b])
+    return {text: closure.root(i) for text, i in place.items()}
+
+
+def judge(truth: dict[str, int], noise: float) -> Callable[[str, str], bool]:
+    """Whether two texts are one entity, with a share of wrong answers."""
+
+    def answer(a: str, b: str) -> bool:
+        a, b = sorted((a, b))
+        wrong = random.Random(f"{a}\n{b}").random() < noise
+        return (truth[a] == truth[b]) is not wrong
+
+    return answer
+
+
+def scripted(same: Callable[[str, str], bool]) -> bf.ScriptedModel:
+    """A model that answers questions about pairs."""
+    return bf.ScriptedModel(lambda request: same(*map(str, request.values)))

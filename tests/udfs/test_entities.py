@@ -1,0 +1,110 @@
+"""Entities: pairs asked once, implied pairs never, one name for each entity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from datasets import datasets
+from entity_records import SETS, Records, entities_of, judge
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blendfusion.udfs.columns.closure import Closure, rounds
+from blendfusion.udfs.columns.entities import Judge, entities
+from blendfusion.udfs.functions.llm_same import CANDIDATES
+from blendfusion.udfs.text.tfidf import normalized
+
+NAMES = ["IBM", "ibm", "IBM Corp.", "IBM Corporation", "Apple", "Apple Inc.", "Microsoft"]
+
+
+def first_word(pairs: Sequence[tuple[str, str]]) -> list[bool | None]:
+    return [a.split()[0].lower() == b.split()[0].lower() for a, b in pairs]
+
+
+def implied_by(answers: dict[tuple[int, int], bool], pair: tuple[int, int]) -> bool:
+    """Whether other answers imply that of ``pair``: a path of same pairs with at most one different
+    pair, found by search rather than by sets."""
+    near: dict[int, list[tuple[int, bool]]] = {}
+    for (a, b), same in answers.items():
+        if (a, b) != pair:
+            near.setdefault(a, []).append((b, same))
+            near.setdefault(b, []).append((a, same))
+    seen, waiting = {(pair[0], True)}, [(pair[0], True)]
+    while waiting:
+        place, same = waiting.pop()
+        for other, edge in near.get(place, []):
+            state = (other, same and edge)
+            if (same or edge) and state not in seen:
+                seen.add(state)
+                waiting.append(state)
+    return (pair[1], True) in seen or (pair[1], False) in seen
+
+
+@given(
+    st.lists(st.integers(0, 3), min_size=2, max_size=9),
+    st.randoms(use_true_random=False),
+    st.integers(1, 40),
+)
+def test_no_pair_is_asked_that_earlier_answers_or_its_round_imply(
+    truth: list[int], random: object, size: int
+) -> None:
+    every = [(a, b) for b in range(len(truth)) for a in range(b)]
+    random.shuffle(every)  # type: ignore[attr-defined]
+    pairs = every[:size]
+    closure = Closure(len(truth))
+    answers: dict[tuple[int, int], bool] = {}
+    for now in rounds(pairs, closure):
+        answers |= {(a, b): truth[a] == truth[b] for a, b in now}
+        assert not any(implied_by(answers, pair) for pair in now)
+        for pair in now:
+            (closure.same if answers[pair] else closure.different)(*pair)
+    for a, b in pairs:  # and each pair is decided rightly
+        assert closure.implied(a, b) is (truth[a] == truth[b])
+
+
+def test_texts_of_one_normal_form_are_the_same_without_a_question() -> None:
+    found = entities(["IBM", "I.b.m", "ibm"], first_word, 5, None, alike=True)
+    assert (found.names, found.questions, found.alike) == (["IBM", "I.b.m", "IBM"], 1, 1)
+
+
+def test_the_name_of_an_entity_is_its_most_similar_text_then_the_longest() -> None:
+    found = entities(NAMES, first_word, 5, None, alike=True)
+    assert found.names == [
+        *["IBM"] * 4,
+        *["Apple Inc."] * 2,
+        "Microsoft",
+    ]
+    assert found.entities == 3
+
+
+def test_an_unanswered_pair_implies_nothing() -> None:
+    none: Judge = lambda pairs: [None for _ in pairs]  # noqa: E731
+    found = entities(["ab", "abc", "abcd"], none, 5, None, alike=True)
+    assert found.names == ["ab", "abc", "abcd"]
+    assert (found.questions, found.unanswered, found.implied, found.left_out) == (3, 3, 0, 0)
+
+
+@pytest.mark.parametrize("records", SETS, ids=lambda records: records.folder)
+def test_a_perfect_model_finds_the_true_pairs_with_three_questions_a_value(
+    records: Records,
+) -> None:
+    data = datasets()
+    if data is None:
+        pytest.skip("the data sets are not here")
+    texts, gold = records.texts(data), records.truth(data)
+    alike = zip(sorted(texts, key=normalized), sorted(texts, key=normalized)[1:], strict=False)
+    free = [pair for pair in alike if normalized(pair[0]) == normalized(pair[1])]
+    same = judge(entities_of(texts, [*gold, *free]), 0.0)
+    asked: list[tuple[str, str]] = []
+
+    def answers(pairs: Sequence[tuple[str, str]]) -> list[bool | None]:
+        asked.extend(pairs)
+        return [same(*pair) for pair in pairs]
+
+    found = entities(texts, answers, CANDIDATES, None, alike=True)
+    name = dict(zip(texts, found.names, strict=True))
+    together = sum(name[a] == name[b] for a, b in map(tuple, gold))
+    assert together >= 0.95 * len(gold)
+    assert len(asked) == len({frozenset(pair) for pair in asked}) <= 3 * len(texts)
+    assert all(same(text, name[text]) for text in texts)

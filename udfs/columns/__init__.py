@@ -1,0 +1,1 @@
+"""Functions of whole columns: entities of all distinct values together."""

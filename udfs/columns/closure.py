@@ -1,0 +1,86 @@
+"""The closure of answers about pairs: same and same are same, same and different are different."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+Pair: TypeAlias = tuple[int, int]
+"""Two positions, the smaller one first."""
+
+
+class Closure:
+    """Sets of positions that are the same thing, and which of these sets differ."""
+
+    def __init__(self, size: int) -> None:
+        self._parents = list(range(size))
+        self._others: list[set[int]] = [set() for _ in range(size)]
+        """Of the root of a set, the roots of the sets that differ from it."""
+
+    def root(self, place: int) -> int:
+        parents = self._parents
+        while parents[place] != place:
+            parents[place] = place = parents[parents[place]]
+        return place
+
+    def implied(self, a: int, b: int) -> bool | None:
+        """Whether both are the same, as far as the answers so far imply it; None: they do not."""
+        a, b = self.root(a), self.root(b)
+        if a == b:
+            return True
+        return False if b in self._others[a] else None
+
+    def same(self, a: int, b: int) -> None:
+        a, b = self.root(a), self.root(b)
+        if a == b:
+            return
+        if len(self._others[a]) < len(self._others[b]):
+            a, b = b, a
+        self._parents[b] = a
+        for other in self._others[b]:
+            self._others[other].discard(b)
+            self._others[other].add(a)
+        self._others[a] |= self._others[b]
+        self._others[b] = set()
+
+    def different(self, a: int, b: int) -> None:
+        a, b = self.root(a), self.root(b)
+        self._others[a].add(b)
+        self._others[b].add(a)
+
+    def copy(self) -> Closure:
+        made = Closure(0)
+        made._parents = list(self._parents)
+        made._others = [set(others) for others in self._others]
+        return made
+
+    def sets(self) -> list[list[int]]:
+        """The positions by sets, in ascending order."""
+        found: dict[int, list[int]] = {}
+        for place in range(len(self._parents)):
+            found.setdefault(self.root(place), []).append(place)
+        return list(found.values())
+
+
+def rounds(pairs: Sequence[Pair], closure: Closure) -> Iterator[list[Pair]]:
+    """The pairs to ask about, round after round; between rounds the caller tells ``closure`` the
+    answers. No pair is returned that earlier answers imply, nor two of which one might imply the
+    other: a pair waits if it followed from others that wait, were they all the same."""
+    waiting = [pair for pair in pairs if closure.implied(*pair) is None]
+    while waiting:
+        hopeful = closure.copy()
+        now: list[Pair] = []
+        later: list[Pair] = []
+        for pair in waiting:
+            if hopeful.implied(*pair) is None:
+                now.append(pair)
+                hopeful.same(*pair)
+            else:
+                later.append(pair)
+        yield now
+        waiting = [pair for pair in later if closure.implied(*pair) is None]
+
+
+def in_order(pairs: Iterable[Pair]) -> list[Pair]:
+    """The pairs with the smaller position first, each once."""
+    return list(dict.fromkeys((min(pair), max(pair)) for pair in pairs))

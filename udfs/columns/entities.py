@@ -1,0 +1,129 @@
+"""Finds the entities among texts: which of them are the same thing, perhaps written differently.
+
+Texts that differ only in case, accents and punctuation are the same. The model is asked about pairs
+of similar texts, the most similar first; pairs that follow from earlier answers are not asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from blendfusion.models.embedders.embedder import Embedder
+from blendfusion.udfs.columns.candidate_pairs import candidate_pairs
+from blendfusion.udfs.columns.closure import Closure, Pair, rounds
+from blendfusion.udfs.text.tfidf import Nearest, normalized
+
+Judge: TypeAlias = Callable[[Sequence[tuple[str, str]]], Sequence[bool | None]]
+"""Whether the texts of each pair are the same thing; None: without an answer."""
+
+QUESTIONS_SHARE = 0.6
+"""The maximum pairs asked, per text and candidate: three pairs a text with five candidates."""
+
+
+@dataclass(slots=True)
+class Entities:
+    """The entities among texts, and how they were found."""
+
+    names: list[str] = field(default_factory=list)
+    """Of each text, the text that stands for its entity."""
+    entities: int = 0
+    alike: int = 0
+    """Texts that are the same as another except for case, accents and punctuation."""
+    candidates: int = 0
+    """The number of pairs of similar texts."""
+    questions: int = 0
+    implied: int = 0
+    """Candidates that followed from answers about others."""
+    unanswered: int = 0
+    """Pairs asked without a valid answer: they count as different, and imply nothing."""
+    left_out: int = 0
+    """Candidates beyond the maximum number of pairs, the least similar ones."""
+    rounds: int = 0
+
+    def __str__(self) -> str:
+        """
+        >>> print(Entities(["a"] * 9, 4, alike=2, candidates=12, questions=8, implied=4, rounds=2))
+        4 of 9 values; 2 alike; 8 of 12 pairs asked in 2 rounds, 4 implied
+        """
+        alike = f"; {self.alike:,} alike" if self.alike else ""
+        unanswered = f", {self.unanswered:,} without an answer" if self.unanswered else ""
+        left_out = f", {self.left_out:,} less similar ones left out" if self.left_out else ""
+        rounds_text = "1 round" if self.rounds == 1 else f"{self.rounds:,} rounds"
+        return (
+            f"{self.entities:,} of {len(self.names):,} values{alike}; {self.questions:,} of "
+            f"{self.candidates:,} pairs asked in {rounds_text}, {self.implied:,} implied{unanswered}{left_out}"
+        )
+
+
+def entities(
+    texts: Sequence[str], judge: Judge, k: int, embedder: Embedder | None, *, alike: bool
+) -> Entities:
+    """The entities of distinct texts. ``alike``: texts of one normal form are the same without a
+    question. ``embedder``: finds candidates by meaning beside those by spelling; may be None."""
+    found = Entities()
+    closure = Closure(len(texts))
+    forms: dict[str, int] = {}
+    places: list[int] = []
+    """One text of each normal form."""
+    for place, text in enumerate(texts):
+        form = normalized(text) if alike else ""
+        first = forms.setdefault(form, place) if form else place
+        if first == place:
+            places.append(place)
+        else:
+            closure.same(first, place)
+    found.alike = len(texts) - len(places)
+    near = candidate_pairs([texts[place] for place in places], k, embedder)
+    _ask([(places[a], places[b]) for a, b in near], texts, judge, closure, k, found)
+    sets = closure.sets()
+    names = {place: name for own in sets for name in [canonical(own, texts)] for place in own}
+    found.names = [texts[names[place]] for place in range(len(texts))]
+    found.entities = len(sets)
+    return found
+
+
+def _ask(
+    pairs: Sequence[Pair],
+    texts: Sequence[str],
+    judge: Judge,
+    closure: Closure,
+    k: int,
+    found: Entities,
+) -> None:
+    """Ask about the pairs whose answers do not follow from others, and tell ``closure``."""
+    found.candidates = len(pairs)
+    most = max(1, int(QUESTIONS_SHARE * k * len(texts)))
+    for whole_round in rounds(pairs, closure):
+        now = whole_round[: most - found.questions]
+        if not now:
+            break
+        answers = judge([(texts[a], texts[b]) for a, b in now])
+        for pair, same in zip(now, answers, strict=True):
+            if same:
+                closure.same(*pair)
+            elif same is False:
+                closure.different(*pair)
+            else:
+                found.unanswered += 1
+        found.questions += len(now)
+        found.rounds += 1
+    open_pairs = sum(closure.implied(*pair) is None for pair in pairs)
+    found.left_out = max(0, open_pairs - found.unanswered)
+    found.implied = len(pairs) - found.questions - found.left_out
+
+
+def canonical(places: Sequence[int], texts: Sequence[str]) -> int:
+    """The place of the text that stands for an entity: the one that is most similar to the others,
+    then the longest, then the first in alphabetical order."""
+    if len(places) == 1:
+        return places[0]
+    own = [texts[place] for place in places]
+    words = Nearest(own)
+    similar = [0.0] * len(own)
+    for text in own:
+        for other, score in words.scored(text, len(own)):
+            similar[other] += score
+    best = min(range(len(own)), key=lambda i: (-round(similar[i], 3), -len(own[i]), own[i]))
+    return places[best]

@@ -1,0 +1,73 @@
+"""``llm_same``: the entity that a value of a column names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from blendfusion.types import Constraint
+from blendfusion.udfs.ask.user_model import UserModel
+from blendfusion.udfs.columns.entities import entities
+from blendfusion.udfs.declare.ingredient import Ingredient
+from blendfusion.udfs.declare.kinds import ColumnQuestion, ColumnResults
+from blendfusion.udfs.declare.options import MODEL, ON_ERROR, text, whole
+from blendfusion.udfs.declare.parameter import Parameter
+
+CANDIDATES = 5
+"""Of products, papers, restaurants and beers by their names, the pairs among so many candidates
+imply 95 to 100 % of the true ones (benchmarks/bench_entities.py)."""
+MOST_CANDIDATES = 50
+
+QUESTION = "Are both the same thing, perhaps written differently?"
+
+BY = Parameter(
+    "by",
+    "What makes two values the same, in words; then values that differ only in case, accents and "
+    "punctuation are asked about, too.",
+    text,
+    example="llm_same(company, by => 'subsidiaries of one company')",
+)
+K = Parameter(
+    "k",
+    "The number of similar values with which each value is compared: those with the most similar "
+    "spelling, with ``by`` half of them those with the most similar vectors. At most 0.6 k pairs per "
+    "value are asked.",
+    whole(1, MOST_CANDIDATES, "The number of candidates"),
+    annotation="int",
+    default=CANDIDATES,
+)
+
+
+def _same(
+    model: UserModel, values: Sequence[str], by: str | None = None, k: int = CANDIDATES
+) -> ColumnResults:
+    question = f"Do both match: {by}?" if by else QUESTION
+
+    def judge(pairs: Sequence[tuple[str, str]]) -> Sequence[bool | None]:
+        sides = (pa.array(side, pa.string()) for side in zip(*pairs, strict=True))
+        answers: list[bool | None] = model.ask(question, *sides, returns="bool").to_pylist()
+        return answers
+
+    found = entities(values, judge, k, model.embedder if by else None, alike=not by)
+    return ColumnResults(found.names, [f"entities: {found}"])
+
+
+LLM_SAME = Ingredient(
+    name="llm_same",
+    summary="in `GROUP BY`: which values of a column name the same thing",
+    kind=ColumnQuestion(_same, pa.string()),
+    leading=(),
+    values=("value",),
+    options=(BY, K, MODEL, ON_ERROR),
+    question=QUESTION,
+    returns=Constraint("boolean"),
+    result="TEXT, one of the values",
+    doc="""The value that stands for the entity of ``value``, as TEXT: equal for all values of the
+column that name the same thing. It is the one most similar to the others.
+
+Values that differ only in case, accents and punctuation are the same without a call. Then the model
+is asked whether pairs of similar values are the same, the most similar first. Each pair is asked at
+most once, and no pair whose answer follows from others: if a is b and b is c, a is c; if a is b and b
+is not c, a is not c. EXPLAIN ANALYZE counts the pairs.""",
+)
