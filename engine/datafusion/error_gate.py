@@ -4,6 +4,7 @@ hidden as configured."""
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -35,6 +36,8 @@ _SPECIAL = (
     "_repr_html_",
 )
 """Methods that anybody calls, whatever their names begin with."""
+_FUNCTION = re.compile(r"PyErr \{ type: <class '([\w.]+)'>, value: (.*?), traceback: ", re.DOTALL)
+"""What DataFusion makes of an exception in a function of the program."""
 _MISUSE = (TypeError, AttributeError, NotImplementedError, ImportError, Warning)
 """What Python raises about a call, not about data."""
 
@@ -137,6 +140,12 @@ def _is_panic(problem: BaseException) -> bool:
 def _translated(problem: BaseException, redaction: Redaction) -> BlendFusionError:
     if isinstance(problem, UnicodeEncodeError):
         return half_a_pair(problem)
+    function = _FUNCTION.search(text_of(problem))
+    if function is not None:
+        raised = function[2] if redaction.shows_all else function[1].rpartition(".")[2]
+        return ExecutionError(
+            f"a function of the program raised {raised}", hint=redaction.remedy or None
+        )
     original = words(text_of(problem))
     shown = words(foreign(text_of(problem), redaction))
     hint = redaction.remedy or None if shown != original else None

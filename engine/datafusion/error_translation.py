@@ -39,7 +39,7 @@ def understood(
     if isinstance(problem, BlendFusionError):
         return problem
     text = foreign(_LISTS.sub(r"\1", text_of(problem)), redaction, query=query, hidden=hidden)
-    for look in (_value, _function, _table, _column, _syntax, _kept):
+    for look in (_value, _function, _arguments, _table, _column, _syntax, _kept):
         found = look(text, context, query)
         if found is not None:
             return found
@@ -110,7 +110,31 @@ def _kept(text: str, _context: object, query: str) -> QueryError | None:
 
 def words(text: str) -> str:
     """DataFusion's words, less what it puts around them, with call sites as the user wrote them."""
-    return readable(_PREFIXES.sub("", text).split("\n\nbacktrace")[0].strip())
+    less = readable(_PREFIXES.sub("", text).split("\n\nbacktrace")[0].strip())
+    return _INTERNAL.sub("DataFusion cannot run this: ", less)
+
+
+_INTERNAL = re.compile(r"^Internal error: ")
+_NO_MATCH = re.compile(
+    r"No function matches the given name and argument types '(\w+)(\(.*?\))'\. .*?"
+    r"Candidate functions:\s*(.*)",
+    re.DOTALL,
+)
+
+
+def _arguments(text: str, _context: object, query: str) -> QueryError | None:
+    """The error of a function of DataFusion's own with arguments that it does not take."""
+    found = _NO_MATCH.search(text)
+    if found is None or readable(found[1]) != found[1] or "UserDefined" in found[3]:
+        return None
+    name, given, candidates = found.groups()
+    at = re.search(rf"\b{name}\s*\(", query, re.IGNORECASE)
+    line = f"line {query.count(chr(10), 0, at.start()) + 1}: " if at else ""
+    taken = dict.fromkeys(each.strip() for each in candidates.splitlines())
+    return QueryError(
+        f"{line}{name} does not take {given}",
+        hint=f"There is {', '.join(taken)}. CAST(… AS …) gives a value another type.",
+    )
 
 
 def _function(text: str, context: SessionContext, query: str) -> QueryError | None:

@@ -72,6 +72,14 @@ _WORDS = frozenset(
         look-around backreferences repeated operand nothing escape class
         """.split()
 )
+_REPORT = re.compile(
+    r"\.*\nThis issue was likely caused by a bug in DataFusion's code\. Please help us to resolve this by "
+    r"filing a bug report in our issue tracker: \S+"
+)
+_RULE = re.compile(
+    r"^(?:DataFusion error: )?(?:\w+|Optimizer rule '\w+' failed|Invalid \(non-executable\) plan after \w+)"
+    r"\ncaused by\n"
+)
 _CAUSE = re.compile(r"(\ncaused by\n)")
 _MEASURED = re.compile(
     r"(, filter=|predicate=|required_guarantees=)\[?(?!\[?\]).*?(?=, metrics=\[|, required_guarantees=)",
@@ -104,8 +112,14 @@ def without_filters(plan: str) -> str:
 
 
 def text_of(problem: BaseException) -> str:
-    """What an exception says; a KeyError puts quotes around it."""
-    return str(problem.args[0] if isinstance(problem, KeyError) and problem.args else problem)
+    """The words of an exception, without the rule of DataFusion's optimizer that met it, and
+    without the request to report it to DataFusion. A KeyError puts quotes around them.
+
+    >>> text_of(Exception("DataFusion error: type_coercion\\ncaused by\\nSchema error: no"))
+    'Schema error: no'
+    """
+    text = str(problem.args[0] if isinstance(problem, KeyError) and problem.args else problem)
+    return _RULE.sub("", _REPORT.sub("", text))
 
 
 def is_planning(text: str) -> bool:

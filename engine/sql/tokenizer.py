@@ -4,6 +4,7 @@ comments are blanks, and no statement hides what stands behind its first word.""
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
@@ -35,8 +36,10 @@ _CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
 _STRINGS = (TokenType.HEREDOC_STRING, TokenType.NATIONAL_STRING)
 
 
+@lru_cache(maxsize=1)
 def tokenize(sql: str) -> list[Token]:
-    """The tokens of ``sql``; none if it cannot be read (DataFusion will say why)."""
+    """The tokens of ``sql``, which nobody changes; none if it cannot be read (DataFusion will say
+    why). The latest ones are kept: a query is read for its bounds, and then for its calls."""
     try:
         tokens = _Tokenizer().tokenize(sql)
     except TokenError:

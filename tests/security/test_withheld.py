@@ -17,6 +17,7 @@ from datafusion import DataFrame, SessionContext, col, lit, udf
 from datafusion import functions as f
 
 import blendfusion as bf
+from blendfusion.datafusion.error_gate import outward
 from blendfusion.datafusion.foreign_words import foreign, without_filters
 from blendfusion.frame import Frame
 from blendfusion.redaction import Redaction
@@ -229,6 +230,36 @@ def test_a_panic_of_datafusion_is_an_error_of_ours(monkeypatch: pytest.MonkeyPat
     assert HIDDEN not in said
 
 
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("SELECT 1,\n sum(y) FROM p", "line 2: sum does not take (Utf8)"),
+        ("SELECT avg(y) OVER () FROM p", "line 1: avg does not take (Utf8)"),
+        ("SELECT approx_percentile_cont(y, 2) FROM p", "does not take (Utf8, Int64)"),
+        ("SELECT sum(y), llm_int('q', y) FROM p GROUP BY y", "line 1: sum does not take (Utf8)"),
+        ("SELECT grouping(y) FROM p", "Argument p.y to grouping function"),
+        ("SELECT * FROM p a JOIN p b ON struct(a.y) = [b.y]", "Cannot infer common argument type"),
+        ("SELECT (SELECT y FROM p WHERE p.y > q.y) FROM p AS q", "Correlated scalar subquery"),
+    ],
+)
+def test_no_error_blames_datafusion(query: str, words: str) -> None:
+    with pytest.raises(bf.BlendFusionError) as failed:
+        opened().sql(query).collect()
+    said = str(failed.value)
+    assert words in said
+    assert not any(w in said for w in ("bug", "issue tracker", "Internal error", "caused by"))
+
+
+def test_an_internal_error_keeps_its_words() -> None:
+    raw = (
+        "DataFusion error: Internal error: Physical input schema differs.\nThis issue was likely caused by a bug in "
+        "DataFusion's code. Please help us to resolve this by filing a bug report in our issue tracker: https://x/issues"
+    )
+    error = outward(Exception(raw), Redaction("on"))
+    assert isinstance(error, bf.BlendFusionError)
+    assert str(error) == "DataFusion cannot run this: Physical input schema differs"
+
+
 def test_a_function_of_the_program_shows_its_class_alone() -> None:
     def model(call: bf.Request) -> object:
         raise LookupError(f"no record of {call.values[0]}")
@@ -245,9 +276,16 @@ def test_a_function_of_the_program_shows_its_class_alone() -> None:
         assert "LookupError" in said
         assert HIDDEN not in said
         session.register_udf(udf(hashed, [pa.string()], pa.int64(), "volatile", "hashed"))
-        assert HIDDEN not in fails(
-            lambda session=session: session.sql("SELECT hashed(y) FROM p").collect()
-        )
+        for query in ("hashed(y)", "hashed(y) + llm_int('q', 'a')"):
+            said = fails(
+                lambda session=session, q=query: session.sql(f"SELECT {q} FROM p").collect()
+            )
+            assert "a function of the program raised LookupError" in said
+            assert HIDDEN not in said
+    seen = opened("on")
+    seen.register_udf(udf(hashed, [pa.string()], pa.int64(), "volatile", "hashed"))
+    with pytest.raises(bf.ExecutionError, match=rf"raised LookupError\('no record of {SECRET}'\)$"):
+        seen.sql("SELECT hashed(y) FROM p").collect()
     shown = bf.connect(bf.ScriptedModel(model), cache=None)
     shown.from_pydict({"y": [SECRET]}, name="p")
     with pytest.raises(LookupError, match=SECRET):
