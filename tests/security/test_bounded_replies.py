@@ -4,18 +4,24 @@ failure."""
 from __future__ import annotations
 
 import gzip
+import json
 import random
 import resource
+import socket
+import threading
 import time
 import tracemalloc
 import warnings
+from contextlib import suppress
 from decimal import Decimal
+from types import SimpleNamespace
 
 import pytest
 from loopback import Reply, serving
 
 import blendfusion as bf
 from blendfusion.models.http.parse_reply import read_reply
+from blendfusion.models.http.server_errors import encodable
 from blendfusion.models.prompts.canonical import canonical
 from blendfusion.types import Constraint, StructField
 
@@ -58,6 +64,7 @@ HUGE = [
     '"' * 100_000,
     ",".join(["123"] * 20_000),
     "\ud83d" * 1_000,
+    "\ud83d" * 80_000 + ".",
 ]
 
 
@@ -100,6 +107,14 @@ def test_a_thought_is_left_out_wherever_it_stands() -> None:
     assert read_reply("<think>2 or 3?</think>\n 3", INT) == "3"
     assert read_reply("so <think>x</think> 3", TEXT) == "so3"
     assert read_reply("<think>never ended 3", INT) is None
+
+
+def test_halves_of_pairs_are_replaced_and_pairs_are_joined() -> None:
+    dice = random.Random(3)
+    for _ in range(2_000):
+        text = "".join(dice.choices("a\ud83d\ude42\ud800\udfffé🙂", k=dice.randint(0, 8)))
+        by_codec = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        assert encodable(text) == by_codec, ascii(text)
 
 
 def _some_reply(pick: random.Random) -> str:
@@ -146,24 +161,47 @@ def _some_reply(pick: random.Random) -> str:
         "\x00",
         "'",
     ]
+    kind = pick.random()
+    if kind < 0.1:
+        return pick.randbytes(pick.randint(0, 300)).decode(
+            pick.choice(("utf-8", "latin-1")), "replace"
+        )
+    if kind < 0.2:
+        return json.dumps(_some_json(pick, 5), ensure_ascii=pick.random() < 0.5)
+    if kind < 0.22:
+        return pick.choice(words) * pick.randint(1_000, 20_000) + pick.choice(words)
     return "".join(
         pick.choice(words) * pick.choice((1, 1, 1, 2, 50)) for _ in range(pick.randint(1, 30))
     )
+
+
+def _some_json(pick: random.Random, depth: int) -> object:
+    if depth and pick.random() < 0.5:
+        inner = [_some_json(pick, depth - 1) for _ in range(pick.randint(0, 4))]
+        names = ("answer", "n", "t", "x", "")
+        return inner if pick.random() < 0.4 else {pick.choice(names): each for each in inner}
+    return pick.choice((None, True, 10**30, -1, 0.1, 1e300, "yes", "２", "1e9", "a" * 500, ""))
 
 
 def test_random_replies_never_raise_and_take_no_time(request: pytest.FixtureRequest) -> None:
     """``--cases N`` tries more."""
     cases = request.config.getoption("--cases") or 2_000
     pick = random.Random(7)
-    slowest, most = 0.0, 0
-    for _ in range(cases):
+    slowest, most, memory = 0.0, 0, 0
+    for number in range(cases):
         reply, constraint = _some_reply(pick), pick.choice(KINDS)
+        if number % 50 == 0:
+            memory = max(memory, spent(reply, constraint)[1])
         start = time.thread_time()
         read_reply(reply, constraint)
         slowest = max(slowest, time.thread_time() - start)
         most = max(most, len(reply))
-    print(f"{cases:,} replies of up to {most:,} characters: at most {slowest * 1000:.1f} ms each")
+    print(
+        f"{cases:,} replies of up to {most:,} characters: at most {slowest * 1000:.1f} ms, and "
+        f"{memory / 1e6:.1f} MB above 20 times its size each"
+    )
     assert slowest < 0.5  # 0.05 on a machine of its own
+    assert memory < 10_000_000
 
 
 # --- through a server ---------------------------------------------------------------------------------
@@ -253,3 +291,34 @@ def test_a_compressed_body_is_not_inflated_beyond_its_bound() -> None:
     assert asyncio.run(read(gzip.compress(b"[1]"), "gzip")).json() == [1]
     with pytest.raises(httpx.DecodingError):
         asyncio.run(read(b"no gzip", "gzip"))
+
+
+def _drip(connection: socket.socket) -> None:
+    """A reply that goes on for ever, a byte at a time; the list of models is no part of it."""
+    with connection, suppress(OSError):
+        if connection.recv(1 << 16).startswith(b"GET"):
+            connection.sendall(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
+            return
+        connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n")
+        while True:
+            connection.sendall(b" ")
+            time.sleep(0.02)
+
+
+def test_a_reply_in_drips_has_a_time_as_a_whole() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def accept() -> None:
+            with suppress(OSError):
+                while True:
+                    threading.Thread(
+                        target=_drip, args=(listener.accept()[0],), daemon=True
+                    ).start()
+
+        threading.Thread(target=accept, daemon=True).start()
+        start = time.monotonic()
+        server = SimpleNamespace(url=f"http://127.0.0.1:{listener.getsockname()[1]}/v1")
+        rows, told = ask(server, "llm_int('How many?', x)", timeout_seconds=1)
+        assert time.monotonic() - start < 5
+    assert rows == [None, None, None]
+    assert any("no reply within 1 s" in text for text in told)
