@@ -75,7 +75,15 @@ def translation(
                 schemas[query] = None
         return schemas[query]
 
-    known = Known(session.ingredient_names(), schema, session.enums, positional)
+    def first(query: str) -> object:
+        try:
+            frame = run(query, OURS)
+            values = [] if frame.prepared.calls else frame.to_arrow_table().column(0).to_pylist()
+        except BlendFusionError:
+            return None
+        return values[0] if values else None
+
+    known = Known(session.ingredient_names(), schema, first, session.enums, positional)
     if dialect == "blendsql" and Reader(text).words[:1] in _REMOVES:
         raise QueryError(
             "BlendSQL's queries only read",

@@ -601,11 +601,11 @@ def test_58_the_trace_counts_what_was_asked(db: Counted) -> None:
     assert both.trace.usage.values == 2
 
 
-def test_a_call_is_named_as_it_was_written(db: Counted) -> None:
+def test_a_call_is_named_after_its_question_or_as_it_was_written(db: Counted) -> None:
     frame = db.session.sql(
         "SELECT {{LLMMap('upper', who)}}, {{LLMMap('upper', land)}} AS l FROM owner"
     )
-    assert frame.schema().names == ["LLMMap('upper', who)", "l"]
+    assert frame.schema().names == ["upper", "l"]
     assert db.session.sql("{{LLMQA('size', (SELECT who FROM owner))}}").schema().names == [
         "LLMQA('size')"
     ]

@@ -10,7 +10,7 @@ from sqlglot.tokenizer_core import TokenType
 from blendfusion.dialects.shared.catalog import Known
 from blendfusion.sql.query_tree import Reader, Select
 from blendfusion.sql.rewriter import Form, Weaver
-from blendfusion.sql.source_map import Piece, Translation, unchanged
+from blendfusion.sql.source_map import Piece, Translation
 
 _Write: TypeAlias = "Callable[[], Iterable[Piece | str]]"
 
@@ -18,12 +18,8 @@ _Write: TypeAlias = "Callable[[], Iterable[Piece | str]]"
 def aliases_in_where(text: str, known: Known) -> Translation:
     """``text`` with the expression of each alias in its place in WHERE.
 
-    As in SQLite, a column of the tables hides an alias of its name. A query with common table
-    expressions stays as it is: their columns are not known here.
-    """
+    As in SQLite, a column of the tables hides an alias of its name."""
     reader = Reader(text)
-    if reader.word(reader.statement) == "WITH":
-        return unchanged(text)
     weaver = Weaver(reader)
     for _, _, select, _ in reader.selects:
         for at, (start, stop) in _uses(reader, select).items():
@@ -61,4 +57,5 @@ def _is_column(reader: Reader, select: Select, at: int, known: Known) -> bool:
     """Whether a relation of the SELECT has a column of the name at ``at``."""
     assert select.where is not None
     relations = reader.written(select.items[1], select.where[0])
-    return known.schema(f"SELECT {reader.written(at, at + 1)} {relations}") is not None
+    tables = reader.visible_tables(select.start + 1)
+    return known.schema(f"{tables}SELECT {reader.written(at, at + 1)} {relations}") is not None

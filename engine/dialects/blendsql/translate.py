@@ -79,14 +79,17 @@ class _BlendSQL:
         write = self._writer(call)
         start, stop = call.start, call.stop
         before = self.reader.word(start - 1)
+        bare = False
         if before == "VALUES":
             start -= 1
+            bare = self.reader.word(start - 1) == "FROM"
         if before in ("JOIN", "FROM") and call.name.lower() != "llmjoin":
             raise self.reader.refused(
                 call.at, f"{call.name} gives a value, not a table", "Call it in SELECT or WHERE."
             )
         alias = self._alias(call)
-        self.weaver.add(Form(start, stop, lambda: [*write(), alias]))
+        around = ("(", ")") if bare else ("", "")
+        self.weaver.add(Form(start, stop, lambda: [around[0], *write(), around[1], alias]))
         for given in call.given:
             inner = read_named(self.reader, given.start)
             if inner is not None and inner.stop == given.stop and self._is_known(inner.name):
@@ -99,7 +102,11 @@ class _BlendSQL:
         """A column name, if the call is a whole item of a select list without one; else ''."""
         if call.start == call.at or not self.reader.is_item(call.start, call.stop):
             return ""
+        first = call.given[0] if call.given else Given(None, call.at, call.at)
         text = " ".join(self.reader.written(call.at, call.stop - 2).split())
+        question = first.name in (None, "question") and first.stop == first.start + 1
+        if call.name.lower() == "llmmap" and question and self._is_string(first.start):
+            text = self.reader.tokens[first.start].text
         if any(self.reader.is_query(g.start, g.stop) for g in call.given):
             first = call.given[0]
             text = f"{call.name}({self.reader.written(first.start, first.stop)})"
@@ -108,6 +115,9 @@ class _BlendSQL:
             return ""
         self._aliases.add((select.start, text))
         return f" AS {quoted_name(text)}"
+
+    def _is_string(self, at: int) -> bool:
+        return self.reader.kind(at) == TokenType.STRING and at not in self.reader.data
 
     def _writer(self, call: Braces) -> Callable[[], Written]:
         name = call.name.lower()
@@ -142,6 +152,8 @@ class _BlendSQL:
 
     def _map(self, given: Arguments) -> Written:
         values, context = self._values_and_context(given)
+        if context is None and given.schema is None and all(map(self.columns.is_images, values)):
+            return self._seen(given)
         if given.schema is not None:
             if len(values) != 1 or context is not None:
                 raise self.reader.refused(
@@ -271,13 +283,9 @@ class _BlendSQL:
         if place == "VALUES":
             count = returned(self._returned(given) or "list")
             items = count.max_items if count is not None else None
-            if items is None or count is None or count.min_items != items:
-                raise self.reader.refused(
-                    given.call.at,
-                    f"VALUES {given.call.name}: how many columns is not said",
-                    "Say how many answers there are: quantifier='{3}'.",
-                )
-            columns = ", ".join(f"answers[{i}] AS column{i}" for i in range(1, items + 1))
+            columns = "unnest(answers) AS column1"  # how many columns is not said
+            if items is not None and count is not None and count.min_items == items:
+                columns = ", ".join(f"answers[{i}] AS column{i}" for i in range(1, items + 1))
             return [f"SELECT {columns} FROM (SELECT ", *head, " AS answers FROM ", *source, ")"]
         return ["(SELECT ", *head, " FROM ", *source, ")"]
 

@@ -12,6 +12,10 @@ def _nothing(query: str) -> pa.Schema | None:
     return None
 
 
+def _no_value(query: str) -> object:
+    return None
+
+
 @dataclass(frozen=True)
 class Known:
     """``schema`` gives the schema of a query that is written in the dialect; None if it has
@@ -19,6 +23,8 @@ class Known:
 
     ingredients: Collection[str] = ()
     schema: Callable[[str], pa.Schema | None] = _nothing
+    first: Callable[[str], object] = _no_value
+    """The first value of a query that asks no model; None where there is none."""
     enums: Mapping[str, Collection[str]] = field(default_factory=dict)
     """The columns with semantic equality, by table."""
     parameters: Sequence[object] | None = None

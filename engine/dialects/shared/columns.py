@@ -24,6 +24,7 @@ class Base(NamedTuple):
     relation: str
 
 
+_PICTURES = re.compile(r"image|img|photo|picture", re.IGNORECASE)
 _SIMPLE = re.compile(r"[a-z_][a-z0-9_]*")
 
 
@@ -73,6 +74,23 @@ class Columns:
         """A relation of FROM by itself, without a filter, in our words."""
         stop = source.end if source.kind == "table" else source.stop
         return "".join(p.text for p in self.weaver.woven(source.start, stop))
+
+    def is_images(self, given: Given) -> bool:
+        """The column of a table holds images: bytes, or ``data:image/…``. Its first value is read
+        where its name says so."""
+        source = self.source(given.start, given.stop) if self.is_column(given) else None
+        if source is None or source.kind != "table":
+            return False
+        kind = self._type_in(source, given.start, given.stop)
+        if kind is None or not is_text(kind):
+            return kind is not None and is_bytes(kind)
+        column = self.reader.written(given.stop - 1, given.stop)
+        if not _PICTURES.search(column) or self.reader.visible_tables(given.start):
+            return False
+        found = self.known.first(
+            f"SELECT {column} FROM {self.relation(source)} WHERE {column} IS NOT NULL LIMIT 1"
+        )
+        return isinstance(found, str) and found.startswith("data:image/")
 
     # --- columns as arguments ---------------------------------------------------------------------
 
@@ -126,6 +144,13 @@ def is_list(kind: pa.DataType) -> bool:
     """A type of lists."""
     return bool(
         pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_list_view(kind)
+    )
+
+
+def is_bytes(kind: pa.DataType) -> bool:
+    """A type of bytes."""
+    return bool(
+        pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
     )
 
 
