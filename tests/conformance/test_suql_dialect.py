@@ -652,9 +652,17 @@ HOURS = {
 }
 
 
-def test_29_opening_hours_cost_one_call_a_phrase() -> None:
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "'after 2pm on Monday' = ANY(CAST opening_hours AS ARRAY)",
+        "'after 2pm on Monday' = opening_hours",
+        "r.opening_hours = 'after 2pm on Monday'",
+    ],
+)
+def test_29_opening_hours_cost_one_call_a_phrase(condition: str) -> None:
     counted = Counted(lambda call: "Monday 14:00-24:00").add("r", HOURS)
-    sql = "SELECT id FROM r WHERE 'after 2pm on Monday' = ANY(CAST opening_hours AS ARRAY) ORDER BY id"
+    sql = f"SELECT id FROM r WHERE {condition} ORDER BY id"
     counted.session.sql(sql, dialect="suql")
     found = counted.session.sql(sql, dialect="suql").to_pydict()
     assert found == {"id": [2, 4]}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 
 import blendfusion as bf
@@ -65,3 +67,67 @@ def test_max_tokens_has_no_effect() -> None:
     assert session(lambda request: "ann").sql(query, dialect="blendsql").to_pylist() == [
         {"who": "ann"}
     ]
+
+
+def test_below_with_an_alias_of_the_select_list_is_no_column_of_the_tables() -> None:
+    opened = session(lambda request: request.values[0])
+    query = """WITH places AS (SELECT name AS who, city FROM people WHERE who != 'ann'),
+        kinds AS (SELECT *, {{LLMMap('Which?', city)}} AS kind FROM places WHERE kind = 'Oslo')
+        SELECT who, kind FROM kinds WHERE city = 'Oslo'"""
+    assert opened.sql(query, dialect="blendsql").to_pylist() == [{"who": "cid", "kind": "Oslo"}]
+
+
+@pytest.mark.parametrize(
+    ("source", "rows"),
+    [
+        ("VALUES {{LLMQA('Which?', quantifier='{2}')}}", [("a", "b")]),
+        ("(VALUES {{LLMQA('Which?', quantifier='{2}')}})", [("a", "b")]),
+        ("(VALUES {{LLMQA('Which?', quantifier='{1,3}')}})", [("a",), ("b",)]),
+        ("VALUES {{LLMQA('Which?')}}", [("a",), ("b",)]),
+        ("(VALUES {{LLMQA('Which?')}}) AS v(x)", [("a",), ("b",)]),
+    ],
+)
+def test_values_are_the_answers_of_a_call(source: str, rows: list[tuple[str, ...]]) -> None:
+    opened = session(lambda request: ["a", "b"])
+    found = opened.sql(f"SELECT * FROM {source}", dialect="blendsql").to_pylist()
+    assert [tuple(row.values()) for row in found] == rows
+
+
+def test_an_answer_is_a_condition_beside_others() -> None:
+    opened = session(lambda request: len(request.values) > 9)
+    query = """SELECT NOT EXISTS (SELECT * FROM people WHERE city = 'Rome')
+        OR ({{LLMQA('Are there many?', (SELECT * FROM people))}}) AS found"""
+    assert opened.sql(query, dialect="blendsql").to_pylist() == [{"found": False}]
+
+
+PIXEL = b"\x89PNG\r\n\x1a\n" + bytes(32)
+DATA = f"data:image/png;base64,{base64.b64encode(PIXEL).decode()}"
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "seen"),
+    [
+        ("image", [DATA, None], True),
+        ("photo", [PIXEL, None], True),
+        ("image", ["a cat", None], False),
+        ("note", [DATA, None], False),
+    ],
+)
+def test_images_are_asked_about_as_images(column: str, values: list[object], seen: bool) -> None:
+    model = bf.ScriptedModel(lambda request: "red")
+    opened = bf.connect(model, cache=None, progress="off")
+    opened.from_pydict({"id": [1, 2], column: values}, name="shots")
+    query = f"SELECT id, {{{{LLMMap('Which colour?', {column})}}}} AS colour FROM shots"
+    planned = opened.sql(query, dialect="blendsql")
+    assert not model.calls
+    assert planned.to_pylist() == [{"id": 1, "colour": "red"}, {"id": 2, "colour": None}]
+    assert [call.task.images for call in model.calls] == [seen]
+
+
+def test_no_image_is_looked_for_in_a_view_that_asks() -> None:
+    model = bf.ScriptedModel(lambda request: DATA)
+    opened = bf.connect(model, cache=None, progress="off")
+    opened.from_pydict(PEOPLE, name="people")
+    opened.sql("CREATE VIEW shots AS SELECT llm_text('Draw it.', name) AS image FROM people")
+    opened.sql("SELECT {{LLMMap('Which colour?', image)}} FROM shots", dialect="blendsql")
+    assert not model.calls

@@ -12,7 +12,7 @@ from blendfusion.dialects.shared.braces import Given
 from blendfusion.dialects.shared.catalog import Known
 from blendfusion.sql.letter_case import RESERVED
 from blendfusion.sql.query_tree import Source
-from blendfusion.sql.rewriter import Weaver
+from blendfusion.sql.rewriter import Weaver, Written
 from blendfusion.udfs.declare.arguments import quoted_name
 
 
@@ -103,6 +103,16 @@ class Columns:
         constant = reader.word(given.start) in ("NULL", "NONE", "TRUE", "FALSE")
         parameter = reader.written(given.start, given.stop).startswith("$")
         return not constant and not parameter and reader.column_end(given.start) == given.stop
+
+    def value(self, given: Given) -> Written:
+        """An argument as a value: ``'table::column'`` is a column."""
+        reader = self.reader
+        pair = reader.pair(given.start) if given.stop == given.start + 1 else None
+        if pair is not None:
+            table, column = pair
+            actual = self.actual(table, column, given.start)
+            return [f"{plain_name(table)}.{plain_name(actual)}"]
+        return list(self.weaver.woven(given.start, given.stop))
 
     def base(self, given: Given) -> Base | None:
         """What a column is by itself; None if its relation is not known, or not one alone."""

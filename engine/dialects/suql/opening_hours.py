@@ -1,5 +1,5 @@
-"""Opening hours of SUQL: ``'after 2pm on Monday' = ANY(CAST opening_hours AS ARRAY)``, which its
-agent rewrites; the phrase is asked about once, and the rows are compared without a model."""
+"""Opening hours of SUQL: ``'after 2pm on Monday' = opening_hours``, in its agent's words
+``= ANY(CAST opening_hours AS ARRAY)``; the phrase is asked about once, and the rows are compared without a model."""
 
 from __future__ import annotations
 
@@ -34,7 +34,20 @@ def claim(weaver: Weaver) -> None:
                 f"Compare hours with a text: 'Monday after 2pm' = ANY(CAST {column} AS ARRAY), or "
                 f"write {NAME}({column}, 'Monday 14:00-24:00').",
             )
-        weaver.add(_form(weaver, at, stop))
+        weaver.add(_form(weaver, at - 4, (at + 1, stop), (at - 4, stop + 3)))
+    for at in range(1, len(reader.tokens)):
+        if reader.kind(at) != TokenType.EQ:
+            continue
+        before, behind = reader.operand_before(at), reader.operand_after(at + 1)
+        if reader.kind(at - 1) == TokenType.STRING and _is_hours(reader, at + 1, behind):
+            weaver.add(_form(weaver, at - 1, (at + 1, behind), (at - 1, behind)))
+        elif reader.kind(at + 1) == TokenType.STRING and _is_hours(reader, before, at):
+            weaver.add(_form(weaver, at + 1, (before, at), (before, at + 2)))
+
+
+def _is_hours(reader: Reader, start: int, stop: int) -> bool:
+    """The tokens are the column that SUQL compares with phrases."""
+    return reader.column_end(start) == stop and reader.name(stop - 1).lower() == "opening_hours"
 
 
 def _is_compared(reader: Reader, at: int, stop: int) -> bool:
@@ -49,20 +62,21 @@ def _is_compared(reader: Reader, at: int, stop: int) -> bool:
     )
 
 
-def _form(weaver: Weaver, at: int, stop: int) -> Form:
+def _form(weaver: Weaver, at: int, column: tuple[int, int], whole: tuple[int, int]) -> Form:
+    """The comparison ``whole`` of a column with the phrase at ``at``."""
     reader = weaver.reader
-    phrase = reader.written(at - 4, at - 3)
-    known = read(reader.tokens[at - 4].text) is not None
+    phrase = reader.written(at, at + 1)
+    known = read(reader.tokens[at].text) is not None
 
     def write() -> Iterable[Piece | str]:
         yield f"{NAME}("
-        yield from weaver.woven(at + 1, stop)
+        yield from weaver.woven(*column)
         yield ", "
         if known:
             yield phrase
         else:
-            parse_call = f"llm_map({quoted(_QUESTION)}, phrase, regex => {quoted(_TIMES)})"
-            yield f"(SELECT {parse_call} FROM (SELECT {phrase} AS phrase))"
+            call = f"llm_map({quoted(_QUESTION)}, phrase, regex => {quoted(_TIMES)})"
+            yield f"(SELECT {call} FROM (SELECT {phrase} AS phrase))"
         yield ")"
 
-    return Form(at - 4, stop + 3, write)
+    return Form(*whole, write)
