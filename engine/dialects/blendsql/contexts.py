@@ -118,7 +118,7 @@ class Contexts:
         arguments = joined([question, *([n] for n in names), *options])
         return ["llm_map(", *arguments, ")"], ["(SELECT ", *joined(firsts), ") AS context"]
 
-    # --- contexts ----------------------------------------------------------------------------------
+    # --- contexts ---------------------------------------------------------------------------------
 
     def _context_table(self, contexts: Sequence[Given]) -> Table:
         if not contexts:

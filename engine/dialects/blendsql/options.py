@@ -1,4 +1,4 @@
-"""Writes the named arguments of a call in braces as ours: closed sets, types, numbers of answers."""
+"""Writes the named arguments of a call in braces as ours: closed sets, types, list lengths."""
 
 from __future__ import annotations
 
