@@ -1,5 +1,6 @@
-"""Opening hours of SUQL: ``'after 2pm on Monday' = opening_hours``, in its agent's words
-``= ANY(CAST opening_hours AS ARRAY)``; the phrase is asked about once, and the rows are compared without a model."""
+"""Opening hours of SUQL: ``'after 2pm on Monday' = opening_hours``, in its agent's words ``=
+ANY(CAST opening_hours AS ARRAY)``; the phrase is asked about once, and the rows are compared
+without a model."""
 
 from __future__ import annotations
 
