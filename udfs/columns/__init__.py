@@ -1,1 +1,1 @@
-"""Functions of whole columns: entities of all distinct values together."""
+"""Functions of whole columns: entities and groups of all distinct values together."""

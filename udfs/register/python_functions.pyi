@@ -19,6 +19,7 @@ __all__ = [
     "llm_extract",
     "llm_filter",
     "llm_float",
+    "llm_group",
     "llm_int",
     "llm_join",
     "llm_list",
@@ -634,6 +635,36 @@ def llm_same(
     - ``k``: The number of similar values with which each value is compared: those with the most
       similar spelling, with ``by`` half of them those with the most similar vectors. At most 0.6 k
       pairs per value are asked.
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
+      a cascade (small, large).
+    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
+      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
+      option.
+    """
+
+def llm_group(
+    value: ColumnLike,
+    *,
+    into: int | None = None,
+    by: str | None = None,
+    model: str | Sequence[str] | None = None,
+    on_error: OnError | None = None,
+) -> Expr:
+    """The name of the group to which ``value`` belongs, as TEXT; 'other' if it fits none.
+
+    The vectors of the column's distinct values form clusters. The model names each cluster from the values
+    nearest to its centre, one question a cluster. Then it sorts each distinct value into one of the names, one
+    question a value. Needs an embedder.
+
+    Groups depend on the values of the column. To sort further values into the same groups, keep the names
+    and use ``llm_classify``.
+
+    The column holds the values of the rows beside which the call stands, after the predicates
+    that need no model; results do not depend on the order of rows. NULL and blank values give NULL.
+
+    - ``into``: The number of clusters that the model names; names that are equal become one group.
+      By default √(n/2) for n values, from 2 to 20.
+    - ``by``: What the groups are about, in words.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
       a cascade (small, large).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the

@@ -1,0 +1,104 @@
+"""Does llm_group find the topics of texts, beside k-means over the same vectors?
+
+    python benchmarks/bench_groups.py [--data FOLDER] [--rows 1000] [--model auto]
+
+The V-measure (Rosenberg and Hirschberg 2007) of groups and labels, which no model is shown: of the
+clusters alone, and of llm_group. Without ``--model``, a model that knows the labels names a cluster
+after the most frequent label of its samples, and sorts each text by its label."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from math import log
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
+
+import pyarrow.parquet as pq
+from datasets import datasets
+
+import blendfusion as bf
+from blendfusion.models.embedders.embedder import load_embedder
+from blendfusion.options import Options
+from blendfusion.udfs.columns.clusters import clusters
+
+SETS = (
+    ("ag_news", "articles", "title", (4, 10)),
+    ("banking77", "messages", "text", (20, 77)),
+)
+
+
+def v_measure(labels: Sequence[Hashable], groups: Sequence[Hashable]) -> float:
+    n, joint = len(labels), Counter(zip(labels, groups, strict=True))
+    by_label, by_group = Counter(labels), Counter(groups)
+
+    def entropy(counts: Counter[Hashable]) -> float:
+        return -sum(c / n * log(c / n) for c in counts.values())
+
+    if not entropy(by_label) or not entropy(by_group):
+        return 0.0
+    rest = -sum(c / n * log(c / by_group[g]) for (_, g), c in joint.items())
+    other = -sum(c / n * log(c / by_label[t]) for (t, _), c in joint.items())
+    whole, pure = 1 - other / entropy(by_group), 1 - rest / entropy(by_label)
+    return 2 * whole * pure / (whole + pure) if whole + pure else 0.0
+
+
+def knowing(labels: Mapping[str, str]) -> bf.ScriptedModel:
+    """A model that knows the label of each text."""
+    short = {" ".join(text.split())[:300]: label for text, label in labels.items()}
+
+    def answer(request: bf.Request) -> str:
+        given = str(request.values[0])
+        options = request.constraint.options
+        if options:
+            return labels[given] if labels[given] in options else options[-1]
+        lines = (line.removeprefix("- ") for line in given.splitlines())
+        return Counter(short[line] for line in lines).most_common(1)[0][0]
+
+    return bf.ScriptedModel(answer)
+
+
+def measured(labels: Mapping[str, str], k: int, model: str | None) -> str:
+    texts = sorted(labels)
+    truth = [labels[text] for text in texts]
+    vectors = load_embedder("wordllama", Options()).embed(texts)
+    alone = v_measure(truth, clusters(vectors, k).tolist())
+    session = bf.connect(model or knowing(labels), cache=None, progress="off")
+    session.from_pydict({"x": texts}, name="t")
+    start = time.perf_counter()
+    frame = session.sql(f"SELECT x, llm_group(x, into => {k}) AS g FROM t")
+    group = {row["x"]: row["g"] for row in frame.to_pylist()}
+    seconds = time.perf_counter() - start
+    found = [group[text] for text in texts]
+    return (
+        f"{alone:8.3f} {v_measure(truth, found):10.3f} {len(set(found)):7} "
+        f"{found.count('other') / len(found):6.2f} {frame.trace.usage.values:7,} {seconds:8.1f}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, default=datasets(), help="the folder with the sets")
+    parser.add_argument("--rows", type=int, default=1000, help="texts of each set")
+    parser.add_argument("--model", help="a model; without it, one that knows the labels")
+    arguments = parser.parse_args()
+    if arguments.data is None:
+        parser.error("--data is missing: where the data sets are")
+    print(
+        f"{'set':10} {'into':>4} {'k-means':>8} {'llm_group':>10} {'groups':>7} {'other':>6} "
+        f"{'asked':>7} {'seconds':>8}"
+    )
+    for folder, file, column, sizes in SETS:
+        table = pq.read_table(arguments.data / folder / f"{file}.parquet")
+        texts, given = table[column].to_pylist(), map(str, table["label"].to_pylist())
+        labels = dict(list(zip(texts, given, strict=True))[: arguments.rows])
+        for k in sizes:
+            print(f"{folder:10} {k:4} {measured(labels, k, arguments.model)}")
+
+
+if __name__ == "__main__":
+    main()
