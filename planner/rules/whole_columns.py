@@ -4,7 +4,9 @@ before: ``project same(x)`` / ``aggregate by same(x)`` / ``filter p AND same(x) 
 after:  the same relation; the call's domain is ``distinct x`` over its input, or over ``filter p``
         of it, which becomes a stage before it; in a join, over the side that the call reads
 safe:   that is what such a call means (docs/semantics.md): the values of its column are those of
-        the rows that it stands beside, after the predicates that need no model.
+        the rows that it stands beside, after the predicates that need no model; in a predicate
+        over a join, of the side that it reads. Where DataFusion's plan does not tell which rows
+        these are, the query is refused.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from dataclasses import replace
 from blendfusion.errors import PlanError
 from blendfusion.planner.ir.aggregates import distinct
 from blendfusion.planner.ir.builders import filtered
+from blendfusion.planner.ir.joins import is_union_all
 from blendfusion.planner.ir.nodes import (
     Ask,
     Block,
@@ -33,6 +36,8 @@ from blendfusion.planner.ir.nodes import (
 
 
 def whole_columns(plan: Plan) -> Plan:
+    if is_union_all(plan):
+        _check_branches(plan)
     if not isinstance(plan, Rel) or not any(_is_open(a) for e in plan.exprs for a in asks(e)):
         return plan
     if plan.kind in ("join", "cross"):
@@ -46,6 +51,20 @@ def whole_columns(plan: Plan) -> Plan:
             )
         place = lambda arg: _values(source, arg)  # noqa: E731
     return replace(plan, exprs=tuple(_with_domains(e, place) for e in plan.exprs))
+
+
+def _check_branches(union: Plan) -> None:
+    """A predicate above a union and one in its branches are the same plan, since DataFusion moves
+    the former into the branches; their columns differ."""
+    for branch in union.inputs:
+        while isinstance(branch, Rel) and branch.kind == "project":
+            branch = branch.inputs[0]
+        if isinstance(branch, Block) and any(map(_of_a_column, branch.where)):
+            raise PlanError("a call over a whole column in a predicate below or above UNION ALL")
+
+
+def _of_a_column(expr: Expr) -> bool:
+    return any(a.call.ingredient.kind.whole_column for a in asks(expr))
 
 
 def _is_open(ask: Ask) -> bool:

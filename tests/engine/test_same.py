@@ -90,6 +90,26 @@ def test_places(query: str, expected: list[dict[str, object]], asked: int) -> No
     assert len(model.calls) == asked
 
 
+BOTH = "(SELECT name FROM t WHERE id < 3 UNION ALL SELECT name FROM t WHERE id > 2) AS both_parts"
+
+
+def test_a_union_is_one_column() -> None:
+    session, model = connected()
+    query = f"SELECT e, count(*) AS n FROM (SELECT llm_same(name) AS e FROM {BOTH}) "
+    rows = session.sql(f"{query} WHERE e LIKE 'IBM%' GROUP BY e").to_pylist()
+    assert rows == [{"e": "IBM Corp.", "n": 4}]
+    assert len(model.calls) == 6
+
+
+def test_a_predicate_that_datafusion_moves_into_the_branches_of_a_union_is_refused() -> None:
+    session, model = connected()
+    frame = session.sql(f"SELECT name FROM {BOTH} WHERE llm_same(name) = 'IBM Corp.'")
+    with pytest.raises(bf.QueryError, match="needs the whole column") as caught:
+        frame.to_pylist()
+    assert "in a subquery" in str(caught.value)
+    assert not model.calls
+
+
 def test_data_frames_take_the_same_call() -> None:
     session, model = connected()
     t = session.table("t")

@@ -102,8 +102,8 @@ def _(kind: UserBody, call: Call, columns: Sequence[Column], asker: Asker) -> pa
 def _(kind: ColumnQuestion, call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
     raise QueryError(
         f"{call.text} needs the whole column, and this query runs it batch by batch",
-        hint="Such calls run in queries that BlendFusion plans: session.sql(…), session.table(…); "
-        "EXPLAIN tells why a query is not planned.",
+        hint="Compute it in a subquery of session.sql(…): SELECT … FROM (SELECT *, "
+        f"{call.ingredient.name}(x) AS y FROM t) WHERE y = …. EXPLAIN tells why a query is not planned.",
     )
 
 
