@@ -25,7 +25,7 @@ ConstraintKind = Literal[
     "score",
 ]
 
-TaskForm = Literal["question", "statement", "summary", "query"]
+TaskForm = Literal["question", "statement", "summary", "query", "likelihood"]
 
 FinishReason = Literal["complete", "decided", "length", "error"]
 
@@ -157,8 +157,8 @@ class Task:
     """True: a request's values are the rows of one context, any number of them. False: a request's
     values are the columns of one row, as many as ``columns``."""
     form: TaskForm = "question"
-    """The form of ``question``: a question, a statement to judge, the topic of a summary, or how to
-    write a query."""
+    """The form of ``question``: a question, a statement to judge, the topic of a summary, how to
+    write a query, or a yes/no question that is answered by its likelihood behind the text."""
     images: bool = field(default=False, metadata=ADDED)
     """Whether the values are images: URLs, or names whose bytes
     ``blendfusion.models.protocol.images`` has."""

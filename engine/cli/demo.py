@@ -26,14 +26,14 @@ class Example:
 
 EXAMPLES: tuple[Example, ...] = (
     Example(
-        "A filter: the model sees only the texts that category, country and join leave over, not the stars",
+        "A filter: the model sees the 50 mails among 103 tickets. 7 want money back; SmolLM2 picks 13 mails, 6 of "
+        "the 7 among them",
         """
-SELECT p.name, r.stars, r.text
-FROM reviews r JOIN products p ON r.product_id = p.product_id
-WHERE p.category IN ('bags', 'kitchen')
-  AND r.country IN ('US', 'NO', 'FR', 'GB')
-  AND llm_filter('Is the customer satisfied?', r.text)
-ORDER BY r.written_on""",
+SELECT ticket_id, body
+FROM tickets
+WHERE channel = 'email'
+  AND llm_filter('Does the customer want their money back?', body)
+ORDER BY ticket_id""",
         explain=True,
     ),
     Example(

@@ -18,7 +18,7 @@ from blendfusion.models.registry.load import VARIABLE
 from blendfusion.redaction import printable
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-Row: TypeAlias = tuple[str, str, str]
+Row: TypeAlias = tuple[str, str, str, str]
 
 _MOST_MODELS = 20
 """Maximum models listed per server; hosted ones have hundreds."""
@@ -32,7 +32,7 @@ def add_models_command(commands: Commands) -> None:
 
 def _models(arguments: argparse.Namespace) -> int:
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for heading in ("--model", "where", "size"):
+    for heading in ("--model", "where", "size", "questions"):
         table.add_column(heading, no_wrap=True)
     for row in _rows():
         table.add_row(*map(printable, row))
@@ -49,19 +49,20 @@ def _models(arguments: argparse.Namespace) -> int:
 
 def _rows() -> Iterator[Row]:
     for weights in weights_here():
-        yield weights.spec, weights.place, _size(weights.bytes)
+        yield weights.spec, weights.place, _size(weights.bytes), weights.questions
     for server in servers_here():
         yield from _of_server(server)
 
 
 def _of_server(server: Served) -> Iterator[Row]:
     if server.problem:
-        yield f"openai:NAME@{server.url}", f"{URL_VARIABLE}: {server.problem}", ""
+        yield f"openai:NAME@{server.url}", f"{URL_VARIABLE}: {server.problem}", "", ""
     for name, window in server.models[:_MOST_MODELS]:
-        yield f"openai:{name}@{server.url}", server.software, f"{window:,} tokens" if window else ""
+        size = f"{window:,} tokens" if window else ""
+        yield f"openai:{name}@{server.url}", server.software, size, ""
     more = len(server.models) - _MOST_MODELS
     if more > 0:
-        yield f"openai:…@{server.url}", f"{more:,} more", ""
+        yield f"openai:…@{server.url}", f"{more:,} more", "", ""
 
 
 def _notes() -> Iterator[str]:

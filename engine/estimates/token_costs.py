@@ -80,7 +80,7 @@ class Meter:
                 basis,
                 basis,
             )
-        head, each = self._head(task), self._each(task, tally)
+        head, each = self._head(task), self._each(task, tally) + self._behind(task)
         ways = task.consistency
         prompt = round(ways * values * (head + each))
         evaluated = round(ways * (head + values * each)) if self._shares else prompt
@@ -117,6 +117,12 @@ class Meter:
         if self._model is None:
             return tally.characters / max(1, tally.values) / CHARACTERS_PER_TOKEN
         return sum(self._value(task, v) for v in tally.examples) / len(tally.examples)
+
+    def _behind(self, task: Task) -> int:
+        """Tokens of the question behind each value, where its likelihood is the answer."""
+        if self._scripted or self._rewrite_task(task).form != "likelihood":
+            return 0
+        return sum(self._tokens(text) for text in replies_of(self._rewrite_task(task)))
 
     def _value(self, task: Task, values: Values) -> int:
         if self._scripted:

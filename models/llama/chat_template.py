@@ -47,11 +47,20 @@ class Layout:
 
 def plain(prompt: Prompt) -> Layout:
     """Instruction, shots and question as running text, as a base model continues it."""
+    if prompt.task.form == "likelihood":
+        return _before_question(prompt)
     parts = [prompt.instruction]
     parts += [f"{question}\nAnswer: {reply}" for question, reply in prompt.shots]
     parts.append(prompt.head)
     head = Piece("\n\n".join(parts), special=False)
     return Layout(prompt, (head,), (Piece("\nAnswer:", special=False),), lead=" ", stop="\n")
+
+
+def _before_question(prompt: Prompt) -> Layout:
+    """The values, up to where a question follows whose answer is yes."""
+    shots = [f"{text}\nQuestion: {question}\nAnswer: Yes" for text, question in prompt.shots]
+    head = Piece("\n\n".join([*shots, prompt.head]), special=False)
+    return Layout(prompt, (head,), (Piece("\nQuestion:", special=False),), lead=" ", stop="\n")
 
 
 def chat(prompt: Prompt, template: str, *, bos: str, eos: str) -> Layout | None:

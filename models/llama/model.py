@@ -32,6 +32,7 @@ from blendfusion.models.llama.images import about_images
 from blendfusion.models.llama.interruptible import run_aside
 from blendfusion.models.llama.model_cache import NOISE, NOISE_QUANTISED, Opened, borrow
 from blendfusion.models.llama.projectors import projector_of
+from blendfusion.models.llama.query_likelihood import Likelihood
 from blendfusion.models.llama.ref_counts import Loan
 from blendfusion.models.llama.scale import Scoring
 from blendfusion.models.llama.weights import Chosen, ConversionFailed, choose, identity
@@ -42,6 +43,7 @@ from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
 from blendfusion.models.verbalizer.calibration import CALIBRATION_VERSION
 from blendfusion.models.verbalizer.describe import scored_by
 from blendfusion.models.verbalizer.score_as_yes_no import rewrite_task
+from blendfusion.models.verbalizer.ways import ByLikelihood, way_of
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, ModelInfo, Task, Usage
 
@@ -72,7 +74,10 @@ class LlamaModel:
         check_gguf(self.path)
         self.projector = projector_of(self.path, options.projector)
         """The projector, which encodes images; None: the model reads text only."""
-        self.rewrite_task: Callable[[Task], Task] = partial(rewrite_task, options=options)
+        self._way = way_of(self.path)
+        self.rewrite_task: Callable[[Task], Task] = partial(
+            rewrite_task, options=options, likelihood=self._way is not None
+        )
         """The task that is run for a task: for some scores, a yes/no question."""
         self._choose(choose(self.path, options))
 
@@ -192,7 +197,8 @@ class LlamaModel:
             )
         rewritten = self.rewrite_task(task)
         asking = Asking(opened, rewritten, self._options, on_answer)
-        answers = answered(asking, values, None if rewritten is task else task.constraint)
+        scored = task.constraint if task.constraint.kind == "score" else None
+        answers = answered(asking, values, None if rewritten is task else scored, self._way)
         spent = asking.spent
         rows_computed(self.name, spent.given, spent.tokens, spent.again, spent.extra)
         return answers
@@ -270,27 +276,32 @@ def fingerprint(chosen: Chosen, options: Options, projector: Path | None = None)
 
 
 def answered(
-    asking: Asking, values: Sequence[Values], scored: Constraint | None = None
+    asking: Asking,
+    values: Sequence[Values],
+    scored: Constraint | None = None,
+    way: ByLikelihood | None = None,
 ) -> list[Answer]:
     """The answers to values, the way that their constraint is answered; ``scored``: the scores that
-    are wanted of what is asked as a yes or no."""
+    are wanted of what is asked as a yes or no; ``way``: the weights of questions by likelihood."""
     closed = closed_set(asking.task.constraint)
     if closed is not None and len(closed) < 2:
         for place in range(len(values)):
             asking.tell(place, _only(closed))
         return asking.answers()
-    way: Choosing | Grading | Scoring | Writing
+    method: Choosing | Grading | Likelihood | Scoring | Writing
     if scored is not None:
-        way = Grading(asking, scored)
+        method = Grading(asking, scored)
+    elif asking.task.form == "likelihood" and way is not None:
+        method = Likelihood(asking, way)
     elif not asking.layout.prompt.replies:
-        way = Writing(asking)
+        method = Writing(asking)
     else:
-        way = (Scoring if asking.task.constraint.kind == "score" else Choosing)(asking)
-    rows = asking.fitting(values, way.reserve)
+        method = (Scoring if asking.task.constraint.kind == "score" else Choosing)(asking)
+    rows = asking.fitting(values, method.reserve)
     if rows:
         try:
             asking.begin()
-            way.decide(rows)
+            method.decide(rows)
         finally:
             asking.end()
     return asking.answers()

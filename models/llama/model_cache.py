@@ -18,6 +18,7 @@ from blendfusion.models.llama.ref_counts import Loan, Pool
 from blendfusion.models.llama.weights import Chosen, ready
 from blendfusion.models.scores.option_trie import Fork, Scores
 from blendfusion.models.verbalizer.lexicon import Idea
+from blendfusion.models.verbalizer.query_likelihood import Neutral
 from blendfusion.options import Options
 from blendfusion.types import Task
 
@@ -62,6 +63,7 @@ class Opened:
     prefix: tuple[int, ...] = ()
     """The tokens that every sequence of the context begins with; () if uncertain."""
     tasks: dict[TaskKey, Known] = field(default_factory=dict)
+    neutrals: dict[Task, Neutral] = field(default_factory=dict)
     vocabulary: Any = None
     guides: dict[tuple[str, str, str], Guide] = field(default_factory=dict)
     """By pattern, lead and stop."""
@@ -100,6 +102,14 @@ class Opened:
                 self.tasks.pop(next(iter(self.tasks)))
             self.tasks[key] = make()
         return self.tasks[key]
+
+    def neutral(self, task: Task, make: Callable[[], Neutral]) -> Neutral:
+        """The likelihood of a question behind neutral texts, computed at its first use."""
+        if task not in self.neutrals:
+            if len(self.neutrals) >= REMEMBERED_TASKS:
+                self.neutrals.pop(next(iter(self.neutrals)))
+            self.neutrals[task] = make()
+        return self.neutrals[task]
 
     def guide(self, pattern: str, lead: str, stop: str) -> Guide:
         key = (pattern, lead, stop)

@@ -60,6 +60,9 @@ _YES_NO_SCORED = (
 )
 """Most questions come twice, with either answer."""
 
+ANSWERED_YES = tuple(shot for shot in _YES_NO_SCORED if shot.reply == "Yes")
+"""Texts, each with a question whose answer is yes (``query_likelihood``)."""
+
 _CHOICE = (
     Shot(
         "What is this text about?",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from blendfusion.models.constraints.constraint import closed_set, points
-from blendfusion.models.prompts.examples import BUILT_IN, SCORED, Shot
+from blendfusion.models.prompts.examples import ANSWERED_YES, BUILT_IN, SCORED, Shot
 from blendfusion.models.protocol.model import Values
 from blendfusion.types import Constraint, Example, StructField, Task
 
@@ -44,7 +44,7 @@ class Prompt:
     @property
     def head(self) -> str:
         """The beginning of every question of this task; the block of values follows."""
-        return f"{self.question}\n{self.label}"
+        return self.label if self.task.form == "likelihood" else f"{self.question}\n{self.label}"
 
     def block(self, values: Values, *, one_line: bool = False) -> str:
         """The values alone, with a leading blank or line break. Among several values, the further
@@ -101,6 +101,9 @@ def render(task: Task, *, shots: bool = True, listed: bool = True) -> Prompt:
     label = "Texts:" if task.aggregate else "Text:" if len(task.columns) <= 1 else "Values:"
     if task.images:
         label = "Image:" if len(task.columns) <= 1 else "Images:"
+    if task.form == "likelihood":
+        pairs = tuple((f"Text: {shot.text}", shot.question) for shot in ANSWERED_YES)
+        return Prompt(task, "", _varied(pairs, task.variant), "", label, replies_of(task))
     options = ""
     if listed:
         options = _named(task.constraint, task.variant)
@@ -121,7 +124,9 @@ def render(task: Task, *, shots: bool = True, listed: bool = True) -> Prompt:
 
 def replies_of(task: Task) -> tuple[str, ...]:
     """The model's output for each canonical answer of the task's closed set, in its order; for a
-    score, the points of its scale."""
+    score, the points of its scale; for the likelihood of a question, the question."""
+    if task.form == "likelihood":
+        return (_question(task),)
     if task.constraint.kind == "boolean":
         return ("Yes", "No")
     return closed_set(task.constraint) or points(task.constraint)

@@ -15,6 +15,7 @@ import httpx
 from blendfusion.models.http.client import KEY_VARIABLE, URL_VARIABLE
 from blendfusion.models.http.server_kind import KINDS, kind_of, offered_by, window_of
 from blendfusion.models.protocol.run_coroutine import run_confined
+from blendfusion.models.verbalizer.ways import way_of
 from blendfusion.models.weights.hub import HubFile, hub_cache
 from blendfusion.models.weights.python_packages import cache_folder, gemma_size, packaged_weights
 
@@ -37,11 +38,13 @@ _NO_WEIGHTS = re.compile(r"mmproj.*|.*-(?!0*1-)[0-9]+-of-[0-9]+\.gguf", re.IGNOR
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A GGUF file. ``spec`` is its name for ``connect``."""
+    """A GGUF file. ``spec`` is its name for ``connect``; ``questions`` says how it answers yes/no
+    questions about no known idea."""
 
     spec: str
     place: str
     bytes: int
+    questions: str = "yes/no by words"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ def missing_extras() -> list[str]:
 def _packaged() -> Iterator[Weights]:
     smollm2 = packaged_weights()
     if smollm2 is not None:
-        yield Weights("smollm2", "packaged", smollm2.stat().st_size)
+        yield _weights("smollm2", "packaged", smollm2)
     size = gemma_size()
     if size is not None:
         yield Weights("gemma", "packaged", size)
@@ -101,7 +104,7 @@ def _of_the_hub() -> Iterator[tuple[Weights, Path]]:
             revision = "main" if snapshot.name == main else snapshot.name
             for path in _gguf_files(snapshot, depth=3):
                 spec = HubFile(repository, path.relative_to(snapshot).as_posix(), revision)
-                yield Weights(str(spec), "the Hub's cache", path.stat().st_size), path
+                yield _weights(str(spec), "the Hub's cache", path), path
 
 
 def _in_folders() -> Iterator[tuple[Weights, Path]]:
@@ -118,7 +121,12 @@ def _in_folders() -> Iterator[tuple[Weights, Path]]:
     ]
     for folder, place, depth in folders:
         for path in _gguf_files(folder, depth):
-            yield Weights(f"llama:{path}", place, path.stat().st_size), path
+            yield _weights(f"llama:{path}", place, path), path
+
+
+def _weights(spec: str, place: str, path: Path) -> Weights:
+    way = "yes/no by words" if way_of(path) is None else "yes/no by likelihood"
+    return Weights(spec, place, path.stat().st_size, way)
 
 
 def _gguf_files(folder: Path, depth: int) -> Iterator[Path]:

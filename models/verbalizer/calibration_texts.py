@@ -28,6 +28,8 @@ def _read(text: str) -> dict[str, tuple[str, ...]]:
 
 BANKS = _read(TEXTS.read_text("utf-8"))
 _ANY = "any"
+ANY = BANKS[_ANY]
+"""Texts of any kind."""
 
 
 def bank(task: Task) -> tuple[str, ...]:
@@ -43,4 +45,4 @@ def bank(task: Task) -> tuple[str, ...]:
         for word in re.findall("[a-z]+", part.lower()):
             if word in BANKS and word != _ANY:
                 return BANKS[word]
-    return BANKS[_ANY]
+    return ANY

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from blendfusion.models.constraints.constraint import closed_set
+from blendfusion.models.prompts.prompt import replies_of
 from blendfusion.models.verbalizer.label_words import related_words_of, words_of
 from blendfusion.models.verbalizer.parse_question import question_idea
 from blendfusion.types import Task
@@ -29,6 +30,8 @@ def scored_by(task: Task, *, wordings: bool) -> str | None:
     >>> scored_by(Task("llm_classify", "", labels), wordings=True)
     'Film by film, movie, cinema, actor, …; Novels by novels'
     """
+    if task.form == "likelihood":
+        return f"the likelihood of “{_short(replies_of(task)[0])}” behind the text"
     options = closed_set(task.constraint) or ()
     if not wordings or len(options) < 2:
         return None

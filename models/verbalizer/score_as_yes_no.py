@@ -1,5 +1,5 @@
-"""The yes/no question behind a score: *Is this review positive?* behind *How positive is this
-review?*
+"""The task that a model runs for another: for "How positive is this review?" the yes/no question
+"Is this review positive?", for other yes/no questions their likelihood (``query_likelihood``).
 
 Small models separate little by the numbers of a scale, and much by the words of an idea and of its
 opposite. So if the idea is known, the score is the probability of yes, on the scale (docs/lab.md).
@@ -11,6 +11,7 @@ import re
 from dataclasses import replace
 
 from blendfusion.models.verbalizer.parse_question import question_idea
+from blendfusion.models.verbalizer.query_likelihood import by_likelihood
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 
@@ -26,16 +27,22 @@ _FORMS = (
 """Questions for a degree, with their yes/no questions."""
 
 
-def rewrite_task(task: Task, options: Options) -> Task:
+def rewrite_task(task: Task, options: Options, *, likelihood: bool = False) -> Task:
     """The task that a local model runs for ``task``: for a score about one known idea, the yes/no
-    question.
+    question; for a yes/no question about no known idea, with ``likelihood``, its own likelihood
+    behind the text.
 
     Other tasks are returned unchanged, and so are scores with examples, which have numbers.
 
     >>> task = Task("llm_score", "How positive is this review?", Constraint("score", scale=(0, 10)))
     >>> rewrite_task(task, Options()).question
     'Is this review positive?'
+    >>> task = Task("llm_filter", "Does the customer want a refund?", Constraint("boolean"))
+    >>> rewrite_task(task, Options(), likelihood=True).form
+    'likelihood'
     """
+    if likelihood and by_likelihood(task, options) and question_idea(task) is None:
+        return replace(task, form="likelihood")
     if task.constraint.kind != "score" or task.examples:
         return task
     if not options.wordings or options.calibration == "none":

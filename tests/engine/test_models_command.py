@@ -68,11 +68,26 @@ def test_weights_are_found_where_programs_put_them(
     (home / "models" / "page.gguf").write_text("<html>not found</html>")
     rows = [[cell.strip() for cell in row] for row in listed(capsys)][2:-1]
     assert rows == [
-        ["llama:models/mine.gguf", "this folder", "2 MB"],
-        [f"llama:{home}/.cache/blendfusion/converted.gguf", "BlendFusion's cache", "0 MB"],
-        [f"llama:{home}/.cache/llama.cpp/own.gguf", "llama.cpp's cache", "0 MB"],
-        [f"llama:{home}/.lmstudio/models/owner/name/lm.gguf", "LM Studio", "0 MB"],
-        [f"llama:{home}/models/big/large-00001-of-00002.gguf", "your models", "0 MB"],
+        ["llama:models/mine.gguf", "this folder", "2 MB", "yes/no by words"],
+        [
+            f"llama:{home}/.cache/blendfusion/converted.gguf",
+            "BlendFusion's cache",
+            "0 MB",
+            "yes/no by words",
+        ],
+        [f"llama:{home}/.cache/llama.cpp/own.gguf", "llama.cpp's cache", "0 MB", "yes/no by words"],
+        [
+            f"llama:{home}/.lmstudio/models/owner/name/lm.gguf",
+            "LM Studio",
+            "0 MB",
+            "yes/no by words",
+        ],
+        [
+            f"llama:{home}/models/big/large-00001-of-00002.gguf",
+            "your models",
+            "0 MB",
+            "yes/no by words",
+        ],
     ]
 
 
