@@ -25,6 +25,8 @@ from blendfusion.errors import (
 from blendfusion.estimates.estimate import Estimate, OperatorEstimate
 from blendfusion.evaluate.evaluation import Comparison, Evaluation
 from blendfusion.evaluate.figures import Figure
+from blendfusion.evaluate.improve import Improvement
+from blendfusion.evaluate.question_file import StoredQuestion
 from blendfusion.frame import Frame
 from blendfusion.models.embedders.embedder import Embedder, MeteredEmbedder
 from blendfusion.models.embedders.scripted import ScriptedEmbedder
@@ -64,6 +66,7 @@ __all__ = [
     "Figure",
     "Frame",
     "HostedModelWarning",
+    "Improvement",
     "IndexReport",
     "MemoryStore",
     "MeteredEmbedder",
@@ -87,6 +90,7 @@ __all__ = [
     "Session",
     "SqliteStore",
     "StoreStats",
+    "StoredQuestion",
     "Targets",
     "Task",
     "Trace",

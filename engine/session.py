@@ -34,6 +34,8 @@ from blendfusion.dialects.dispatch import OURS, by_number, planned, spoken, tran
 from blendfusion.errors import ModelNotFound, QueryError, close_matches, half_a_pair
 from blendfusion.evaluate.compare_answers import AnswerKind
 from blendfusion.evaluate.evaluation import Comparison
+from blendfusion.evaluate.improve import Improvement, check_call, improve
+from blendfusion.evaluate.question_file import StoredQuestion
 from blendfusion.evaluate.run import Wordings, evaluate_calls
 from blendfusion.execution.executor import STAGE_CATALOG, STAGE_SCHEMA
 from blendfusion.execution.scratch_context import Workbench
@@ -70,6 +72,7 @@ from blendfusion.sql.statements import (
     shows_tables,
     statement,
 )
+from blendfusion.sql.stored_calls import StoredCall
 from blendfusion.text_to_sql.draft import Draft, draft
 from blendfusion.udfs.ask.dispatcher import Asker
 from blendfusion.udfs.ask.ledger import Ledger
@@ -148,6 +151,8 @@ class Session(OwnContext):
         if model is not None and model != "auto":
             self.models.own(self.options)
         self.calls = KnownCalls()
+        self.questions: dict[str, StoredCall] = {}
+        """The calls of stored questions, by name."""
         self.enums: dict[str, set[str]] = {}
         """The columns that SUQL compares by meaning, by table."""
         self._answering: Asker | None = None
@@ -396,6 +401,38 @@ class Session(OwnContext):
                 kept = map(without_filters, plans) if withheld else plans
                 return self._shown(shown | {"plan": list(kept)})
         return whole.planned(self)
+
+    def improve(
+        self,
+        name: str,
+        table: object,
+        call: str,
+        label: str,
+        *,
+        calls: Sequence[str] = (),
+        models: Sequence[str] = (),
+        budget: Budget | None = None,
+        seed: int = 0,
+        version: int = 1,
+    ) -> Improvement:
+        """A better question than ``call`` for the labels in the column ``label`` of ``table``.
+
+        Tries the wordings in ``calls``, meanings of labels, worked examples, ``models`` and a
+        threshold on one part of the rows, and keeps what is significantly better on another; else
+        the start stays. The figures are of a third part. ``budget`` limits the whole; ``seed``
+        determines the parts. ``improvement.question.save(file)`` stores the result under ``name``
+        for ``llm_ask``. Raises QueryError for fewer than 40 different labelled values.
+        """
+        options: dict[str, Any] = {"calls": calls, "models": models, "budget": budget}
+        return improve(self, name, table, call, label, **options, seed=seed, version=version)
+
+    def register_question(self, question: StoredQuestion | str | os.PathLike[str]) -> str:
+        """Make a stored question, or that of a file, known to ``llm_ask('name', value, …)``; its
+        name. Raises ArgumentError for a file that holds none."""
+        held = question if isinstance(question, StoredQuestion) else StoredQuestion.read(question)
+        check_call(self, held.call)
+        self.questions[held.name] = held.stored_call
+        return held.name
 
     def evaluate(
         self,

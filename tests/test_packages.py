@@ -25,7 +25,7 @@ ORDER = """
     models.guarantees models.prompts models.stores
     models.scores models.wrappers cache
     models models.http models.verbalizer
-    models.llama
+    models.llama models.outlines
     models.registry
     models.embedders
     udfs.declare

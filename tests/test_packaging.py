@@ -95,6 +95,7 @@ def test_every_extra_is_offered(metadata: Message) -> None:
         "local",
         "gemma",
         "hub",
+        "outlines",
         "http2",
         "search",
         "compare",

@@ -50,8 +50,8 @@ def add_evaluate_command(commands: Commands) -> None:
         "--check",
         type=Path,
         metavar="FILE",
-        help="a TOML or JSON file of calls and the limits of their figures; the exit status is 1 if "
-        "a figure is beyond its limit",
+        help="a TOML or JSON file of calls and the limits of their figures; the exit status is 1 "
+        "if a figure is beyond its limit",
     )
     parser.add_argument(
         "--wrong",

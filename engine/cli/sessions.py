@@ -48,6 +48,13 @@ def add_session(parser: argparse.ArgumentParser) -> None:
         metavar="TABLE.COLUMN",
         help="a column that suql compares by meaning; may be repeated",
     )
+    parser.add_argument(
+        "--question",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a stored question for llm_ask('name', value); may be repeated",
+    )
     add_opened(parser)
     add_model(parser)
     add_embedder(parser)
@@ -114,6 +121,8 @@ def session_of(arguments: argparse.Namespace) -> Iterator[bf.Session]:
         for spec in arguments.table:
             register_file(session, spec)
         open_indexes(session, arguments.index)
+        for file in arguments.question:
+            session.register_question(file)
         for column in arguments.enum:
             _register_enum(session, column)
         yield session

@@ -17,6 +17,7 @@ from blendfusion.evaluate.label_leaks import check_examples_apart, check_label_u
 from blendfusion.prepare.function_registry import ingredients
 from blendfusion.reports.trace import Trace
 from blendfusion.sql.call_sites import find_sites
+from blendfusion.sql.stored_calls import with_stored_calls
 from blendfusion.sql.token_tree import TokenTree
 from blendfusion.types import Usage
 from blendfusion.udfs.ask.outcomes import NoConfidence
@@ -182,6 +183,8 @@ def _variants(session: Session, calls: Wordings, models: Sequence[str]) -> dict[
     """The SQL of every call with every model, by name."""
     texts = [calls] if isinstance(calls, str) else calls
     named = dict(texts) if isinstance(texts, Mapping) else {text: text for text in texts}
+    stored, known = session.questions, ingredients(session)
+    named = {name: with_stored_calls(text, stored, known).sql for name, text in named.items()}
     if not named:
         raise ArgumentError("there is no call to evaluate", hint="Pass the SQL of a call.")
     if isinstance(models, str):

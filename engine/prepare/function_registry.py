@@ -16,6 +16,8 @@ from blendfusion.planner.rules import COMPARISON_STOP
 from blendfusion.prepare.subquery_examples import labelled_frame, read_examples
 from blendfusion.prepare.subquery_options import option_frame, read_options
 from blendfusion.sql.nesting_limits import check_bounds
+from blendfusion.sql.source_map import within
+from blendfusion.sql.stored_calls import with_stored_calls
 from blendfusion.sql.type_calls import Typed, typed
 from blendfusion.types import Constraint, Task
 from blendfusion.udfs.ask.dispatcher import Asker, with_options
@@ -85,14 +87,20 @@ class KnownCalls:
         """
         check_bounds(query)
         whole = whole and COMPARISON_STOP not in session.rules_off
-        ready = typed(
-            query,
-            ingredients(session),
-            parameters,
-            whole=whole,
-            types=types,
-            columns=partial(_columns, session),
-        )
+        known = ingredients(session)
+        stored = with_stored_calls(query, session.questions, known)
+        try:
+            ready = typed(
+                stored.sql,
+                known,
+                parameters,
+                whole=whole,
+                types=types,
+                columns=partial(_columns, session),
+            )
+        except QueryError as problem:
+            raise within(problem, stored) from None
+        ready = replace(ready, translation=stored.then(ready.translation))
         options = session.options
         for call in ready.calls:
             self._register(session, call)

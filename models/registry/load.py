@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from blendfusion.errors import ModelNotFound, close_matches
+from blendfusion.models.outlines.model import OutlinesModel, is_outlines
 from blendfusion.models.protocol.model import Model
 from blendfusion.models.wrappers.checked import CheckedModel
 from blendfusion.options import Options
@@ -45,6 +46,8 @@ def load(spec: str | Model | None, options: Options) -> Model:
         spec = os.environ.get(VARIABLE, "").strip() or "auto"
     if spec == "auto":
         return _packaged(options)
+    if is_outlines(spec):
+        return OutlinesModel(spec, options)
     if not isinstance(spec, str):
         # Not isinstance: before Python 3.12 that would read ``info``, which may load the weights.
         if not callable(getattr(spec, "answer", None)):

@@ -39,16 +39,16 @@ def value(text: str | None, to: pa.DataType) -> object:
     if pa.types.is_timestamp(to):
         return datetime.datetime.fromisoformat(text)
     if pa.types.is_list(to) or pa.types.is_struct(to):
-        return _part(json.loads(text), to)
+        return part_value(json.loads(text), to)
     return text
 
 
-def _part(part: Any, to: pa.DataType) -> object:
-    """A JSON array or object, or what stands in one."""
+def part_value(part: Any, to: pa.DataType) -> object:
+    """The value of a JSON array or object, or of what stands in one."""
     if isinstance(part, list):
-        return [_part(element, to.value_type) for element in part]
+        return [part_value(element, to.value_type) for element in part]
     if isinstance(part, dict):
-        return {field.name: _part(part[field.name], field.type) for field in to}
+        return {field.name: part_value(part[field.name], field.type) for field in to}
     if isinstance(part, str):
         return value(part, to)
     return json.dumps(part) if pa.types.is_string(to) and part is not None else part

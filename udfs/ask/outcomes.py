@@ -15,6 +15,7 @@ from blendfusion.options import OnError
 from blendfusion.redaction import Redaction
 from blendfusion.types import Answer, Task
 from blendfusion.udfs.ask.decode import value
+from blendfusion.udfs.ask.evidence_results import with_evidence
 from blendfusion.udfs.declare.call import CONFIDENCE, ERROR, VALUE, Call
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ def outcomes(
         _check_probabilities(call, answers, asker)
     if isinstance(call.confidence, float):
         answers = _sure(call, call.confidence, answers, values, asker)
+    if call.evidence:
+        return list[object](with_evidence(call, answers, values))
     if not errors and call.confidence != "keep":
         return [value(answer.text, to) for answer in answers]
     return [

@@ -27,7 +27,7 @@ from blendfusion.udfs.declare.arguments import (
     Value,
     sql_literal,
 )
-from blendfusion.udfs.declare.call import Call, kept_type
+from blendfusion.udfs.declare.call import Call, evidence_type, kept_type
 from blendfusion.udfs.declare.comparison import OPERATOR, SIDES, Comparing
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import PairMatch
@@ -36,6 +36,7 @@ from blendfusion.udfs.declare.options import (
     CLAIM,
     CONFIDENCE,
     CONSISTENCY,
+    EVIDENCE,
     EXAMPLES,
     EXAMPLES_HINT,
     LABELS,
@@ -111,6 +112,10 @@ class _Binder:
         pairing = self._pairing(on_error)
         comparing = self._comparing(columns)
         result = self.kind.result or self._type(constraint)
+        evidence = bool(self.get(EVIDENCE))
+        if evidence:
+            self._check_evidence(columns, on_error, confidence)
+            result = self._evidence_type(result)
         if "keep" in (on_error, confidence):
             result = kept_type(result, errors=on_error == "keep", confidence=confidence == "keep")
         task = Task(
@@ -138,6 +143,7 @@ class _Binder:
             targets,
             self._models(targets),
             self._literals(),
+            evidence,
             self._shown(task),
         )
 
@@ -326,6 +332,25 @@ class _Binder:
         if constraint.kind == "choice" and constraint.query is None and needed is not None:
             return arrow_type(needed)
         return arrow_type(constraint)
+
+    def _check_evidence(
+        self, columns: Sequence[str], on_error: OnError | None, confidence: Confidence | None
+    ) -> None:
+        if len(columns) != 1:
+            raise self.error(
+                f"evidence is of one text, and here are {len(columns)} values",
+                "Join the values in one text: concat_ws(' ', a, b).",
+            )
+        if on_error == "keep" or confidence is not None:
+            other = "on_error => 'keep'" if on_error == "keep" else "confidence"
+            raise self.error(
+                f"evidence does not go with {other}", "The result has the confidence and a reason."
+            )
+
+    def _evidence_type(self, result: pa.DataType) -> pa.DataType:
+        if not self.ingredient.has_fields:
+            return evidence_type(result)
+        return pa.struct([(field.name, evidence_type(field.type)) for field in result])
 
     def _pairing(self, on_error: OnError | None) -> Pairing | None:
         if not isinstance(self.kind, PairMatch):

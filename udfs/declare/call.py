@@ -12,7 +12,7 @@ import pyarrow as pa
 from blendfusion.models.guarantees.accuracy import Targets
 from blendfusion.models.registry.model_names import ModelNames
 from blendfusion.options import OnError
-from blendfusion.types import Task
+from blendfusion.types import ADDED, Task
 from blendfusion.udfs.declare.comparison import Comparing
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.options import Confidence
@@ -20,6 +20,8 @@ from blendfusion.udfs.declare.pairing import Pairing
 
 VALUE, CONFIDENCE, ERROR = "value", "confidence", "error"
 """The fields of a kept result."""
+EVIDENCE, START, END, REASON = "evidence", "start", "end", "reason"
+"""The further fields of a result with its evidence."""
 
 
 def kept_type(
@@ -30,6 +32,12 @@ def kept_type(
     kept += [(CONFIDENCE, pa.float64())] if confidence else []
     kept += [(ERROR, pa.string())] if errors else []
     return pa.struct(kept)
+
+
+def evidence_type(answers: pa.DataType) -> pa.DataType:
+    """The type of a result with the span of the text that states it."""
+    span = [(EVIDENCE, pa.string()), (START, pa.int64()), (END, pa.int64())]
+    return pa.struct([(VALUE, answers), (CONFIDENCE, pa.float64()), *span, (REASON, pa.string())])
 
 
 @dataclass(frozen=True)
@@ -64,6 +72,8 @@ class Call:
 
     literals: str = ""
     """The literals that the body of a user's function gets, as a JSON object; '' without any."""
+    evidence: bool = field(default=False, metadata=ADDED)
+    """Each answer, or each field of it, stands beside the span of the text that states it."""
     shown: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     """The arguments but defaults, as SQL, by the names of their parameters in their order."""
 
@@ -78,6 +88,7 @@ class Call:
     @cached_property
     def name(self) -> str:
         digested = [f for f in fields(self) if f.compare and f.name not in ("ingredient", "type")]
+        digested = [f for f in digested if not f.metadata or getattr(self, f.name) != f.default]
         identity = [(f.name, getattr(self, f.name)) for f in digested]
         text = repr((self.ingredient.kind.version, str(self.type), identity))
         digest = hashlib.blake2s(text.encode(), digest_size=6)
@@ -92,7 +103,7 @@ class Call:
     def kept(self) -> bool:
         """The result is a struct: of the value and what went wrong, of which one is set, or of the
         value and its probability, or of all three."""
-        return "keep" in (self.on_error, self.confidence)
+        return self.evidence or "keep" in (self.on_error, self.confidence)
 
     def promised(self, usual: Targets | None) -> Targets | None:
         """What a cascade promises of it, ``usual`` being what the session says; None where it has
@@ -115,6 +126,8 @@ class Call:
     @property
     def answer_type(self) -> pa.DataType:
         """The type of the answers."""
+        if self.evidence and self.ingredient.has_fields:
+            return pa.struct([(field.name, field.type.field(VALUE).type) for field in self.type])
         return self.type.field(VALUE).type if self.kept else self.type
 
     @property

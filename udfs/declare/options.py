@@ -7,8 +7,9 @@ A check sees one argument alone. What depends on others or on the type of answer
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple, TypeAlias, TypeVar, get_args
 from typing import Literal as OneOf
-from typing import NamedTuple, TypeAlias, TypeVar, get_args
 
 from blendfusion.errors import ArgumentError, close_matches
 from blendfusion.models.constraints.regex import check as check_pattern
@@ -116,6 +117,13 @@ def _pattern(given: Literal, name: str) -> str:
     return given
 
 
+def pattern_of(given: Any) -> Any:
+    """The text of a pattern: a text, a compiled one, or a type of outlines (``outlines.types``)."""
+    if type(given).__module__.startswith("outlines.types"):
+        return import_module("outlines.types.dsl").to_regex(given)
+    return getattr(given, "pattern", given)
+
+
 def _type(given: Literal, name: str) -> Constraint:
     found = returned(given) if isinstance(given, str) else None
     if found is None:
@@ -209,6 +217,8 @@ REGEX = Parameter(
     "regex",
     "A pattern for the whole answer.",
     _pattern,
+    annotation="object",
+    from_python=pattern_of,
     example="llm_map('Which room?', text, regex => '[A-Z][0-9]{2}')",
 )
 RETURN_TYPE = Parameter(
@@ -250,6 +260,16 @@ CONFIDENCE = Parameter(
     _confidence,
     annotation="float | str",
     example="llm_filter('Is it late?', text, confidence => 0.9)",
+)
+EVIDENCE = Parameter(
+    "evidence",
+    "Whether each answer is a struct of ``value``, ``confidence``, ``evidence`` (the words of the "
+    "text that state it), their offsets ``start`` and ``end``, and ``reason``; what the text does "
+    "not state is NULL.",
+    one_of((True, False), "Write true or false."),
+    annotation="bool",
+    example="llm_extract(text, 'people INT, day DATE', evidence => true)",
+    default=False,
 )
 MODEL = Parameter(
     "model",

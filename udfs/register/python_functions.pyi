@@ -81,10 +81,11 @@ def llm_map(
     question: str,
     *values: ColumnLike,
     options: Sequence[str] | Mapping[str, str] | None = None,
-    regex: str | None = None,
+    regex: object | None = None,
     examples: Sequence[Sequence[object]] | None = None,
     consistency: int = 1,
     confidence: float | str | None = None,
+    evidence: bool = False,
     model: str | Sequence[str] | None = None,
     accuracy: float | None = None,
     recall: float | None = None,
@@ -109,6 +110,9 @@ def llm_map(
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``.
+    - ``evidence``: Whether each answer is a struct of ``value``, ``confidence``, ``evidence`` (the
+      words of the text that state it), their offsets ``start`` and ``end``, and ``reason``; what
+      the text does not state is NULL.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
       a cascade (small, large).
     - ``accuracy``: A target of a cascade, a small model before a large one: the least share of
@@ -241,7 +245,7 @@ def llm_text(
     question: str,
     *values: ColumnLike,
     options: Sequence[str] | Mapping[str, str] | None = None,
-    regex: str | None = None,
+    regex: object | None = None,
     examples: Sequence[Sequence[object]] | None = None,
     consistency: int = 1,
     confidence: float | str | None = None,
@@ -356,6 +360,7 @@ def llm_extract(
     *,
     question: str | None = None,
     examples: Sequence[Sequence[object]] | None = None,
+    evidence: bool = False,
     model: str | Sequence[str] | None = None,
     on_error: OnError | None = None,
 ) -> Expr:
@@ -373,6 +378,9 @@ def llm_extract(
       defaults are ignored.
     - ``question``: The criterion of a classification or an extraction, or the topic of a summary.
     - ``examples``: Worked examples: the values, then the answer.
+    - ``evidence``: Whether each answer is a struct of ``value``, ``confidence``, ``evidence`` (the
+      words of the text that state it), their offsets ``start`` and ``end``, and ``reason``; what
+      the text does not state is NULL.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
       a cascade (small, large).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
@@ -485,7 +493,7 @@ def llm_vqa(
     question: str,
     *image: ColumnLike,
     options: Sequence[str] | Mapping[str, str] | None = None,
-    regex: str | None = None,
+    regex: object | None = None,
     confidence: float | str | None = None,
     model: str | Sequence[str] | None = None,
     on_error: OnError | None = None,
@@ -519,7 +527,7 @@ def llm_answer(
     value: ColumnLike,
     *,
     options: Sequence[str] | Mapping[str, str] | None = None,
-    regex: str | None = None,
+    regex: object | None = None,
     examples: Sequence[Sequence[object]] | None = None,
     consistency: int = 1,
     confidence: float | str | None = None,
@@ -676,7 +684,7 @@ def llm_qa(
     question: str,
     *values: ColumnLike,
     options: Sequence[str] | Mapping[str, str] | None = None,
-    regex: str | None = None,
+    regex: object | None = None,
     examples: Sequence[Sequence[object]] | None = None,
     consistency: int = 1,
     confidence: float | str | None = None,

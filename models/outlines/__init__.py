@@ -1,0 +1,1 @@
+"""Models of the library outlines: transformers, vLLM offline, MLX and others under constraints."""

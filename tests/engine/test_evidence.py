@@ -1,0 +1,227 @@
+"""Answers with evidence: the words of the text that state them, at their offsets; what the text does
+not state is NULL."""
+
+from __future__ import annotations
+
+import datetime
+import json
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import blendfusion as bf
+from blendfusion.models.constraints.constraint import holds
+from blendfusion.types import Constraint, StructField
+from blendfusion.udfs.text.evidence import ground, numbers_in
+
+TEXT = "A table for four on 3 March 2024 at 7:30 pm, name  SMITH."
+SCHEMA = "people INT, day DATE, name TEXT, phone INT, tags LIST"
+
+
+def connected(answer: object, **options: object) -> bf.Session:
+    session = bf.connect(bf.ScriptedModel(lambda call: answer), cache=None, **options)  # type: ignore[arg-type]
+    session.from_pydict({"text": [TEXT, None]}, name="t")
+    return session
+
+
+@pytest.mark.parametrize("planner", [True, False])
+def test_each_field_stands_beside_the_words_that_state_it(planner: bool) -> None:
+    answer = {
+        "people": 4,
+        "day": datetime.date(2024, 3, 3),
+        "name": "Smith",
+        "phone": 5551234,
+        "tags": ["table", "window", "march"],
+    }
+    session = connected(answer, planner=planner)
+    query = f"SELECT llm_extract(text, '{SCHEMA}', evidence => true) AS e FROM t"
+    table = session.sql(query).to_arrow_table()
+    assert [field.name for field in table.schema.field("e").type.field("day").type] == [
+        *("value", "confidence", "evidence", "start", "end", "reason")
+    ]
+    found, missing = table["e"].to_pylist()
+    assert missing is None or set(missing.values()) == {None}
+    shown = {
+        name: (part["value"], part["evidence"], part["reason"]) for name, part in found.items()
+    }
+    assert shown == {
+        "people": (4, "four", None),
+        "day": (datetime.date(2024, 3, 3), "3 March 2024", None),
+        "name": ("Smith", "SMITH", None),
+        "phone": (None, None, "not in the text: 5551234"),
+        "tags": (["table", "march"], "table for four on 3 March", "not in the text: window"),
+    }
+    for part in found.values():
+        if part["evidence"] is not None:
+            assert TEXT[part["start"] : part["end"]] == part["evidence"]
+
+
+def test_a_field_without_a_value_says_so() -> None:
+    session = connected({"people": None})
+    call = "llm_extract(text, 'people INT', evidence => true)"
+    frame = session.sql(f"SELECT {call}.people.reason AS r, {call}['people']['value'] AS v FROM t")
+    assert frame.to_pydict() == {"r": ["not in the text", None], "v": [None, None]}
+
+
+def test_a_map_has_evidence_and_the_confidence_of_a_closed_set() -> None:
+    session = bf.connect(bf.ScriptedModel(lambda c: {"four": 0.75, "five": 0.25}), cache=None)
+    session.from_pydict({"text": [TEXT]}, name="t")
+    call = "llm_map('How many?', text, options => ['four', 'five'], evidence => true)"
+    (row,) = session.sql(f"SELECT {call} AS e FROM t").to_pylist()
+    start = TEXT.index("four")
+    assert row["e"] == {
+        "value": "four",
+        "confidence": pytest.approx(0.75),
+        "evidence": "four",
+        "start": start,
+        "end": start + 4,
+        "reason": None,
+    }
+
+
+def test_the_value_of_a_map_has_the_type_of_its_place() -> None:
+    session = connected(4)
+    call = "llm_map('How many?', text, evidence => true)"
+    assert session.sql(f"SELECT 1 AS x FROM t WHERE {call}['value'] > 3").to_pydict() == {"x": [1]}
+    with pytest.raises(bf.QueryError, match="evidence => true gives a struct"):
+        session.sql(f"SELECT 1 FROM t WHERE {call} > 3")
+
+
+def test_a_judgement_needs_no_words_of_the_text() -> None:
+    session = connected(True)
+    call = "llm_map('Is it late?', text, returns => 'bool', evidence => true)"
+    (row, _) = session.sql(f"SELECT {call} AS e FROM t").to_pylist()
+    assert (row["e"]["value"], row["e"]["reason"]) == (True, "a judgement of the whole text")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("llm_map('x', text, text, evidence => true)", "evidence is of one text"),
+        ("llm_map('x', text, evidence => true, on_error => 'keep')", "does not go with on_error"),
+        (
+            "llm_map('x', text, options => ['a', 'b'], confidence => 'keep', evidence => true)",
+            "does not go with confidence",
+        ),
+        ("llm_map('x', text, evidence => 'yes')", "evidence => 'yes' is not possible"),
+        ("llm_int('x', text, evidence => true)", "no option 'evidence'"),
+    ],
+)
+def test_a_wrong_use_of_evidence_is_an_error(call: str, message: str) -> None:
+    with pytest.raises(bf.QueryError, match=message):
+        connected(1).sql(f"SELECT {call} FROM t")
+
+
+def test_evidence_asks_nothing_more_than_the_answers() -> None:
+    model = bf.ScriptedModel(lambda call: {"people": 4})
+    session = bf.connect(model, cache=None)
+    session.from_pydict({"text": [TEXT]}, name="t")
+    for more in ("", ", evidence => true"):
+        session.sql(f"SELECT llm_extract(text, 'people INT'{more}) AS e FROM t").to_arrow_table()
+    assert len(model.calls) == 1
+
+
+# --- spans ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text", "span"),
+    [
+        ("integer", 12, "We are a dozen.", "dozen"),
+        ("integer", 12, "112 or 120 or 1.12", None),
+        ("integer", 1200, "1,200 people", "1,200"),
+        (
+            "integer",
+            125,
+            "a hundred and one hundred and twenty-five",
+            "one hundred and twenty-five",
+        ),
+        ("integer", 2, "my 2nd visit", "2"),
+        ("integer", -5, "from 4-5 to -5 degrees", "-5"),
+        ("number", 2.5, "weighs 2.50 kg", "2.50"),
+        ("date", "2024-05-04", "on 4/5/2024", "4/5/2024"),
+        ("date", "2024-05-04", "May 4th, 2024!", "May 4th, 2024"),
+        ("date", "2024-05-04", "May 4th", None),
+        ("date", "2024-05-04", "2024-05-041", None),
+        ("timestamp", "2024-05-04T19:30:00", "2024-05-04, 7:30 pm", "2024-05-04, 7:30 pm"),
+        ("timestamp", "2024-05-04T19:30:00", "2024-05-04, 7:30 am", None),
+        ("text", "new york", "in New\n York City", "New\n York"),
+        ("text", "İ", "xİ", "İ"),
+        ("regex", "A12", "room A12", "A12"),
+    ],
+)
+def test_a_value_is_found_where_it_is_stated(
+    kind: str, value: object, text: str, span: str | None
+) -> None:
+    found = ground(Constraint(kind), value, text)  # type: ignore[arg-type]
+    assert (None if found.span is None else text[slice(*found.span)]) == span
+    assert (found.value == value) == (span is not None)
+
+
+KINDS = ("text", "regex", "integer", "number", "date", "timestamp", "boolean")
+SCALARS = st.one_of(
+    st.text(max_size=8),
+    st.integers(-3000, 3000),
+    st.floats(-99, 99).map(lambda x: round(x, 2)),
+    st.dates(datetime.date(1990, 1, 1), datetime.date(2030, 1, 1)).map(str),
+    st.booleans(),
+    st.none(),
+)
+TEXTS = st.one_of(
+    st.text(max_size=40),
+    st.lists(
+        st.sampled_from(["two", "12", "hundred", "and", "3 May 2001", "1,000", "-7.5", "İstanbul"]),
+        max_size=8,
+    ).map(" ".join),
+)
+
+
+@given(st.data(), TEXTS)
+def test_evidence_is_always_a_substring_at_its_offsets(data: st.DataObject, text: str) -> None:
+    """Also of a text that the model has from the text, in another case, or has made up."""
+    kinds = data.draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=4))
+    fields = tuple(StructField(f"f{i}", Constraint(kind)) for i, kind in enumerate(kinds))  # type: ignore[arg-type]
+    copied = st.integers(0, max(0, len(text) - 1)).map(lambda at: text[at : at + 5].strip())
+    parts = {f.name: data.draw(st.one_of(SCALARS, copied)) for f in fields}
+    for field in fields:
+        value = parts[field.name]
+        shown = value if isinstance(value, str) else json.dumps(value)
+        pattern = Constraint("regex", pattern=".*")
+        held = pattern if field.constraint.kind == "regex" else field.constraint
+        if (
+            value is None
+            or not holds(held, shown)
+            or isinstance(value, str)
+            != (field.constraint.kind in ("text", "regex", "date", "timestamp"))
+        ):
+            parts[field.name] = None
+    found = ground(Constraint("struct", fields=fields), parts, text)
+    for f in fields:
+        one = ground(f.constraint, parts[f.name], text)
+        if one.span is not None:
+            assert 0 <= one.span.start < one.span.end <= len(text)
+            assert found.span is not None
+            assert found.span.start <= one.span.start <= one.span.end <= found.span.end
+        elif f.constraint.kind != "boolean":
+            assert one.value is None
+
+
+@given(TEXTS)
+def test_every_number_in_a_text_is_found_again(text: str) -> None:
+    for number, span in numbers_in(text):
+        assert 0 <= span.start < span.end <= len(text)
+        if number.denominator == 1:
+            assert ground(Constraint("integer"), int(number), text).value == int(number)
+
+
+def test_offsets_count_characters_as_sql_does() -> None:
+    session = bf.connect(bf.ScriptedModel(lambda call: "Zoë"), cache=None)
+    session.from_pydict({"text": ["😀😀 Zoë é"]}, name="t")
+    call = "llm_map('Who?', text, evidence => true)"
+    query = f"SELECT substr(text, e['start'] + 1, e['end'] - e['start']) AS s FROM (SELECT text, {call} AS e FROM t)"
+    assert session.sql(query).to_pydict() == {"s": ["Zoë"]}
+    assert pa.types.is_int64(
+        session.sql(f"SELECT {call}['end'] AS x FROM t").schema().field("x").type
+    )

@@ -1,0 +1,209 @@
+"""Finds the span of a text that states a value: its number, its date, its words."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
+
+from blendfusion.types import Constraint, ConstraintKind
+
+Part: TypeAlias = "str | int | float | bool | list[Part] | dict[str, Part] | None"
+"""A value of JSON: a scalar as the canonical answer has it."""
+
+COPIED: frozenset[ConstraintKind] = frozenset(
+    {"text", "regex", "integer", "number", "date", "timestamp"}
+)
+"""The kinds whose values a text states. A boolean, a choice or a score is a judgement of it."""
+
+_DIGITS = re.compile(r"(?<![\d.,])[+\-−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\d])")
+_WORD = re.compile(r"[A-Za-z]+")
+_UNITS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen"
+).split()
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}
+_ORDINALS = {"first": 1, "second": 2, "third": 3, "couple": 2, "dozen": 12}
+_NUMBERS = {word: n for n, word in enumerate(_UNITS)}
+_NUMBERS |= {word: 10 * n for n, word in enumerate(_TENS, 2)}
+_MONTHS = (
+    "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|"
+    "oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
+).split("|")
+
+
+class Span(NamedTuple):
+    """Characters of a text, from ``start`` up to ``end``."""
+
+    start: int
+    end: int
+
+
+class Found(NamedTuple):
+    """The part of a value that a text states, and where; ``missing``: the parts that it does
+    not."""
+
+    value: Part
+    span: Span | None
+    missing: tuple[str, ...] = ()
+
+
+def ground(constraint: Constraint, value: Part, text: str) -> Found:
+    """The part of ``value`` that ``text`` states.
+
+    A number is stated by its digits or words, a date by its day, month and year, a text by its
+    words in their order, whatever the letter case and the blanks. Of a list the items that are
+    stated are left, of a struct the fields; the span reaches from the first to the last. A
+    judgement is left as it is, with a span where its word stands in the text.
+
+    >>> ground(Constraint("integer"), 4, "A table for four")
+    Found(value=4, span=Span(start=12, end=16), missing=())
+    >>> ground(Constraint("integer"), 7, "A table for four")
+    Found(value=None, span=None, missing=('7',))
+    """
+    if value is None:
+        return Found(None, None)
+    if isinstance(value, list):
+        parts = [ground(constraint.item or Constraint(), item, text) for item in value]
+        kept: list[Part] = [part.value for part in parts if part.value is not None]
+        return _whole(kept or None, parts)
+    if isinstance(value, dict):
+        fields = {f.name: ground(f.constraint, value.get(f.name), text) for f in constraint.fields}
+        stated: dict[str, Part] = {name: part.value for name, part in fields.items()}
+        return _whole(
+            stated if any(v is not None for v in stated.values()) else None, [*fields.values()]
+        )
+    span = span_of(constraint, value, text)
+    if span is None and constraint.kind in COPIED:
+        return Found(None, None, (str(value),))
+    return Found(value, span)
+
+
+def _whole(value: Part, parts: list[Found]) -> Found:
+    spans = [part.span for part in parts if part.span is not None]
+    missing = tuple(name for part in parts for name in part.missing)
+    if value is None or not spans:
+        return Found(value, None, missing)
+    return Found(value, Span(min(s.start for s in spans), max(s.end for s in spans)), missing)
+
+
+def span_of(constraint: Constraint, value: Part, text: str) -> Span | None:
+    """The first span of ``text`` that states a scalar; None if none does."""
+    kind = constraint.kind
+    if kind in ("integer", "number") and not isinstance(value, bool):
+        wanted = Fraction(str(value))
+        return next((span for number, span in numbers_in(text) if number == wanted), None)
+    if kind == "date":
+        return _date(datetime.date.fromisoformat(str(value)), text)
+    if kind == "timestamp":
+        return _timestamp(datetime.datetime.fromisoformat(str(value)), text)
+    if kind in ("boolean", "score"):
+        return None
+    return _words(str(value), text)
+
+
+def numbers_in(text: str) -> Iterator[tuple[Fraction, Span]]:
+    """The numbers that a text states in digits, then those in English words, in order.
+
+    >>> [(int(number), span.start) for number, span in numbers_in("1,200 and twenty-five")]
+    [(1200, 0), (25, 10)]
+    """
+    for found in _DIGITS.finditer(text):
+        digits = found[0].replace(",", "").replace("−", "-")
+        yield Fraction(digits), Span(*found.span())
+        if digits[0] in "+-":  # a hyphen before a number is mostly no sign
+            yield Fraction(digits[1:]), Span(found.start() + 1, found.end())
+    words = list(_WORD.finditer(text))
+    at = 0
+    while at < len(words):
+        number, stop = _spoken(text, words, at)
+        if number is not None:
+            yield Fraction(number), Span(words[at].start(), words[stop - 1].end())
+        at = max(stop, at + 1)
+
+
+def _spoken(text: str, words: list[re.Match[str]], at: int) -> tuple[int | None, int]:
+    """The number that words from ``at`` on say, and where it stops."""
+    first = words[at][0].lower()
+    if first in _ORDINALS:
+        return _ORDINALS[first], at + 1
+    total, group, stop, last = 0, None, at, 1_000
+    while stop < len(words):
+        if stop > at and not re.fullmatch(
+            r"[\s-]+", text[words[stop - 1].end() : words[stop].start()]
+        ):
+            break
+        word = words[stop][0].lower()
+        if word in _NUMBERS and (group is None or _NUMBERS[word] < last):
+            number = _NUMBERS[word]
+            group = (group or 0) + number
+            last = 10 if number >= 20 else 0
+        elif word in _SCALES and group:
+            group *= _SCALES[word]
+            last = 100
+            if _SCALES[word] > 100:
+                total, group, last = total + group, None, 1_000
+        elif word != "and" or stop == at or group is None or last != 100:
+            break
+        stop += 1
+    while stop > at and words[stop - 1][0].lower() == "and":
+        stop -= 1
+    return (None, at + 1) if stop == at else (total + (group or 0), stop)
+
+
+def _date(day: datetime.date, text: str) -> Span | None:
+    d, m, y = rf"0?{day.day}", rf"0?{day.month}", rf"(?:{day.year}|'?{day.year % 100:02})"
+    month = rf"(?:{_MONTHS[day.month - 1]})\.?"
+    nth, sep = rf"{d}(?:st|nd|rd|th)?", r"[\s,./-]+"
+    forms = (
+        rf"{day.year}[-/.]{m}[-/.]{d}",
+        rf"{d}[-/.]{m}[-/.]{y}",
+        rf"{m}[-/.]{d}[-/.]{y}",
+        rf"{nth}(?:\s+of)?{sep}{month}{sep}{y}",
+        rf"{month}{sep}{nth}{sep}{y}",
+    )
+    return _first(forms, text)
+
+
+def _timestamp(moment: datetime.datetime, text: str) -> Span | None:
+    day = _date(moment.date(), text)
+    if day is None or moment.time() == datetime.time():
+        return day
+    hour, minute = moment.hour, moment.minute
+    twelve = f"{(hour - 1) % 12 + 1}"
+    half = "[ap]\\.?m" if hour == 12 else "p\\.?m" if hour > 12 else "a\\.?m"
+    minutes = rf"[:.h]{minute:02}" if minute else "(?:[:.h]00)?"
+    forms = (
+        rf"0?{hour}[:.h]{minute:02}(?:[:.]{moment.second:02})?",
+        rf"0?{twelve}{minutes}\s*{half}\b",
+    )
+    time = _first(forms, text)
+    return None if time is None else Span(min(day.start, time.start), max(day.end, time.end))
+
+
+def _first(forms: tuple[str, ...], text: str) -> Span | None:
+    spans = [Span(*found.span()) for form in forms if (found := _pattern(form).search(text))]
+    return min(spans, default=None)
+
+
+@lru_cache(maxsize=4_096)
+def _pattern(form: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![^\W_]){form}(?![^\W_])", re.IGNORECASE)
+
+
+def _words(value: str, text: str) -> Span | None:
+    """Where the words of ``value`` stand: as they are, else whatever the case, blanks and outer
+    marks."""
+    value = value.strip()
+    at = text.find(value) if value else -1
+    if at >= 0:
+        return Span(at, at + len(value))
+    words = value.strip(" \t\n.,;:!?\"'()").split()
+    if not words:
+        return None
+    found = re.search(r"\s+".join(map(re.escape, words)), text, re.IGNORECASE)
+    return None if found is None else Span(*found.span())
