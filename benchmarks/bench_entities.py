@@ -1,6 +1,6 @@
 """Which of the true pairs does llm_same find, and how many pairs does it ask?
 
-    python benchmarks/bench_entities.py [--data FOLDER] [--noise 0.05]
+    python benchmarks/bench_entities.py [--data FOLDER] [--noise 0.05] [--check 100000]
 
 Two lists of names of restaurants, papers, products and beers form one column each. "recall" is the
 share of the true pairs in one entity where the model is always right; "asked" and
@@ -41,15 +41,16 @@ def scores(found: Pairs, truth: Pairs) -> str:
     return f"P {precision:.3f} R {recall:.3f} F1 {f1:.3f}"
 
 
-def measured(records: Records, data: Path, noise: float) -> None:
+def measured(records: Records, data: Path, noise: float, check: int) -> None:
     texts, gold = records.texts(data), records.truth(data)
     truth = entities_of(texts, gold)
     same = judge(truth, noise)
     model = scripted(same)
     session = bf.connect(model, cache=None, progress="off")
     session.from_pydict({"name": texts}, name="t")
+    option = f", check => {check}" if check else ""
     start = time.perf_counter()
-    rows = session.sql("SELECT name, llm_same(name) AS entity FROM t").to_pylist()
+    rows = session.sql(f"SELECT name, llm_same(name{option}) AS entity FROM t").to_pylist()
     seconds = time.perf_counter() - start
     found: dict[str, object] = {row["name"]: row["entity"] for row in rows}
     own = together(found)
@@ -72,6 +73,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=datasets(), help="the folder with the sets")
     parser.add_argument("--noise", type=float, default=0.0, help="the share of wrong answers")
+    parser.add_argument("--check", type=int, default=0, help="implied pairs that are checked")
     arguments = parser.parse_args()
     if arguments.data is None:
         parser.error("--data is missing: where the data sets are")
@@ -80,7 +82,7 @@ def main() -> None:
         f"{'seconds':>8}"
     )
     for records in SETS:
-        measured(records, arguments.data, arguments.noise)
+        measured(records, arguments.data, arguments.noise, arguments.check)
 
 
 if __name__ == "__main__":

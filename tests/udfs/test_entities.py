@@ -85,6 +85,29 @@ def test_an_unanswered_pair_implies_nothing() -> None:
     assert (found.questions, found.unanswered, found.implied, found.left_out) == (3, 3, 0, 0)
 
 
+def test_a_contradiction_divides_an_entity_by_majority() -> None:
+    texts = ["a one", "a one x", "a one y", "b one", "b one x", "b one y"]
+
+    wrong: list[set[str]] = []
+
+    def judged(pairs: Sequence[tuple[str, str]]) -> list[bool | None]:
+        """One wrong yes, to the first question about both entities, unites them."""
+        wrong.extend([{a, b} for a, b in pairs if a[0] != b[0] and not wrong][:1])
+        return [a[0] == b[0] or {a, b} in wrong for a, b in pairs]
+
+    united = entities(texts, judged, 5, None, alike=True)
+    assert united.entities == 1
+    found = entities(texts, judged, 5, None, alike=True, check=100)
+    assert [name[0] for name in found.names] == [*"aaabbb"]
+    assert (found.entities, found.split) == (2, 1)
+    assert found.checked == 10
+    assert found.contradicted == 8
+    right = entities(
+        texts, lambda pairs: [a[0] == b[0] for a, b in pairs], 5, None, alike=True, check=9
+    )
+    assert (right.checked, right.contradicted, right.split) == (2, 0, 0)
+
+
 @pytest.mark.parametrize("records", SETS, ids=lambda records: records.folder)
 def test_a_perfect_model_finds_the_true_pairs_with_three_questions_a_value(
     records: Records,

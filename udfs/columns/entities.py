@@ -6,17 +6,14 @@ of similar texts, the most similar first; pairs that follow from earlier answers
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.udfs.columns.candidate_pairs import candidate_pairs
 from blendfusion.udfs.columns.closure import Closure, Pair, rounds
+from blendfusion.udfs.columns.contradictions import Contradictions, Judge
 from blendfusion.udfs.text.tfidf import Nearest, normalized
-
-Judge: TypeAlias = Callable[[Sequence[tuple[str, str]]], Sequence[bool | None]]
-"""Whether the texts of each pair are the same thing; None: without an answer."""
 
 QUESTIONS_SHARE = 0.6
 """The maximum pairs asked, per text and candidate: three pairs a text with five candidates."""
@@ -41,6 +38,12 @@ class Entities:
     left_out: int = 0
     """Candidates beyond the maximum number of pairs, the least similar ones."""
     rounds: int = 0
+    checked: int = 0
+    """Implied pairs that were asked after all."""
+    contradicted: int = 0
+    """Those of them with another answer than the implied one."""
+    split: int = 0
+    """Entities that were divided because of such pairs."""
 
     def __str__(self) -> str:
         """
@@ -50,34 +53,51 @@ class Entities:
         alike = f"; {self.alike:,} alike" if self.alike else ""
         unanswered = f", {self.unanswered:,} without an answer" if self.unanswered else ""
         left_out = f", {self.left_out:,} less similar ones left out" if self.left_out else ""
+        check = (
+            f"; {self.contradicted:,} of {self.checked:,} implied pairs checked contradict, "
+            f"{self.split:,} split"
+            if self.checked
+            else ""
+        )
         rounds_text = "1 round" if self.rounds == 1 else f"{self.rounds:,} rounds"
         return (
             f"{self.entities:,} of {len(self.names):,} values{alike}; {self.questions:,} of "
-            f"{self.candidates:,} pairs asked in {rounds_text}, {self.implied:,} implied{unanswered}{left_out}"
+            f"{self.candidates:,} pairs asked in {rounds_text}, {self.implied:,} implied{unanswered}{left_out}{check}"
         )
 
 
 def entities(
-    texts: Sequence[str], judge: Judge, k: int, embedder: Embedder | None, *, alike: bool
+    texts: Sequence[str],
+    judge: Judge,
+    k: int,
+    embedder: Embedder | None,
+    *,
+    alike: bool,
+    check: int = 0,
 ) -> Entities:
     """The entities of distinct texts. ``alike``: texts of one normal form are the same without a
-    question. ``embedder``: finds candidates by meaning beside those by spelling; may be None."""
+    question. ``embedder``: finds candidates by meaning beside those by spelling; may be None.
+    ``check``: pairs that are asked although answers imply that they are the same."""
     found = Entities()
     closure = Closure(len(texts))
     forms: dict[str, int] = {}
-    places: list[int] = []
-    """One text of each normal form."""
+    firsts: dict[int, int] = {}
+    """Of each text, the first one of its normal form."""
     for place, text in enumerate(texts):
         form = normalized(text) if alike else ""
-        first = forms.setdefault(form, place) if form else place
-        if first == place:
-            places.append(place)
-        else:
-            closure.same(first, place)
+        first = firsts[place] = forms.setdefault(form, place) if form else place
+        closure.same(first, place)
+    places = sorted(set(firsts.values()))
     found.alike = len(texts) - len(places)
     near = candidate_pairs([texts[place] for place in places], k, embedder)
-    _ask([(places[a], places[b]) for a, b in near], texts, judge, closure, k, found)
+    pairs = [(places[a], places[b]) for a, b in near]
+    answers = _ask(pairs, texts, judge, closure, k, found)
     sets = closure.sets()
+    if check:
+        contradictions = Contradictions(texts, judge, answers, firsts)
+        sets = contradictions.divided(sets, check)
+        found.checked, found.contradicted = contradictions.checked, contradictions.found
+        found.split = contradictions.split
     names = {place: name for own in sets for name in [canonical(own, texts)] for place in own}
     found.names = [texts[names[place]] for place in range(len(texts))]
     found.entities = len(sets)
@@ -91,8 +111,9 @@ def _ask(
     closure: Closure,
     k: int,
     found: Entities,
-) -> None:
-    """Ask about the pairs whose answers do not follow from others, and tell ``closure``."""
+) -> dict[Pair, bool | None]:
+    """The answers about the pairs that do not follow from others; ``closure`` knows them then."""
+    known: dict[Pair, bool | None] = {}
     found.candidates = len(pairs)
     most = max(1, int(QUESTIONS_SHARE * k * len(texts)))
     for whole_round in rounds(pairs, closure):
@@ -100,6 +121,7 @@ def _ask(
         if not now:
             break
         answers = judge([(texts[a], texts[b]) for a, b in now])
+        known.update(zip(now, answers, strict=True))
         for pair, same in zip(now, answers, strict=True):
             if same:
                 closure.same(*pair)
@@ -112,6 +134,7 @@ def _ask(
     open_pairs = sum(closure.implied(*pair) is None for pair in pairs)
     found.left_out = max(0, open_pairs - found.unanswered)
     found.implied = len(pairs) - found.questions - found.left_out
+    return known
 
 
 def canonical(places: Sequence[int], texts: Sequence[str]) -> int:

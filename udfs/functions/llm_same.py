@@ -18,6 +18,7 @@ CANDIDATES = 5
 """Of products, papers, restaurants and beers by their names, the pairs among so many candidates
 imply 95 to 100 % of the true ones (benchmarks/bench_entities.py)."""
 MOST_CANDIDATES = 50
+MOST_CHECKED = 100_000
 
 QUESTION = "Are both the same thing, perhaps written differently?"
 
@@ -39,8 +40,21 @@ K = Parameter(
 )
 
 
+CHECK = Parameter(
+    "check",
+    "The number of pairs that are asked although other answers imply that they are the same. An "
+    "entity with a contradiction is asked about all its pairs, and divided by majority.",
+    whole(0, MOST_CHECKED, "The size of a sample"),
+    annotation="int",
+)
+
+
 def _same(
-    model: UserModel, values: Sequence[str], by: str | None = None, k: int = CANDIDATES
+    model: UserModel,
+    values: Sequence[str],
+    by: str | None = None,
+    k: int = CANDIDATES,
+    check: int | None = None,
 ) -> ColumnResults:
     question = f"Do both match: {by}?" if by else QUESTION
 
@@ -49,7 +63,8 @@ def _same(
         answers: list[bool | None] = model.ask(question, *sides, returns="bool").to_pylist()
         return answers
 
-    found = entities(values, judge, k, model.embedder if by else None, alike=not by)
+    embedder = model.embedder if by else None
+    found = entities(values, judge, k, embedder, alike=not by, check=check or 0)
     return ColumnResults(found.names, [f"entities: {found}"])
 
 
@@ -59,7 +74,7 @@ LLM_SAME = Ingredient(
     kind=ColumnQuestion(_same, pa.string()),
     leading=(),
     values=("value",),
-    options=(BY, K, MODEL, ON_ERROR),
+    options=(BY, K, CHECK, MODEL, ON_ERROR),
     question=QUESTION,
     returns=Constraint("boolean"),
     result="TEXT, one of the values",
@@ -69,5 +84,6 @@ column that name the same thing. It is the one most similar to the others.
 Values that differ only in case, accents and punctuation are the same without a call. Then the model
 is asked whether pairs of similar values are the same, the most similar first. Each pair is asked at
 most once, and no pair whose answer follows from others: if a is b and b is c, a is c; if a is b and b
-is not c, a is not c. EXPLAIN ANALYZE counts the pairs.""",
+is not c, a is not c. ``check``
+samples such pairs. EXPLAIN ANALYZE counts the pairs.""",
 )

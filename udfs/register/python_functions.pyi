@@ -624,6 +624,7 @@ def llm_same(
     *,
     by: str | None = None,
     k: int = 5,
+    check: int | None = None,
     model: str | Sequence[str] | None = None,
     on_error: OnError | None = None,
 ) -> Expr:
@@ -633,7 +634,8 @@ def llm_same(
     Values that differ only in case, accents and punctuation are the same without a call. Then the model
     is asked whether pairs of similar values are the same, the most similar first. Each pair is asked at
     most once, and no pair whose answer follows from others: if a is b and b is c, a is c; if a is b and b
-    is not c, a is not c. EXPLAIN ANALYZE counts the pairs.
+    is not c, a is not c. ``check``
+    samples such pairs. EXPLAIN ANALYZE counts the pairs.
 
     The column holds the values of the rows beside which the call stands, after the predicates
     that need no model; results do not depend on the order of rows. NULL and blank values give NULL.
@@ -643,6 +645,8 @@ def llm_same(
     - ``k``: The number of similar values with which each value is compared: those with the most
       similar spelling, with ``by`` half of them those with the most similar vectors. At most 0.6 k
       pairs per value are asked.
+    - ``check``: The number of pairs that are asked although other answers imply that they are the
+      same. An entity with a contradiction is asked about all its pairs, and divided by majority.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
       a cascade (small, large).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
