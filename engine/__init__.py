@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datafusion import col, lit
+
 from blendfusion.budget import Budget, Price
 from blendfusion.connect import connect, register
 from blendfusion.errors import (
@@ -36,6 +38,8 @@ from blendfusion.models.protocol.model import Model
 from blendfusion.models.scripted import ScriptedModel
 from blendfusion.models.stores.memory import AnswerStore, MemoryStore, StoreStats
 from blendfusion.models.stores.sqlite import SqliteStore
+from blendfusion.notebooks.accessors import add_accessors
+from blendfusion.notebooks.magic import load_ipython_extension
 from blendfusion.options import Options
 from blendfusion.reports.trace import AnswerWarning, Trace
 from blendfusion.search.build import IndexReport
@@ -96,13 +100,19 @@ __all__ = [
     "Trace",
     "Usage",
     "UserModel",
+    "add_accessors",
+    "col",
     "connect",
     "image_bytes",
     "ingredient",
+    "lit",
+    "load_ipython_extension",
     "open_during",
     "register",
 ]
 __all__ += python_functions.__all__
+
+add_accessors()
 
 
 def __dir__() -> list[str]:

@@ -22,6 +22,7 @@ from blendfusion.udfs.register.plain_context import register_plain
 def connect(
     model: Models = "auto",
     *,
+    ctx: SessionContext | None = None,
     cache: Cache = "auto",
     config: SessionConfig | None = None,
     runtime: RuntimeEnvBuilder | None = None,
@@ -42,14 +43,18 @@ def connect(
     or an object with the methods of ``bf.AnswerStore``. ``options`` are the fields of
     ``bf.Options``. ``config`` and ``runtime`` go to DataFusion.
 
+    ``ctx`` is an existing DataFusion context: the session works on it, with its catalogs, tables,
+    object stores, settings and functions, and what either registers the other has. A context has
+    one session at a time, the newest.
+
     ``budget`` limits the session's spending on models. ``prices`` are a ``bf.Price``, or a dict of
     prices by the names of models, {"gpt-x": bf.Price(…)}. ``embedder`` computes vectors for search
     and similarity: "auto" (the environment variable BLENDFUSION_EMBEDDER, else the packaged
     wordllama), "openai:name@http://host:port/v1", an object with the methods of ``bf.Embedder``, or
     None. It is loaded at its first use.
 
-    Raises ModelNotFound for an unavailable model, and OptionError for an unknown option or an
-    invalid budget or price.
+    Raises ModelNotFound for an unavailable model, and OptionError for an unknown option, an
+    invalid budget or price, or a ``ctx`` beside ``config`` or ``runtime``.
 
     >>> session = connect(ScriptedModel(lambda call: "good" in call.values[0]))
     >>> frame = session.from_pydict({"text": ["good", "bad"]}, name="reviews")
@@ -58,7 +63,11 @@ def connect(
     """
     chosen = Options().with_(**options)
     store = store_for(cache, chosen.cache_size)
-    return Session(model, chosen, config, runtime, store, budget, prices, embedder)
+    if ctx is not None and (config is not None or runtime is not None):
+        raise OptionError(
+            "ctx has its config and runtime already", hint="Pass them to SessionContext(…)."
+        )
+    return Session(model, chosen, config, runtime, store, budget, prices, embedder, ctx)
 
 
 def register(

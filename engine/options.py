@@ -13,6 +13,7 @@ OnError = Literal["null", "raise", "keep"]
 that keeps the error beside the value."""
 Calibration = Literal["prior", "column", "none"]
 Progress = Literal["auto", "on", "off"]
+ReadFiles = Literal["off", "local", "urls"]
 WeightType = Literal["auto", "original", "f16", "q8_0", "q4_0"]
 
 QUERIES = "Planning and execution"
@@ -156,6 +157,13 @@ class Options:
         SAFETY,
         False,
         "Queries may only read registered tables. SET cannot switch it off.",
+    )
+    read_files: ReadFiles = _option(
+        SAFETY,
+        "off",
+        "Queries may read files by their paths, FROM 'sales.csv': on this machine ('local'), also at URLs "
+        "('urls'). A read-only query may not.",
+        choices=get_args(ReadFiles),
     )
     show_values: ShowValues = _option(
         SAFETY,

@@ -24,6 +24,7 @@ from datafusion.catalog import Catalog, Schema
 from datafusion.plan import ExecutionPlan
 
 from blendfusion.budget import Budget, PriceList, Prices, checked_budget
+from blendfusion.datafusion.adopted import Adopted
 from blendfusion.datafusion.context import OwnContext
 from blendfusion.datafusion.debug_logs import withhold_debug_logs
 from blendfusion.datafusion.error_gate import gated
@@ -39,6 +40,8 @@ from blendfusion.evaluate.question_file import StoredQuestion
 from blendfusion.evaluate.run import Wordings, evaluate_calls
 from blendfusion.execution.executor import STAGE_CATALOG, STAGE_SCHEMA
 from blendfusion.execution.scratch_context import Workbench
+from blendfusion.files.reading import register_file, table_name
+from blendfusion.files.remote import scheme_of
 from blendfusion.frame import Frame
 from blendfusion.models.embedders.cache import CachedEmbedder, LazyEmbedder, Stored
 from blendfusion.models.embedders.embedder import Embedder, Vectors
@@ -49,6 +52,7 @@ from blendfusion.models.stores.sqlite import SqliteStore
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.models.wrappers.cascade import targets_in
 from blendfusion.models.wrappers.failover import Models
+from blendfusion.observe.progress import counted
 from blendfusion.observe.throughput import Measured
 from blendfusion.options import OF_MODELS, Options
 from blendfusion.planner.ir.search_tables import SEARCHES, Mode
@@ -64,6 +68,7 @@ from blendfusion.search.lance_table import lance_table
 from blendfusion.search.snapshot import RANK
 from blendfusion.search.sources import table_of
 from blendfusion.search.tables import SearchTables
+from blendfusion.sql.file_names import quoted_files
 from blendfusion.sql.read_only import READING, check_text
 from blendfusion.sql.statements import (
     LIST_TABLES,
@@ -76,6 +81,7 @@ from blendfusion.sql.stored_calls import StoredCall
 from blendfusion.text_to_sql.draft import Draft, draft
 from blendfusion.udfs.ask.dispatcher import Asker
 from blendfusion.udfs.ask.ledger import Ledger
+from blendfusion.udfs.declare.arguments import quoted_name
 from blendfusion.udfs.declare.call_registry import without_digests
 from blendfusion.udfs.register.open_during import open_during_function
 from blendfusion.unsupported.opaque_tables import LeafMaker
@@ -86,6 +92,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 P = ParamSpec("P")
+_TABLES = 20
+"""The tables that the display of a session names."""
 
 
 def _source(
@@ -135,8 +143,9 @@ class Session(OwnContext):
         budget: Budget | None = None,
         prices: PriceList = None,
         embedder: str | Embedder | None = "auto",
+        ctx: SessionContext | None = None,
     ) -> None:
-        super().__init__(config, runtime)
+        super().__init__(config, runtime, None if ctx is None else Adopted(ctx))
         self.options = options or Options()
         withhold_debug_logs(self.options)
         self.rules_off = rules_off(self.options)
@@ -155,6 +164,8 @@ class Session(OwnContext):
         """The calls of stored questions, by name."""
         self.enums: dict[str, set[str]] = {}
         """The columns that SUQL compares by meaning, by table."""
+        self._files: set[str] = set()
+        """The paths that queries have named as tables."""
         self._answering: Asker | None = None
         self.plan_warnings: set[str] = set()
         """The reasons for plain plans of which a warning was given."""
@@ -274,6 +285,36 @@ class Session(OwnContext):
         """
         super().register_table(name, lance_table(path))
 
+    def register_file(
+        self, path: str | os.PathLike[str], name: str | None = None, *, delimiter: str | None = None
+    ) -> Frame:
+        """Register a file as the table ``name`` (None: called after the file), and return it.
+
+        ``path`` is CSV, TSV, JSON, Arrow, Parquet, Lance or XLSX by its extension, also compressed
+        (.gz, .zst), a folder or a pattern of such files (``logs/*.parquet``), or a URL (http,
+        https, s3, gs, az). ``delimiter`` is that of CSV (None: found in the first line). Raises
+        QueryError for what cannot be read.
+        """
+        chosen = table_name(os.fspath(path)) if name is None else name
+        register_file(self, os.fspath(path), chosen, delimiter)
+        return self.table(chosen)
+
+    def _open_files(self, query: str) -> None:
+        """Make the files that ``query`` names tables, unless there are such tables already."""
+        for path in quoted_files(query):
+            name = quoted_name(path)
+            if path not in self._files and self.table_exist(name):
+                continue
+            if self.options.read_files == "local" and scheme_of(path) is not None:
+                raise QueryError(
+                    f"'{path}': a query of this session reads files of this machine only",
+                    hint="Allow URLs by the option read_files='urls', or register the file first.",
+                )
+            if path in self._files:
+                self.deregister_table(name)
+            register_file(self, path, name)
+            self._files.add(path)
+
     @property
     def embedder(self) -> CachedEmbedder:
         """The session's embedder, which remembers recent vectors. Raises ModelNotFound."""
@@ -354,12 +395,17 @@ class Session(OwnContext):
 
         ``dialect`` is the name of a dialect (docs/dialects.md), or "sql" for BlendFusion's own.
         Without it, a text with ``{{…}}`` outside of quotes is BlendSQL. ``param_values`` are by
-        name, or in order for ``$1``, … and for BlendSQL's ``?``. ``budget`` limits each run of the
+        name, or in order for ``$1``, … and for BlendSQL's ``?``. A frame of pandas, Polars, Arrow
+        or DataFusion is a table of the query by its name: ``session.sql("SELECT * FROM $df",
+        df=df)``; variables of the program are never looked up. ``budget`` limits each run of the
         frame, within the session's budget: see ``Frame.with_budget``. ``read_only`` is for
         untrusted queries: they may only read registered tables, and any other statement raises
         QueryError before it runs (docs/security.md); the session's option applies it to all
         queries.
         """
+        named_params = {name: self._as_frame(value) for name, value in named_params.items()}
+        if self.options.read_files != "off" and not (read_only or self.options.read_only):
+            self._open_files(query)
         words = spoken(query, dialect)
         ordered = None if isinstance(param_values, Mapping) else param_values
         if ordered is not None and words != "blendsql":
@@ -375,6 +421,11 @@ class Session(OwnContext):
         budget = checked_budget(budget)
         read_only = read_only or self.options.read_only
         if read_only:
+            if self.reads_paths:
+                raise QueryError(
+                    "read-only: the session's context reads files by their paths",
+                    hint="Open the session over a context without enable_url_table().",
+                )
             inserted = (str(v) for v in named_params.values() if not isinstance(v, DataFrame))
             check_text(query, self.table_functions, inserted)
             options = READING
@@ -482,6 +533,24 @@ class Session(OwnContext):
             rounds=rounds,
             budget=checked_budget(budget),
         )
+
+    def new_table(self, table: pa.Table) -> Frame:
+        """A frame over ``table``, which is not registered."""
+        return Frame(self.plain_frame(table).df, self)
+
+    def _as_frame(self, value: object) -> object:
+        """A frame of pandas, Polars or Arrow as one of this session; any other value as it is."""
+        if isinstance(value, DataFrame) or not hasattr(value, "__arrow_c_stream__"):
+            return value
+        if hasattr(value, "iloc"):
+            return self.new_table(pa.Table.from_pandas(value, preserve_index=False))
+        return self.new_table(pa.table(value))
+
+    def __repr__(self) -> str:
+        models = ", ".join(self.model_names) or "the default model, not loaded"
+        tables = sorted(self.catalog().schema().names())
+        shown = ", ".join(tables[:_TABLES]) + (", …" if len(tables) > _TABLES else "")
+        return f"Session: {models}; {counted(len(tables), 'table')}{': ' if shown else ''}{shown}"
 
     def translated(
         self, query: str, dialect: str | None = None, param_values: Sequence[Any] | None = None

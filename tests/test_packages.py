@@ -36,6 +36,7 @@ ORDER = """
     dialects.shared dialects.blendsql dialects.warehouses dialects.suql dialects
     datafusion
     search
+    files
     unsupported
     execution
     estimates
@@ -46,6 +47,7 @@ ORDER = """
     frame
     session
     connect
+    notebooks
     blendfusion
     cli
 """

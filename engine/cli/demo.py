@@ -8,8 +8,8 @@ from pathlib import Path
 
 import blendfusion as bf
 from blendfusion.cli.results import write
-from blendfusion.cli.tables import register_file
 from blendfusion.errors import QueryError
+from blendfusion.files.reading import register_spec
 from blendfusion.observe.progress import spent
 
 TABLES = ("reviews", "products", "tickets")
@@ -85,7 +85,7 @@ def run(model: list[str] | None, folder: Path) -> None:
     # Without earlier answers, so that each query shows its questions.
     with bf.connect(model=model, cache=None) as session:
         for name in TABLES:
-            register_file(session, f"{name}={folder / f'{name}.csv'}")
+            register_spec(session, f"{name}={folder / f'{name}.csv'}")
         info = session.model.info
         print(
             f"The model is {info.name}. A small one answers roughly: the point is what it is asked.\n"

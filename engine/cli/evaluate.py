@@ -10,10 +10,10 @@ from typing import TypeAlias
 import blendfusion as bf
 from blendfusion.cli.results import check_output, format_for, write
 from blendfusion.cli.sessions import add_session, budget_of, session_of
-from blendfusion.cli.tables import register_file
 from blendfusion.errors import QueryError
 from blendfusion.evaluate.checks import read_checks
 from blendfusion.evaluate.evaluation import Comparison, Evaluation
+from blendfusion.files.reading import register_spec
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -78,7 +78,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         )
     spec = arguments.table.pop()
     with session_of(arguments) as session:
-        table = register_file(session, spec)
+        table = register_spec(session, spec)
         models = _models(session, arguments)
         comparison = session.evaluate(
             table,
@@ -107,7 +107,7 @@ def _check(arguments: argparse.Namespace) -> int:
     with session_of(arguments) as session:
         for check in read_checks(arguments.check):
             file = arguments.check.parent / check.table
-            table = register_file(session, str(file)) if file.exists() else check.table
+            table = register_spec(session, str(file)) if file.exists() else check.table
             evaluation, beyond = check.run(session, table)
             if not beyond:
                 print(

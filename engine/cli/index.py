@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import blendfusion as bf
-from blendfusion.cli.tables import register_file
 from blendfusion.errors import QueryError
+from blendfusion.files.reading import register_spec
 
 if TYPE_CHECKING:
     from blendfusion.session import Session
@@ -77,7 +77,7 @@ def open_indexes(session: Session, specs: list[str]) -> None:
 def _index(arguments: argparse.Namespace) -> int:
     language = None if arguments.language.lower() == "none" else arguments.language
     with bf.connect(None, cache=None, embedder=arguments.embedder) as session:
-        table = register_file(session, arguments.table)
+        table = register_spec(session, arguments.table)
         report = session.index(
             arguments.name,
             table,

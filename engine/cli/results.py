@@ -23,9 +23,10 @@ from rich.table import Table
 from rich.text import Text
 
 from blendfusion.errors import QueryError
+from blendfusion.files.spreadsheets import write_sheet
 from blendfusion.redaction import printable
 
-Format = Literal["table", "csv", "tsv", "json", "arrow", "parquet"]
+Format = Literal["table", "csv", "tsv", "json", "arrow", "parquet", "xlsx"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 _CELL_CHARACTERS = 60
@@ -41,9 +42,10 @@ _FORMAT_OF: dict[str, Format] = {
     ".jsonl": "json",
     ".arrow": "arrow",
     ".parquet": "parquet",
+    ".xlsx": "xlsx",
     ".txt": "table",
 }
-_NEEDS_FILE: frozenset[Format] = frozenset({"arrow", "parquet"})
+_NEEDS_FILE: frozenset[Format] = frozenset({"arrow", "parquet", "xlsx"})
 
 
 def format_for(output: Path | None) -> Format:
@@ -109,6 +111,8 @@ def page_of(table: pa.Table, *, full_cells: bool = False) -> str:
 def _write_file(table: pa.Table, style: Format, file: Path) -> None:
     if style == "parquet":
         pyarrow.parquet.write_table(_decoded(table), file)
+    elif style == "xlsx":
+        write_sheet(_flat(table), file)
     elif style == "arrow":
         with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import get_args
 
 import blendfusion as bf
 from blendfusion.cache import MEMORY_WORDS
 from blendfusion.cli.index import add_embedder, add_opened, open_indexes
-from blendfusion.cli.tables import register_file
 from blendfusion.dialects.dispatch import DIALECTS, OURS
 from blendfusion.errors import QueryError
+from blendfusion.files.reading import register_spec
+from blendfusion.options import ReadFiles
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -33,8 +35,8 @@ def add_session(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="[NAME=]PATH",
-        help="a table: csv, tsv, json (an array, or one object a line), arrow, parquet or lance, a folder "
-        "or pattern of such files, or - for standard input; may be repeated",
+        help="a table: csv, tsv, json (an array, or one object a line), arrow, parquet, lance or xlsx, a "
+        "folder or pattern of such files, a URL, or - for standard input; may be repeated",
     )
     parser.add_argument(
         "--dialect",
@@ -96,6 +98,13 @@ def add_session(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="refuse all but reading the tables: for queries that you did not write",
     )
+    parser.add_argument(
+        "--read-files",
+        choices=get_args(ReadFiles),
+        default="local",
+        help="whether queries may read files by their paths, FROM 'sales.csv': not at all, on this "
+        "machine (default), also at URLs; never with --read-only",
+    )
 
 
 def budget_of(arguments: argparse.Namespace) -> bf.Budget | None:
@@ -115,11 +124,12 @@ def session_of(arguments: argparse.Namespace) -> Iterator[bf.Session]:
         prices=price,
         confirm_above=arguments.confirm_above,
         read_only=arguments.read_only,
+        read_files=arguments.read_files,
         embedder=arguments.embedder,
         show_values=arguments.show_values,
     ) as session:
         for spec in arguments.table:
-            register_file(session, spec)
+            register_spec(session, spec)
         open_indexes(session, arguments.index)
         for file in arguments.question:
             session.register_question(file)

@@ -16,8 +16,8 @@ import blendfusion as bf
 from blendfusion.cli.results import check_output, format_for, page_of, write
 from blendfusion.cli.sessions import add_session, budget_of, session_of
 from blendfusion.cli.statements import script, split
-from blendfusion.cli.tables import register_file
 from blendfusion.errors import BlendFusionError, QueryError, close_matches
+from blendfusion.files.reading import register_spec
 from blendfusion.models.weights.python_packages import cache_folder
 from blendfusion.observe.progress import spent
 from blendfusion.redaction import printable
@@ -161,7 +161,7 @@ def _functions(shell: Shell, argument: str) -> None:
 
 
 def _table(shell: Shell, argument: str) -> None:
-    name = register_file(shell.session, argument)
+    name = register_spec(shell.session, argument)
     shell.print(f"{name}: {', '.join(shell.session.table(name).schema().names)}")
 
 

@@ -17,6 +17,7 @@ from datafusion import (
     TableFunction,
 )
 
+from blendfusion.datafusion.adopted import Adopted
 from blendfusion.datafusion.process_guard import check_process, no_pickle, this_process
 from blendfusion.datafusion.schema_metadata import WithoutMetadata
 from blendfusion.datafusion.substrait_io import batches_of
@@ -31,7 +32,7 @@ def _no_copy(inherited: Callable[P, SessionContext]) -> Callable[P, NoReturn]:
     def refused(*args: P.args, **kwargs: P.kwargs) -> NoReturn:
         raise OptionError(
             f"session.{inherited.__name__} would make a context without the session's model",
-            hint="Call it on a plain datafusion.SessionContext, and bf.register(context) after that.",
+            hint="Call it on a plain datafusion.SessionContext, and bf.connect(ctx=context) after that.",
         )
 
     return update_wrapper(refused, inherited)
@@ -39,21 +40,52 @@ def _no_copy(inherited: Callable[P, SessionContext]) -> Callable[P, NoReturn]:
 
 class OwnContext(WithoutMetadata):
     """A ``datafusion.SessionContext`` that cannot be copied, pickled or used in a fork, and reads
-    no file by its path in a query."""
+    no file by its path in a query. ``adopted``: the user's context that it works on, in place of
+    a new one."""
 
-    def __init__(self, config: SessionConfig | None, runtime: RuntimeEnvBuilder | None) -> None:
+    def __init__(
+        self,
+        config: SessionConfig | None,
+        runtime: RuntimeEnvBuilder | None,
+        adopted: Adopted | None = None,
+    ) -> None:
         self._process = this_process()
-        super().__init__(config, runtime)
-        self.functions: list[ScalarUDF] = []
-        self.own_names: set[str] = set()
-        """Of functions and aggregates that were registered by ``register_udf`` and
-        ``register_udaf``."""
-        self.table_functions: set[str] = set()
+        self._adopted = adopted
+        self._functions: list[ScalarUDF] = []
+        self._names: set[str] = set()
+        self._table_functions: set[str] = set()
+        if adopted is None:
+            super().__init__(config, runtime)
+        else:
+            adopted.claim(self)
+            self._ctx = adopted.inner
+
+    @property
+    def functions(self) -> list[ScalarUDF]:
+        """The user's scalar functions."""
+        return self._functions + ([] if self._adopted is None else self._adopted.functions())
+
+    @property
+    def own_names(self) -> set[str]:
+        """The names of the user's functions and aggregates."""
+        return self._names | (set() if self._adopted is None else self._adopted.own_names())
+
+    @property
+    def table_functions(self) -> set[str]:
+        """The names of the user's table functions, each of which can read anything."""
+        known = set() if self._adopted is None else self._adopted.table_functions()
+        return self._table_functions | known
+
+    @property
+    def reads_paths(self) -> bool:
+        """Whether a query can read a file by its path: in a user's context with
+        ``enable_url_table``."""
+        return self._adopted is not None and self._adopted.reads_paths()
 
     @property
     def ctx(self) -> Any:
         """DataFusion's own context, through which everything goes. Raises ProcessError in a
-        fork."""
+        fork, and QueryError if its context has a newer session."""
         self.check_process()
         return self._ctx
 
@@ -62,25 +94,28 @@ class OwnContext(WithoutMetadata):
         self._ctx = ctx
 
     def check_process(self) -> None:
-        """Raise ProcessError in a fork of the process in which this was opened."""
+        """Raise ProcessError in a fork of the process in which this was opened, and QueryError if
+        its context has a newer session."""
         check_process(self._process)
+        if self._adopted is not None:
+            self._adopted.check_owner(self)
 
     def __reduce__(self) -> NoReturn:
         no_pickle("session")
 
     def register_udf(self, udf: ScalarUDF) -> None:
         super().register_udf(udf)
-        self.functions.append(udf)
-        self.own_names.add(udf.name)
+        self._functions.append(udf)
+        self._names.add(udf.name)
 
     def register_udaf(self, udaf: AggregateUDF) -> None:
         super().register_udaf(udaf)
-        self.own_names.add(udaf.name)
+        self._names.add(udaf.name)
 
     def register_udtf(self, func: TableFunction) -> None:
         super().register_udtf(func)
         # A table function tells its name only so.
-        self.table_functions.add(repr(func._udtf).partition("(")[2].removesuffix(")"))
+        self._table_functions.add(repr(func._udtf).partition("(")[2].removesuffix(")"))
 
     def enable_url_table(self) -> SessionContext:
         """Not possible: a session reads tables that were registered, never a path in a query."""

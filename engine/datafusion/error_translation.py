@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blendfusion.datafusion.foreign_words import foreign, text_of
@@ -163,7 +162,6 @@ _QUOTED_PATH = re.compile(
     r"""['"]([^'"\n]*(?:/|\.(?:csv|tsv|json|parquet|arrow|avro))[^'"\n]*)['"]"""
 )
 """A path or a URL in quotes, in the place of a table."""
-_REGISTERS = {".csv": "csv", ".tsv": "csv", ".json": "json", ".avro": "avro", ".arrow": "arrow"}
 
 
 def _table(text: str, context: SessionContext, query: str) -> QueryError | None:
@@ -175,8 +173,8 @@ def _table(text: str, context: SessionContext, query: str) -> QueryError | None:
     if path is not None:
         return QueryError(
             f"{path!r} is no table: a query reads registered tables, not paths",
-            hint=f"session.register_{_REGISTERS.get(Path(path).suffix, 'parquet')}('name', {path!r}) "
-            "makes the file one.",
+            hint=f"Make it one, session.register_file({path!r}) or --table {path}, or let queries read "
+            f"files: bf.connect(read_files={'urls' if '://' in path else 'local'!r}).",
         )
     name = full.split(".")[-1]
     tables = context.catalog().schema().names()

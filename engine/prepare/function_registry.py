@@ -50,7 +50,8 @@ def plain_asker(session: Session) -> AskerSource:
 
 def ingredients(session: Session) -> dict[str, Ingredient]:
     """The ingredients by name; a function that the user registered there goes before them."""
-    return {n: i for n, i in known_ingredients().items() if n not in session.own_names}
+    own = session.own_names
+    return {n: i for n, i in known_ingredients().items() if n not in own}
 
 
 def _columns(session: Session, table: str) -> Sequence[str] | None:

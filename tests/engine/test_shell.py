@@ -99,7 +99,7 @@ def test_commands(
         ("\\explain", "needs a query"),
         ("\\trace", "no query was run"),
         ("\\table nothing.csv", "no file"),
-        ("\\o a.xlsx", "how to write"),
+        ("\\o a.docx", "how to write"),
         ("\\i nothing.sql", "cannot read"),
         ("\\dialect klingon", "not possible"),
         ("SELECT * FROM nothing", "nothing"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from weakref import ReferenceType, ref
 
 from blendfusion.udfs.declare.call import Call
@@ -52,6 +52,11 @@ _NAME = re.compile(r"\b[A-Za-z_]\w*_[0-9a-f]{12}\b")
 def remember(call: Call) -> Call:
     """Make ``call`` known by its name; returns the one known already, if equal."""
     return CALLS.add(call)
+
+
+def is_call_name(name: str, ingredients: Iterable[str]) -> bool:
+    """Whether ``name`` is that of a call of one of ``ingredients``, known or not."""
+    return _NAME.fullmatch(name) is not None and name.rpartition("_")[0] in set(ingredients)
 
 
 def calls_in(text: str) -> list[Call]:

@@ -1,4 +1,4 @@
-"""Files as tables, for the command: the name of a file says how it is read."""
+"""Files as tables: the name of a file says how it is read."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ import glob
 import io
 import json
 import re
+import shutil
 import sys
+import tempfile
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.csv
 from datafusion.catalog import Table as CatalogTable
 
-from blendfusion.errors import BlendFusionError, QueryError, close_matches
+from blendfusion.errors import QueryError, close_matches
+from blendfusion.files.remote import SCHEMES, downloaded, open_store, scheme_of
+from blendfusion.files.spreadsheets import read_sheet
 from blendfusion.search.lance_table import lance_table
 
 _KINDS = {
@@ -28,6 +33,7 @@ _KINDS = {
     ".arrow": "arrow",
     ".parquet": "parquet",
     ".lance": "lance",
+    ".xlsx": "xlsx",  # its first sheet
 }
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bzip2", ".xz": "xz"}
 """The compressions of text files."""
@@ -72,63 +78,99 @@ class Catalog(Protocol):
 
     def register_table(self, name: str, table: CatalogTable) -> None: ...
 
-
-def register_file(catalog: Catalog, spec: str) -> str:
-    """Register ``name=path`` or ``path`` and return the name; the extension says how the file is
-    read.
-
-    Without a name the table is called after the file: ``Sales 2024.csv`` is ``sales_2024``. A path
-    may be a file, a folder of files of one kind, a pattern (``logs/*.parquet``) or ``-`` for CSV or
-    JSON from standard input. Text files may be compressed (.gz, .zst, .bz2, .xz). Raises QueryError
-    for a wrong spec, a missing file, an unknown extension, and a file that cannot be read."""
-    name, path = _parts(spec)
-    if path == STANDARD_INPUT:
-        _register_text(catalog, name, sys.stdin.buffer.read())
-        return name
-    place = str(Path(path).expanduser())
-    files = _files(name, path, place)
-    kind, extension, compression = _format(name, files[0])
-    other = next((file for file in files if _format(name, file)[:2] != (kind, extension)), None)
-    if other is not None:
-        raise QueryError(
-            f"--table {name}: '{path}' holds files of several kinds, such as '{files[0].name}' and "
-            f"'{other.name}'",
-            hint=f"Name those of one kind: --table {name}='{path.rstrip('/')}/*{extension}'",
-        )
-    try:
-        _register(catalog, name, place, files, (kind, extension, compression))
-    except BlendFusionError:
-        raise
-    except Exception as problem:  # DataFusion's and pyarrow's, of which each has its own
-        raise _unreadable(name, files, kind, compression, problem) from problem
-    return name
+    def register_object_store(self, schema: str, store: Any, host: str | None = None) -> None: ...
 
 
-def _parts(spec: str) -> tuple[str, str]:
-    """The name and the path of ``name=path`` or ``path``."""
+def register_spec(catalog: Catalog, spec: str) -> str:
+    """Register ``name=path`` or ``path`` and return the name: see ``register_file``. Raises
+    QueryError for a wrong spec, too."""
     name, equals, path = spec.partition("=")
     if not equals:
-        stem = Path(spec).name.split(".")[0]
-        name, path = re.sub(r"\W+", "_", stem).strip("_").lower(), spec
+        name, path = table_name(spec), spec
     if not name.strip() or not path:
         raise QueryError(
             f"--table {spec!r} is not NAME=PATH", hint="For example: --table reviews=reviews.csv"
         )
-    return name.strip(), path
+    register_file(catalog, path, name.strip())
+    return name.strip()
 
 
-def _files(name: str, path: str, place: str) -> Sequence[Path]:
+def table_name(path: str) -> str:
+    """The name of a table that is called after its file: ``Sales 2024.csv`` is ``sales_2024``."""
+    return re.sub(r"\W+", "_", Path(path).name.split(".")[0]).strip("_").lower()
+
+
+def register_file(catalog: Catalog, path: str, name: str, delimiter: str | None = None) -> None:
+    """Register the file or files at ``path`` as the table ``name``, as SQL writes it; the extension
+    says how they are read.
+
+    A path may be a file, a folder of files of one kind, a pattern (``logs/*.parquet``), a URL
+    (http, https, s3, gs, az), or ``-`` for CSV or JSON from standard input. Text files may be
+    compressed (.gz, .zst, .bz2, .xz). ``delimiter`` is that of CSV (None: found in its first
+    line). Raises QueryError for a missing file, an unknown extension,
+    and a file that cannot be read."""
+    if path == STANDARD_INPUT:
+        _register_text(catalog, name, sys.stdin.buffer.read())
+        return
+    scheme = scheme_of(path)
+    if scheme is not None:
+        _register_url(catalog, name, path, scheme, delimiter)
+        return
+    place = str(Path(path).expanduser())
+    files = _files(path, place)
+    kind, extension, compression = _format(files[0])
+    other = next((file for file in files if _format(file)[:2] != (kind, extension)), None)
+    if other is not None:
+        raise QueryError(
+            f"'{path}' holds files of several kinds, such as '{files[0].name}' and '{other.name}'",
+            hint=f"Name those of one kind: '{path.rstrip('/')}/*{extension}'",
+        )
+    empty = next((file for file in files if file.is_file() and not file.stat().st_size), None)
+    if empty is not None:
+        raise QueryError(f"'{empty}' is empty", hint="A table needs the names of its columns.")
+    try:
+        _register(catalog, name, place, files, (kind, extension, compression), delimiter)
+    except QueryError:
+        raise
+    except Exception as problem:  # DataFusion's and pyarrow's, of which each has its own
+        raise _unreadable(files, kind, problem) from problem
+
+
+def _register_url(
+    catalog: Catalog, name: str, url: str, scheme: str, delimiter: str | None
+) -> None:
+    if scheme not in SCHEMES:
+        raise QueryError(
+            f"'{url}': no file can be read by {scheme}://",
+            hint=f"Known are {', '.join(SCHEMES)}. Other stores: session.register_object_store(…).",
+        )
+    if scheme in ("http", "https"):
+        folder = tempfile.mkdtemp(prefix="blendfusion")
+        weakref.finalize(catalog, shutil.rmtree, folder, ignore_errors=True)
+        register_file(catalog, str(downloaded(url, Path(folder))), name, delimiter)
+        return
+    kind, extension, compression = _format(Path(url))
+    if kind not in ("csv", "json", "arrow", "parquet"):
+        raise QueryError(f"'{url}': {kind} is not read from {scheme}://", hint="Download it first.")
+    try:
+        open_store(catalog, url)
+        _register(catalog, name, url, (), (kind, extension, compression), delimiter)
+    except Exception as problem:  # DataFusion's, of several kinds
+        detail = str(problem).split("\n")[0]
+        raise QueryError(
+            f"cannot read '{url}': {detail}",
+            hint="Credentials come from the environment, such as AWS_ACCESS_KEY_ID, "
+            "AWS_SECRET_ACCESS_KEY and AWS_REGION.",
+        ) from problem
+
+
+def _files(path: str, place: str) -> Sequence[Path]:
     """The files that a path stands for, at least one."""
     file = Path(place)
-    if re.match(r"[a-zA-Z][a-zA-Z0-9+]*://", path):
-        raise QueryError(
-            f"--table {name}: '{path}' is no file on this machine",
-            hint="Register an object store in Python: session.register_object_store(…).",
-        )
     if file.is_dir() and file.suffix.lower() != ".lance":
         found = sorted(f for f in file.iterdir() if f.is_file() and not f.name.startswith("."))
         if not found:
-            raise QueryError(f"--table {name}: there are no files in '{path}'")
+            raise QueryError(f"there are no files in '{path}'")
         return found
     if file.exists():
         return [file]
@@ -136,14 +178,14 @@ def _files(name: str, path: str, place: str) -> Sequence[Path]:
         matches = sorted(Path(found) for found in glob.glob(place))
         if matches:
             return matches
-        raise QueryError(f"--table {name}: no file matches '{path}'")
+        raise QueryError(f"no file matches '{path}'")
     near = ""
     if file.parent.is_dir():
         near = close_matches(file.name, (other.name for other in file.parent.iterdir()))
-    raise QueryError(f"--table {name}: there is no file '{path}'", hint=near or None)
+    raise QueryError(f"there is no file '{path}'", hint=near or None)
 
 
-def _format(name: str, file: Path) -> tuple[str, str, str | None]:
+def _format(file: Path) -> tuple[str, str, str | None]:
     """(kind, extension as it is written, compression) of a file, by its name."""
     suffix, extension = file.suffix.lower(), file.suffix
     compression = _COMPRESSIONS.get(suffix)
@@ -153,7 +195,7 @@ def _format(name: str, file: Path) -> tuple[str, str, str | None]:
     kind = _KINDS.get(suffix)
     if kind is None or (compression is not None and kind not in ("csv", "json")):
         raise QueryError(
-            f"--table {name}: how to read '{file}'?",
+            f"how to read '{file}'?",
             hint=f"The extensions known are {', '.join(_KINDS)}; text may be compressed: "
             f"{', '.join(_COMPRESSIONS)}.",
         )
@@ -166,20 +208,21 @@ def _register(
     place: str,
     files: Sequence[Path],
     how: tuple[str, str, str | None],
+    delimiter: str | None,
 ) -> None:
     kind, extension, compression = how
     if kind == "csv":
         tabs = extension.lower().startswith(".tsv")
-        delimiter = "\t" if tabs else _delimiter(_head(files[0]))
+        found = "\t" if tabs else _delimiter(_head(files[0]) if files else b"")
         catalog.register_csv(
             name,
             place,
-            delimiter=delimiter,
+            delimiter=delimiter or found,
             file_extension=extension,
             file_compression_type=compression,
         )
     elif kind == "json":
-        if _head(files[0]).lstrip().startswith(b"["):
+        if files and _head(files[0]).lstrip().startswith(b"["):
             rows = [row for file in files for row in _json_rows(_bytes(file), str(file))]
             _register_rows(catalog, name, rows)
         else:
@@ -190,6 +233,9 @@ def _register(
         catalog.register_arrow(name, place, file_extension=extension)
     elif kind == "parquet":
         catalog.register_parquet(name, place, file_extension=extension)
+    elif kind == "xlsx":
+        sheet = pa.concat_tables(map(read_sheet, files), promote_options="permissive")
+        catalog.register_record_batches(name, [sheet.to_batches()])
     else:
         catalog.register_table(name, lance_table(place))
 
@@ -208,9 +254,7 @@ def _register_text(catalog: Catalog, name: str, text: bytes) -> None:
             table = pyarrow.csv.read_csv(io.BytesIO(text), parse_options=options)
             catalog.register_record_batches(name, [table.to_batches()])
     except (ValueError, pa.ArrowException) as problem:
-        raise QueryError(
-            f"--table {name}: standard input is neither CSV nor JSON in UTF-8: {problem}"
-        ) from problem
+        raise QueryError(f"standard input is neither CSV nor JSON in UTF-8: {problem}") from problem
 
 
 def _register_rows(catalog: Catalog, name: str, rows: list[dict[str, object]]) -> None:
@@ -251,21 +295,26 @@ def _delimiter(head: bytes) -> str:
     return max(_DELIMITERS, key=lambda d: (d == "," and b"," in line, line.count(d.encode())))
 
 
-def _unreadable(
-    name: str, files: Sequence[Path], kind: str, compression: str | None, problem: Exception
-) -> QueryError:
+def _unreadable(files: Sequence[Path], kind: str, problem: Exception) -> QueryError:
     """Why a file cannot be read, in one line, with the remedy where it is known."""
-    shown = f"--table {name}: cannot read '{files[0] if len(files) == 1 else files[0].parent}'"
     if kind in ("csv", "json"):
         for file in files:
             line = _wrong_bytes(file)
             if line is not None:
                 return QueryError(
-                    f"--table {name}: '{file}' is not UTF-8: see line {line}",
+                    f"'{file}' is not UTF-8: see line {line}",
                     hint=f"Convert it first, for example: iconv -f LATIN1 -t UTF-8 '{file}' > utf8{file.suffix}",
                 )
-    detail = str(problem).split("\n")[0]
-    return QueryError(f"{shown} as {kind}: {detail}")
+            if not _head(file):
+                return QueryError(
+                    f"cannot read '{file}' as {kind}: it is not compressed as its name says",
+                    hint="Give the file the ending of its compression.",
+                )
+    place = files[0] if len(files) == 1 else files[0].parent
+    detail = str(getattr(problem, "message", problem)).split("\n")[0]
+    return QueryError(
+        f"cannot read '{place}' as {kind}: {detail}", hint="The ending says how a file is read."
+    )
 
 
 def _wrong_bytes(file: Path) -> int | None:
@@ -273,12 +322,15 @@ def _wrong_bytes(file: Path) -> int | None:
     decoder, line = codecs.getincrementaldecoder("utf-8")(), 1
     try:
         with pa.input_stream(str(file), compression="detect") as stream:
-            while block := stream.read(_HEAD_BYTES):
+            block = stream.read(_HEAD_BYTES)
+            while True:
                 try:
-                    line += decoder.decode(block).count("\n")
+                    line += decoder.decode(block, final=not block).count("\n")
                 except UnicodeDecodeError as wrong:
                     before: bytes = wrong.object[: wrong.start]
                     return line + before.count(b"\n")
+                if not block:
+                    return None
+                block = stream.read(_HEAD_BYTES)
     except (OSError, pa.ArrowException):
         return None
-    return None

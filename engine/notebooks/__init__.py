@@ -1,0 +1,1 @@
+"""Notebooks: ``df.llm`` of pandas and Polars, and the cell magic ``%%blendfusion``."""

@@ -1,0 +1,178 @@
+"""Frames of pandas and Polars, the cell magic, and displays."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import blendfusion as bf
+from blendfusion.notebooks import accessors
+
+
+def answer(call: bf.Request) -> Any:
+    text = str(call.values[0])
+    if call.constraint.kind == "boolean":
+        return "good" in text
+    if call.constraint.kind == "choice":
+        return call.constraint.options[len(text) % 2]
+    if call.constraint.kind == "integer":
+        return len(text)
+    if call.constraint.kind == "struct":
+        return {"name": text, "long": True}
+    if call.constraint.kind == "text":
+        return text.upper()
+    return 5
+
+
+@pytest.fixture
+def session(monkeypatch: pytest.MonkeyPatch) -> bf.Session:
+    monkeypatch.setattr(accessors, "_session", None)
+    made = bf.connect(bf.ScriptedModel(answer), cache=None)
+    bf.add_accessors(made)
+    return made
+
+
+TEXTS = {"n": [1, 2, 3], "text": ["good one", "bad", None]}
+
+
+def test_a_pandas_frame_is_asked_about_and_keeps_its_index(session: bf.Session) -> None:
+    df = pd.DataFrame(TEXTS, index=["a", "b", "c"])
+    kept = df.llm.filter("Good?", "text")
+    assert list(kept.index) == ["a"]
+    assert list(kept.columns) == ["n", "text"]
+    assert list(df.llm.filter("Is {text} good?").index) == ["a"]
+    assert dict(df.llm.map("How long?", "text", returns="int").dropna()) == {"a": 8, "b": 3}
+    assert dict(df.llm.classify("text", ["x", "y"]).dropna()) == {"a": "x", "b": "y"}
+    assert list(df.llm.score("How?", "text").index) == ["a", "b", "c"]
+    fields = df.llm.extract("text", "name TEXT, long BOOLEAN")
+    assert list(fields.columns) == ["name", "long"]
+    assert list(fields.index) == ["a", "b", "c"]
+    assert list(df.llm.sql("SELECT n FROM $df WHERE n > 1")["n"]) == [2, 3]
+
+
+def test_a_polars_frame_is_asked_about(session: bf.Session) -> None:
+    df = pl.DataFrame(TEXTS)
+    assert df.llm.filter("Good?", "text")["n"].to_list() == [1]  # type: ignore[attr-defined]
+    lengths = df.llm.map("How long?", "text", returns="int")  # type: ignore[attr-defined]
+    assert lengths.to_list() == [8, 3, None]
+    found = df.llm.sql("SELECT n FROM $df ORDER BY n DESC")  # type: ignore[attr-defined]
+    assert found["n"].to_list() == [3, 2, 1]
+
+
+def test_many_rows_keep_their_order(session: bf.Session) -> None:
+    df = pd.DataFrame({"text": [f"{'x' * (i % 7)}{i}" for i in range(30_000)]})
+    lengths = df.llm.map("How long?", "text", returns="int")
+    assert list(lengths) == [len(text) for text in df["text"]]
+
+
+def test_what_an_accessor_cannot_do_is_an_error(session: bf.Session) -> None:
+    df = pd.DataFrame(TEXTS)
+    with pytest.raises(bf.ArgumentError, match="no column is named"):
+        df.llm.filter("Good?")
+    with pytest.raises(bf.QueryError, match="unknown column 'txt'") as raised:
+        df.llm.filter("Good?", "txt")
+    assert "text" in str(raised.value.hint)
+    other = bf.connect(bf.ScriptedModel(lambda call: False), cache=None)
+    assert len(df.llm.filter("Good?", "text", session=other)) == 0
+
+
+@pytest.mark.parametrize("first", ["pandas", "blendfusion"])
+def test_accessors_are_there_whichever_is_imported_first(first: str) -> None:
+    code = (
+        f"import {first}, pandas, polars, blendfusion as bf; bf.add_accessors(); "
+        "print(hasattr(pandas.DataFrame, 'llm'), hasattr(polars.DataFrame, 'llm'))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["True", "True"]
+
+
+@pytest.mark.parametrize(
+    "df",
+    [
+        pd.DataFrame(TEXTS, index=["a", "b", "c"]),
+        pl.DataFrame(TEXTS),
+        pa.table(TEXTS),
+        pa.table(TEXTS).to_reader(),
+    ],
+    ids=["pandas", "polars", "arrow", "reader"],
+)
+def test_a_frame_is_a_table_of_a_query_by_its_name(session: bf.Session, df: Any) -> None:
+    found = session.sql("SELECT * FROM $df WHERE llm_filter('Good?', text)", df=df)
+    assert found.to_pylist() == [{"n": 1, "text": "good one"}]
+
+
+def test_variables_are_no_tables(session: bf.Session) -> None:
+    df = pd.DataFrame(TEXTS)
+    with pytest.raises(bf.QueryError, match="unknown table 'df'"):
+        session.sql("SELECT * FROM df")
+    assert session.sql("SELECT count(*) AS n FROM $df", df=df, read_only=True).to_pylist() == [
+        {"n": 3}
+    ]
+
+
+def test_the_display_of_a_session_is_a_line(session: bf.Session) -> None:
+    assert repr(session) == "Session: scripted; 0 tables"
+    session.from_pydict({"x": [1]}, name="t")
+    assert repr(session) == "Session: scripted; 1 table: t"
+    assert "default model" in repr(bf.connect(cache=None))
+
+
+def test_columns_and_literals_come_with_the_package(session: bf.Session) -> None:
+    frame = session.from_pydict(TEXTS)
+    assert frame.filter(bf.col("n") > bf.lit(2)).to_pydict()["n"] == [3]
+
+
+class Shell:
+    """What the magic uses of IPython's shell."""
+
+    def __init__(self, **variables: Any) -> None:
+        self.user_ns = variables
+        self.magics: dict[str, Any] = {}
+
+    def register_magic_function(self, function: Any, kind: str, name: str) -> None:
+        self.magics[name] = function
+
+
+def test_the_magic_runs_a_cell(session: bf.Session, capsys: pytest.CaptureFixture[str]) -> None:
+    shell = Shell(session=session, df=pd.DataFrame(TEXTS))
+    bf.load_ipython_extension(shell)
+    run = shell.magics["blendfusion"]
+    query = "SELECT n FROM $df WHERE llm_filter('Good?', text)"
+    assert run("", query).to_pylist() == [{"n": 1}]
+    assert run("kept", query) is None
+    assert shell.user_ns["kept"].to_pylist() == [{"n": 1}]
+    assert run("--explain", query) is None
+    assert "llm_filter('Good?'" in capsys.readouterr().out
+    for line, cell in (("", "SELECT nothing FROM $df"), ("--dialekt x", query), ("a b", query)):
+        assert run(line, cell) is None
+        assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_a_notebook_runs_the_magic_and_shows_progress() -> None:
+    nbformat = pytest.importorskip("nbformat")
+    nbclient = pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    cells = [
+        "import time, pandas as pd, blendfusion as bf\n%load_ext blendfusion",
+        "def answer(call):\n    time.sleep(0.02 * len(call.values))\n    return 'good' in call.values[0]\n"
+        "session = bf.connect(bf.ScriptedModel(answer), cache=None)\n"
+        "df = pd.DataFrame({'text': [f'good {i}' for i in range(40)] + ['bad']})\nsession",
+        "%%blendfusion\nSELECT count(*) AS n FROM $df WHERE llm_filter('Good?', text)",
+        "%%blendfusion\nSELECT nothing FROM $df",
+        "bf.add_accessors(session)\ndf.llm.filter('Good?', 'text').shape",
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
+    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    shown = [str(cell.outputs) for cell in notebook.cells]
+    assert "Session: scripted" in shown[1]
+    assert "<td" in shown[2]
+    assert ">40<" in shown[2]
+    assert "unknown column 'nothing'" in shown[3]
+    assert "Traceback" not in shown[3]
+    assert "(40, 1)" in shown[4]
