@@ -3,6 +3,7 @@
 # make test    style, types and all tests, of the package as it is installed
 # make nightly the random suites with many more cases
 # make bench   the benchmarks that finish in minutes
+# make docs    the site of the documentation, in build/site
 # make clean   remove what these targets made
 #
 # The first run makes .venv and compiles llama.cpp (C++ compiler and CMake; about 14 minutes of one
@@ -35,7 +36,7 @@ PACKAGE = engine planner udfs models native
 SOURCES = pyproject.toml $(wildcard setup.py) \
 	$(shell find $(PACKAGE) -name '*.py' -o -name '*.pyi' -o -name '*.txt' -o -name '*.css' -o -name '*.cpp' -o -name '*.h')
 
-.PHONY: demo check test nightly install style types stubs bench clean
+.PHONY: demo check test nightly install style types stubs bench docs clean
 
 demo: $(VENV)/installed
 	$(BIN)/blendfusion demo
@@ -66,6 +67,10 @@ stubs: install
 
 bench: install
 	$(BIN)/pytest --benchmark-only -o python_files='bench_*.py' benchmarks
+
+docs: install
+	$(BIN)/python -m pip install -q '.[docs]'
+	$(BIN)/mkdocs build --strict
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks

@@ -98,6 +98,9 @@ def test_every_extra_is_offered(metadata: Message) -> None:
         "outlines",
         "http2",
         "search",
+        "xlsx",
+        "all",
+        "docs",
         "compare",
         "dev",
     }
