@@ -3,14 +3,14 @@
 before: ``union all`` of ``block(t) where llm(t.x)`` and ``block(u) where llm(u.y)``, perhaps below
         a limit that DataFusion copied into the branches
 after:  one block over the union of the sources, with the column that the call reads. Calls that
-        differ see only the rows of their branch: ``where branch <> 1 OR llm(x)``
+        differ see only the rows of their branches: ``where branch <> 1 OR llm(x)``
 safe:   a union passes rows on as they are, and each still meets the predicates of its own branch. A
         branch's limit goes only where the limit above takes no more rows than it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from blendfusion.planner.ir.builders import (
     case,
     fetch_bounds,
     function,
+    in_list,
     integer_literal,
     limited,
     projected,
@@ -43,8 +44,8 @@ from blendfusion.planner.ir.nodes import (
 from blendfusion.udfs.declare.call import Call
 
 _MOST_OWN_COLUMNS = 32
-"""Maximum columns of single branches: each row of the union would carry NULLs for all the others.
-"""
+"""Maximum columns that not all branches have: each row of the union would carry NULLs for the
+others."""
 
 
 def union_pull_up(plan: Plan) -> Plan:
@@ -99,7 +100,7 @@ def _above(plan: Rel) -> Plan:
     select = tuple(
         _column(exprs, columns) for exprs in zip(*(b.select for b in blocks), strict=True)
     )
-    if sum(isinstance(what, _Own) for what in columns.found) > _MOST_OWN_COLUMNS:
+    if sum(not isinstance(what, tuple) for what in columns.found) > _MOST_OWN_COLUMNS:
         return plan
     sources = columns.sources()
     union = replace(plan, inputs=sources, width=sources[0].width)
@@ -112,11 +113,29 @@ def _where(blocks: Sequence[Block], columns: _Columns) -> tuple[Expr, ...]:
         together = [_united(terms, columns) for terms in rows]
         if all(t is not None for t in together):
             return tuple(t for t in together if t is not None)
-    return tuple(
-        function("or", (function("not_equal", (columns.tag, integer_literal(i + 1))), own))
-        for i, block in enumerate(blocks)
-        for own in (columns.own(i, term) for term in block.where)
+    branches = _branches_of(
+        (columns.own(i, term), i) for i, block in enumerate(blocks) for term in block.where
     )
+    return tuple(
+        own if len(those) == len(blocks) else function("or", (_is_none_of(those, columns), own))
+        for own, those in branches.items()
+    )
+
+
+def _branches_of(terms: Iterable[tuple[Expr, int]]) -> dict[Expr, list[int]]:
+    """The branches that have each term, in order of its first use."""
+    found: dict[Expr, list[int]] = {}
+    for term, branch in terms:
+        if branch not in (known := found.setdefault(term, [])):
+            known.append(branch)
+    return found
+
+
+def _is_none_of(branches: Sequence[int], columns: _Columns) -> Expr:
+    numbers = [integer_literal(i + 1) for i in branches]
+    if len(numbers) == 1:
+        return function("not_equal", (columns.tag, numbers[0]))
+    return function("not", (in_list(columns.tag, numbers),))
 
 
 def _column(exprs: Sequence[Expr], columns: _Columns) -> Expr:
@@ -127,9 +146,16 @@ def _column(exprs: Sequence[Expr], columns: _Columns) -> Expr:
     together = _united(exprs, columns)
     if together is not None:
         return together
-    own = [columns.own(i, e) for i, e in enumerate(exprs)]
-    conditions = [function("equal", (columns.tag, integer_literal(i + 1))) for i in range(len(own))]
-    return case(list(zip(conditions, own, strict=True))[:-1], own[-1])
+    branches = _branches_of((columns.own(i, e), i) for i, e in enumerate(exprs))
+    *first, last = branches
+    return case([(_is_any_of(branches[own], columns), own) for own in first], last)
+
+
+def _is_any_of(branches: Sequence[int], columns: _Columns) -> Expr:
+    numbers = [integer_literal(i + 1) for i in branches]
+    if len(numbers) == 1:
+        return function("equal", (columns.tag, numbers[0]))
+    return in_list(columns.tag, numbers)
 
 
 def _united(exprs: Sequence[Expr], columns: _Columns) -> Expr | None:
@@ -177,8 +203,14 @@ class _Own:
 
     branch: int
     expr: Expr
-    text: bool
-    """Whether its type is known to be text; else it is a column of the branch's source."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A column of texts: the argument with this number in each branch, or NULL. Equal calls of
+    several branches thereby read the same column."""
+
+    number: int
 
 
 @dataclass(slots=True)
@@ -191,7 +223,9 @@ class _Columns:
     """
 
     below: Sequence[Plan]
-    found: dict[tuple[Expr, ...] | _Own, Field] = field(default_factory=dict)
+    found: dict[tuple[Expr, ...] | _Own | _Text, Field] = field(default_factory=dict)
+    texts: dict[int, list[Expr]] = field(default_factory=dict)
+    """The text arguments of each branch, in order of their first use."""
 
     @property
     def tag(self) -> Expr:
@@ -205,7 +239,7 @@ class _Columns:
 
         def place(part: Expr) -> Expr | None:
             if isinstance(part, Field):
-                return self._place(_Own(branch, part, text=False))
+                return self._place(_Own(branch, part))
             if isinstance(part, Ask) and _asks_about_text(part.call):
                 return replace(part, args=tuple(map(argument, part.args)))
             return None
@@ -213,11 +247,14 @@ class _Columns:
         def argument(arg: Expr) -> Expr:
             if needs_model(arg):
                 return self.own(branch, arg)
-            return self._place(_Own(branch, arg, text=True))
+            own = self.texts.setdefault(branch, [])
+            if arg not in own:
+                own.append(arg)
+            return self._place(_Text(own.index(arg)))
 
         return substitute(expr, place)
 
-    def _place(self, what: tuple[Expr, ...] | _Own) -> Field:
+    def _place(self, what: tuple[Expr, ...] | _Own | _Text) -> Field:
         return self.found.setdefault(what, Field(1 + len(self.found)))
 
     def sources(self) -> tuple[Plan, ...]:
@@ -228,12 +265,13 @@ class _Columns:
         source = self.below[branch]
         columns: list[Expr] = [integer_literal(branch + 1)]
         for what in self.found:
-            if not isinstance(what, _Own):
+            if isinstance(what, _Text):
+                texts = self.texts.get(branch, [])
+                columns.append(texts[what.number] if what.number < len(texts) else text_null())
+            elif not isinstance(what, _Own):
                 columns.append(what[branch])
             elif what.branch == branch:
                 columns.append(what.expr)
-            elif what.text:
-                columns.append(text_null())
             else:
                 # NULLs with another branch's type: the padding of an outer join without rows.
                 columns.append(Field(source.width))
