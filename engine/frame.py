@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, redirect_stdout
-from dataclasses import dataclass, replace
 from functools import cached_property, partial, update_wrapper
 from io import StringIO
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, ParamSpec, get_args
@@ -12,44 +11,33 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, ParamSpec
 import pyarrow as pa
 from datafusion import DataFrame, Expr, SessionContext, lit
 from datafusion import functions as f
-from datafusion.plan import LogicalPlan
 from datafusion.record_batch import RecordBatch
 
 from blendfusion.budget import Budget, checked_budget, lowest
 from blendfusion.datafusion.background import in_background
 from blendfusion.datafusion.error_gate import gated, is_foreign, running
-from blendfusion.datafusion.error_translation import functions_in, understood
+from blendfusion.datafusion.error_translation import functions_in
 from blendfusion.datafusion.foreign_words import without_filters
 from blendfusion.datafusion.interruptible import Pump
 from blendfusion.datafusion.process_guard import no_pickle
 from blendfusion.datafusion.stream import Stream
-from blendfusion.errors import BlendFusionError, PlanError, QueryError
+from blendfusion.errors import BlendFusionError, QueryError
 from blendfusion.estimates.estimate import Estimate, estimated
 from blendfusion.evaluate.compare_answers import AnswerKind
 from blendfusion.evaluate.evaluation import Evaluation
 from blendfusion.evaluate.run import evaluate_frame
-from blendfusion.execution.executor import Execution, as_schema, joined
+from blendfusion.execution.executor import joined
 from blendfusion.execution.pipeline import Counts
-from blendfusion.observe.progress import progress
-from blendfusion.planner.driver import Rewrite, reason, rewrite
-from blendfusion.planner.initial_order import inputs_first
-from blendfusion.planner.stages.split import Staged, staged
-from blendfusion.planner.substrait.null_aware_anti_join import null_aware
+from blendfusion.frame_run import Latest, answered, tables_of
 from blendfusion.prepare.result_names import named
 from blendfusion.redaction import WITHHELD, printable
-from blendfusion.reports.confirmation import confirm
 from blendfusion.reports.explain import explained
-from blendfusion.reports.plan_warnings import warn_of_type
 from blendfusion.reports.reprs import as_html, as_text
 from blendfusion.reports.trace import Trace
-from blendfusion.udfs.declare.call import Call
-from blendfusion.udfs.declare.call_registry import calls_in, readable
-from blendfusion.udfs.register.expr import binding
+from blendfusion.udfs.declare.call_registry import readable
 from blendfusion.udfs.register.python_functions import llm_join
-from blendfusion.unsupported.nested_stages import NOTHING, Fed, chained
-from blendfusion.unsupported.opaque_tables import Leaf
+from blendfusion.unsupported.prepared import Prepared, optimized, prepare, understood_error
 from blendfusion.unsupported.provenance import Origin, Verb, given, unread, written
-from blendfusion.unsupported.rewrite import encoded, twin
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,25 +45,6 @@ if TYPE_CHECKING:
 
     from blendfusion.session import Session
     from blendfusion.udfs.ask.dispatcher import Asker
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """How a frame will run: ``staged`` by the planner, else plain, for a ``reason`` (if any)."""
-
-    calls: tuple[Call, ...] = ()
-    staged: Staged | None = None
-    rewrites: tuple[Rewrite, ...] = ()
-    reason: str | None = None
-    leaves: tuple[Leaf, ...] = ()
-    """The opaque tables that the staged plan reads; their names exist while these are held."""
-    fed: Fed = NOTHING
-    """The stages whose rows the opaque tables read."""
-
-    @property
-    def shape(self) -> Prepared:
-        """A copy for display, which holds none of the tables that a run reads."""
-        return replace(self, leaves=(), fed=NOTHING)
 
 
 P = ParamSpec("P")
@@ -121,10 +90,8 @@ class Frame(DataFrame):
         self.origin = origin
         self.budget = budget
         """The spending limits of each run, within the session's budget; None: no limit."""
-        self._trace: Trace | None = None
-        self._expected: int | None = None
-        """The expected values of the next run, if known."""
-        self._last: Execution | None = None
+        self.latest = Latest()
+        """The latest run of this frame."""
 
     @property
     def df(self) -> Any:
@@ -268,54 +235,24 @@ class Frame(DataFrame):
 
     def prepare(self, *, parts: bool) -> Prepared:
         """A plan of this frame; ``parts``: parts of the query may be staged separately."""
-        if not calls_in(self.logical_plan().display_indent()):
-            return Prepared()  # most frames of a session have no calls, and are not optimized twice
-        plan = self._optimized()
-        calls = tuple(calls_in(plan.display_indent()))
-        if not calls:
-            return Prepared()
-        if not self._session.options.planner:
-            return Prepared(calls, reason="the option planner is off")
-        try:
-            return self._staged(calls, plan)
-        except PlanError as problem:
-            why = reason(problem)
-        try:
-            cut = twin(self, parts=parts)
-            prepared = self._staged(calls, DataFrame.optimized_logical_plan(cut.frame))
-        except PlanError:
-            return Prepared(calls, reason=why)
-        cut.open()
-        if cut.above and prepared.staged is not None:
-            stages, fed = chained(cut.above, prepared.staged)
-            prepared = replace(prepared, staged=stages, fed=fed)
-        return replace(prepared, leaves=cut.leaves)
+        return prepare(self, parts=parts)
 
-    def _staged(self, calls: tuple[Call, ...], plan: LogicalPlan) -> Prepared:
-        """The staged plan of ``plan``. Raises PlanError if there is none."""
-        text = plan.display_indent()
-        data = encoded(self._session, plan)
-        query = inputs_first(self.logical_plan().display_indent())
-        written = [call.name for line in query for call in calls_in(line)]
-        rewritten = rewrite(
-            data,
-            off=self._session.rules_off,
-            null_aware=null_aware(text),
-            similar_first_pays=self._session.similar_first_pays,
-            written=written,
-        )
-        return Prepared(calls, staged(rewritten.root), rewritten.rewrites)
+    def answered(self, asker: Asker, *, eager: bool) -> Generator[pa.Table, None, None]:
+        """The result as tables of this frame's schema, at least one, with the answers of
+        ``asker``."""
+        return answered(self, asker, eager=eager)
 
     @property
     def trace(self) -> Trace:
         """The questions, answers and spending of the latest run of this frame; empty before a
         run."""
-        return self._trace or Trace()
+        return self.latest.trace or Trace()
 
     @property
     def last_counts(self) -> dict[int, Counts]:
         """Rows seen by each stage in the latest run; empty before a run, or after a plain one."""
-        return self._last.counts if self._last is not None else {}
+        execution = self.latest.execution
+        return {} if execution is None else execution.counts
 
     @contextmanager
     def _traced_by(self, other: Frame) -> Iterator[None]:
@@ -324,113 +261,24 @@ class Frame(DataFrame):
         try:
             yield
         finally:
-            self._trace = other._trace
-
-    def _optimized(self) -> LogicalPlan:
-        """DataFusion's plan of this frame. Raises QueryError, since its optimizer evaluates
-        constants."""
-        try:
-            return DataFrame.optimized_logical_plan(self)
-        except Exception as problem:
-            plan = readable(self.logical_plan().display_indent())
-            raise self._understood(problem, plan) from problem
+            self.latest.trace = other.latest.trace
 
     @property
     def _hides(self) -> bool:
         return self._session.options.show_values == "off"
 
     def _understood(self, problem: Exception, text: str = "") -> BlendFusionError:
-        redaction = self._session.options.redaction
-        return understood(problem, self._session, text, redaction, given(self))
+        return understood_error(self, problem, text)
 
     def running(self) -> AbstractContextManager[None]:
         """Convert DataFusion's exceptions within this context to ExecutionError."""
         called = functions_in(" ".join(call.text for call in self.prepared.calls))
         return running(self._session.options.redaction, called)
 
-    def _result_schema(self) -> pa.Schema:
-        """The schema of the result. ``schema`` knows less than DataFusion's analyser about columns
-        of a union, and about columns that are NULL in a branch."""
-        schema = self.schema()
-        united = "Union" in self.logical_plan().display_indent()
-        if not united and not any(pa.types.is_null(field.type) for field in schema):
-            return schema
-        plan = self._optimized()
-        return SessionContext.create_dataframe_from_logical_plan(self._session, plan).schema()
-
     # --- running ---------------------------------------------------------------------------------
 
-    def _tables(self, *, eager: bool) -> Generator[pa.Table, None, None]:
-        """The result as tables of this frame's schema; at least one."""
-        if self._session.options.confirm_above:
-            confirm(self, self._session.options.confirm_above)
-        options = self._session.options
-        reporter = progress(options.progress)
-        self._trace = trace = Trace(reporter, self._session.measured, options.redaction)
-        asker = self._session.asker(trace, self.budget)
-        trace.given = given(self) if self._hides else set()
-        asker.ledger.expected, self._expected = self._expected, None
-        prepared = self.prepared
-        warn_of_type(prepared.reason, self._session.plan_warnings)
-        run = trace.begin(self._session, written(self), len(prepared.calls), prepared.shape)
-        with reporter, run, self.running():
-            try:
-                yield from self.answered(asker, eager=eager)
-            finally:
-                run.plan, run.counts = self.prepared.shape, self.last_counts
-        trace.warn(asker.outages)
-
-    def answered(self, asker: Asker, *, eager: bool) -> Generator[pa.Table, None, None]:
-        """The result as tables of this frame's schema, at least one, with the answers of
-        ``asker``."""
-        schema = self._result_schema()
-        self._session.calls.settle(self._session, self.prepared.calls, asker)
-        try:
-            yield from self._staged_tables(asker, schema, eager=eager)
-        except PlanError as problem:
-            # DataFusion refused a stage; the answers so far are in the cache.
-            self.prepared = replace(self.prepared, staged=None, reason=reason(problem))
-        if self.prepared.staged is None:
-            yield from self._plain_tables(asker, schema)
-
-    def _staged_tables(self, asker: Asker, schema: pa.Schema, *, eager: bool) -> Iterator[pa.Table]:
-        """The result by the staged plan; nothing without one. PlanError comes before any table."""
-        self._last = None
-        if self.prepared.staged is None:
-            return
-        self._last = Execution(
-            self._session,
-            self.prepared.staged,
-            asker,
-            self._session.workbench_source(),
-            self._session.options,
-            rules_off=self._session.rules_off,
-            fed=self.prepared.fed,
-        )
-        with closing(self._last.tables(eager=eager)) as tables:
-            for table in tables:
-                yield as_schema(table, schema)
-
-    def _plain_tables(self, asker: Asker, schema: pa.Schema) -> Iterator[pa.Table]:
-        with self._session.answering(asker), binding(self.prepared.calls, asker):
-            yield schema.empty_table()
-            for batch in self._plain_batches(asker):
-                yield as_schema(pa.Table.from_batches([batch]), schema)
-
-    def _plain_batches(self, asker: Asker) -> Iterator[pa.RecordBatch]:
-        try:
-            pump = Pump()
-            with asker.served_by(pump.serve):
-                yield from pump.batches(lambda: DataFrame.execute_stream(self), asks=True)
-        except Exception:
-            if (
-                asker.error is not None
-            ):  # DataFusion passes on only the text of a function's exception
-                raise asker.error from None
-            raise
-
     def _table(self) -> pa.Table:
-        with self._session.indexes.telling(), closing(self._tables(eager=True)) as tables:
+        with self._session.indexes.telling(), closing(tables_of(self, eager=True)) as tables:
             return joined(list(tables))
 
     def _result(self) -> DataFrame:
@@ -503,7 +351,7 @@ class Frame(DataFrame):
 
     def execute_stream(self) -> Any:
         """Batches of the result, lazily: closing the stream early ends the work."""
-        tables = self._tables(eager=False) if self.prepared.calls else self._plain_rows()
+        tables = tables_of(self, eager=False) if self.prepared.calls else self._plain_rows()
         return Stream(self.schema(), tables, self._session.options.redaction)
 
     def execute_stream_partitioned(self) -> list[Any]:
@@ -524,7 +372,7 @@ class Frame(DataFrame):
         if not self.prepared.calls:
             return Frame(Pump().call(super().cache).df, self._session, budget=self.budget)
         cached = Frame(self._result().df, self._session, budget=self.budget)
-        cached._trace = self._trace
+        cached.latest.trace = self.latest.trace
         return cached
 
     def show(self, num: int = 20) -> None:
@@ -559,7 +407,7 @@ class Frame(DataFrame):
         ``cached``, not as asked.
         """
         estimate = estimated(self)
-        self._expected = estimate.total.values if estimate.complete else None
+        self.latest.expected = estimate.total.values if estimate.complete else None
         return estimate
 
     def explain(
@@ -584,7 +432,7 @@ class Frame(DataFrame):
         """The staged plan as text: see ``explain``. Without ``estimates``, no data is read for
         it."""
         if not self.prepared.calls:
-            return self._shown(str(self._optimized().display_indent()))
+            return self._shown(str(optimized(self).display_indent()))
         estimate = self.estimate() if estimates else None
         if analyze:
             self._table()

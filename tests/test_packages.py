@@ -44,6 +44,7 @@ ORDER = """
     prepare
     evaluate
     text_to_sql
+    frame_run
     frame
     session
     connect

@@ -17,8 +17,9 @@ from blendfusion.reports.trace import Trace
 from blendfusion.udfs.declare.call import Call
 
 if TYPE_CHECKING:
-    from blendfusion.frame import Frame, Prepared
+    from blendfusion.frame import Frame
     from blendfusion.session import Session
+    from blendfusion.unsupported.prepared import Prepared
 
 Origins: TypeAlias = frozenset[tuple[str, str]]
 """Table columns, by the names of the table and of the column."""

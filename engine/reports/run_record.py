@@ -21,10 +21,10 @@ from blendfusion.udfs.ask.observer import StageCounts
 
 if TYPE_CHECKING:
     from blendfusion.execution.pipeline import Counts
-    from blendfusion.frame import Prepared
     from blendfusion.models.wrappers.cache import CachedModel
     from blendfusion.options import Options
     from blendfusion.session import Session
+    from blendfusion.unsupported.prepared import Prepared
 
 Outcome = Literal["running", "done", "closed", "failed"]
 """``closed``: the reader of the result stopped early."""

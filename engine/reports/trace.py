@@ -33,8 +33,8 @@ from blendfusion.udfs.ask.observer import StageCounts
 from blendfusion.udfs.declare.call import Call
 
 if TYPE_CHECKING:
-    from blendfusion.frame import Prepared
     from blendfusion.session import Session
+    from blendfusion.unsupported.prepared import Prepared
 
 CALLS_SCHEMA = pa.schema(
     [

@@ -131,8 +131,8 @@ def test_results_are_the_same_with_every_stage_on_disk(sql: str, tmp_path: Path)
     frame = disk.session.sql(sql)
     frame.collect()
     assert frame.prepared.staged is not None
-    assert frame._last is not None
-    assert (frame._last._spill.spilled > 0) == (len(frame.prepared.staged.stages) > 1)
+    assert frame.latest.execution is not None
+    assert (frame.latest.execution._spill.spilled > 0) == (len(frame.prepared.staged.stages) > 1)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,0 +1,124 @@
+"""Runs a frame: by its stages, or plain."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from datafusion import DataFrame, SessionContext
+
+from blendfusion.datafusion.interruptible import Pump
+from blendfusion.errors import PlanError
+from blendfusion.execution.executor import Execution, as_schema
+from blendfusion.observe.progress import progress
+from blendfusion.planner.driver import reason
+from blendfusion.reports.confirmation import confirm
+from blendfusion.reports.plan_warnings import warn_of_type
+from blendfusion.reports.trace import Trace
+from blendfusion.udfs.register.expr import binding
+from blendfusion.unsupported.prepared import optimized
+from blendfusion.unsupported.provenance import given, written
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Frame
+    from blendfusion.udfs.ask.dispatcher import Asker
+
+
+@dataclass(slots=True)
+class Latest:
+    """The latest run of a frame, and the expected values of the next one, if known."""
+
+    trace: Trace | None = None
+    execution: Execution | None = None
+    expected: int | None = None
+
+
+def tables_of(frame: Frame, *, eager: bool) -> Generator[pa.Table, None, None]:
+    """The result as tables of the frame's schema; at least one."""
+    session, latest, options = frame.session, frame.latest, frame.session.options
+    if options.confirm_above:
+        confirm(frame, options.confirm_above)
+    reporter = progress(options.progress)
+    latest.trace = trace = Trace(reporter, session.measured, options.redaction)
+    asker = session.asker(trace, frame.budget)
+    trace.given = given(frame) if options.show_values == "off" else set()
+    asker.ledger.expected, latest.expected = latest.expected, None
+    prepared = frame.prepared
+    warn_of_type(prepared.reason, session.plan_warnings)
+    run = trace.begin(session, written(frame), len(prepared.calls), prepared.shape)
+    with reporter, run, frame.running():
+        try:
+            yield from answered(frame, asker, eager=eager)
+        finally:
+            run.plan, run.counts = frame.prepared.shape, frame.last_counts
+    trace.warn(asker.outages)
+
+
+def answered(frame: Frame, asker: Asker, *, eager: bool) -> Generator[pa.Table, None, None]:
+    """The result as tables of the frame's schema, at least one, with the answers of
+    ``asker``."""
+    schema = result_schema(frame)
+    session = frame.session
+    session.calls.settle(session, frame.prepared.calls, asker)
+    try:
+        yield from _staged_tables(frame, asker, schema, eager=eager)
+    except PlanError as problem:
+        # DataFusion refused a stage; the answers so far are in the cache.
+        frame.prepared = replace(frame.prepared, staged=None, reason=reason(problem))
+    if frame.prepared.staged is None:
+        yield from _plain_tables(frame, asker, schema)
+
+
+def _staged_tables(
+    frame: Frame, asker: Asker, schema: pa.Schema, *, eager: bool
+) -> Iterator[pa.Table]:
+    """The result by the staged plan; nothing without one. PlanError comes before any table."""
+    session = frame.session
+    frame.latest.execution = None
+    if frame.prepared.staged is None:
+        return
+    frame.latest.execution = execution = Execution(
+        session,
+        frame.prepared.staged,
+        asker,
+        session.workbench_source(),
+        session.options,
+        rules_off=session.rules_off,
+        fed=frame.prepared.fed,
+    )
+    with closing(execution.tables(eager=eager)) as tables:
+        for table in tables:
+            yield as_schema(table, schema)
+
+
+def _plain_tables(frame: Frame, asker: Asker, schema: pa.Schema) -> Iterator[pa.Table]:
+    with frame.session.answering(asker), binding(frame.prepared.calls, asker):
+        yield schema.empty_table()
+        for batch in _plain_batches(frame, asker):
+            yield as_schema(pa.Table.from_batches([batch]), schema)
+
+
+def _plain_batches(frame: Frame, asker: Asker) -> Iterator[pa.RecordBatch]:
+    try:
+        pump = Pump()
+        with asker.served_by(pump.serve):
+            yield from pump.batches(lambda: DataFrame.execute_stream(frame), asks=True)
+    except Exception:
+        # DataFusion passes on only the text of a function's exception.
+        if asker.error is not None:
+            raise asker.error from None
+        raise
+
+
+def result_schema(frame: Frame) -> pa.Schema:
+    """The schema of the result. ``schema`` knows less than DataFusion's analyser about columns of a
+    union, and about columns that are NULL in a branch."""
+    schema = frame.schema()
+    united = "Union" in frame.logical_plan().display_indent()
+    if not united and not any(pa.types.is_null(field.type) for field in schema):
+        return schema
+    plan = optimized(frame)
+    return SessionContext.create_dataframe_from_logical_plan(frame.session, plan).schema()

@@ -1,0 +1,102 @@
+"""Prepares a frame: by stages, as a whole or in parts, or plain as DataFusion runs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from datafusion import DataFrame
+from datafusion.plan import LogicalPlan
+
+from blendfusion.datafusion.error_translation import understood
+from blendfusion.errors import BlendFusionError, PlanError
+from blendfusion.planner.driver import Rewrite, reason, rewrite
+from blendfusion.planner.initial_order import inputs_first
+from blendfusion.planner.stages.split import Staged, staged
+from blendfusion.planner.substrait.null_aware_anti_join import null_aware
+from blendfusion.udfs.declare.call import Call
+from blendfusion.udfs.declare.call_registry import calls_in, readable
+from blendfusion.unsupported.nested_stages import NOTHING, Fed, chained
+from blendfusion.unsupported.opaque_tables import Leaf
+from blendfusion.unsupported.provenance import given
+from blendfusion.unsupported.rewrite import encoded, twin
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Frame
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """How a frame will run: ``staged`` by the planner, else plain, for a ``reason`` (if any)."""
+
+    calls: tuple[Call, ...] = ()
+    staged: Staged | None = None
+    rewrites: tuple[Rewrite, ...] = ()
+    reason: str | None = None
+    leaves: tuple[Leaf, ...] = ()
+    """The opaque tables that the staged plan reads; their names exist while these are held."""
+    fed: Fed = NOTHING
+    """The stages whose rows the opaque tables read."""
+
+    @property
+    def shape(self) -> Prepared:
+        """A copy for display, which holds none of the tables that a run reads."""
+        return replace(self, leaves=(), fed=NOTHING)
+
+
+def prepare(frame: Frame, *, parts: bool) -> Prepared:
+    """A plan of ``frame``; ``parts``: parts of the query may be staged separately."""
+    if not calls_in(frame.logical_plan().display_indent()):
+        return Prepared()  # most frames of a session have no calls, and are not optimized twice
+    plan = optimized(frame)
+    calls = tuple(calls_in(plan.display_indent()))
+    if not calls:
+        return Prepared()
+    if not frame.session.options.planner:
+        return Prepared(calls, reason="the option planner is off")
+    try:
+        return _staged(frame, calls, plan)
+    except PlanError as problem:
+        why = reason(problem)
+    try:
+        cut = twin(frame, parts=parts)
+        prepared = _staged(frame, calls, DataFrame.optimized_logical_plan(cut.frame))
+    except PlanError:
+        return Prepared(calls, reason=why)
+    cut.open()
+    if cut.above and prepared.staged is not None:
+        stages, fed = chained(cut.above, prepared.staged)
+        prepared = replace(prepared, staged=stages, fed=fed)
+    return replace(prepared, leaves=cut.leaves)
+
+
+def _staged(frame: Frame, calls: tuple[Call, ...], plan: LogicalPlan) -> Prepared:
+    """The staged plan of ``plan``. Raises PlanError if there is none."""
+    text = plan.display_indent()
+    data = encoded(frame.session, plan)
+    query = inputs_first(frame.logical_plan().display_indent())
+    written = [call.name for line in query for call in calls_in(line)]
+    rewritten = rewrite(
+        data,
+        off=frame.session.rules_off,
+        null_aware=null_aware(text),
+        similar_first_pays=frame.session.similar_first_pays,
+        written=written,
+    )
+    return Prepared(calls, staged(rewritten.root), rewritten.rewrites)
+
+
+def optimized(frame: Frame) -> LogicalPlan:
+    """DataFusion's plan of ``frame``. Raises QueryError, since its optimizer evaluates
+    constants."""
+    try:
+        return DataFrame.optimized_logical_plan(frame)
+    except Exception as problem:
+        plan = readable(frame.logical_plan().display_indent())
+        raise understood_error(frame, problem, plan) from problem
+
+
+def understood_error(frame: Frame, problem: Exception, text: str = "") -> BlendFusionError:
+    """The error for an exception of DataFusion about ``frame``, or about ``text`` of it."""
+    session = frame.session
+    return understood(problem, session, text, session.options.redaction, given(frame))
