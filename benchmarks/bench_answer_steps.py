@@ -34,8 +34,8 @@ from blendfusion.models.constraints.constraint import closed_set
 from blendfusion.models.llama import closed_set as choosing_module
 from blendfusion.models.llama.batch import Asking
 from blendfusion.models.llama.closed_set import Choosing
-from blendfusion.models.llama.context import Switch
 from blendfusion.models.llama.model_cache import Opened, borrow
+from blendfusion.models.llama.switch import Switch
 from blendfusion.models.llama.weights import choose
 from blendfusion.models.scores.option_trie import Fork, Scores
 from blendfusion.models.verbalizer import calibration as calibrate

@@ -25,8 +25,8 @@ from bench_answer_steps import Pass, one_pass
 from bench_answers import Case, weights
 
 from blendfusion.models.constraints.constraint import closed_set
-from blendfusion.models.llama.context import Switch
 from blendfusion.models.llama.model_cache import Opened, borrow
+from blendfusion.models.llama.switch import Switch
 from blendfusion.models.llama.weights import choose
 from blendfusion.models.scores.option_trie import log_softmax
 from blendfusion.options import Options

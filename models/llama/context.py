@@ -1,20 +1,16 @@
 """A typed wrapper around llama.cpp that checks every call that could abort the process.
 
 llama.cpp answers some wrong calls with ``abort()`` (a batch over ``n_batch``, more outputs than
-reserved), which would take the user's whole process down. Nothing outside this file calls it.
+reserved), which would take the user's whole process down.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
-import re
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,114 +18,12 @@ from numpy.typing import NDArray
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.llama.attention import attention
 from blendfusion.models.llama.cpu_cores import cores
+from blendfusion.models.llama.library import forget_log, free_gpu_bytes, library, reason
 from blendfusion.models.llama.sizes import MOST_FILLING, Sizes, on_cpu, on_gpu
+from blendfusion.models.llama.switch import Switch
+from blendfusion.models.llama.token_batch import Batch, Buffers, Filling
 
 Logits = NDArray[np.float32]
-
-_GPU_TYPES = (1, 2)
-"""GGML_BACKEND_DEVICE_TYPE_GPU and _IGPU."""
-
-_log: deque[str] = deque(maxlen=20)
-_log_callback: Any = None
-
-
-class Filling(NamedTuple):
-    """The padding that makes matrix products sum up each token alike: a minimum number of tokens,
-    and multiples of a number."""
-
-    least: int = 1
-    multiple: int = 1
-
-    def missing(self, count: int) -> int:
-        wanted = max(self.least, count)
-        return wanted + -wanted % self.multiple - count
-
-
-class Batch:
-    """Tokens of one decode call. Where ``add`` puts them is what ``want`` and ``share`` are
-    told."""
-
-    def __init__(self) -> None:
-        self.tokens: list[int] = []
-        self.positions: list[int] = []
-        self.sequences: list[list[int]] = []
-        self.wanted: list[bool] = []
-
-    def __len__(self) -> int:
-        return len(self.tokens)
-
-    def add(self, tokens: Sequence[int], position: int, *sequences: int) -> range:
-        """Tokens that follow one another in sequences, the first at ``position``; returns their
-        places."""
-        start, count = len(self.tokens), len(tokens)
-        self.tokens += tokens
-        self.positions += range(position, position + count)
-        self.sequences += [[*sequences] for _ in tokens]
-        self.wanted += [False] * count
-        return range(start, start + count)
-
-    def share(self, place: int, sequence: int) -> None:
-        """The token at ``place`` also belongs to ``sequence``: computed once, seen by both."""
-        self.sequences[place].append(sequence)
-
-    def want(self, place: int) -> None:
-        """Ask for the logits after the token at ``place``."""
-        self.wanted[place] = True
-
-    def fill_up(self, filling: Filling, sequence: int) -> int:
-        """Add tokens of no meaning, and want logits that nobody reads, until there are enough of
-        both; returns how many were added. ``outputs`` says where the others' logits are from then
-        on."""
-        added = self.add([0] * filling.missing(len(self)), 0, sequence)
-        unwanted = (place for place in reversed(range(len(self))) if not self.wanted[place])
-        for place in list(islice(unwanted, filling.missing(sum(self.wanted)))):
-            self.want(place)
-        return len(added)
-
-    def outputs(self) -> dict[int, int]:
-        """The row of the logits for each wanted place (rows come in batch order)."""
-        places = [place for place, wanted in enumerate(self.wanted) if wanted]
-        return {place: row for row, place in enumerate(places)}
-
-
-class Stopped(ModelFailed):
-    """A ``Switch`` ended llama.cpp's computation."""
-
-    def __init__(self) -> None:
-        super().__init__("the model was interrupted")
-
-
-class Switch:
-    """Ends what llama.cpp computes or loads, from any thread, within one step of its graph.
-
-    llama.cpp asks a C function thousands of times a second whether to go on. A function of Python's
-    would need the interpreter's lock each time; C's ``strlen`` reads a text, which is empty as long
-    as nobody wants to stop.
-    """
-
-    def __init__(self) -> None:
-        self._stop_flag = ctypes.create_string_buffer(2)
-
-    def stop(self) -> None:
-        self._stop_flag.value = b"!"
-
-    def reset(self) -> None:
-        self._stop_flag.value = b""
-
-    @property
-    def stopped(self) -> bool:
-        return bool(self._stop_flag.value)
-
-    def check(self) -> None:
-        """Raise Stopped if somebody wants to stop."""
-        if self._stop_flag.value:
-            raise Stopped
-
-    def connect(self, lib: Any, context: Any) -> None:
-        """Have a context of llama.cpp look here while it computes."""
-        strlen = (ctypes.cdll.msvcrt if os.name == "nt" else ctypes.CDLL(None)).strlen
-        ask = ctypes.cast(strlen, lib.llama_cpp.ggml_abort_callback)
-        lib.llama_set_abort_callback(context, ask, ctypes.cast(self._stop_flag, ctypes.c_void_p))
 
 
 def _uses_amx(lib: Any) -> bool:
@@ -159,7 +53,7 @@ class Weights:
         params.progress_callback = goes_on
         if _uses_amx(self.lib):
             params.use_extra_bufts = False
-        _log.clear()
+        forget_log()
         self.lib.llama_backend_init()
         self.model = self.lib.llama_model_load_from_file(os.fsencode(path), params)
         if not self.model:
@@ -186,7 +80,7 @@ class Weights:
         width = int(self.lib.llama_model_n_embd(self.model)) // heads
         kept = width * int(self.lib.llama_model_n_head_kv(self.model))
         cell = 2 * 2 * kept * int(self.lib.llama_model_n_layer(self.model))  # keys and values, F16
-        return on_gpu(trained, n_ctx, free_bytes=_free_gpu_bytes(), cell_bytes=cell)
+        return on_gpu(trained, n_ctx, free_bytes=free_gpu_bytes(), cell_bytes=cell)
 
     def close(self) -> None:
         """Free them; no context may be left."""
@@ -234,7 +128,7 @@ class LlamaContext:
         self.filling = Filling()
         """The padding of batches of rows (``determinism``)."""
         self._most_wanted = sizes.wanted
-        self._batch = _Buffers(self._lib, self.n_batch, sizes.sequences)
+        self._batch = Buffers(self._lib, self.n_batch, sizes.sequences)
 
     def _open(self, sizes: Sizes, threads: int) -> Any:
         params = self._lib.llama_context_default_params()
@@ -251,7 +145,7 @@ class LlamaContext:
         params.no_perf = True
         if self._attention is not None:
             self._attention.connect(params)
-        _log.clear()
+        forget_log()
         context = self._lib.llama_init_from_model(self._model, params)
         if not context:
             self._let_attention_go()
@@ -428,42 +322,6 @@ class LlamaContext:
         self._switch.check()
 
 
-class _Buffers:
-    """The arrays behind a ``llama_batch``, allocated once and refilled with NumPy."""
-
-    def __init__(self, lib: Any, size: int, sequences: int) -> None:
-        self._struct = lib.llama_batch()
-        self._token = np.zeros(size, np.int32)
-        self._pos = np.zeros(size, np.int32)
-        self._count = np.zeros(size, np.int32)
-        self._flags = np.zeros(size, np.int8)
-        self._ids = np.zeros(size * sequences, np.int32)
-        self._rows = np.zeros(size, np.uintp)
-        for name, array in (
-            ("token", self._token),
-            ("pos", self._pos),
-            ("n_seq_id", self._count),
-            ("logits", self._flags),
-            ("seq_id", self._rows),
-        ):
-            kind = dict(lib.llama_batch._fields_)[name]
-            setattr(self._struct, name, ctypes.cast(array.ctypes.data, kind))
-
-    def fill(self, batch: Batch) -> Any:
-        n = len(batch)
-        self._struct.n_tokens = n
-        self._token[:n] = batch.tokens
-        self._pos[:n] = batch.positions
-        self._flags[:n] = batch.wanted
-        counts = np.fromiter(map(len, batch.sequences), np.int32, n)
-        self._count[:n] = counts
-        flat = [sequence for ids in batch.sequences for sequence in ids]
-        self._ids[: len(flat)] = flat
-        offsets = np.cumsum(counts) - counts
-        self._rows[:n] = self._ids.ctypes.data + offsets * self._ids.itemsize
-        return self._struct
-
-
 def check_gguf(path: Path) -> None:
     """Raise ModelNotFound unless ``path`` is a readable file that begins as a GGUF does."""
     if not path.is_file():
@@ -482,98 +340,3 @@ def check_gguf(path: Path) -> None:
             f"'{path}' is not a GGUF file (it begins with {magic!r})",
             hint="llama.cpp reads GGUF files only; convert the weights or download a .gguf.",
         )
-
-
-def library() -> Any:
-    """llama.cpp, keeping its log to itself. Raises ModelNotFound if it is not installed."""
-    with _patient_threads():
-        try:
-            import llama_cpp
-        except ImportError as error:
-            raise ModelNotFound(
-                f"local models need llama-cpp-python, which cannot be imported: {error}",
-                hint="pip install 'blendfusion[local]'",
-            ) from error
-    _silence(llama_cpp)
-    return llama_cpp
-
-
-_WAITING = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "1000"}
-
-
-@contextmanager
-def _patient_threads() -> Iterator[None]:
-    """Let llama.cpp's threads spin for some 50 microseconds while they wait for one another, and
-    then sleep.
-
-    OpenMP reads this once, when its library is loaded. Threads that only spin collapse as soon as
-    another wants a core, such as a query engine's; to wake one that sleeps takes as long as half
-    the step of a lone row (docs/lab.md has both). What the user has set is kept."""
-    if any(name in os.environ for name in _WAITING):
-        yield
-        return
-    os.environ |= _WAITING
-    try:
-        yield
-    finally:
-        for name in _WAITING:
-            os.environ.pop(name, None)
-
-
-def _free_gpu_bytes() -> int:
-    """Free memory of all GPUs, less where llama.cpp does not tell; 0 if it tells nothing."""
-    from llama_cpp._ggml import libggml
-
-    total = 0
-    try:
-        libggml.ggml_backend_dev_count.restype = ctypes.c_size_t
-        libggml.ggml_backend_dev_get.restype = ctypes.c_void_p
-        libggml.ggml_backend_dev_get.argtypes = [ctypes.c_size_t]
-        libggml.ggml_backend_dev_type.argtypes = [ctypes.c_void_p]
-        libggml.ggml_backend_dev_memory.argtypes = [ctypes.c_void_p] + 2 * [
-            ctypes.POINTER(ctypes.c_size_t)
-        ]
-        for number in range(libggml.ggml_backend_dev_count()):
-            device = libggml.ggml_backend_dev_get(number)
-            free, whole = ctypes.c_size_t(), ctypes.c_size_t()
-            if libggml.ggml_backend_dev_type(device) in _GPU_TYPES:
-                libggml.ggml_backend_dev_memory(device, ctypes.byref(free), ctypes.byref(whole))
-            total += free.value
-    except (AttributeError, OSError):
-        return 0
-    return total
-
-
-def _silence(lib: Any) -> None:
-    """Keep llama.cpp's log off the terminal; the last lines are kept for error messages."""
-    lib.llama_log_set(_keeping(lib), ctypes.c_void_p(0))
-
-
-def _keeping(lib: Any) -> Any:
-    global _log_callback
-    if _log_callback is None:
-
-        @lib.llama_log_callback  # type: ignore[untyped-decorator]
-        def keep(_level: int, text: bytes, _data: object) -> None:
-            _log.append(text.decode("utf-8", "replace"))
-
-        _log_callback = keep
-    return _log_callback
-
-
-@contextmanager
-def logged(log_to: Any) -> Iterator[None]:
-    """Keep the log of another library of llama.cpp's too, and forget what was said before;
-    ``log_to`` is its function for that."""
-    log_to(_keeping(library()), ctypes.c_void_p(0))
-    _log.clear()
-    yield
-
-
-def reason() -> str:
-    """The last line of llama.cpp's log that speaks of an error, and says more than that there is
-    one."""
-    lines = [line.strip() for line in _log]
-    speaking = [line for line in lines if re.search("error|fail|invalid", line, re.IGNORECASE)]
-    telling = [line for line in speaking if not line.endswith("failed to load model")]
-    return (telling or speaking or [""])[-1]

@@ -13,9 +13,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from blendfusion.errors import ModelFailed
-from blendfusion.models.llama.context import Filling, LlamaContext, Logits, Stopped
+from blendfusion.models.llama.context import LlamaContext, Logits
 from blendfusion.models.llama.scheduler import Run, Spent
 from blendfusion.models.llama.sizes import MOST_FILLING
+from blendfusion.models.llama.switch import Stopped
+from blendfusion.models.llama.token_batch import Filling
 
 _ALIKE = 9
 """Tokens that the first two rows begin with."""

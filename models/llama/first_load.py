@@ -20,8 +20,10 @@ from pathlib import Path
 import numpy as np
 
 from blendfusion.errors import ModelError, ModelFailed
-from blendfusion.models.llama.context import Batch, LlamaContext, Switch, Weights
-from blendfusion.models.llama.context import reason as llama_reason
+from blendfusion.models.llama.context import LlamaContext, Weights
+from blendfusion.models.llama.library import reason as llama_reason
+from blendfusion.models.llama.switch import Switch
+from blendfusion.models.llama.token_batch import Batch
 from blendfusion.models.llama.weights import identity, memory_bytes, weights_folder
 from blendfusion.models.protocol.events import weights_tried
 from blendfusion.models.weights.gguf import Broken, check

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from blendfusion.errors import ModelFailed, ModelNotFound
-from blendfusion.models.llama.context import LlamaContext, Weights, logged, reason
+from blendfusion.models.llama.context import LlamaContext, Weights
 from blendfusion.models.llama.cpu_cores import cores
+from blendfusion.models.llama.library import logged, reason
 from blendfusion.models.llama.sizes import MICRO_BATCH
 from blendfusion.models.protocol.images import type_of
 

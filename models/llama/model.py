@@ -26,7 +26,7 @@ from blendfusion.models.llama.attention import ATTENTION_VERSION, attends
 from blendfusion.models.llama.batch import Asking
 from blendfusion.models.llama.binary_scale import Grading
 from blendfusion.models.llama.closed_set import Choosing
-from blendfusion.models.llama.context import Switch, check_gguf
+from blendfusion.models.llama.context import check_gguf
 from blendfusion.models.llama.generate import Writing
 from blendfusion.models.llama.images import about_images
 from blendfusion.models.llama.interruptible import run_aside
@@ -35,6 +35,7 @@ from blendfusion.models.llama.projectors import projector_of
 from blendfusion.models.llama.query_likelihood import Likelihood
 from blendfusion.models.llama.ref_counts import Loan
 from blendfusion.models.llama.scale import Scoring
+from blendfusion.models.llama.switch import Switch
 from blendfusion.models.llama.weights import Chosen, ConversionFailed, choose, identity
 from blendfusion.models.prompts.prompt import PROMPT_VERSION
 from blendfusion.models.protocol.abilities import Abilities

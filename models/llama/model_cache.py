@@ -11,10 +11,11 @@ from typing import Any
 from blendfusion.errors import ModelFailed
 from blendfusion.models.llama import determinism as exactness
 from blendfusion.models.llama.constrained_decoding import Guide
-from blendfusion.models.llama.context import LlamaContext, Stopped, Switch, Weights, check_gguf
+from blendfusion.models.llama.context import LlamaContext, Weights, check_gguf
 from blendfusion.models.llama.first_load import ensure_loads, remember
 from blendfusion.models.llama.image_encoder import Projector
 from blendfusion.models.llama.ref_counts import Loan, Pool
+from blendfusion.models.llama.switch import Stopped, Switch
 from blendfusion.models.llama.weights import Chosen, ready
 from blendfusion.models.scores.option_trie import Fork, Scores
 from blendfusion.models.verbalizer.lexicon import Idea

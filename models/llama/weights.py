@@ -204,7 +204,7 @@ def _gb(size: int) -> str:
 
 
 def _convert(chosen: Chosen) -> None:
-    from blendfusion.models.llama.context import library
+    from blendfusion.models.llama.library import library
 
     assert chosen.copy is not None
     lib = library()

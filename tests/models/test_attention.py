@@ -13,8 +13,10 @@ from local_model import weights_or_skip
 
 from blendfusion.models.llama import attention as attention_module
 from blendfusion.models.llama.attention import _attention, _operations, attends, attention
-from blendfusion.models.llama.context import Batch, LlamaContext, Stopped, Switch, Weights
+from blendfusion.models.llama.context import LlamaContext, Weights
 from blendfusion.models.llama.model import LlamaModel
+from blendfusion.models.llama.switch import Stopped, Switch
+from blendfusion.models.llama.token_batch import Batch
 from blendfusion.models.llama.weights import choose, ready
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from local_model import weights_or_skip
 
-from blendfusion.models.llama.context import library
+from blendfusion.models.llama.library import library
 from blendfusion.models.llama.model import LlamaModel
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task

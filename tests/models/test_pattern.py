@@ -22,8 +22,9 @@ from blendfusion.errors import ArgumentError, ModelFailed
 from blendfusion.models.constraints.constraint import holds
 from blendfusion.models.constraints.regex import check, matches
 from blendfusion.models.llama.constrained_decoding import Guide, Writer
-from blendfusion.models.llama.context import LlamaContext, Switch, Weights
+from blendfusion.models.llama.context import LlamaContext, Weights
 from blendfusion.models.llama.model import LlamaModel
+from blendfusion.models.llama.switch import Switch
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

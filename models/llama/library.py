@@ -1,0 +1,119 @@
+"""llama.cpp's library: its import, its log, its threads, the memory of its GPUs."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from blendfusion.errors import ModelNotFound
+
+_GPU_TYPES = (1, 2)
+"""GGML_BACKEND_DEVICE_TYPE_GPU and _IGPU."""
+
+_log: deque[str] = deque(maxlen=20)
+_log_callback: Any = None
+
+
+def library() -> Any:
+    """llama.cpp, keeping its log to itself. Raises ModelNotFound if it is not installed."""
+    with _patient_threads():
+        try:
+            import llama_cpp
+        except ImportError as error:
+            raise ModelNotFound(
+                f"local models need llama-cpp-python, which cannot be imported: {error}",
+                hint="pip install 'blendfusion[local]'",
+            ) from error
+    _silence(llama_cpp)
+    return llama_cpp
+
+
+_WAITING = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "1000"}
+
+
+@contextmanager
+def _patient_threads() -> Iterator[None]:
+    """Let llama.cpp's threads spin for some 50 microseconds while they wait for one another, and
+    then sleep.
+
+    OpenMP reads this once, when its library is loaded. Threads that only spin collapse as soon as
+    another wants a core, such as a query engine's; to wake one that sleeps takes as long as half
+    the step of a lone row (docs/lab.md has both). What the user has set is kept."""
+    if any(name in os.environ for name in _WAITING):
+        yield
+        return
+    os.environ |= _WAITING
+    try:
+        yield
+    finally:
+        for name in _WAITING:
+            os.environ.pop(name, None)
+
+
+def free_gpu_bytes() -> int:
+    """Free memory of all GPUs, less where llama.cpp does not tell; 0 if it tells nothing."""
+    from llama_cpp._ggml import libggml
+
+    total = 0
+    try:
+        libggml.ggml_backend_dev_count.restype = ctypes.c_size_t
+        libggml.ggml_backend_dev_get.restype = ctypes.c_void_p
+        libggml.ggml_backend_dev_get.argtypes = [ctypes.c_size_t]
+        libggml.ggml_backend_dev_type.argtypes = [ctypes.c_void_p]
+        libggml.ggml_backend_dev_memory.argtypes = [ctypes.c_void_p] + 2 * [
+            ctypes.POINTER(ctypes.c_size_t)
+        ]
+        for number in range(libggml.ggml_backend_dev_count()):
+            device = libggml.ggml_backend_dev_get(number)
+            free, whole = ctypes.c_size_t(), ctypes.c_size_t()
+            if libggml.ggml_backend_dev_type(device) in _GPU_TYPES:
+                libggml.ggml_backend_dev_memory(device, ctypes.byref(free), ctypes.byref(whole))
+            total += free.value
+    except (AttributeError, OSError):
+        return 0
+    return total
+
+
+def _silence(lib: Any) -> None:
+    """Keep llama.cpp's log off the terminal; the last lines are kept for error messages."""
+    lib.llama_log_set(_keeping(lib), ctypes.c_void_p(0))
+
+
+def _keeping(lib: Any) -> Any:
+    global _log_callback
+    if _log_callback is None:
+
+        @lib.llama_log_callback  # type: ignore[untyped-decorator]
+        def keep(_level: int, text: bytes, _data: object) -> None:
+            _log.append(text.decode("utf-8", "replace"))
+
+        _log_callback = keep
+    return _log_callback
+
+
+@contextmanager
+def logged(log_to: Any) -> Iterator[None]:
+    """Keep the log of another library of llama.cpp's too, and forget what was said before;
+    ``log_to`` is its function for that."""
+    log_to(_keeping(library()), ctypes.c_void_p(0))
+    _log.clear()
+    yield
+
+
+def reason() -> str:
+    """The last line of llama.cpp's log that speaks of an error, and says more than that there is
+    one."""
+    lines = [line.strip() for line in _log]
+    speaking = [line for line in lines if re.search("error|fail|invalid", line, re.IGNORECASE)]
+    telling = [line for line in speaking if not line.endswith("failed to load model")]
+    return (telling or speaking or [""])[-1]
+
+
+def forget_log() -> None:
+    """Forget the lines of llama.cpp's log so far."""
+    _log.clear()
