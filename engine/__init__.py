@@ -41,6 +41,7 @@ from blendfusion.models.stores.sqlite import SqliteStore
 from blendfusion.notebooks.accessors import add_accessors
 from blendfusion.notebooks.magic import load_ipython_extension
 from blendfusion.options import Options
+from blendfusion.replay.manifest import Manifest
 from blendfusion.reports.trace import AnswerWarning, Trace
 from blendfusion.search.build import IndexReport
 from blendfusion.session import Session
@@ -72,6 +73,7 @@ __all__ = [
     "HostedModelWarning",
     "Improvement",
     "IndexReport",
+    "Manifest",
     "MemoryStore",
     "MeteredEmbedder",
     "Model",

@@ -31,6 +31,11 @@ from blendfusion.execution.pipeline import Counts
 from blendfusion.frame_run import Latest, answered, tables_of
 from blendfusion.prepare.result_names import named
 from blendfusion.redaction import WITHHELD, printable
+from blendfusion.replay.changes import Change
+from blendfusion.replay.compare import compared
+from blendfusion.replay.manifest import Manifest
+from blendfusion.replay.record import recorded
+from blendfusion.replay.row_changes import RowChanges
 from blendfusion.reports.explain import explained
 from blendfusion.reports.reprs import as_html, as_text
 from blendfusion.reports.trace import Trace
@@ -391,6 +396,22 @@ class Frame(DataFrame):
     def _repr_html_(self) -> str:
         """The HTML of ``__repr__`` for a notebook, with values escaped as text."""
         return as_html(self)
+
+    # --- replay ----------------------------------------------------------------------------------
+
+    def manifest(self) -> Manifest:
+        """Run this frame, and record its query, options, versions, models, inputs, answers and
+        result: ``save`` writes them, ``blendfusion replay`` repeats the run without a model.
+
+        Values that earlier runs asked are not asked again. Raises QueryError for a frame with
+        parameters, and for one that reads more than registered tables (docs/reproduce.md).
+        """
+        return recorded(self)
+
+    def changes(self, manifest: Manifest) -> tuple[list[Change], RowChanges]:
+        """The differences from a recorded run: of inputs, options, models and versions, and of the
+        rows of the result. Runs this frame; only values without a stored answer are asked."""
+        return compared(self, manifest)
 
     # --- explaining ------------------------------------------------------------------------------
 

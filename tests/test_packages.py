@@ -42,6 +42,7 @@ ORDER = """
     estimates
     reports
     prepare
+    replay
     evaluate
     text_to_sql
     frame_run

@@ -19,12 +19,14 @@ from blendfusion.cli.cache import add_cache_command
 from blendfusion.cli.evaluate import add_evaluate_command
 from blendfusion.cli.index import add_index_command
 from blendfusion.cli.models import add_models_command
+from blendfusion.cli.replay import add_replay_command, files_of
 from blendfusion.cli.results import FORMATS, check_output, format_for, write
 from blendfusion.cli.sessions import add_model, add_session, budget_of, session_of
 from blendfusion.cli.shell import add_shell_command
 from blendfusion.errors import BlendFusionError, QueryError
 from blendfusion.observe.progress import spent
 from blendfusion.redaction import printable
+from blendfusion.replay.record import recorded
 
 EXIT_ERROR = 2
 _EXAMPLES = """\
@@ -105,6 +107,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="write an HTML page with the plan, questions, answers and usage",
     )
+    query.add_argument(
+        "--manifest",
+        type=Path,
+        metavar="FILE",
+        help="record the run for 'blendfusion replay': FILE, its answers and its result beside it",
+    )
     shown = query.add_mutually_exclusive_group()
     shown.add_argument(
         "--explain", action="store_true", help="show the plan without asking a model"
@@ -123,6 +131,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="the folder of reviews.csv, products.csv and tickets.csv (default: ./examples)",
     )
+    add_replay_command(commands)
     add_evaluate_command(commands)
     add_ask_command(commands)
     add_index_command(commands)
@@ -144,7 +153,13 @@ def _query(arguments: argparse.Namespace) -> int:
             if arguments.explain or arguments.analyze:
                 print(frame.explain_text(analyze=arguments.analyze))
                 return 0
-            table = frame.to_arrow_table()
+            if arguments.manifest is None:
+                table = frame.to_arrow_table()
+            else:
+                files = files_of(arguments.table, arguments.manifest)
+                manifest = recorded(frame, files, dialect=arguments.dialect)
+                manifest.save(arguments.manifest)
+                table = manifest.result
             write(table, style, arguments.output, full_cells=arguments.full_cells)
             if sys.stderr.isatty():
                 trace = frame.trace

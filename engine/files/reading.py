@@ -81,9 +81,25 @@ class Catalog(Protocol):
     def register_object_store(self, schema: str, store: Any, host: str | None = None) -> None: ...
 
 
+def named_files(spec: str) -> tuple[str, str, tuple[Path, ...]]:
+    """(table, path, files) of ``name=path`` or ``path``; no files for standard input and URLs.
+    Raises QueryError."""
+    name, path = _parts(spec)
+    if path == STANDARD_INPUT or scheme_of(path) is not None:
+        return name, path, ()
+    return name, path, tuple(_files(path, str(Path(path).expanduser())))
+
+
 def register_spec(catalog: Catalog, spec: str) -> str:
     """Register ``name=path`` or ``path`` and return the name: see ``register_file``. Raises
     QueryError for a wrong spec, too."""
+    name, path = _parts(spec)
+    register_file(catalog, path, name)
+    return name
+
+
+def _parts(spec: str) -> tuple[str, str]:
+    """The name and the path of ``name=path`` or ``path``."""
     name, equals, path = spec.partition("=")
     if not equals:
         name, path = table_name(spec), spec
@@ -91,8 +107,7 @@ def register_spec(catalog: Catalog, spec: str) -> str:
         raise QueryError(
             f"--table {spec!r} is not NAME=PATH", hint="For example: --table reviews=reviews.csv"
         )
-    register_file(catalog, path, name.strip())
-    return name.strip()
+    return name.strip(), path
 
 
 def table_name(path: str) -> str:

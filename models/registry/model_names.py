@@ -6,7 +6,7 @@ may name are the session's own models, those that were registered, and packaged 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from blendfusion.errors import ModelNotFound, OptionError, close_matches
@@ -14,6 +14,7 @@ from blendfusion.models.guarantees.accuracy import Targets
 from blendfusion.models.protocol.model import Model
 from blendfusion.models.registry.load import load, packaged
 from blendfusion.models.stores.memory import AnswerStore
+from blendfusion.models.stores.recording import KeyedStore, Recording
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.models.wrappers.cascade import targets_in
 from blendfusion.models.wrappers.failover import Models, check_pair, each_of, together
@@ -124,6 +125,26 @@ class NamedModels:
         if self._own is not None:
             yield self._own
         yield from self._named.values()
+
+    @contextmanager
+    def recorded(self, noted: KeyedStore, tokens: dict[str, int]) -> Iterator[None]:
+        """Within this context, ``noted`` gets the answers of all models that are known by now, and
+        ``tokens`` the lengths of texts by their digests."""
+        all_models = (*self._all(), *self._parts, *self._together.values())
+        parts = {id(part): part for model in all_models for part in model.parts}
+        stores = {key: part.store for key, part in parts.items()}
+        for part in parts.values():
+            part.store = Recording(part.store, noted, tokens)
+        try:
+            yield
+        finally:
+            for key, part in parts.items():
+                part.store = stores[key]
+
+    @property
+    def described(self) -> tuple[tuple[CachedModel, ...], dict[str, CachedModel]]:
+        """The session's own models in order, and those of calls by name."""
+        return tuple(self._parts), dict(self._named)
 
     def forget(self) -> None:
         """Forget the stored answers of all of them."""

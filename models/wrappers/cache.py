@@ -8,6 +8,7 @@ from blendfusion.models.protocol.abilities import Abilities, abilities_of
 from blendfusion.models.protocol.model import Model, OnAnswer, Values, answer_each, ignore_answer
 from blendfusion.models.stores.in_flight import in_flight
 from blendfusion.models.stores.memory import FROM_CACHE, AnswerStore, MemoryStore
+from blendfusion.models.stores.recording import Recording
 from blendfusion.models.wrappers.self_consistency import answer_consistently
 from blendfusion.types import Answer, ModelInfo, Task
 
@@ -64,6 +65,11 @@ class CachedModel:
         return None
 
     @property
+    def parts(self) -> tuple[CachedModel, ...]:
+        """This model and those within it, each with a store."""
+        return (self,)
+
+    @property
     def outages(self) -> tuple[str, ...]:
         """What is to be told of models that are left out."""
         return ()
@@ -78,7 +84,10 @@ class CachedModel:
         return abilities_of(self.inner)
 
     def count_tokens(self, text: str) -> int:
-        return self.inner.count_tokens(text)
+        count = self.inner.count_tokens(text)
+        if isinstance(self.store, Recording):
+            self.store.note_tokens(text, count)
+        return count
 
     def check(self) -> None:
         """Let the model say, once and before any value is sent, if it cannot be reached."""
@@ -89,22 +98,22 @@ class CachedModel:
     def known(self, task: Task, values: Sequence[Values]) -> dict[Values, Answer]:
         """The stored answers among these, in order, as cache hits; the others must be asked."""
         whole, posed = task.in_full, self._posed(task)
-        found = self.store.get_many(self._fingerprint, whole, values)
+        found = self.store.get_many(self.fingerprint, whole, values)
         if posed != whole:
             rest = [v for v in values if v not in found]
-            found |= self.store.get_many(self._fingerprint, posed, rest)
+            found |= self.store.get_many(self.fingerprint, posed, rest)
         return {v: _hit(found[v]) for v in values if v in found}
 
     def question(self, task: Task) -> Hashable:
         """What is equal for requests that have equal answers to equal values."""
-        return self._fingerprint, self._posed(task)
+        return self.fingerprint, self._posed(task)
 
     def earlier(self, task: Task, most: int) -> list[str]:
         """The texts of stored answers to ``task``, at most so many; NULL ones are left out."""
         whole, posed = task.in_full, self._posed(task)
-        some = self.store.earlier(self._fingerprint, whole, most)
+        some = self.store.earlier(self.fingerprint, whole, most)
         if posed != whole and len(some) < most:
-            some = some + self.store.earlier(self._fingerprint, posed, most - len(some))
+            some = some + self.store.earlier(self.fingerprint, posed, most - len(some))
         return some
 
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
@@ -152,15 +161,18 @@ class CachedModel:
         finally:
             self._keep(task.in_full, {v: a for v, a in new.items() if a.finish != "decided"})
             self._keep(task, {v: a for v, a in new.items() if a.finish == "decided"})
+            if isinstance(self.store, Recording):
+                failed = [v for v, a in new.items() if a.error is not None]
+                self.store.note_failed(self.fingerprint, task, failed)
 
     def forget(self) -> None:
         """Forget every answer of this model, in a store that others share too."""
-        self.store.clear(self._fingerprint)
+        self.store.clear(self.fingerprint)
 
     def _keep(self, task: Task, answers: dict[Values, Answer]) -> None:
         valid = {v: a for v, a in answers.items() if a.error is None}
         if valid:
-            self.store.store_many(self._fingerprint, task, valid)
+            self.store.store_many(self.fingerprint, task, valid)
 
     def _posed(self, task: Task) -> Task:
         """What the model gets to know of a task."""
@@ -169,7 +181,8 @@ class CachedModel:
         return task if early else task.in_full
 
     @property
-    def _fingerprint(self) -> str:
+    def fingerprint(self) -> str:
+        """That of ``info``; of a model that declares it, nothing is loaded for it."""
         return abilities_of(self.inner).fingerprint or self.inner.info.fingerprint
 
     def close(self) -> None:

@@ -26,6 +26,10 @@ class CascadeModel(CachedModel):
         return (self.name, self.small.name)
 
     @property
+    def parts(self) -> tuple[CachedModel, ...]:
+        return (self, *self.small.parts)
+
+    @property
     def weights(self) -> dict[str, str]:
         return super().weights | self.small.weights
 

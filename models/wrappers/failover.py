@@ -86,6 +86,10 @@ class FallbackModel(CachedModel):
         return (self.name, *self.following.names)
 
     @property
+    def parts(self) -> tuple[CachedModel, ...]:
+        return (self, self._first, *self.following.parts)
+
+    @property
     def weights(self) -> dict[str, str]:
         return super().weights | self.following.weights
 

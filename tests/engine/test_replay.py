@@ -1,0 +1,408 @@
+"""Manifests: a recorded run gives the same bytes without a model, and every change is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import blendfusion as bf
+from blendfusion.cli.main import main
+from blendfusion.replay import record
+from blendfusion.replay.changes import changes
+from blendfusion.replay.digests import table_digest, unordered_digest
+from blendfusion.replay.row_changes import row_changes
+
+pytestmark = pytest.mark.filterwarnings("ignore::blendfusion.AnswerWarning")
+
+QUERY = (
+    "SELECT id, text, llm_int('How many letters?', text) AS letters FROM reviews "
+    "WHERE llm_filter('Is it good?', text) ORDER BY id"
+)
+ROWS: dict[str, list[Any]] = {
+    "id": [1, 2, 3, 4, 5],
+    "text": ["good lamp", "bad lamp", "good box", None, "strange"],
+}
+
+
+def script(call: bf.Request) -> object:
+    text = call.values[0] or ""
+    if text == "strange":
+        return None  # a value that the model fails at
+    return "good" in text if call.constraint.kind == "boolean" else len(text)
+
+
+def scripted(fingerprint: str = "letters") -> bf.ScriptedModel:
+    return bf.ScriptedModel(script, fingerprint=fingerprint)
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> bf.ScriptedModel:
+    made, connect = scripted(), bf.connect
+
+    def connect_scripted(model: Any = None, **options: Any) -> bf.Session:
+        return connect(made if model is None else model, progress="off", **options)
+
+    monkeypatch.setattr(bf, "connect", connect_scripted)
+    monkeypatch.setenv("BLENDFUSION_CACHE", "off")
+    return made
+
+
+@pytest.fixture
+def folder(tmp_path: Path, model: bf.ScriptedModel) -> Path:
+    """A recorded run: reviews.parquet, run.json and its files, out.csv."""
+    place = tmp_path / "first"
+    place.mkdir()
+    pq.write_table(pa.table(ROWS), place / "reviews.parquet")
+    arguments = ["query", QUERY, "--table", str(place / "reviews.parquet")]
+    made = [*arguments, "--manifest", str(place / "run.json"), "--output", str(place / "out.csv")]
+    here = Path.cwd()
+    os.chdir(place)
+    try:
+        assert main(["query", QUERY, "--table", "reviews.parquet", *made[4:]]) == 0
+    finally:
+        os.chdir(here)
+    model.calls.clear()
+    return place
+
+
+def edited(file: Path, change: Callable[[Any], None]) -> None:
+    whole = json.loads(file.read_text())
+    change(whole)
+    file.write_text(json.dumps(whole))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json", "parquet", "arrow", "tsv"])
+def test_a_replay_on_another_machine_gives_the_same_bytes(
+    tmp_path: Path, folder: Path, model: bf.ScriptedModel, suffix: str
+) -> None:
+    """The folder is moved, and a process without a model or stored answers replays it."""
+    first = tmp_path / f"first.{suffix}"
+    table = f"reviews={folder / 'reviews.parquet'}"
+    assert main(["query", QUERY, "--table", table, "--output", str(first)]) == 0
+    other = tmp_path / "other"
+    folder.rename(other)
+    second = tmp_path / f"second.{suffix}"
+    command = [
+        sys.executable,
+        "-c",
+        "from blendfusion.cli.main import main; raise SystemExit(main())",
+    ]
+    done = subprocess.run(
+        [*command, "replay", str(other / "run.json"), "--output", str(second)],
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "BLENDFUSION_MODEL": "/nowhere"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.endswith("the recorded result: 2 rows, 0 values asked\n")
+    assert second.read_bytes() == first.read_bytes()
+
+
+def replayed(folder: Path, *arguments: str) -> int:
+    return main(["replay", str(folder / "run.json"), "--format", "csv", *arguments])
+
+
+def rewritten(rows: dict[str, list[Any]]) -> Callable[[Path], None]:
+    return lambda folder: pq.write_table(pa.table(rows), folder / "reviews.parquet")
+
+
+def section(part: str, change: Callable[[Any], None]) -> Callable[[Path], None]:
+    return lambda folder: edited(folder / "run.json", lambda whole: change(whole[part]))
+
+
+def line_of_answers(folder: Path) -> None:
+    file = folder / "run.answers.jsonl"
+    file.write_text(file.read_text().replace('"8"', '"9"'))
+
+
+BY_NAME: dict[str, tuple[Callable[[Path], None], str]] = {
+    "a value": (
+        rewritten(ROWS | {"text": ["good lamp", "bad lamp", "good BOX", None, "strange"]}),
+        "table reviews: values in it changed",
+    ),
+    "the content of a file": (
+        lambda f: pq.write_table(pa.table(ROWS), f / "reviews.parquet", compression="none"),
+        "table reviews: the content of its file 'reviews.parquet' changed",
+    ),
+    "the order of rows": (
+        rewritten({name: column[::-1] for name, column in ROWS.items()}),
+        "table reviews: the order of its rows changed",
+    ),
+    "a row more": (
+        rewritten({"id": [*ROWS["id"], 6], "text": [*ROWS["text"], "new"]}),
+        "table reviews: it had 5 rows, has 6",
+    ),
+    "a row fewer": (
+        rewritten({name: column[:4] for name, column in ROWS.items()}),
+        "table reviews: it had 5 rows, has 4",
+    ),
+    "the type of a column": (
+        rewritten(ROWS | {"id": [1.0, 2.0, 3.0, 4.0, 5.0]}),
+        "table reviews: the type of its column 'id' was int64, is double",
+    ),
+    "a column less": (
+        rewritten({"text": ROWS["text"]}),
+        "table reviews: its column 'id' is missing",
+    ),
+    "a column more": (
+        rewritten(ROWS | {"n": [0] * 5}),
+        "table reviews: its column 'n' is new",
+    ),
+    "the order of columns": (
+        rewritten({"text": ROWS["text"], "id": ROWS["id"]}),
+        "table reviews: the order of its columns changed",
+    ),
+    "a missing file": (
+        lambda f: (f / "reviews.parquet").unlink(),
+        "table reviews: it cannot be read",
+    ),
+    "a file that is no Parquet": (
+        lambda f: (f / "reviews.parquet").write_text("no table"),
+        "table reviews: it cannot be read",
+    ),
+    "the query": (
+        section("query", lambda query: query.update(text="SELECT 1")),
+        "its part 'query' is not as it was recorded",
+    ),
+    "an option": (
+        section("options", lambda options: options.update(shots=False)),
+        "its part 'options' is not as it was recorded",
+    ),
+    "a fingerprint": (
+        section("models", lambda models: models["own"][0].update(fingerprint="other")),
+        "its part 'models' is not as it was recorded",
+    ),
+    "a recorded path": (
+        section("inputs", lambda inputs: inputs["reviews"].update(path="/etc/passwd")),
+        "its part 'inputs' is not as it was recorded",
+    ),
+    "the recorded result": (
+        section("result", lambda result: result.update(rows=3)),
+        "its part 'result' is not as it was recorded",
+    ),
+    "an answer": (line_of_answers, "the file of its answers, 'run.answers.jsonl', is not as"),
+    "missing answers": (
+        lambda f: (f / "run.answers.jsonl").unlink(),
+        "the file of its answers, 'run.answers.jsonl', cannot be read",
+    ),
+    "the stored result": (
+        lambda f: (f / "run.result.arrow").write_bytes(b"ARROW1"),
+        "the file of its result, 'run.result.arrow', is not as",
+    ),
+    "half a manifest": (
+        lambda f: (f / "run.json").write_text((f / "run.json").read_text()[:200]),
+        "the text is not as it was recorded",
+    ),
+    "another version of manifests": (
+        lambda f: edited(f / "run.json", lambda whole: whole.update(blendfusion_manifest=2)),
+        "a manifest of version 2, not 1",
+    ),
+    "another file of JSON": (
+        lambda f: (f / "run.json").write_text("{}"),
+        "is no manifest",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_what_changed_is_named(
+    folder: Path, model: bf.ScriptedModel, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    change, shown = BY_NAME[name]
+    change(folder)
+    assert replayed(folder) == 2
+    assert shown in capsys.readouterr().err
+    assert model.calls == []
+
+
+def test_another_query_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "other.sql").write_text(QUERY.replace("good", "fine"))
+    assert replayed(folder, "--query", str(folder / "other.sql")) == 2
+    assert "query: its text is another one" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("package", ["python", *record.PACKAGES])
+def test_another_version_is_a_warning(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    package: str,
+) -> None:
+    found = record.versions() | {package: "0.0.1"}
+    monkeypatch.setattr("blendfusion.replay.compare.versions", lambda: found)
+    assert replayed(folder) == 0
+    assert f"warning: version {package}: was" in capsys.readouterr().err
+
+
+def session_of(model: bf.ScriptedModel, rows: dict[str, list[Any]], **options: Any) -> bf.Session:
+    session = bf.connect(model, cache=None, progress="off", **options)
+    session.from_pydict(rows, name="reviews")
+    return session
+
+
+def test_options_and_models_are_named() -> None:
+    before = session_of(scripted(), ROWS).sql(QUERY).manifest()
+
+    def named(session: bf.Session, query: str = QUERY) -> list[str]:
+        return [str(change) for change in session.sql(query).changes(before)[0]]
+
+    assert named(session_of(scripted(), ROWS)) == []
+    assert named(session_of(scripted(), ROWS, on_error="null", planner=False)) == [
+        "option planner: was True, is False"
+    ]
+    assert named(session_of(scripted("other"), ROWS)) == [
+        "model scripted: its weights, prompts or settings changed"
+    ]
+    other = bf.ScriptedModel(script, fingerprint="letters", name="other", window=9)
+    assert named(session_of(other, ROWS)) == ["model 1: was scripted, is other"]
+    assert named(session_of(scripted(), ROWS), QUERY + " LIMIT 1") == [
+        "query: its text is another one"
+    ]
+
+
+def test_tables_in_memory_are_recorded_by_their_arrow_data(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session_of(scripted(), ROWS).sql(QUERY).manifest().save(tmp_path / "run.json")
+    assert replayed(tmp_path) == 2
+    assert "table reviews: it was in memory" in capsys.readouterr().err
+    pq.write_table(pa.table(ROWS), tmp_path / "elsewhere.parquet")
+    assert replayed(tmp_path, "--table", f"reviews={tmp_path / 'elsewhere.parquet'}") == 0
+
+
+def test_a_manifest_asks_nothing_that_was_asked() -> None:
+    model = scripted()
+    frame = session_of(model, ROWS).sql(QUERY)
+    frame.to_arrow_table()
+    valid = len(model.calls)
+    manifest = frame.manifest()
+    again = model.calls[valid:]
+    assert {call.values for call in again} <= {("strange",)}  # failures are not stored
+    assert manifest.sections["answers"]["failed"] == 1
+
+
+def test_an_update_asks_new_values_only(
+    folder: Path, model: bf.ScriptedModel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = {"id": [2, 3, 1, 6, 7], "text": ["bad lamp", "bad lamp", "good lamp", "good!", "no"]}
+    rewritten(rows)(folder)
+    new = folder / "new.json"
+    assert replayed(folder, "--update", "--record", str(new)) == 0
+    shown = capsys.readouterr()
+    assert sorted({call.values[0] for call in model.calls}) == ["good!", "no"]
+    assert "rows added: 1, removed: 1, changed: 0" in shown.err
+    assert "+ {'id': 6, 'text': 'good!', 'letters': 5}" in shown.err
+    assert "- {'id': 3, 'text': 'good box', 'letters': 8}" in shown.err
+    model.calls.clear()
+    assert main(["replay", str(new), "--format", "csv"]) == 0
+    assert model.calls == []
+    assert capsys.readouterr().out == shown.out
+
+
+def test_a_new_model_asks_all_values_again(
+    folder: Path,
+    model: bf.ScriptedModel,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    model._info = scripted("newer").info
+    assert replayed(folder, "--update") == 0
+    assert "changed: model scripted: its weights, prompts or settings" in capsys.readouterr().err
+    assert len(model.calls) == 6
+
+
+def test_hidden_values_are_not_in_the_manifest(
+    tmp_path: Path, model: bf.ScriptedModel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pq.write_table(pa.table(ROWS), tmp_path / "reviews.parquet")
+    query = QUERY.replace("ORDER BY", "AND text <> 'secret literal' ORDER BY")
+    source = ["--table", str(tmp_path / "reviews.parquet"), "--show-values", "off"]
+    run = tmp_path / "run.json"
+    assert main(["query", query, *source, "--manifest", str(run)]) == 0
+    manifest = run.read_text()
+    for text in ("secret", "Is it good", *filter(None, ROWS["text"])):
+        assert text not in manifest
+    assert all(f.stat().st_mode & 0o077 == 0 for f in tmp_path.glob("run.*"))
+    assert replayed(tmp_path) == 2
+    assert "Pass the text: --query FILE" in capsys.readouterr().err
+    (tmp_path / "query.sql").write_text(query)
+    assert replayed(tmp_path, "--query", str(tmp_path / "query.sql")) == 0
+
+
+def test_a_manifest_runs_read_only(folder: Path, tmp_path: Path, model: bf.ScriptedModel) -> None:
+    """A manifest with digests that are right, but a query that writes."""
+    target = tmp_path / "written.csv"
+    hostile = bf.Manifest.load(folder / "run.json")
+    copy = f"COPY reviews TO '{target}'"
+    hostile.sections["query"].update(text=copy, digest=record.query_digest(copy))
+    hostile.save(folder / "run.json")
+    assert replayed(folder) == 2
+    assert not target.exists()
+
+
+def test_what_cannot_be_recorded_is_refused() -> None:
+    session = session_of(scripted(), ROWS)
+    with pytest.raises(bf.QueryError, match="parameters"):
+        session.sql("SELECT * FROM reviews WHERE id = $a", a=1).manifest()
+
+
+def test_digests_do_not_depend_on_chunks_and_see_every_part() -> None:
+    texts = pa.array(["a", None, "bc", "", "d"])
+    nested = pa.array([[1, 2], None, [], [None], [3]])
+    structs = pa.array([{"x": 1, "y": "t"}, None, {"x": None, "y": ""}, {"x": 2}, {"x": 3}])
+    table = pa.table({"t": texts, "n": nested, "s": structs, "b": [True, None, False, True, True]})
+    chunked = pa.concat_tables([table.slice(0, 2), table.slice(2, 0), table.slice(2)])
+    assert table_digest(chunked) == table_digest(table) == table_digest(table.take([0, 1, 2, 3, 4]))
+    digests = {table_digest(table.take(order)) for order in ([1, 0, 2, 3, 4], [0, 1, 2, 4, 3])}
+    assert len(digests | {table_digest(table)}) == 3
+    assert table_digest(pa.table({"a": ["ab", "c"]})) != table_digest(pa.table({"a": ["a", "bc"]}))
+    assert table_digest(pa.table({"a": [None, "c"]})) != table_digest(pa.table({"a": ["", "c"]}))
+    plain = pa.table({"t": texts})
+    assert unordered_digest(plain) == unordered_digest(plain.take([4, 3, 2, 1, 0]))
+    assert unordered_digest(pa.table({"n": nested})) is None
+
+
+def test_row_changes() -> None:
+    before = pa.table({"id": [1, 2, 3], "x": ["a", "b", "c"]})
+    now = pa.table({"id": [3, 2, 4], "x": ["c", "B", "d"]})
+    found = row_changes(before, now)
+    assert (found.key, found.added, found.removed) == (
+        "id",
+        [{"id": 4, "x": "d"}],
+        [{"id": 1, "x": "a"}],
+    )
+    assert found.changed == [({"id": 2, "x": "b"}, {"id": 2, "x": "B"})]
+    doubled = row_changes(pa.table({"x": [1, 1, 2]}), pa.table({"x": [1, 2, 2]}))
+    assert (doubled.added, doubled.removed) == ([{"x": 2}], [{"x": 1}])
+    assert not row_changes(before, before.take([2, 0, 1]))
+
+
+def test_the_embedder_and_lost_models_are_named() -> None:
+    facts = session_of(scripted(), ROWS).sql(QUERY).manifest().sections
+    models = facts["models"] | {"embedder": ["words", "1"], "named": {"large": {}}}
+    before, now = facts | {"models": models}, facts | {"models": facts["models"] | {"own": []}}
+    assert [str(change) for change in changes(before, now)] == [
+        "model: there were 1, there are 0",
+        "model large: it is missing",
+        "embedder words: is none, or computes other vectors",
+    ]
+
+
+def test_the_three_files_belong_together(folder: Path, tmp_path: Path) -> None:
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    shutil.copy(folder / "run.json", alone)
+    with pytest.raises(bf.QueryError, match="cannot be read") as raised:
+        bf.Manifest.load(alone / "run.json")
+    assert "copy all three" in str(raised.value.hint)
