@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -34,7 +35,9 @@ SLOTS: dict[str, tuple[str, str, str, Gold]] = {
 
 def rows_of(table: pa.Table, column: str, gold: Gold, count: int) -> tuple[pa.Table, pa.Table]:
     """(messages that state the slot with a known answer, messages that do not state it)."""
-    stated = [i for i, said in enumerate(table[column].to_pylist()) if gold(said) is not None]
+    stated = [
+        i for i, said in enumerate(table[column].to_pylist()) if gold(stated_value) is not None
+    ]
     absent = [i for i, said in enumerate(table[column].to_pylist()) if said is None]
     taken = [pa.array(places[:count], pa.int64()) for places in (stated, absent)]
     return table.take(taken[0]), table.take(taken[1])
@@ -48,6 +51,15 @@ def measured(session: bf.Session, rows: pa.Table, call: str) -> list[object]:
         return list(found.to_arrow_table()["answer"].to_pylist())
     finally:
         session.deregister_table("messages")
+
+
+def value_of(part: Any, text: str) -> object:
+    """The value of an answer with evidence. Raises AssertionError unless its span is of ``text``."""
+    if part is None:
+        return None
+    if part["evidence"] is not None:
+        assert text[part["start"] : part["end"]] == part["evidence"]
+    return part["value"]
 
 
 def main() -> None:
@@ -73,21 +85,16 @@ def main() -> None:
                     continue
                 answers = measured(session, rows, call)
                 if evidence:
-                    for part, text in zip(answers, rows["text"].to_pylist(), strict=True):
-                        assert (
-                            part is None
-                            or part["evidence"] is None
-                            or (  # type: ignore[index]
-                                text[part["start"] : part["end"]] == part["evidence"]  # type: ignore[index]
-                            )
-                        )
-                    answers = [a and a["value"] for a in answers]  # type: ignore[index]
-                for answer, said, text in zip(
+                    answers = [
+                        value_of(part, text)
+                        for part, text in zip(answers, rows["text"].to_pylist(), strict=True)
+                    ]
+                for answer, stated_value, text in zip(
                     answers, rows[column].to_pylist(), rows["text"].to_pylist(), strict=True
                 ):
                     if answer is None:
                         continue
-                    same = is_stated and _same(str(answer)) == _same(gold(said))
+                    same = is_stated and _same(str(answer)) == _same(gold(stated_value))
                     right += same
                     words = re.sub(r"[\s.]", "", text).lower()
                     made_up += not same and (
