@@ -35,9 +35,7 @@ SLOTS: dict[str, tuple[str, str, str, Gold]] = {
 
 def rows_of(table: pa.Table, column: str, gold: Gold, count: int) -> tuple[pa.Table, pa.Table]:
     """(messages that state the slot with a known answer, messages that do not state it)."""
-    stated = [
-        i for i, said in enumerate(table[column].to_pylist()) if gold(stated_value) is not None
-    ]
+    stated = [i for i, said in enumerate(table[column].to_pylist()) if gold(said) is not None]
     absent = [i for i, said in enumerate(table[column].to_pylist()) if said is None]
     taken = [pa.array(places[:count], pa.int64()) for places in (stated, absent)]
     return table.take(taken[0]), table.take(taken[1])
