@@ -15,7 +15,7 @@ def add_ask_command(commands: Commands) -> None:
     """Add ``ask``."""
     parser = commands.add_parser("ask", help="draft a query for a question in plain words")
     parser.set_defaults(run=_ask)
-    parser.add_argument("question", metavar="QUESTION")
+    parser.add_argument("words", metavar="QUESTION")
     add_session(parser)
     parser.add_argument(
         "--candidates", type=int, default=1, metavar="N", help="drafts to choose among (default: 1)"
@@ -27,7 +27,7 @@ def add_ask_command(commands: Commands) -> None:
 def _ask(arguments: argparse.Namespace) -> int:
     with session_of(arguments) as session:
         budget = budget_of(arguments)
-        draft = session.ask(arguments.question, candidates=arguments.candidates, budget=budget)
+        draft = session.ask(arguments.words, candidates=arguments.candidates, budget=budget)
         print(draft)
         if arguments.runs:
             rows = draft.run()

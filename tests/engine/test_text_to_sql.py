@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 
 import blendfusion as bf
+from blendfusion.cli.main import main
 from blendfusion.text_to_sql.catalog import read_catalog
 from blendfusion.text_to_sql.links import ValueIndex
 from blendfusion.text_to_sql.names import pattern_of
@@ -219,3 +221,21 @@ def test_the_packaged_model_writes_known_names_under_the_pattern() -> None:
         except bf.QueryError as error:
             texts = re.findall(r"^(?:SELECT|WITH).*$", str(error), re.MULTILINE)
         assert texts
+
+
+def test_the_command_shows_the_draft_and_runs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "singers.csv"
+    file.write_text("name,city\nAnn,Paris\nTim,Rome\n")
+    replies = ["SELECT nam FROM singers", "SELECT name FROM singers WHERE city = 'Paris'"]
+    model = bf.ScriptedModel(lambda call: replies.pop(0))
+    connect = bf.connect
+    monkeypatch.setattr("blendfusion.cli.sessions.bf.connect", lambda *_, **__: connect(model))
+    assert main(["ask", "Who is from Paris?", "--table", str(file), "--run"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("SELECT name FROM singers WHERE city = 'Paris'\n")
+    assert "unknown column 'nam'" in shown
+    assert "Ann" in shown
+    assert "Tim" not in shown
+    assert shown.rstrip().endswith("Searches singers where city = 'Paris'; no model is asked.")
