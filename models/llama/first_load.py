@@ -29,9 +29,10 @@ from blendfusion.models.protocol.events import weights_tried
 from blendfusion.models.weights.gguf import Broken, check
 from blendfusion.models.weights.python_packages import PACKAGED_SHA256
 
-LIMIT_SECONDS = 60.0
+LIMIT_SECONDS = 120.0
 BYTES_PER_SECOND = 20e6
 """How fast a file is read and laid out at least, beyond ``LIMIT_SECONDS``."""
+_SLOW = "damage, a slow disk or a busy machine: try once more, then download it again"
 REMEDY = "Download the file again, or name another one."
 PROJECTOR_REMEDY = (
     "Name the file that belongs to these weights: connect(…, projector='mmproj….gguf')."
@@ -121,7 +122,7 @@ def _try(files: Sequence[Path], n_ctx: int, go_on: Callable[[], None]) -> bool:
                 except subprocess.TimeoutExpired:
                     go_on()
                     if time.monotonic() > deadline:
-                        reason = f"llama.cpp had not loaded it after {limit:.0f} seconds"
+                        reason = f"llama.cpp had not loaded it after {limit:.0f} seconds ({_SLOW})"
                         raise _failed(files, reason) from None
         finally:
             child.kill()
