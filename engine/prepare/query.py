@@ -27,7 +27,7 @@ from blendfusion.sql.error_places import syntax_place, unknown_name
 from blendfusion.sql.letter_case import in_any_case
 from blendfusion.sql.parameters import spelled_parameters, texts_of
 from blendfusion.sql.read_only import READING, check_plan
-from blendfusion.sql.source_map import placed, unchanged
+from blendfusion.sql.source_map import Translation, placed, unchanged, within
 from blendfusion.sql.statements import creates, creates_table
 from blendfusion.sql.type_calls import Typed
 from blendfusion.sql.unnest import unnested
@@ -65,16 +65,18 @@ class Query:
         try:
             return self._planned(session)
         except QueryError as problem:
-            again = self._in_any_case(session) if _UNKNOWN.search(problem.message) else None
-            if again is None:
+            respelled = self._in_any_case(session) if _UNKNOWN.search(problem.message) else None
+            if respelled is None:
                 raise
             try:
-                return again._planned(session)
-            except QueryError:
-                raise problem from None
+                return replace(self, text=respelled.sql)._planned(session)
+            except QueryError as second:
+                if _UNKNOWN.search(second.message):
+                    raise problem from None
+                raise within(second, respelled) from None
 
-    def _in_any_case(self, session: Session) -> Query | None:
-        """This query with the names that tables and columns have; None if it has no others."""
+    def _in_any_case(self, session: Session) -> Translation | None:
+        """This text with the names that tables and columns have; None if it has no others."""
         if not session.options.names_in_any_case:
             return None
 
@@ -85,10 +87,9 @@ class Query:
                 return []
 
         try:
-            found = in_any_case(self.text, session.catalog().schema().names(), columns)
+            return in_any_case(self.text, session.catalog().schema().names(), columns)
         except QueryError as problem:
             raise placed(problem, unchanged(self.text)) from None
-        return None if found is None else replace(self, text=found.sql)
 
     def _planned(self, session: Session) -> Frame:
         parameters = spelled_parameters(self.param_values, self.named_params)

@@ -111,3 +111,8 @@ def test_a_column_may_have_the_name_of_its_table(query: str, model: bf.ScriptedM
     with bf.connect(model, cache=None) as session:
         session.from_pydict({"Orchestra": ["Vienna"], "Orchestra_ID": [1]}, name="orchestra")
         assert session.sql(query).to_pylist() == [{"Orchestra": "Vienna"}]
+
+
+def test_the_error_is_that_of_the_names_that_were_meant(session: bf.Session) -> None:
+    with pytest.raises(bf.QueryError, match="sum does not take"):
+        session.sql("SELECT sum(Name) FROM People").collect()
