@@ -97,6 +97,8 @@ def write_sheet(table: pa.Table, file: Path) -> None:
             sheet.append([cell(name, value) for name, value in zip(names, row, strict=True)])
         book.save(file)
     finally:
+        if not sheet.closed:  # a value was refused; the sheet's temporary file is still open
+            sheet.close()
         book.close()
 
 

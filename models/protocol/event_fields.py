@@ -95,8 +95,8 @@ LOGGERS: Mapping[str, str] = {
     "query": "INFO: a query starts, a query ends. WARNING: values without a valid answer",
     "stage": "DEBUG: a stage ends",
     "batch": "DEBUG: a batch was answered, by a model or by the cache",
-    "model": "INFO: a model was loaded; a faster copy of its weights was made. WARNING: no copy can be made. "
-    "DEBUG: the work of a local model",
+    "model": "INFO: a model was loaded; a child process tried its weights; a faster copy of them was made. "
+    "WARNING: no copy can be made. DEBUG: the work of a local model",
     "retry": "INFO: a request to a server failed and will be tried again",
     "cache": "WARNING: the file of stored answers is unusable, with the text of `bf.CacheWarning`",
 }

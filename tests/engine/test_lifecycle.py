@@ -385,4 +385,4 @@ def test_a_session_is_not_copied_without_its_model(
     session = bf.connect(None, cache=None)
     with pytest.raises(bf.OptionError, match=rf"session\.{method} would make .* without") as raised:
         getattr(session, method)(**arguments)
-    assert "bf.register" in str(raised.value.hint)
+    assert "bf.connect(ctx=context)" in str(raised.value.hint)

@@ -142,7 +142,7 @@ def test_answers_of_one_batch_are_followed_one_by_one(monkeypatch: pytest.Monkey
         def update(self, done: int, known: int | None, tokens: int, cached: int) -> None:
             seen.append(done)
 
-    monkeypatch.setattr("blendfusion.frame.progress", lambda mode: Noted())
+    monkeypatch.setattr("blendfusion.frame_run.progress", lambda mode: Noted())
     with bf.connect(bf.ScriptedModel(lambda call: True), cache=None) as session:
         session.from_pydict({"x": [str(i) for i in range(20)]}, name="t")
         session.sql("SELECT count(*) FROM t WHERE llm_filter('q', x)").collect()
