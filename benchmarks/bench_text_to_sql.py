@@ -39,7 +39,7 @@ def questions(folder: Path, part: str, most: int) -> list[tuple[str, str, str]]:
 
 
 def opened(folder: Path, database: str, model: str) -> bf.Session:
-    session = bf.connect(model, cache="off", progress="off", names_in_any_case=True)
+    session = bf.connect(model, cache=None, progress="off", names_in_any_case=True)
     for file in sorted((folder / database / "data").glob("*.csv")):
         session.register_csv(file.stem, str(file))
     return session

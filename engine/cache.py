@@ -15,7 +15,7 @@ from blendfusion.models.stores.sqlite_file import SCHEMA_VERSION
 
 CACHE_VARIABLE = "BLENDFUSION_CACHE"
 MEMORY_WORDS = ("off", "none", "memory")
-"""Values of the variable, or of ``--cache``, for no file."""
+"""Values of the argument, the variable, or ``--cache``, for no file."""
 FILE_NAME = f"answers-{SCHEMA_VERSION}.sqlite"
 """The name contains the version of the file format, so that two versions of BlendFusion do not
 share a file."""
@@ -24,15 +24,15 @@ Cache: TypeAlias = "str | os.PathLike[str] | AnswerStore | None"
 
 
 def store_for(cache: Cache, limit_mb: int) -> AnswerStore:
-    """The store of ``connect(cache=…)``: a path, a store, None for memory, or "auto" (the file that
-    BLENDFUSION_CACHE names, else one in the user's cache folder). No file is created yet.
+    """The store of ``connect(cache=…)``: a path, a store, None or "off" for memory, or "auto" (that
+    which BLENDFUSION_CACHE names, else one in the user's cache folder). No file is created yet.
 
     Raises OptionError for other values.
     """
     if cache == "auto":
         path = cache_path()
         return MemoryStore() if path is None else SqliteStore(path, limit_mb=limit_mb)
-    if cache is None:
+    if cache is None or (isinstance(cache, str) and cache.lower() in MEMORY_WORDS):
         return MemoryStore()
     if isinstance(cache, str | os.PathLike):
         path = Path(cache).expanduser()

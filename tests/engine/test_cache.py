@@ -307,3 +307,13 @@ def test_the_query_command_keeps_answers_where_it_is_told(
             assert main(["query", sql, *arguments, "--cache", cache, "--format", "csv"]) == 0
             assert len(server.bodies) == asked
             assert capsys.readouterr().out == '"y"\n"fine"\n"fine"\n'
+
+
+@pytest.mark.parametrize("word", ["off", "none", "Memory"])
+def test_a_word_for_no_file_makes_none(
+    word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with bf.connect(bf.ScriptedModel(lambda call: True), cache=word) as session:
+        assert session.sql("SELECT llm_filter('q', 'x') AS f").to_pydict() == {"f": [True]}
+    assert [*tmp_path.iterdir()] == []
