@@ -152,7 +152,7 @@ def query_digest(text: str) -> str:
 
 def options_of(session: Session) -> dict[str, Any]:
     """The options that may change a result, and the number of partitions, which orders rows."""
-    shown = _PARTITIONS.search(repr(session))  # SHOW needs the information schema
+    shown = _PARTITIONS.search(SessionContext.__repr__(session))  # SHOW needs a setting
     chosen = {name: getattr(session.options, name) for name in OPTIONS}
     return {**chosen, "partitions": None if shown is None else int(shown[1])}
 

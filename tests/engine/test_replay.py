@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from datafusion import SessionConfig
 
 import blendfusion as bf
 from blendfusion.cli.main import main
@@ -406,3 +407,12 @@ def test_the_three_files_belong_together(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(bf.QueryError, match="cannot be read") as raised:
         bf.Manifest.load(alone / "run.json")
     assert "copy all three" in str(raised.value.hint)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_number_of_partitions_is_recorded(count: int, model: bf.ScriptedModel) -> None:
+    config = SessionConfig().with_target_partitions(count)
+    with bf.connect(config=config) as session:
+        session.from_pydict(ROWS, name="reviews")
+        manifest = session.sql(QUERY).manifest()
+    assert manifest.sections["options"]["partitions"] == count
