@@ -19,13 +19,14 @@ import re
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 
 import pyarrow.parquet as pq
 from datasets import datasets
+from entity_records import SETS as ALL_SETS
+from entity_records import Records
 
 import blendfusion as bf
 from blendfusion.models.embedders.embedder import load_embedder
@@ -36,31 +37,7 @@ from blendfusion.udfs.joins.matcher import Domain
 Pairs = set[tuple[str, str]]
 
 
-@dataclass(frozen=True)
-class Records:
-    """Two tables, and which rows of them mean the same."""
-
-    folder: str
-    left: str
-    right: str
-    column: str
-
-    def names(self, data: Path, side: str) -> dict[int, str]:
-        table = pq.read_table(data / self.folder / f"{side}.parquet")
-        keys, texts = table[f"{side}_id"].to_pylist(), table[self.column].to_pylist()
-        return dict(zip(keys, texts, strict=True))
-
-    def truth(self, data: Path) -> Pairs:
-        left, right = self.names(data, self.left), self.names(data, self.right)
-        rows = pq.read_table(data / self.folder / "matches.parquet").to_pylist()
-        return {(left[r[f"{self.left}_id"]], right[r[f"{self.right}_id"]]) for r in rows}
-
-
-SETS = (
-    Records("em_fodors_zagats", "fodors", "zagats", "name"),
-    Records("em_dblp_acm", "dblp", "acm", "title"),
-    Records("em_abt_buy", "abt", "buy", "name"),
-)
+SETS = ALL_SETS[:3]
 
 LABELLED = (("banking77", "messages", "label"), ("clinc150", "utterances", "intent"))
 
@@ -109,7 +86,7 @@ def session(model: bf.Model | str, left: list[str], right: list[str]) -> bf.Sess
 
 
 def candidates(records: Records, data: Path, k: int) -> None:
-    truth = records.truth(data)
+    truth = records.matches(data)
     left = sorted(set(records.names(data, records.left).values()))
     right = sorted(set(records.names(data, records.right).values()))
     start = time.perf_counter()
@@ -128,7 +105,7 @@ def candidates(records: Records, data: Path, k: int) -> None:
 
 
 def chosen(records: Records, data: Path, rows: int) -> None:
-    truth = records.truth(data)
+    truth = records.matches(data)
     left = sorted(set(records.names(data, records.left).values()))
     right = sorted(set(records.names(data, records.right).values()))
     some = left[:: max(1, len(left) // rows)][:rows]

@@ -16,13 +16,13 @@ import hashlib
 import warnings
 from collections import Counter
 from collections.abc import Iterator
-from math import sqrt
 from pathlib import Path
 
 from sqlglot import transpile
 
 import blendfusion as bf
 from blendfusion.errors import BlendFusionError
+from blendfusion.evaluate.intervals import wilson
 
 
 def part_of(question: str) -> str:
@@ -63,13 +63,8 @@ def equal(a: list[tuple[object, ...]], b: list[tuple[object, ...]], *, ordered: 
 
 
 def interval(hits: int, n: int) -> str:
-    """Wilson's score interval (1927)."""
-    if not n:
-        return "-"
-    z, share = 1.96, hits / n
-    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return f"{share:.2f} [{middle - half:.2f}, {middle + half:.2f}] ({hits} of {n})"
+    low, high = wilson(hits, n)
+    return f"{hits / n:.2f} [{low:.2f}, {high:.2f}] ({hits} of {n})" if n else "-"
 
 
 def outcomes(

@@ -22,6 +22,7 @@ one of several models was left out, PlanWarning that a query runs without the pl
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Iterable
 
 from blendfusion.redaction import printable
@@ -43,6 +44,12 @@ class BlendFusionError(Exception):
         self.hint = None if hint is None else printable(hint)
         whole = self.message if self.hint is None else f"{self.message}\nHint: {self.hint}"
         self.args = (whole,)
+
+    def print(self) -> None:
+        """Print the message and the hint on standard error, in place of a traceback."""
+        print(f"error: {self.message}", file=sys.stderr)
+        if self.hint:
+            print(f"Hint: {self.hint}", file=sys.stderr)
 
 
 class QueryError(BlendFusionError):

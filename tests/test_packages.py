@@ -18,7 +18,7 @@ ABOVE, BELOW = "<!-- packages, from tests/test_packages.py -->\n", "<!-- to here
 FOLDERS = ("engine", "planner", "udfs", "models", "native")
 
 ORDER = """
-    types redaction native udfs.text
+    types redaction native arrow_types udfs.text
     errors
     budget options models.constraints models.weights
     models.protocol observe

@@ -47,7 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             status: int = arguments.run(arguments)
             sys.stdout.flush()
         except BlendFusionError as error:
-            return _fail(error.message, error.hint)
+            error.print()
+            return EXIT_ERROR
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
             return EXIT_INTERRUPTED
@@ -62,13 +63,6 @@ def _with_command(argv: Sequence[str]) -> Sequence[str]:
     """The arguments, with ``shell`` in front where they name no command."""
     alone = not argv or (argv[0].startswith("-") and argv[0] not in ("-h", "--help", "--version"))
     return ["shell", *argv] if alone else argv
-
-
-def _fail(message: str, hint: str | None) -> int:
-    print(f"error: {message}", file=sys.stderr)
-    if hint:
-        print(f"Hint: {hint}", file=sys.stderr)
-    return EXIT_ERROR
 
 
 def _show_warning(

@@ -7,7 +7,6 @@ import datetime
 import decimal
 import io
 import json
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -24,6 +23,7 @@ from rich.text import Text
 
 from blendfusion.errors import QueryError
 from blendfusion.files.spreadsheets import write_sheet
+from blendfusion.files.whole_file import replacing
 from blendfusion.redaction import printable
 
 Format = Literal["table", "csv", "tsv", "json", "arrow", "parquet", "xlsx"]
@@ -87,12 +87,8 @@ def write(table: pa.Table, style: Format, output: Path | None, *, full_cells: bo
         if output.exists() and not output.is_file():
             _write_file(table, style, output)
             return
-        part = output.with_name(f".{output.name}.{os.getpid()}.part")
-        try:
+        with replacing(output) as part:
             _write_file(table, style, part)
-            part.replace(output)
-        finally:
-            part.unlink(missing_ok=True)
     except OSError as error:
         raise QueryError(f"cannot write '{output}': {error.strerror or error}") from error
 

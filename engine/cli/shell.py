@@ -339,9 +339,7 @@ def _survives(shell: Shell, text: str) -> bool:
     try:
         shell.run(text)
     except BlendFusionError as error:
-        print(f"error: {error.message}", file=sys.stderr)
-        if error.hint:
-            print(f"Hint: {error.hint}", file=sys.stderr)
+        error.print()
         return False
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -56,6 +56,7 @@ FIGURES_SCHEMA = pa.schema(
     ]
 )
 _SHOWN = ("accuracy", "f1", "macro_f1", "mae", "area", "calibration_error", "answered")
+_HEADS = ("figure", "value", "95 % interval", "method")
 _NAME = 60
 """Characters of a variant's name in a table."""
 
@@ -221,21 +222,17 @@ class Evaluation:
         parts += [f"{self.unlabelled:,} without a label"] if self.unlabelled else []
         return f"{', '.join(parts)}; {_spending(self)}"
 
-    def __repr__(self) -> str:
-        drawn = [
+    def _cells(self) -> list[list[str]]:
+        return [
             [f.name, _number(f.value), f"{_number(f.low)} to {_number(f.high)}", f.method]
             for f in self.figures.values()
         ]
-        heads = ("figure", "value", "95 % interval", "method")
-        return f"{printable(self.name)}\n{_drawn(heads, drawn)}\n{self.summary}"
+
+    def __repr__(self) -> str:
+        return f"{printable(self.name)}\n{_drawn(_HEADS, self._cells())}\n{self.summary}"
 
     def _repr_html_(self) -> str:
-        rows = [
-            [f.name, _number(f.value), f"{_number(f.low)} to {_number(f.high)}", f.method]
-            for f in self.figures.values()
-        ]
-        heads = ("figure", "value", "95 % interval", "method")
-        drawn = html_table(self.name, heads, rows, kinds=("", "n", "", ""))
+        drawn = html_table(self.name, _HEADS, self._cells(), kinds=("", "n", "", ""))
         return str(tag("div", style(), drawn, tag("p", self.summary), class_="bf"))
 
 

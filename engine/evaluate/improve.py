@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ from blendfusion.evaluate.evaluation import Comparison, Evaluation
 from blendfusion.evaluate.question_file import StoredQuestion
 from blendfusion.evaluate.run import evaluate_calls, table_of, with_option
 from blendfusion.prepare.function_registry import ingredients
-from blendfusion.sql.call_sites import find_sites
+from blendfusion.sql.call_sites import find_sites, only_site
 from blendfusion.sql.stored_calls import StoredCall
 from blendfusion.sql.token_tree import TokenTree
 from blendfusion.types import Usage
@@ -152,8 +152,8 @@ def improve(
     held: dict[str, Evaluation] = {}
     stopped = False
     try:
-        for stage in (_wordings, _meanings, _examples, _models):
-            others = stage(session, best, calls, models, pool, columns, label)
+        for stage in _Stages(session, calls, models, pool, columns, label):
+            others = stage(best)
             if others or not tried:
                 found = measured(choosing, others if tried else [best, *others], 0.5)
                 held |= {one.name: one for one in found}
@@ -190,9 +190,8 @@ def improve(
 def check_call(session: Session, text: str) -> None:
     """Raise ArgumentError unless ``text`` is one call on plain columns."""
     tree = TokenTree(text)
-    sites = find_sites(tree, ingredients(session))
-    whole = len(sites) == 1 and (sites[0].start, sites[0].stop) == (0, len(tree.tokens))
-    if not whole or not all(_COLUMN.fullmatch(tree.written(*v)) for v in sites[0].values):
+    site = only_site(tree, ingredients(session))
+    if site is None or not all(_COLUMN.fullmatch(tree.written(*v)) for v in site.values):
         raise ArgumentError(
             f"{text} is not one call on columns",
             hint="An example: llm_filter('Is it a complaint?', text).",
@@ -208,7 +207,7 @@ def _parts(
     missing = [c for c in columns if c.strip('"') not in table.column_names]
     if missing:
         raise QueryError(f"the table has no column '{missing[0]}'")
-    keys = list(zip(*(labelled[c.strip('"')].to_pylist() for c in columns), strict=True))
+    keys = _rows(labelled, columns)
     distinct = sorted(set(keys), key=repr)
     if len(distinct) < _LEAST_ROWS:
         raise QueryError(
@@ -226,51 +225,91 @@ def _parts(
     return tuple(labelled.filter(pa.array(parts == part)) for part in range(4))
 
 
+def _rows(table: pa.Table, columns: Sequence[str]) -> list[tuple[object, ...]]:
+    """The values of columns, by their names as SQL writes them, row by row."""
+    return list(zip(*(table[c.strip('"')].to_pylist() for c in columns), strict=True))
+
+
 def _share(evaluation: Evaluation) -> float:
     """The share of right rows; a row without an answer is not right."""
     return sum(right is True for right in evaluation.right) / max(1, evaluation.rows)
 
 
-def _wordings(
-    session: Session, best: _Candidate, calls: Sequence[str], models: Sequence[str], *_: object
-) -> list[_Candidate]:
-    return [_Candidate(text, text) for text in calls]
+@dataclass(frozen=True)
+class _Stages:
+    """Makes the candidates of each stage from the best one so far. ``pool``: the rows for examples
+    and words, on which nothing is measured."""
 
+    session: Session
+    calls: Sequence[str]
+    models: Sequence[str]
+    pool: pa.Table
+    columns: Sequence[str]
+    label: str
 
-def _meanings(
-    session: Session,
-    best: _Candidate,
-    calls: Sequence[str],
-    models: Sequence[str],
-    pool: pa.Table,
-    columns: Sequence[str],
-    label: str,
-) -> list[_Candidate]:
-    """The labels of a classification with the words that tell them apart as their meanings."""
-    tree = TokenTree(best.call)
-    (site,) = find_sites(tree, ingredients(session))
-    given = site.arguments and [
-        a for a in site.arguments if isinstance(getattr(a, "value", None), list | tuple)
-    ]
-    if site.ingredient.name != "llm_classify" or not site.literals or not given:
-        return []
-    words = _telling_words(pool, columns, label)
-    options = [str(option) for option in given[0].value]  # type: ignore[union-attr]
-    if not all(words.get(option.casefold()) for option in options):
-        return []
-    pairs = ", ".join(f"{quoted(o)}: {quoted(', '.join(words[o.casefold()]))}" for o in options)
-    first, last = tree.span(*site.literals[-1])
-    text = f"{best.call[:first]}{{{pairs}}}{best.call[last:]}"
-    return [_Candidate("labels with their words", text)]
+    def __iter__(self) -> Iterator[Callable[[_Candidate], list[_Candidate]]]:
+        """The stages, in order."""
+        yield from (self.wordings, self.meanings, self.examples, self.with_models)
+
+    def wordings(self, best: _Candidate) -> list[_Candidate]:
+        return [_Candidate(text, text) for text in self.calls]
+
+    def meanings(self, best: _Candidate) -> list[_Candidate]:
+        """The labels of a classification with the words that tell them apart as their meanings."""
+        tree = TokenTree(best.call)
+        (site,) = find_sites(tree, ingredients(self.session))
+        given = site.arguments and [
+            a for a in site.arguments if isinstance(getattr(a, "value", None), list | tuple)
+        ]
+        if site.ingredient.name != "llm_classify" or not site.literals or not given:
+            return []
+        words = _telling_words(self.pool, self.columns, self.label)
+        options = [str(option) for option in given[0].value]  # type: ignore[union-attr]
+        if not all(words.get(option.casefold()) for option in options):
+            return []
+        pairs = ", ".join(f"{quoted(o)}: {quoted(', '.join(words[o.casefold()]))}" for o in options)
+        first, last = tree.span(*site.literals[-1])
+        text = f"{best.call[:first]}{{{pairs}}}{best.call[last:]}"
+        return [_Candidate("labels with their words", text)]
+
+    def examples(self, best: _Candidate) -> list[_Candidate]:
+        """The best call with worked examples of each label."""
+        values = _rows(self.pool, self.columns)
+        of_label: dict[str, list[tuple[object, ...]]] = {}
+        for row, of in zip(values, self.pool[self.label].to_pylist(), strict=True):
+            texts = ["" if v is None else str(v) for v in row]
+            if all(t.strip() for t in texts) and sum(map(len, texts)) <= _LONGEST_EXAMPLE:
+                of_label.setdefault(_spelled(of), []).append(row)
+        if len(of_label) > 10:  # no closed set of labels
+            of_label = {}
+        found: list[_Candidate] = []
+        for each in _SHOWN:
+            turns = [
+                (row, of)
+                for i in range(each)
+                for of in sorted(of_label)
+                for row in of_label[of][i : i + 1]
+            ]
+            rows = [f"[{', '.join(quoted(str(v)) for v in (*row, of))}]" for row, of in turns]
+            if rows:
+                try:
+                    text = with_option(self.session, best.call, "examples", f"[{', '.join(rows)}]")
+                    nulls = ", ".join(f"NULL AS {column}" for column in self.columns)
+                    self.session.sql(f"SELECT {text} FROM (SELECT {nulls})")
+                except QueryError:  # it has examples, or takes none
+                    return found
+                found.append(_Candidate(f"{best.name}, {len(rows)} examples", text))
+        return found
+
+    def with_models(self, best: _Candidate) -> list[_Candidate]:
+        named = [(m, with_option(self.session, best.call, "model", quoted(m))) for m in self.models]
+        return [_Candidate(f"{best.name}, {model}", text) for model, text in named]
 
 
 def _telling_words(pool: pa.Table, columns: Sequence[str], label: str) -> Mapping[str, list[str]]:
     """For each label the words that are more frequent in its rows than in the others, the most
     telling first: by the difference of smoothed logarithms of odds."""
-    texts = [
-        " ".join(map(str, row))
-        for row in zip(*(pool[c.strip('"')].to_pylist() for c in columns), strict=True)
-    ]
+    texts = [" ".join(map(str, row)) for row in _rows(pool, columns)]
     counts: dict[str, Counter[str]] = {}
     for text, of in zip(texts, pool[label].to_pylist(), strict=True):
         words = set(re.findall(r"[^\W\d_]{4,}", text.casefold()))
@@ -283,55 +322,10 @@ def _telling_words(pool: pa.Table, columns: Sequence[str], label: str) -> Mappin
     return found
 
 
-def _examples(
-    session: Session,
-    best: _Candidate,
-    calls: Sequence[str],
-    models: Sequence[str],
-    pool: pa.Table,
-    columns: Sequence[str],
-    label: str,
-) -> list[_Candidate]:
-    """The best call with worked examples of each label, from rows that nothing is measured on."""
-    values = list(zip(*(pool[c.strip('"')].to_pylist() for c in columns), strict=True))
-    of_label: dict[str, list[tuple[object, ...]]] = {}
-    for row, of in zip(values, pool[label].to_pylist(), strict=True):
-        texts = ["" if v is None else str(v) for v in row]
-        if all(t.strip() for t in texts) and sum(map(len, texts)) <= _LONGEST_EXAMPLE:
-            of_label.setdefault(_spelled(of), []).append(row)
-    if len(of_label) > 10:  # no closed set of labels
-        of_label = {}
-    found: list[_Candidate] = []
-    for each in _SHOWN:
-        turns = [
-            (row, of)
-            for i in range(each)
-            for of in sorted(of_label)
-            for row in of_label[of][i : i + 1]
-        ]
-        rows = [f"[{', '.join(quoted(str(v)) for v in (*row, of))}]" for row, of in turns]
-        if rows:
-            try:
-                text = with_option(session, best.call, "examples", f"[{', '.join(rows)}]")
-                nulls = ", ".join(f"NULL AS {column}" for column in columns)
-                session.sql(f"SELECT {text} FROM (SELECT {nulls})")
-            except QueryError:  # it has examples, or takes none
-                return found
-            found.append(_Candidate(f"{best.name}, {len(rows)} examples", text))
-    return found
-
-
 def _spelled(label: object) -> str:
     if isinstance(label, bool):
         return "yes" if label else "no"
     return str(label)
-
-
-def _models(
-    session: Session, best: _Candidate, calls: Sequence[str], models: Sequence[str], *_: object
-) -> list[_Candidate]:
-    named = [(m, with_option(session, best.call, "model", quoted(m))) for m in models]
-    return [_Candidate(f"{best.name}, {model}", text) for model, text in named]
 
 
 def _with_threshold(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from blendfusion.errors import ArgumentError
+from blendfusion.files.whole_file import replacing
 from blendfusion.sql.stored_calls import StoredCall
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -56,13 +57,8 @@ class StoredQuestion:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file, whole or not at all. Raises OSError."""
-        file = Path(path)
-        part = file.with_name(f".{file.name}.{os.getpid()}.part")
-        try:
+        with replacing(Path(path)) as part:
             part.write_text(self.to_toml(), "utf-8")
-            part.replace(file)
-        finally:
-            part.unlink(missing_ok=True)
 
     @staticmethod
     def read(path: str | os.PathLike[str]) -> StoredQuestion:

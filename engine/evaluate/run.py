@@ -16,11 +16,12 @@ from blendfusion.evaluate.evaluation import Comparison, Evaluation
 from blendfusion.evaluate.label_leaks import check_examples_apart, check_label_unseen
 from blendfusion.prepare.function_registry import ingredients
 from blendfusion.reports.trace import Trace
-from blendfusion.sql.call_sites import find_sites
+from blendfusion.sql.call_sites import find_sites, only_site
 from blendfusion.sql.stored_calls import with_stored_calls
 from blendfusion.sql.token_tree import TokenTree
 from blendfusion.types import Usage
 from blendfusion.udfs.ask.outcomes import NoConfidence
+from blendfusion.udfs.declare.arguments import quoted, quoted_name
 from blendfusion.udfs.declare.call import Call
 
 if TYPE_CHECKING:
@@ -173,7 +174,8 @@ def table_of(session: Session, source: object) -> tuple[str, pa.Table]:
     """A name for SQL and the rows of a table: its name in the session, a frame, or what
     ``Session.from_arrow`` takes."""
     if isinstance(source, str):
-        return f'"{source}"', session.table(f'"{source}"').to_arrow_table()
+        name = quoted_name(source)
+        return name, session.table(name).to_arrow_table()
     if hasattr(source, "to_arrow_table"):
         return "evaluated", cast("Frame", source).to_arrow_table()
     return "evaluated", session.from_arrow(source).to_arrow_table()
@@ -195,9 +197,7 @@ def _variants(session: Session, calls: Wordings, models: Sequence[str]) -> dict[
     for name, text in named.items():
         for model in models:
             both = f"{name} · {model}" if len(named) > 1 or not isinstance(calls, str) else model
-            made[both] = with_option(
-                session, text, "model", f"'{model.replace(chr(39), chr(39) * 2)}'"
-            )
+            made[both] = with_option(session, text, "model", quoted(model))
     return made
 
 
@@ -220,10 +220,8 @@ def with_option(session: Session, text: str, option: str, literal: str) -> str:
 def _with_confidence(session: Session, text: str, origin: str) -> str:
     """The call with the probability beside each answer, where it is one call that can give it;
     else as it is."""
-    tree = TokenTree(text)
-    sites = find_sites(tree, ingredients(session))
-    whole = len(sites) == 1 and (sites[0].start, sites[0].stop) == (0, len(tree.tokens))
-    if not whole or sites[0].part or {"confidence", "accuracy", "recall"} & sites[0].named.keys():
+    site = only_site(TokenTree(text), ingredients(session))
+    if site is None or site.part or {"confidence", "accuracy", "recall"} & site.named.keys():
         return text
     kept = with_option(session, text, "confidence", "'keep'")
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import sys
 from typing import Any, NoReturn
 
 from blendfusion.connect import connect
@@ -53,10 +52,7 @@ def _run(shell: Any, line: str, cell: str) -> Frame | None:
             return None
         frame = frame.cache()
     except BlendFusionError as error:
-        # One line and a hint, in place of a traceback through the engine.
-        print(f"error: {error.message}", file=sys.stderr)
-        if error.hint:
-            print(f"Hint: {error.hint}", file=sys.stderr)
+        error.print()
         return None
     if arguments.name is None:
         return frame

@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from blendfusion.arrow_types import is_bytes, is_text
+
 _ROWS = 65_536
 
 
@@ -50,7 +52,7 @@ def unordered_digest(table: pa.Table) -> str | None:
 
 def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Text and bytes in the layout that pyarrow sorts."""
-    return column.cast(pa.large_binary()) if _is_bytes(column.type) else column
+    return column.cast(pa.large_binary()) if _is_varied(column.type) else column
 
 
 def _column(column: pa.ChunkedArray) -> bytes:
@@ -79,7 +81,7 @@ def _update(digest: hashlib._Hash, array: pa.Array) -> None:
         lengths = pc.fill_null(pc.list_value_length(array).cast(pa.int64()), 0)
         digest.update(lengths.to_numpy().tobytes())
         _update(digest, array.flatten())
-    elif _is_bytes(kind):
+    elif _is_varied(kind):
         _bytes(digest, array.cast(pa.large_binary()).drop_null())
     elif pa.types.is_primitive(kind) or pa.types.is_decimal(kind):
         plain = array.cast(pa.uint8()) if pa.types.is_boolean(kind) else array
@@ -93,10 +95,9 @@ def _update(digest: hashlib._Hash, array: pa.Array) -> None:
     return None
 
 
-def _is_bytes(kind: pa.DataType) -> bool:
-    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    binary = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
-    return any(test(kind) for test in (*tests, *binary))
+def _is_varied(kind: pa.DataType) -> bool:
+    """Texts and bytes: values of varied length."""
+    return is_text(kind) or is_bytes(kind)
 
 
 def _bytes(digest: hashlib._Hash, valid: pa.Array) -> None:

@@ -13,6 +13,7 @@ from typing import Any, cast
 import pyarrow as pa
 
 from blendfusion.errors import QueryError
+from blendfusion.files.whole_file import replacing
 from blendfusion.models.stores.key import KEY_BYTES, KEY_VERSION
 from blendfusion.models.stores.recording import FAILED
 from blendfusion.replay.digests import file_digest, table_digest
@@ -125,13 +126,10 @@ def _digest(part: object) -> str:
 
 
 def _private(path: Path, content: bytes) -> None:
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+    with replacing(path) as part:
+        owned = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(owned, "wb") as file:
             file.write(content)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _ipc(table: pa.Table) -> bytes:

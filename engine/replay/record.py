@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from datafusion import SessionContext
 
+from blendfusion.datafusion.scans import scans, table_of
 from blendfusion.errors import QueryError
 from blendfusion.models.stores.recording import KeyedStore
 from blendfusion.options import OF_MODELS, Options
@@ -22,6 +23,7 @@ from blendfusion.replay.digests import file_digest, schema_of, table_digest, uno
 from blendfusion.replay.manifest import Manifest, result_section
 from blendfusion.replay.model import description
 from blendfusion.reports.trace import AnswerWarning
+from blendfusion.udfs.declare.arguments import quoted_name
 from blendfusion.unsupported.provenance import Text, written
 
 if TYPE_CHECKING:
@@ -58,7 +60,6 @@ OPTIONS = tuple(
     if o.name in _OF_QUERIES or (o.name in OF_MODELS and o.name not in _WITHOUT_EFFECT)
 )
 """The options that may change a result."""
-_SCAN = "TableScan: "
 _PARTITIONS = re.compile(r"datafusion\.execution\.target_partitions = (\d+)")
 
 
@@ -171,12 +172,10 @@ def versions() -> dict[str, str | None]:
 def inputs(frame: Frame, session: Session) -> Iterator[tuple[str, pa.Table]]:
     """The tables that ``frame`` reads, in the order of their names, each once. Raises QueryError
     for what is not a registered table."""
-    lines = frame.logical_plan().display_indent().splitlines()
-    scans = {line.partition(_SCAN)[2] for line in lines if line.lstrip().startswith(_SCAN)}
-    known = sorted(_tables(session), key=len, reverse=True)
+    known = list(_tables(session))
     read = set()
-    for scan in scans:
-        name = next((n for n in known if scan == n or scan.startswith(f"{n} ")), None)
+    for scan in scans(frame.logical_plan()):
+        name = table_of(scan, known)
         if name is None:
             raise QueryError(
                 "a manifest of a query that reads more than registered tables is not possible: "
@@ -190,7 +189,7 @@ def inputs(frame: Frame, session: Session) -> Iterator[tuple[str, pa.Table]]:
 
 def rows_of(session: Session, name: str) -> pa.Table:
     """The rows of a registered table, by its name as a plan shows it."""
-    path = ".".join('"' + part.replace('"', '""') + '"' for part in name.split("."))
+    path = ".".join(map(quoted_name, name.split(".")))
     return SessionContext.table(session, path).to_arrow_table()
 
 

@@ -105,6 +105,13 @@ def find_sites(tree: TokenTree, ingredients: Mapping[str, Ingredient]) -> list[S
     return sites
 
 
+def only_site(tree: TokenTree, ingredients: Mapping[str, Ingredient]) -> Site | None:
+    """The call that a text is; None if it is anything else. Raises ArgumentError."""
+    sites = find_sites(tree, ingredients)
+    whole = len(sites) == 1 and (sites[0].start, sites[0].stop) == (0, len(tree.tokens))
+    return sites[0] if whole else None
+
+
 @contextmanager
 def naming_place(tree: TokenTree, start: int, end: int) -> Iterator[None]:
     """What is wrong with a query inside the block is wrong between these tokens of its text."""

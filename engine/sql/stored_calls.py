@@ -78,13 +78,7 @@ def with_stored_calls(
 
 def _arguments(tree: TokenTree, start: int, end: int) -> tuple[str | None, list[str]]:
     """The name of the question, and the SQL of its values."""
-    parts, begun, at = [], start, start
-    while at <= end:
-        if at == end or tree.kind(at) == TokenType.COMMA:
-            parts.append((begun, at))
-            begun = at + 1
-        at = tree.close.get(at, at) + 1
-    first, *rest = parts
+    first, *rest = tree.parts(start, end) or [(start, start)]
     named = first[1] - first[0] == 1 and tree.kind(first[0]) == TokenType.STRING
     name = tree.tokens[first[0]].text if named else None
     return name, [tree.written(*part) for part in rest]

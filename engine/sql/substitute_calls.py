@@ -16,7 +16,8 @@ from blendfusion.udfs.declare.arguments import quoted
 
 _ROWS = "bf_rows_"
 """Stands for the lists that an aggregate reads."""
-_NO_TEXT = "(no text is given: answer from general knowledge)"
+NO_TEXT = "(no text is given: answer from general knowledge)"
+"""Stands for the text of a question without one."""
 _BRACKETS = {
     "(": TokenType.L_PAREN,
     ")": TokenType.R_PAREN,
@@ -93,7 +94,7 @@ def _value(weaver: Weaver, site: Site, place: int) -> Written:
     start, stop = site.values[place] if site.values else (0, 0)
     distinct = weaver.reader.kind(start) == TokenType.DISTINCT if site.values else kind.aggregate
     written: Written = [*weaver.woven(start + (start < stop and distinct), stop)]
-    written = written or [quoted(_NO_TEXT)]
+    written = written or [quoted(NO_TEXT)]
     to = kind.cast(place)
     if to is not None:
         written = ["arrow_cast(", *written, f", '{_cast_name(to)}')"]

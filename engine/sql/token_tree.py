@@ -187,11 +187,13 @@ class TokenTree:
             return start
         return start
 
-    def parts(self, start: int, end: int) -> list[tuple[int, int]]:
-        """The tokens between commas that stand in no bracket."""
+    def parts(
+        self, start: int, end: int, separator: TokenType = TokenType.COMMA
+    ) -> list[tuple[int, int]]:
+        """The tokens between separators that stand in no bracket."""
         found, first, at = [], start, start
         while at < end:
-            if self.kind(at) == TokenType.COMMA:
+            if self.kind(at) == separator:
                 found.append((first, at))
                 first = at + 1
             at = self.close.get(at, at) + 1

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from blendfusion.arrow_types import is_text
 from blendfusion.errors import QueryError
 
 if TYPE_CHECKING:
@@ -105,10 +106,7 @@ def _short(text: str) -> str:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()
-    )
+    return is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
 
 
 def _is_plain(kind: pa.DataType) -> bool:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from datafusion.plan import LogicalPlan
-from sqlglot import exp, parse_one
-from sqlglot.errors import SqlglotError
+from sqlglot import exp
 
 from blendfusion.budget import Budget
+from blendfusion.datafusion.scans import scans, table_of
 from blendfusion.errors import BlendFusionError
+from blendfusion.estimates.estimate import Estimate
+from blendfusion.text_to_sql.where import parsed, predicates
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 FAILS, EMPTY, GIVES_ROWS = range(3)
 """The results of a check, from worst to best."""
-_SCAN = re.compile(r"TableScan: (\S+)")
 _MOST_PREDICATES = 6
 _AGREEMENT_ROWS = 1_000
 
@@ -47,26 +46,35 @@ class Checked:
     frame: Frame | None = None
     rows: tuple[str, ...] | None = None
     """The rows of a query without calls, as sorted texts; None for a query with calls."""
+    estimate: Estimate = field(default_factory=Estimate)
 
 
 def check(session: Session, sql: str, tables: Collection[str], budget: Budget | None) -> Checked:
     """Plan ``sql`` and see whether it gives rows. Only reading ``tables`` is allowed."""
     try:
         frame = session.sql(sql, read_only=True, budget=budget)
-        outside = sorted(_scanned(frame.logical_plan()) - {name.lower() for name in tables})
-        if outside:
-            problem = f"the table {outside[0]} is not among the tables of the question"
+        outside = _outside(frame, tables)
+        if outside is not None:
+            problem = f"the table {outside} is not among the tables of the question"
             return Checked(Attempt(sql, problem, f"Use {', '.join(sorted(tables))}.", FAILS))
         rows = _rows(frame)
-        empty = not rows if rows is not None else _reaches_no_model(frame)
+        estimate = frame.estimate()
+        empty = not rows if rows is not None else _reaches_no_model(estimate)
     except BlendFusionError as error:
         return Checked(Attempt(sql, error.message, error.hint or "", FAILS))
     if not empty:
-        return Checked(Attempt(sql), frame, rows)
+        return Checked(Attempt(sql), frame, rows, estimate)
     culprit = _emptying(session, sql) if rows is not None else ""
     problem = "the query gives no rows"
     hint = f"No row meets {culprit}." if culprit else ""
-    return Checked(Attempt(sql, problem, hint, EMPTY), frame, rows)
+    return Checked(Attempt(sql, problem, hint, EMPTY), frame, rows, estimate)
+
+
+def _outside(frame: Frame, tables: Collection[str]) -> str | None:
+    """The first table that a query reads beside ``tables``, whatever the letter case."""
+    folded = [name.casefold() for name in tables]
+    read = sorted(scans(frame.logical_plan()))
+    return next((s.split()[0] for s in read if table_of(s.casefold(), folded) is None), None)
 
 
 def _rows(frame: Frame) -> tuple[str, ...] | None:
@@ -78,15 +86,9 @@ def _rows(frame: Frame) -> tuple[str, ...] | None:
     return tuple(sorted(repr([*row.values()]) for row in found.to_pylist()))
 
 
-def _reaches_no_model(frame: Frame) -> bool:
-    operators = frame.estimate().operators
+def _reaches_no_model(estimate: Estimate) -> bool:
+    operators = estimate.operators
     return bool(operators) and all(op.exact and op.rows == 0 for op in operators)
-
-
-def _scanned(plan: LogicalPlan) -> set[str]:
-    """The tables that a plan reads, also in subqueries, in lower case. A text in the plan that
-    looks like a scan counts as one."""
-    return {name.lower() for name in _SCAN.findall(plan.display_indent())}
 
 
 def _emptying(session: Session, sql: str) -> str:
@@ -101,14 +103,10 @@ def _emptying(session: Session, sql: str) -> str:
 
 
 def _without_each_predicate(sql: str) -> Iterator[tuple[str, str]]:
-    try:
-        tree = parse_one(sql, dialect="postgres")
-    except SqlglotError:
+    tree = parsed(sql)
+    if tree is None:
         return
-    where = tree.args.get("where")
-    if not isinstance(where, exp.Where):
-        return
-    terms = list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
+    terms = predicates(tree)
     for place, term in enumerate(terms[:_MOST_PREDICATES]):
         kept = [other.copy() for other in terms[:place] + terms[place + 1 :]]
         copy = tree.copy()

@@ -48,17 +48,15 @@ class Draft:
     """How many candidates give the same rows, in words; '' for one candidate."""
     usage: Usage
     """The spending of the drafting."""
-
-    @property
-    def estimate(self) -> Estimate:
-        """What a run is expected to ask and to spend: see ``Frame.estimate``."""
-        return self.frame.estimate()
+    estimate: Estimate
+    """What a run was expected to ask and to spend when the query was checked: see
+    ``Frame.estimate``."""
 
     @property
     def searched(self) -> str:
         """One sentence, made of the plan, that states what is searched and asked. After ``run`` it
         has the counts of the run."""
-        return searched(self.frame, self.sql)
+        return searched(self.frame, self.sql, self.estimate)
 
     def run(self) -> pa.Table:
         """The rows of the query. Asks the model what ``estimate`` expects."""
@@ -111,7 +109,7 @@ def draft(
     attempts = tuple(dict.fromkeys(checked.attempt for checked in tried))
     agreement = _agreement(best, tried) if candidates > 1 else ""
     usage = writer.trace.usage
-    return Draft(question, best.attempt.sql, best.frame, attempts, agreement, usage)
+    return Draft(question, best.attempt.sql, best.frame, attempts, agreement, usage, best.estimate)
 
 
 class _Writer:

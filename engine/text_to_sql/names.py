@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from blendfusion.text_to_sql.catalog import Catalog
+from blendfusion.udfs.declare.arguments import quoted_name
 from blendfusion.udfs.declare.ingredient import Ingredient
 
 _KEYWORDS = """
@@ -37,4 +38,4 @@ def pattern_of(catalog: Catalog, functions: Iterable[Ingredient]) -> str:
 
 
 def _written(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else '"' + name.replace('"', '""') + '"'
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else quoted_name(name)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from blendfusion.text_to_sql.catalog import Catalog, Column, Table
 from blendfusion.text_to_sql.links import Link, words_of
 from blendfusion.types import Constraint, Task
+from blendfusion.udfs.declare.arguments import quoted
 
 COLUMNS = ("tables", "joins", "values", "question", "query", "problem")
 QUESTION = (
@@ -52,7 +53,7 @@ def values_of(
     return (
         "\n".join(map(_described, ordered)),
         "\n".join(map(str, keys)) or None,
-        "\n".join(f"{link.column}: {_literal(link.value)}" for link in links) or None,
+        "\n".join(f"{link.column}: {quoted(link.value)}" for link in links) or None,
         question,
         query,
         problem,
@@ -69,11 +70,7 @@ def _described(table: Table) -> str:
 
 def _samples(column: Column) -> Iterable[str]:
     is_number = column.type in ("INTEGER", "DOUBLE", "DECIMAL", "BOOLEAN")
-    return column.samples if is_number else map(_literal, column.samples)
-
-
-def _literal(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
+    return column.samples if is_number else map(quoted, column.samples)
 
 
 def _likeness(table: Table, question: str, mentioned: bool) -> float:

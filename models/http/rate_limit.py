@@ -83,7 +83,7 @@ class Rate:
 
     def settle(self, load: Load, reply: dict[str, Json]) -> None:
         """From here on ``load`` takes what ``reply`` tells of its tokens, if it does."""
-        tokens = _on_answer(reply)
+        tokens = _tokens_of(reply)
         if tokens is None:
             return
         with self._lock:
@@ -110,7 +110,7 @@ class Rate:
         return min(wait, _LOOK_AGAIN_SECONDS)
 
 
-def _on_answer(reply: dict[str, Json]) -> int | None:
+def _tokens_of(reply: dict[str, Json]) -> int | None:
     """The tokens of the prompt and the answer, as the server counts them; None if it does not
     say."""
     usage = reply.get("usage")

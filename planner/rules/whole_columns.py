@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from blendfusion.errors import PlanError
 from blendfusion.planner.ir.aggregates import distinct
@@ -49,7 +50,7 @@ def whole_columns(plan: Plan) -> Plan:
             source = filtered(
                 source, tuple(t for t in terms if not needs_model(t) and not is_volatile(t))
             )
-        place = lambda arg: _values(source, arg)  # noqa: E731
+        place = partial(_values, source)
     return replace(plan, exprs=tuple(_with_domains(e, place) for e in plan.exprs))
 
 

@@ -30,15 +30,19 @@ class Records:
         keys, texts = table[f"{side}_id"].to_pylist(), table[self.column].to_pylist()
         return dict(zip(keys, texts, strict=True))
 
-    def truth(self, data: Path) -> Pairs:
+    def matches(self, data: Path) -> set[tuple[str, str]]:
+        """(name on the left, name on the right) of the pairs that are the same."""
         left, right = self.names(data, self.left), self.names(data, self.right)
         rows = pq.read_table(data / self.folder / f"{self.pairs}.parquet").to_pylist()
-        pairs = (
-            frozenset((left[r[f"{self.left}_id"]], right[r[f"{self.right}_id"]]))
+        return {
+            (left[r[f"{self.left}_id"]], right[r[f"{self.right}_id"]])
             for r in rows
             if r.get("label", 1) == 1
-        )
-        return {pair for pair in pairs if len(pair) == 2}
+        }
+
+    def truth(self, data: Path) -> Pairs:
+        """The matches of different names, in any order."""
+        return {frozenset(pair) for pair in self.matches(data) if len(set(pair)) == 2}
 
     def texts(self, data: Path) -> list[str]:
         both = (*self.names(data, self.left).values(), *self.names(data, self.right).values())

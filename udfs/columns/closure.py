@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 Pair: TypeAlias = tuple[int, int]
@@ -79,8 +79,3 @@ def rounds(pairs: Sequence[Pair], closure: Closure) -> Iterator[list[Pair]]:
                 later.append(pair)
         yield now
         waiting = [pair for pair in later if closure.implied(*pair) is None]
-
-
-def in_order(pairs: Iterable[Pair]) -> list[Pair]:
-    """The pairs with the smaller position first, each once."""
-    return list(dict.fromkeys((min(pair), max(pair)) for pair in pairs))

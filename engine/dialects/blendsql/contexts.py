@@ -13,10 +13,9 @@ from blendfusion.dialects.shared.columns import Columns
 from blendfusion.dialects.shared.question_columns import Inside, Table, unique
 from blendfusion.sql.rewriter import Written, joined
 from blendfusion.sql.source_map import Piece
+from blendfusion.sql.substitute_calls import NO_TEXT
 from blendfusion.udfs.declare.arguments import quoted, quoted_name
 from blendfusion.udfs.declare.returns import returned
-
-_NO_CONTEXT = "(no text is given: answer from general knowledge)"
 
 
 class Contexts:
@@ -122,7 +121,7 @@ class Contexts:
 
     def _context_table(self, contexts: Sequence[Given]) -> Table:
         if not contexts:
-            return Table([f"(VALUES ({quoted(_NO_CONTEXT)})) AS none(context)"], ["context"])
+            return Table([f"(VALUES ({quoted(NO_TEXT)})) AS none(context)"], ["context"])
         tables = [self.table(context) for context in contexts]
         if len(tables) == 1:
             return tables[0]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from sqlglot.tokenizer_core import TokenType
 
+from blendfusion.arrow_types import is_text
 from blendfusion.dialects.blendsql.arguments import Arguments
 from blendfusion.dialects.blendsql.signatures import signature
 from blendfusion.dialects.shared.braces import Braces, Given, is_call, read_call, read_named
-from blendfusion.dialects.shared.columns import Base, Columns, is_text
+from blendfusion.dialects.shared.columns import Base, Columns
 from blendfusion.sql.rewriter import Written
 from blendfusion.udfs.declare.arguments import INFERRED, quoted
 

@@ -25,7 +25,6 @@ from blendfusion.udfs.declare.arguments import quoted, quoted_name
 
 _ORDERS = (TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE)
 _CAPTION = "Describe the image in one sentence."
-_NO_CONTEXT = "(no text is given: answer from general knowledge)"
 
 
 def translated(text: str, known: Known) -> Translation:

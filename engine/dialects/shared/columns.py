@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pyarrow as pa
 from sqlglot.tokenizer_core import TokenType
 
+from blendfusion.arrow_types import is_bytes, is_text
 from blendfusion.dialects.shared.braces import Given
 from blendfusion.dialects.shared.catalog import Known
 from blendfusion.sql.letter_case import RESERVED
@@ -148,24 +149,3 @@ class Columns:
 def plain_name(name: str) -> str:
     """A name as an identifier, in quotes where it needs them."""
     return name if _SIMPLE.fullmatch(name) else quoted_name(name)
-
-
-def is_list(kind: pa.DataType) -> bool:
-    """A type of lists."""
-    return bool(
-        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_list_view(kind)
-    )
-
-
-def is_bytes(kind: pa.DataType) -> bool:
-    """A type of bytes."""
-    return bool(
-        pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
-    )
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """A type of texts."""
-    return bool(
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    )

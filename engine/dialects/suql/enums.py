@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from sqlglot.tokenizer_core import TokenType
 
-from blendfusion.dialects.shared.columns import Columns, is_list
+from blendfusion.arrow_types import is_list
+from blendfusion.dialects.shared.columns import Columns
 from blendfusion.dialects.suql.postgres_functions import contains, listed
 from blendfusion.sql.rewriter import Form, Weaver
 from blendfusion.sql.source_map import Piece

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from sqlglot.tokenizer_core import TokenType
 
+from blendfusion.arrow_types import is_list
 from blendfusion.dialects.shared.catalog import Known
-from blendfusion.dialects.shared.columns import Columns, is_list
+from blendfusion.dialects.shared.columns import Columns
 from blendfusion.dialects.suql import opening_hours as hours
 from blendfusion.dialects.suql import postgres_functions as postgres
 from blendfusion.dialects.suql.enums import Enums

@@ -149,7 +149,7 @@ class Call:
             yield from self._template(reader.parts(start + 2, reader.close[start + 1]))
             return
         else:
-            joined = _split(reader, start, stop)
+            joined = reader.parts(start, stop, TokenType.DPIPE)
             inner = joined if len(joined) > 1 else None
         if inner is None:
             yield span
@@ -283,18 +283,6 @@ def _step(reader: Reader, at: int) -> tuple[str, int] | None:
     if reader.kind(at) == TokenType.L_BRACKET and reader.close.get(at) == at + 2:
         return reader.tokens[at + 1].text.lower(), at + 3
     return None
-
-
-def _split(reader: Reader, start: int, stop: int) -> list[Span]:
-    """The tokens between ``||`` that stand in no bracket."""
-    found, first, at = [], start, start
-    while at < stop:
-        if reader.kind(at) == TokenType.DPIPE:
-            found.append((first, at))
-            first = at + 1
-        at = reader.close.get(at, at) + 1
-    found.append((first, stop))
-    return found
 
 
 def _object(reader: Reader, start: int, stop: int) -> list[tuple[str, str]] | None:

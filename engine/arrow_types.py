@@ -1,0 +1,26 @@
+"""Tells kinds of Arrow types apart, whatever their layout."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+types = pa.types
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """A type of texts.
+
+    >>> is_text(pa.large_string()), is_text(pa.binary())
+    (True, False)
+    """
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def is_bytes(kind: pa.DataType) -> bool:
+    """A type of bytes of any length."""
+    return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind))
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """A type of lists of any length."""
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_list_view(kind))

@@ -1,0 +1,20 @@
+"""Writes files whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def replacing(file: Path) -> Iterator[Path]:
+    """The path to write to, beside ``file``: it takes the place of ``file`` at the end, and is
+    removed after an exception."""
+    part = file.with_name(f".{file.name}.{os.getpid()}.part")
+    try:
+        yield part
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)

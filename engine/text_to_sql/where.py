@@ -1,0 +1,22 @@
+"""The predicates of a drafted query, by its syntax tree."""
+
+from __future__ import annotations
+
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
+
+
+def parsed(sql: str) -> exp.Expr | None:
+    """The tree of a query; None if it cannot be parsed."""
+    try:
+        return parse_one(sql, dialect="postgres")
+    except SqlglotError:
+        return None
+
+
+def predicates(tree: exp.Expr) -> list[exp.Expr]:
+    """The terms between the outermost ANDs of WHERE; none without a WHERE."""
+    where = tree.args.get("where")
+    if not isinstance(where, exp.Where):
+        return []
+    return list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
