@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from blendfusion.arrow_types import is_text
 from blendfusion.errors import QueryError
+from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
     from blendfusion.session import Session
@@ -63,17 +64,26 @@ class Catalog:
 
 
 def read_catalog(session: Session, tables: Sequence[str] | None = None) -> Catalog:
-    """The catalogue of ``tables`` (None: all tables of the session's default schema), in order of
-    their names. At most ``READ_ROWS`` rows of each are read and no model is asked: of a view with
+    """The catalogue of ``tables``, named as in SQL (None: all tables of the session's default schema,
+    in order of their names). At most ``READ_ROWS`` rows of each are read and no model is asked: of a view with
     calls only the columns are read. Raises QueryError for an unknown table, or if there is none."""
-    names = sorted(session.catalog().schema().names()) if tables is None else list(tables)
+    known = sorted(session.catalog().schema().names())
+    names = known if tables is None else [_exact(name, known) for name in tables]
     if not names:
         raise QueryError(
             "there is no table to answer from", hint="Register one: session.register_csv(…)."
         )
-    read = {name: _data(session, name) for name in names}
+    read = {name: _data(session, quoted_name(name) if name in known else name) for name in names}
     parts = tuple(_table(name, data) for name, data in read.items())
     return Catalog(parts, tuple(_keys(read)))
+
+
+def _exact(name: str, known: Sequence[str]) -> str:
+    """The table of the default schema that a name in SQL means, in any letter case; the name itself
+    for a table elsewhere, or none."""
+    plain = name[1:-1].replace('""', '"') if name[:1] == name[-1:] == '"' else name
+    same = [other for other in known if other.casefold() == plain.casefold()]
+    return plain if plain in known else same[0] if len(same) == 1 else name
 
 
 def _data(session: Session, name: str) -> pa.Table:

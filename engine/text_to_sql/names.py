@@ -31,11 +31,15 @@ def pattern_of(catalog: Catalog, functions: Iterable[Ingredient]) -> str:
     words += [*_FUNCTIONS, *(name.upper() for name in _FUNCTIONS)]
     words += [function.name for function in functions]
     for table in catalog.tables:
-        words += [_written(table.name), *(_written(column.name) for column in table.columns)]
+        words += [
+            written_name(table.name),
+            *(written_name(column.name) for column in table.columns),
+        ]
     known = "|".join(map(re.escape, dict.fromkeys(words)))
     word = f"({known}|{_ALIAS}|{_NUMBER}|{_STRING})"
     return rf"(SELECT|WITH)({_BETWEEN}{word})+[ )*]*"
 
 
-def _written(name: str) -> str:
+def written_name(name: str) -> str:
+    """A name as a query writes it, in quotes if it is no plain word."""
     return name if re.fullmatch(r"[A-Za-z_]\w*", name) else quoted_name(name)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from blendfusion.text_to_sql.catalog import Catalog, Column, Table
 from blendfusion.text_to_sql.links import Link, words_of
+from blendfusion.text_to_sql.names import written_name
 from blendfusion.types import Constraint, Task
 from blendfusion.udfs.declare.arguments import quoted
 
@@ -62,10 +63,10 @@ def values_of(
 
 def _described(table: Table) -> str:
     columns = (
-        f"{c.name} {c.type}" + (f" ({', '.join(_samples(c))})" if c.samples else "")
+        f"{written_name(c.name)} {c.type}" + (f" ({', '.join(_samples(c))})" if c.samples else "")
         for c in table.columns
     )
-    return f"{table.name}: {', '.join(columns)}"
+    return f"{written_name(table.name)}: {', '.join(columns)}"
 
 
 def _samples(column: Column) -> Iterable[str]:

@@ -239,3 +239,16 @@ def test_the_command_shows_the_draft_and_runs_it(
     assert "Ann" in shown
     assert "Tim" not in shown
     assert shown.rstrip().endswith("Searches singers where city = 'Paris'; no model is asked.")
+
+
+def test_a_table_may_have_a_blank_and_capitals_in_its_name() -> None:
+    query = 'SELECT a FROM "My Table"'
+    shop = Shop()
+    shop.session.from_pydict({"a": [1]}, name='"My Table"')
+    name = next(n for n in shop.session.catalog().schema().names() if n.casefold() == "my table")
+    assert name == "My Table"
+    for tables in ([f'"{name}"'], [name], None):
+        shop.replies = [query]
+        draft = shop.session.ask("Which a is there?", tables)
+        assert draft.run().to_pylist() == [{"a": 1}]
+        assert '"My Table": a INTEGER (1)' in str(shop.prompts[-1]["tables"])
