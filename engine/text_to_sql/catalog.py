@@ -64,9 +64,10 @@ class Catalog:
 
 
 def read_catalog(session: Session, tables: Sequence[str] | None = None) -> Catalog:
-    """The catalogue of ``tables``, named as in SQL (None: all tables of the session's default schema,
-    in order of their names). At most ``READ_ROWS`` rows of each are read and no model is asked: of a view with
-    calls only the columns are read. Raises QueryError for an unknown table, or if there is none."""
+    """The catalogue of ``tables``, named as in SQL. None: all tables of the session's default
+    schema, in order of their names. At most ``READ_ROWS`` rows of each are read and no model is
+    asked: of a view with calls only the columns are read. Raises QueryError for an unknown table,
+    or if there is none."""
     known = sorted(session.catalog().schema().names())
     names = known if tables is None else [_exact(name, known) for name in tables]
     if not names:
