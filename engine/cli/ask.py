@@ -28,7 +28,7 @@ def _ask(arguments: argparse.Namespace) -> int:
     with session_of(arguments) as session:
         budget = budget_of(arguments)
         draft = session.ask(arguments.words, candidates=arguments.candidates, budget=budget)
-        print(draft)
+        print(f"{draft.sql}\n\n{draft.notes}")
         if arguments.runs:
             rows = draft.run()
             print()

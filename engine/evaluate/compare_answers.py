@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias, get_args
 import pyarrow as pa
 
 from blendfusion.errors import ArgumentError
+from blendfusion.redaction import Redaction
 from blendfusion.udfs.declare.call import CONFIDENCE, VALUE
 
 AnswerKind: TypeAlias = Literal["boolean", "label", "number", "text"]
@@ -18,6 +19,7 @@ KINDS: tuple[AnswerKind, ...] = get_args(AnswerKind)
 
 Known: TypeAlias = "bool | float | str"
 
+_SHOWN = Redaction("on")
 _YES = frozenset({"yes", "true", "t", "y", "1"})
 _NO = frozenset({"no", "false", "f", "n", "0"})
 
@@ -56,12 +58,13 @@ def compared(
     *,
     closed: bool = False,
     within: float = 0.0,
+    redaction: Redaction = _SHOWN,
 ) -> Compared:
     """The comparison of two columns of one length.
 
     ``kind`` None: by the type of the answers; text is a label if ``closed``. A struct of an answer
     and its confidence counts as the answer. Raises ArgumentError for a label that is no value of
-    the kind.
+    the kind; ``redaction`` shows or hides it.
     """
     if kind is not None and kind not in KINDS:
         hint = f"Known: {', '.join(KINDS)}."
@@ -71,8 +74,8 @@ def compared(
     given, confidences = _parts(answers)
     kind = kind or _kind_of(given.type, closed)
     read = {"boolean": _yes_no, "number": _number}.get(kind, _text)
-    held = [None if a is None else read(a, "an answer") for a in given.to_pylist()]
-    true = [None if _missing(v) else read(v, "a label") for v in labels.to_pylist()]
+    held = [None if a is None else read(a, "an answer", redaction) for a in given.to_pylist()]
+    true = [None if _missing(v) else read(v, "a label", redaction) for v in labels.to_pylist()]
     return Compared(kind, held, true, confidences, within)
 
 
@@ -100,28 +103,29 @@ def _missing(value: object) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
-def _yes_no(value: object, noun: str) -> bool:
+def _yes_no(value: object, noun: str, redaction: Redaction) -> bool:
     if isinstance(value, bool):
         return value
     word = str(value).strip().casefold().removesuffix(".0")
     if word in _YES or word in _NO:
         return word in _YES
     raise ArgumentError(
-        f"{value!r} is {noun}, but neither yes nor no",
+        f"{redaction.passed(repr(value))} is {noun}, but neither yes nor no",
         hint="Labels of a boolean are BOOLEAN, 1 and 0, or 'yes' and 'no'.",
     )
 
 
-def _number(value: object, noun: str) -> float:
+def _number(value: object, noun: str, redaction: Redaction) -> float:
     try:
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise ArgumentError(
-            f"{value!r} is {noun}, but not a number", hint="Labels of a number are numbers."
+            f"{redaction.passed(repr(value))} is {noun}, but not a number",
+            hint="Labels of a number are numbers.",
         ) from None
 
 
-def _text(value: object, noun: str) -> str:
+def _text(value: object, _noun: str, _redaction: Redaction) -> str:
     """A text in the form in which it is compared: NFKC, without letter case and outer blanks, every
     run of blanks one."""
     if isinstance(value, Sequence) and not isinstance(value, str):

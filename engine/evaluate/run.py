@@ -150,7 +150,8 @@ def _evaluation(
     within: float,
 ) -> Evaluation:
     closed = any(call.task.constraint.kind == "choice" for call in calls)
-    held = compared(answers, labels, kind, closed=closed, within=within)
+    redaction = session.options.redaction
+    held = compared(answers, labels, kind, closed=closed, within=within, redaction=redaction)
     taken = [n for n in rows.column_names if n not in ("answer", "label")]
     table = rows.select(taken).append_column("answer", answers).append_column("label", labels)
     once = dict.fromkeys(calls)

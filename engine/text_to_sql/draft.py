@@ -13,11 +13,13 @@ import pyarrow as pa
 from blendfusion.budget import Budget
 from blendfusion.errors import QueryError
 from blendfusion.estimates.estimate import Estimate
+from blendfusion.redaction import Redaction
 from blendfusion.reports.trace import Trace
 from blendfusion.text_to_sql.advice import advice
 from blendfusion.text_to_sql.catalog import read_catalog
 from blendfusion.text_to_sql.check import FAILS, GIVES_ROWS, Attempt, Checked, check
 from blendfusion.text_to_sql.links import ValueIndex
+from blendfusion.text_to_sql.literals import shown
 from blendfusion.text_to_sql.names import pattern_of
 from blendfusion.text_to_sql.prompt import drafting, values_of
 from blendfusion.text_to_sql.searched import searched
@@ -36,7 +38,8 @@ _QUERY = re.compile(r"^\s*(SELECT|WITH)\b.*", re.DOTALL | re.IGNORECASE | re.MUL
 class Draft:
     """A query for a question. Nothing of it has run on a model, except the drafting itself.
 
-    ``print`` shows the query, what a run would ask, and the attempts."""
+    ``print`` shows the query and its ``notes``, with literals as the option ``show_values`` says.
+    ``sql`` has the literals."""
 
     question: str
     sql: str
@@ -56,20 +59,29 @@ class Draft:
     def searched(self) -> str:
         """One sentence, made of the plan, that states what is searched and asked. After ``run`` it
         has the counts of the run."""
-        return searched(self.frame, self.sql, self.estimate)
+        return shown(searched(self.frame, self.sql, self.estimate), self._redaction)
 
     def run(self) -> pa.Table:
         """The rows of the query. Asks the model what ``estimate`` expects."""
         return self.frame.to_arrow_table()
 
-    def __str__(self) -> str:
-        lines = [self.sql, "", self.searched, *self.estimate.lines()]
+    @property
+    def notes(self) -> str:
+        """What is searched, what a run would ask, the agreement, and the drafts that failed."""
+        lines = [self.searched, *self.estimate.lines()]
         if self.agreement:
             lines.append(self.agreement)
         failed = [attempt for attempt in self.tried if attempt.sql != self.sql]
         if failed:
-            lines += ["", "Tried before:", *map(str, failed)]
+            lines += ["", "Tried before:", *_lines(failed, self._redaction)]
         return "\n".join(lines)
+
+    @property
+    def _redaction(self) -> Redaction:
+        return self.frame.session.options.redaction
+
+    def __str__(self) -> str:
+        return f"{shown(self.sql, self._redaction)}\n\n{self.notes}"
 
     __repr__ = __str__
 
@@ -101,15 +113,24 @@ def draft(
         tried.append(repaired)
         best = _best(tried)
     if best.frame is None:
-        shown = "\n".join(str(checked.attempt) for checked in tried)
+        redaction = session.options.redaction
+        drafts = "\n".join(_lines([checked.attempt for checked in tried], redaction))
         raise QueryError(
-            f"no query was found for the question {question!r}; tried:\n{shown}",
+            f"no query was found for the question {redaction.quoted(question)}; tried:\n{drafts}",
             hint="Name the tables that it is about (tables=[…]), ask in other words, or use a larger model.",
         )
     attempts = tuple(dict.fromkeys(checked.attempt for checked in tried))
     agreement = _agreement(best, tried) if candidates > 1 else ""
     usage = writer.trace.usage
     return Draft(question, best.attempt.sql, best.frame, attempts, agreement, usage, best.estimate)
+
+
+def _lines(failed: Sequence[Attempt], redaction: Redaction) -> list[str]:
+    """Drafts that failed, with their problems; nothing of them if values are hidden, as where a
+    literal of a wrong query ends is not certain."""
+    if redaction.shows_all:
+        return list(map(str, failed))
+    return list(dict.fromkeys(redaction.passed(str(attempt)) for attempt in failed))
 
 
 class _Writer:

@@ -33,7 +33,7 @@ def model() -> bf.ScriptedModel:
 
 @pytest.fixture
 def session(model: bf.ScriptedModel) -> bf.Session:
-    made = bf.connect(model, cache=None)
+    made = bf.connect(model, cache=None, show_values="on")
     made.from_pydict({"text": TEXTS, "label": LABELS}, name="t")
     return made
 
@@ -332,3 +332,11 @@ def test_a_json_file_of_checks_is_read_like_toml(checks: Path) -> None:
 def test_an_evaluation_without_a_label_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", CALL, "--cache", "off"]) == 2
     assert "needs a call, --label COLUMN and one --table" in capsys.readouterr().err
+
+
+def test_a_label_that_is_hidden_is_not_in_an_error() -> None:
+    model = bf.ScriptedModel(lambda call: True)
+    with bf.connect(model, cache=None, progress="off", show_values="off") as session:
+        session.from_pydict({"x": ["a", "b"], "label": ["yes", "secret"]}, name="t")
+        with pytest.raises(bf.ArgumentError, match="… is a label, but neither yes nor no"):
+            session.evaluate("t", "llm_filter('q', x)", "label")

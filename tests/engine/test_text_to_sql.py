@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,9 @@ class Shop:
         self.replies = [*replies]
         self.prompts: list[dict[str, str | None]] = []
         self.asked: list[str | None] = []
-        self.session = bf.connect(bf.ScriptedModel(self._reply), cache=None, progress="off")
+        self.session = bf.connect(
+            bf.ScriptedModel(self._reply), cache=None, progress="off", show_values="on"
+        )
         self.session.from_pydict(
             {
                 "singer_id": [1, 2, 3],
@@ -231,8 +234,11 @@ def test_the_command_shows_the_draft_and_runs_it(
     replies = ["SELECT nam FROM singers", "SELECT name FROM singers WHERE city = 'Paris'"]
     model = bf.ScriptedModel(lambda call: replies.pop(0))
     connect = bf.connect
-    monkeypatch.setattr("blendfusion.cli.sessions.bf.connect", lambda *_, **__: connect(model))
-    assert main(["ask", "Who is from Paris?", "--table", str(file), "--run"]) == 0
+    monkeypatch.setattr(
+        "blendfusion.cli.sessions.bf.connect", lambda *_, **__: connect(model, show_values="on")
+    )
+    options = ["--table", str(file), "--run", "--show-values", "on"]
+    assert main(["ask", "Who is from Paris?", *options]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("SELECT name FROM singers WHERE city = 'Paris'\n")
     assert "unknown column 'nam'" in shown
@@ -252,3 +258,15 @@ def test_a_table_may_have_a_blank_and_capitals_in_its_name() -> None:
         draft = shop.session.ask("Which a is there?", tables)
         assert draft.run().to_pylist() == [{"a": 1}]
         assert '"My Table": a INTEGER (1)' in str(shop.prompts[-1]["tables"])
+
+
+def test_hidden_values_are_in_no_text_about_a_draft() -> None:
+    query = "SELECT name FROM singers WHERE city = 'Paris'"
+    shop = Shop(query, "SELECT nam FROM singers WHERE city = 'O''Hara'", "SELECT 'Paris' FROM x")
+    shop.session.options = replace(shop.session.options, show_values="off")
+    draft = shop.ask("Who is from Paris?")
+    assert draft.sql == query
+    assert "Paris" not in f"{draft}{draft.notes}{draft.searched}"
+    with pytest.raises(bf.QueryError, match="no query was found") as raised:
+        shop.ask("Who is O'Hara?", rounds=1)
+    assert not re.search("Paris|Hara", str(raised.value))

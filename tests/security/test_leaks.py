@@ -121,6 +121,21 @@ def texts(session: bf.Session, secret: str, number: int, folder: Path) -> Iterat
         given = sql(f"SELECT y FROM p {plan}".replace("'q'", "'q'"))
         yield repr(given) + str(given._repr_html_())
     yield repr(session.table("p")) + repr(session) + repr(session.options)
+    labelled = sql("SELECT llm_filter('fine', 'x') AS a, y AS label FROM p")
+    yield caught(lambda: repr(labelled.evaluate("a", "label")))
+    yield caught(lambda: repr(labelled.evaluate("a", "label", kind="text")))
+    yield caught(lambda: repr(sql("SELECT y FROM p WHERE llm_filter('q', 'x')").manifest()))
+    for query in (f"SELECT y FROM p WHERE y = '{secret}'", f"SELECT nosuch FROM p, '{secret}'"):
+        with writer_of(query) as writer:
+            writer.from_arrow(session.table("p").to_arrow_table(), name="p")
+            yield caught(lambda writer=writer: str(writer.ask(f"Which row is {secret}?")))
+            yield caught(lambda writer=writer: repr(writer.ask("Which row?", candidates=2)))
+
+
+def writer_of(query: str) -> bf.Session:
+    """A session whose model writes ``query`` for every question."""
+    model = bf.ScriptedModel(lambda call: query)
+    return bf.connect(model, cache=None, progress="off", show_values="off")
 
 
 class Foreign:
