@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import os
-import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
-from functools import update_wrapper
-from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import pyarrow as pa
 from datafusion import (
-    DataFrame,
     RuntimeEnvBuilder,
     SessionConfig,
     SessionContext,
@@ -25,14 +20,12 @@ from datafusion.plan import ExecutionPlan
 
 from blendfusion.budget import Budget, PriceList, Prices, checked_budget
 from blendfusion.datafusion.adopted import Adopted
-from blendfusion.datafusion.context import OwnContext
 from blendfusion.datafusion.debug_logs import withhold_debug_logs
 from blendfusion.datafusion.error_gate import gated
 from blendfusion.datafusion.error_translation import understood
-from blendfusion.datafusion.foreign_words import without_filters
 from blendfusion.datafusion.stream import Stream
-from blendfusion.dialects.dispatch import OURS, by_number, planned, spoken, translation
-from blendfusion.errors import ModelNotFound, QueryError, close_matches, half_a_pair
+from blendfusion.dialects.dispatch import OURS, spoken, translation
+from blendfusion.errors import ModelNotFound, QueryError, close_matches
 from blendfusion.evaluate.compare_answers import AnswerKind
 from blendfusion.evaluate.evaluation import Comparison
 from blendfusion.evaluate.improve import Improvement, check_call, improve
@@ -40,11 +33,10 @@ from blendfusion.evaluate.question_file import StoredQuestion
 from blendfusion.evaluate.run import Wordings, evaluate_calls
 from blendfusion.execution.executor import STAGE_CATALOG, STAGE_SCHEMA
 from blendfusion.execution.scratch_context import Workbench
+from blendfusion.files.query_files import QueryFiles
 from blendfusion.files.reading import register_file, table_name
-from blendfusion.files.remote import scheme_of
 from blendfusion.frame import Frame
-from blendfusion.models.embedders.cache import CachedEmbedder, LazyEmbedder, Stored
-from blendfusion.models.embedders.embedder import Embedder, Vectors
+from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.models.protocol.model import Model
 from blendfusion.models.registry.model_names import NamedModels
 from blendfusion.models.stores.memory import AnswerStore, MemoryStore
@@ -55,76 +47,32 @@ from blendfusion.models.wrappers.failover import Models
 from blendfusion.observe.progress import counted
 from blendfusion.observe.throughput import Measured
 from blendfusion.options import OF_MODELS, Options
-from blendfusion.planner.ir.search_tables import SEARCHES, Mode
+from blendfusion.planner.ir.search_tables import SEARCHES
 from blendfusion.planner.rules import rules_off
-from blendfusion.planner.rules.similar_first import Pays, always
 from blendfusion.prepare.function_registry import KnownCalls, ingredients
-from blendfusion.prepare.query import Query
+from blendfusion.prepare.session_text import SessionText
 from blendfusion.reports.trace import Trace
-from blendfusion.search.build import IndexReport
-from blendfusion.search.indexes import Indexes
-from blendfusion.search.indexing import default_path, make_index, require_lance
-from blendfusion.search.lance_table import lance_table
-from blendfusion.search.snapshot import RANK
-from blendfusion.search.sources import table_of
 from blendfusion.search.tables import SearchTables
-from blendfusion.sql.file_names import quoted_files
-from blendfusion.sql.read_only import READING, check_text
-from blendfusion.sql.statements import (
-    LIST_TABLES,
-    Explain,
-    Setting,
-    shows_tables,
-    statement,
-)
+from blendfusion.search_session import SearchSession
 from blendfusion.sql.stored_calls import StoredCall
 from blendfusion.text_to_sql.draft import Draft, draft
 from blendfusion.udfs.ask.dispatcher import Asker
 from blendfusion.udfs.ask.ledger import Ledger
-from blendfusion.udfs.declare.arguments import quoted_name
-from blendfusion.udfs.declare.call_registry import without_digests
 from blendfusion.udfs.register.open_during import open_during_function
 from blendfusion.unsupported.opaque_tables import LeafMaker
-from blendfusion.unsupported.provenance import Origin, Text
+from blendfusion.unsupported.provenance import Text
 from blendfusion.unsupported.views import Views
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 P = ParamSpec("P")
 _TABLES = 20
 """The tables that the display of a session names."""
 
 
-def _source(
-    inherited: Callable[Concatenate[Session, P], DataFrame],
-) -> Callable[Concatenate[Session, P], Frame]:
-    """Wraps a method of SessionContext that builds a DataFrame, so that it builds a Frame."""
-
-    def source(self: Session, /, *args: P.args, **kwargs: P.kwargs) -> Frame:
-        try:
-            made = inherited(self, *args, **kwargs)
-        except UnicodeEncodeError as problem:
-            raise half_a_pair(problem) from problem
-        return made if isinstance(made, Frame) else Frame(made.df, self)
-
-    return update_wrapper(source, inherited)
-
-
-def _held_by(indexes: Indexes) -> Stored:
-    """Looks up vectors in a session's indexes, for its embedder. The indexes hold the embedder, so
-    it must not hold them."""
-    held = weakref.ref(indexes)
-
-    def stored(fingerprint: str, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
-        found = held()
-        return {} if found is None else found.vectors(fingerprint, keys)
-
-    return stored
-
-
 @gated(lambda session: session.options.redaction)
-class Session(OwnContext):
+class Session(SearchSession):
     """A ``datafusion.SessionContext`` whose SQL and frames may ask a model.
 
     All of DataFusion's registration functions work; ``sql`` and ``table`` return frames. Settings
@@ -145,11 +93,13 @@ class Session(OwnContext):
         embedder: str | Embedder | None = "auto",
         ctx: SessionContext | None = None,
     ) -> None:
-        super().__init__(config, runtime, None if ctx is None else Adopted(ctx))
-        self.options = options or Options()
-        withhold_debug_logs(self.options)
-        self.rules_off = rules_off(self.options)
-        self.ledger = Ledger(budget, Prices(prices))
+        adopted = None if ctx is None else Adopted(ctx)
+        options = options or Options()
+        ledger = Ledger(budget, Prices(prices))
+        super().__init__(config, runtime, adopted, options, embedder, ledger)
+        withhold_debug_logs(options)
+        self.rules_off = rules_off(options)
+        self.ledger = ledger
         """The session's spending so far, and its limits."""
         self._store: AnswerStore = MemoryStore() if store is None else store
         self.models = NamedModels(model, self._store)
@@ -158,14 +108,13 @@ class Session(OwnContext):
         # A named model is looked up at once, so that a typing error shows here; the packaged one
         # only when it is needed, so that plain SQL works without any.
         if model is not None and model != "auto":
-            self.models.own(self.options)
+            self.models.own(options)
         self.calls = KnownCalls()
         self.questions: dict[str, StoredCall] = {}
         """The calls of stored questions, by name."""
         self.enums: dict[str, set[str]] = {}
         """The columns that SUQL compares by meaning, by table."""
-        self._files: set[str] = set()
-        """The paths that queries have named as tables."""
+        self.query_files = QueryFiles()
         self._answering: Asker | None = None
         self.plan_warnings: set[str] = set()
         """The reasons for plain plans of which a warning was given."""
@@ -174,10 +123,6 @@ class Session(OwnContext):
         hidden.register_schema(STAGE_SCHEMA, Schema.memory_schema())
         self.leaf_maker = LeafMaker()
         self.views = Views()
-        self._lazy_embedder = LazyEmbedder(embedder, self.options)
-        self.indexes = Indexes(self._lazy_embedder)
-        self._lazy_embedder.stored = _held_by(self.indexes)
-        self._lazy_embedder.purse = self.ledger
         hidden.register_schema(SEARCHES, SearchTables(self.indexes))
         for name, schema in self.leaf_maker.schemas().items():
             hidden.register_schema(name, schema)
@@ -205,10 +150,6 @@ class Session(OwnContext):
         """
         self.models.register(name, model, self.options)
 
-    def new_frame(self, df: DataFrame, origin: Origin, budget: Budget | None) -> Frame:
-        """A frame of this session over DataFusion's frame."""
-        return Frame(df, self, origin, budget)
-
     def asker(self, trace: Trace, budget: Budget | None = None) -> Asker:
         """The dispatcher of one run's requests, limited by ``budget`` and the session's budget."""
         trace.ledger = ledger = self.ledger.for_query(budget)
@@ -220,7 +161,7 @@ class Session(OwnContext):
             options.on_error,
             options.redaction,
             ledger,
-            self._lazy_embedder,
+            self.lazy_embedder,
             image_urls=options.image_urls,
             targets=targets_in(options),
             named=lambda names: self.models.of(names, options),
@@ -253,7 +194,7 @@ class Session(OwnContext):
         question loads them again."""
         self.models.close()
         self._store.close()
-        self._lazy_embedder.close()
+        self.lazy_embedder.close()
 
     def __enter__(self) -> Session:
         return self
@@ -266,24 +207,7 @@ class Session(OwnContext):
     ) -> None:
         self.close()
 
-    # --- search ----------------------------------------------------------------------------------
-
-    @property
-    def similar_first_pays(self) -> Pays:
-        """Where the rule ``similar_first`` orders rows."""
-        return always if self.options.similar_first is True else self.indexes.serve
-
-    def remembered_vectors(self) -> Embedder:
-        """The vectors that ``embedder`` remembers; embeds nothing."""
-        return self._lazy_embedder.remembered()
-
-    def register_lance(self, name: str, path: str | os.PathLike[str]) -> None:
-        """Register the Lance (or LanceDB) table in the folder ``path`` as ``name``.
-
-        Columns and filters go into Lance's own scan; every query reads the latest version. Raises
-        QueryError if there is none, ModelNotFound without the extra 'search'.
-        """
-        super().register_table(name, lance_table(path))
+    # --- tables ---------------------------------------------------------------------------------
 
     def register_file(
         self, path: str | os.PathLike[str], name: str | None = None, *, delimiter: str | None = None
@@ -298,80 +222,6 @@ class Session(OwnContext):
         chosen = table_name(os.fspath(path)) if name is None else name
         register_file(self, os.fspath(path), chosen, delimiter)
         return self.table(chosen)
-
-    def _open_files(self, query: str) -> None:
-        """Make the files that ``query`` names tables, unless there are such tables already."""
-        for path in quoted_files(query):
-            name = quoted_name(path)
-            if path not in self._files and self.table_exist(name):
-                continue
-            if self.options.read_files == "local" and scheme_of(path) is not None:
-                raise QueryError(
-                    f"'{path}': a query of this session reads files of this machine only",
-                    hint="Allow URLs by the option read_files='urls', or register the file first.",
-                )
-            if path in self._files:
-                self.deregister_table(name)
-            register_file(self, path, name)
-            self._files.add(path)
-
-    @property
-    def embedder(self) -> CachedEmbedder:
-        """The session's embedder, which remembers recent vectors. Raises ModelNotFound."""
-        return self._lazy_embedder()
-
-    def index(
-        self,
-        name: str,
-        source: object = None,
-        *,
-        columns: str | Sequence[str] | None = None,
-        path: str | os.PathLike[str] | None = None,
-        language: str | None = "English",
-        vectors: bool = True,
-    ) -> IndexReport:
-        """Build or update the index ``name`` over a table, for ``llm_search``: see docs/search.md.
-
-        ``source`` is a table name (None: the name of the index), a frame, or an Arrow table.
-        ``columns`` are the searched columns (None: all text columns). ``path`` is a folder for the
-        index alone (None: one in the user's cache folder). ``language`` determines stems and stop
-        words (None: neither). ``vectors=False`` leaves out embeddings.
-
-        Only new rows are embedded, and missing rows are deleted; searches see the previous version
-        until the update is complete. Raises QueryError for missing tables or columns, ModelNotFound
-        without the extra 'search'.
-        """
-        place = default_path(name) if path is None else Path(path).expanduser()
-        embedder = self.embedder if vectors else None
-        report = make_index(self, name, source, columns, place, language, embedder)
-        self.indexes.open(name, place)
-        return report
-
-    def open_index(self, name: str, path: str | os.PathLike[str] | None = None) -> None:
-        """Make the index in ``path``, built by any session, searchable as ``name``. Raises
-        QueryError if there is none."""
-        require_lance()
-        place = default_path(name) if path is None else Path(path).expanduser()
-        self.indexes.open(name, place)
-
-    def search(
-        self,
-        name: str,
-        query: str,
-        k: int = 5,
-        *,
-        mode: Mode | None = None,
-        where: str | None = None,
-    ) -> Frame:
-        """The best ``k`` rows of the index ``name`` for ``query``, best first, with ``_score``
-        (higher is better) and ``_rank`` (from 1).
-
-        ``mode`` is 'text' (BM25), 'vector', or 'hybrid', the default for an index with vectors.
-        ``where`` is SQL over the index's columns and restricts the search, while ``filter`` on the
-        frame drops rows among the best ``k``. The search runs with the frame.
-        """
-        search = self.indexes.checked(name, query, k, mode, where)
-        return self.table(table_of(search)).sort(RANK)
 
     # --- queries ---------------------------------------------------------------------------------
 
@@ -403,55 +253,8 @@ class Session(OwnContext):
         QueryError before it runs (docs/security.md); the session's option applies it to all
         queries.
         """
-        named_params = {name: self._as_frame(value) for name, value in named_params.items()}
-        if self.options.read_files != "off" and not (read_only or self.options.read_only):
-            self._open_files(query)
-        words = spoken(query, dialect)
-        ordered = None if isinstance(param_values, Mapping) else param_values
-        if ordered is not None and words != "blendsql":
-            param_values, ordered = by_number(ordered), None
-        by_name = param_values if isinstance(param_values, dict) else None
-        if words != OURS:
-
-            def run(text: str, words: str) -> Frame:
-                limits: Any = {"budget": budget, "read_only": read_only}
-                return self.sql(text, options, by_name, dialect=words, **limits, **named_params)
-
-            return planned(self, query, words, run, ordered)
-        budget = checked_budget(budget)
-        read_only = read_only or self.options.read_only
-        if read_only:
-            if self.reads_paths:
-                raise QueryError(
-                    "read-only: the session's context reads files by their paths",
-                    hint="Open the session over a context without enable_url_table().",
-                )
-            inserted = (str(v) for v in named_params.values() if not isinstance(v, DataFrame))
-            check_text(query, self.table_functions, inserted)
-            options = READING
-        parsed = statement(query)
-        if isinstance(parsed, Setting):
-            return self._set(parsed)
-        if shows_tables(query):
-            query = LIST_TABLES
-        whole = Query(query, options, by_name, named_params, budget)
-        if isinstance(parsed, Explain):
-            inner = replace(whole, text=parsed.query).planned(self)
-            if inner.prepared.calls and parsed.form in ("", "indent"):
-                if parsed.analyze and parsed.creates:
-                    raise QueryError(
-                        "EXPLAIN ANALYZE of CREATE … AS would create it",
-                        hint="EXPLAIN ANALYZE its query.",
-                    )
-                text = inner.explain_text(analyze=parsed.analyze, verbose=parsed.verbose)
-                return self._shown({"plan": text.splitlines()})
-            withheld = parsed.analyze and self.options.show_values == "off"
-            if withheld or inner.prepared.calls:
-                shown = whole.planned(self).to_pydict()
-                plans = map(without_digests, shown["plan"])
-                kept = map(without_filters, plans) if withheld else plans
-                return self._shown(shown | {"plan": list(kept)})
-        return whole.planned(self)
+        text = SessionText(query, options, dialect, budget, read_only)
+        return text.planned(self, param_values, named_params)
 
     def improve(
         self,
@@ -534,18 +337,6 @@ class Session(OwnContext):
             budget=checked_budget(budget),
         )
 
-    def new_table(self, table: pa.Table) -> Frame:
-        """A frame over ``table``, which is not registered."""
-        return Frame(self.plain_frame(table).df, self)
-
-    def _as_frame(self, value: object) -> object:
-        """A frame of pandas, Polars or Arrow as one of this session; any other value as it is."""
-        if isinstance(value, DataFrame) or not hasattr(value, "__arrow_c_stream__"):
-            return value
-        if hasattr(value, "iloc"):
-            return self.new_table(pa.Table.from_pandas(value, preserve_index=False))
-        return self.new_table(pa.table(value))
-
     def __repr__(self) -> str:
         models = ", ".join(self.model_names) or "the default model, not loaded"
         tables = sorted(self.catalog().schema().names())
@@ -580,19 +371,16 @@ class Session(OwnContext):
                 raise QueryError(f"unknown column '{column}' of '{table}'", hint=hint)
         self.enums.setdefault(table, set()).update(columns)
 
-    def _shown(self, columns: Mapping[str, list[str]]) -> Frame:
-        return Frame(self.plain_frame(pa.table(columns)).df, self)
-
-    def _set(self, setting: Setting) -> Frame:
-        options = self.options.with_text(setting.name, setting.value)
+    def change_option(self, name: str, text: str) -> Frame:
+        """``SET blendfusion.name = text``: an empty frame. Raises OptionError for a wrong one."""
+        self.options = options = self.options.with_text(name, text)
         self.rules_off = rules_off(options)
-        self.options = options
         withhold_debug_logs(options)
-        if setting.name in OF_MODELS:
+        if name in OF_MODELS:
             self.models.reload()
         if isinstance(self._store, SqliteStore):
             self._store.limit_mb = options.cache_size
-        return self._shown({})
+        return self.new_table(pa.table({}))
 
     # --- plain execution -------------------------------------------------------------------------
 
@@ -644,27 +432,3 @@ class Session(OwnContext):
         stream = super().execute(plan, partition)
         tables = (pa.Table.from_batches([batch.to_pyarrow()]) for batch in stream)
         return Stream(pa.schema([]), tables, self.options.redaction)
-
-    sql_with_options = _source(SessionContext.sql_with_options)  # type: ignore[arg-type]
-    execute_logical_plan = _source(SessionContext.execute_logical_plan)
-    create_dataframe = _source(OwnContext.create_dataframe)
-    create_dataframe_from_logical_plan = _source(SessionContext.create_dataframe_from_logical_plan)
-    from_pylist = _source(SessionContext.from_pylist)
-    from_pydict = _source(SessionContext.from_pydict)
-    from_arrow = _source(OwnContext.from_arrow)
-
-    def from_pandas(self, data: pd.DataFrame, name: str | None = None) -> Frame:
-        """A frame of a pandas table, registered as the table ``name``."""
-        return self.from_arrow(pa.Table.from_pandas(data), name)
-
-    from_polars = _source(SessionContext.from_polars)
-    read_batch = _source(OwnContext.read_batch)
-    read_batches = _source(OwnContext.read_batches)
-    read_json = _source(SessionContext.read_json)
-    read_csv = _source(SessionContext.read_csv)
-    read_parquet = _source(SessionContext.read_parquet)
-    read_avro = _source(SessionContext.read_avro)
-    read_arrow = _source(SessionContext.read_arrow)
-    read_empty = _source(SessionContext.read_empty)
-    read_table = _source(SessionContext.read_table)
-    empty_table = _source(SessionContext.empty_table)

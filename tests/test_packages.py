@@ -47,7 +47,7 @@ ORDER = """
     text_to_sql
     frame_run
     frame
-    session
+    frame_sources search_session session
     connect
     notebooks
     blendfusion

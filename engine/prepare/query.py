@@ -136,7 +136,7 @@ class Query:
         origin = Text(
             text, self.options, self.param_values, self.named_params, self.text, ready.unread
         )
-        return session.new_frame(planned.df, origin, self.budget)
+        return session.new_frame(planned, origin, self.budget)
 
     @contextmanager
     def _creating(self, session: Session, calls: Sequence[Call]) -> Iterator[Serve]:

@@ -6,7 +6,6 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from datafusion import DataFrame, col
@@ -14,15 +13,13 @@ from datafusion import functions as f
 
 from blendfusion.cache import user_cache
 from blendfusion.datafusion.arrow_layouts import plain_batch, plain_schema
+from blendfusion.datafusion.context import OwnContext
 from blendfusion.errors import ModelNotFound, QueryError, close_matches
 from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.search.build import ROW, TEXT, TEXT_HASH, VECTOR, IndexReport, build
 from blendfusion.search.folder import Folder, Spec
 from blendfusion.search.snapshot import RANK, SCORE
 from blendfusion.udfs.declare.arguments import quoted_name
-
-if TYPE_CHECKING:
-    from blendfusion.session import Session
 
 _TAKEN = (TEXT, VECTOR, ROW, TEXT_HASH, SCORE, RANK, "_rowid", "_rowaddr", "_distance")
 LANGUAGES = (
@@ -47,7 +44,7 @@ def default_path(name: str) -> Path:
 
 
 def make_index(
-    session: Session,
+    context: OwnContext,
     name: str,
     source: object,
     columns: Sequence[str] | None,
@@ -60,7 +57,7 @@ def make_index(
     if language is not None and language not in LANGUAGES:
         near = close_matches(str(language), LANGUAGES)
         raise QueryError(f"language={language!r} is not possible", hint=f"{near} None for none.")
-    frame = _frame(session, name, source)
+    frame = _frame(context, name, source)
     stored = plain_schema(frame.schema()).remove_metadata()
     searched = _columns(name, stored, columns)
     texts = [col(quoted_name(column)).cast(pa.string()) for column in searched]
@@ -83,13 +80,13 @@ def require_lance() -> None:
         )
 
 
-def _frame(session: Session, name: str, source: object) -> DataFrame:
+def _frame(context: OwnContext, name: str, source: object) -> DataFrame:
     if source is None or isinstance(source, str):
-        return session.table(source or name)
+        return context.table(source or name)
     if isinstance(source, DataFrame):
         return source
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
-        return session.plain_frame(pa.table(source))
+        return context.plain_frame(pa.table(source))
     raise QueryError(
         f"session.index('{name}'): {type(source).__name__} is not a table",
         hint="Give the name of a table, a frame, or an Arrow table.",

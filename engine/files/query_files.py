@@ -1,0 +1,45 @@
+"""Files that queries name as tables: ``FROM 'sales.csv'``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from blendfusion.errors import QueryError
+from blendfusion.files.reading import register_file
+from blendfusion.files.remote import scheme_of
+from blendfusion.sql.file_names import quoted_files
+from blendfusion.udfs.declare.arguments import quoted_name
+
+if TYPE_CHECKING:
+    from blendfusion.session import Session
+
+
+class QueryFiles:
+    """The files of a session's queries so far."""
+
+    def __init__(self) -> None:
+        self._paths: set[str] = set()
+
+    def open(self, session: Session, query: str) -> None:
+        """Register the files that ``query`` names, read anew, as tables of their paths, as the
+        session's option ``read_files`` allows.
+
+        A table of that name that is no such file stays. Raises QueryError for a URL where only
+        local files are read, and for what cannot be read.
+        """
+        allowed = session.options.read_files
+        if allowed == "off":
+            return
+        for path in quoted_files(query):
+            name = quoted_name(path)
+            if path not in self._paths and session.table_exist(name):
+                continue
+            if allowed == "local" and scheme_of(path) is not None:
+                raise QueryError(
+                    f"'{path}': a query of this session reads files of this machine only",
+                    hint="Allow URLs by the option read_files='urls', or register the file first.",
+                )
+            if path in self._paths:
+                session.deregister_table(name)
+            register_file(session, path, name)
+            self._paths.add(path)

@@ -1,0 +1,84 @@
+"""The methods of DataFusion's SessionContext that build a DataFrame, building frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, cast
+
+import pyarrow as pa
+from datafusion import DataFrame, SessionContext
+
+from blendfusion.budget import Budget
+from blendfusion.datafusion.context import OwnContext
+from blendfusion.errors import half_a_pair
+from blendfusion.frame import Frame
+from blendfusion.unsupported.provenance import Origin
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from blendfusion.session import Session
+
+P = ParamSpec("P")
+
+
+def _source(
+    inherited: Callable[Concatenate[FrameSources, P], DataFrame],
+) -> Callable[Concatenate[FrameSources, P], Frame]:
+    """Wraps a method of SessionContext that builds a DataFrame, so that it builds a Frame."""
+
+    def source(self: FrameSources, /, *args: P.args, **kwargs: P.kwargs) -> Frame:
+        try:
+            made = inherited(self, *args, **kwargs)
+        except UnicodeEncodeError as problem:
+            raise half_a_pair(problem) from problem
+        return made if isinstance(made, Frame) else self.new_frame(made)
+
+    return update_wrapper(source, inherited)
+
+
+class FrameSources(OwnContext):
+    """A context whose tables, files and data come as frames."""
+
+    def new_frame(
+        self, df: DataFrame, origin: Origin | None = None, budget: Budget | None = None
+    ) -> Frame:
+        """A frame of this session over a frame of DataFusion."""
+        return Frame(df.df, cast("Session", self), origin, budget)
+
+    def new_table(self, table: pa.Table) -> Frame:
+        """A frame over ``table``, which is not registered."""
+        return self.new_frame(self.plain_frame(table))
+
+    def as_frame(self, value: object) -> object:
+        """A table of pandas, Polars or Arrow as a frame; any other value as it is."""
+        if isinstance(value, DataFrame) or not hasattr(value, "__arrow_c_stream__"):
+            return value
+        if hasattr(value, "iloc"):
+            return self.new_table(pa.Table.from_pandas(value, preserve_index=False))
+        return self.new_table(pa.table(value))
+
+    sql_with_options = _source(SessionContext.sql_with_options)  # type: ignore[arg-type]
+    execute_logical_plan = _source(SessionContext.execute_logical_plan)
+    create_dataframe = _source(OwnContext.create_dataframe)
+    create_dataframe_from_logical_plan = _source(SessionContext.create_dataframe_from_logical_plan)
+    from_pylist = _source(SessionContext.from_pylist)
+    from_pydict = _source(SessionContext.from_pydict)
+    from_arrow = _source(OwnContext.from_arrow)
+
+    def from_pandas(self, data: pd.DataFrame, name: str | None = None) -> Frame:
+        """A frame of a pandas table, registered as the table ``name``."""
+        return self.from_arrow(pa.Table.from_pandas(data), name)
+
+    from_polars = _source(SessionContext.from_polars)
+    read_batch = _source(OwnContext.read_batch)
+    read_batches = _source(OwnContext.read_batches)
+    read_json = _source(SessionContext.read_json)
+    read_csv = _source(SessionContext.read_csv)
+    read_parquet = _source(SessionContext.read_parquet)
+    read_avro = _source(SessionContext.read_avro)
+    read_arrow = _source(SessionContext.read_arrow)
+    read_empty = _source(SessionContext.read_empty)
+    read_table = _source(SessionContext.read_table)
+    empty_table = _source(SessionContext.empty_table)

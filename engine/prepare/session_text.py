@@ -1,0 +1,100 @@
+"""What ``Session.sql`` does with a text: files are opened, dialects translated, settings changed,
+plans explained, and queries planned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from datafusion import DataFrame, SQLOptions
+
+from blendfusion.budget import Budget, checked_budget
+from blendfusion.datafusion.foreign_words import without_filters
+from blendfusion.dialects.dispatch import OURS, by_number, planned, spoken
+from blendfusion.errors import QueryError
+from blendfusion.prepare.query import Query
+from blendfusion.sql.read_only import READING, check_text
+from blendfusion.sql.statements import LIST_TABLES, Explain, Setting, shows_tables, statement
+from blendfusion.udfs.declare.call_registry import without_digests
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Frame
+    from blendfusion.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class SessionText:
+    """A text in any dialect (None: by its looks), and how it may run."""
+
+    text: str
+    options: SQLOptions | None
+    dialect: str | None
+    budget: Budget | None
+    read_only: bool
+
+    def planned(
+        self,
+        session: Session,
+        param_values: dict[str, Any] | Sequence[Any] | None,
+        named_params: Mapping[str, object],
+    ) -> Frame:
+        """The frame of the text. Raises QueryError for one that cannot be planned."""
+        named = {name: session.as_frame(value) for name, value in named_params.items()}
+        if not (self.read_only or session.options.read_only):
+            session.query_files.open(session, self.text)
+        dialect = spoken(self.text, self.dialect)
+        ordered = None if isinstance(param_values, Mapping) else param_values
+        if ordered is not None and dialect != "blendsql":
+            param_values, ordered = by_number(ordered), None
+        by_name = param_values if isinstance(param_values, dict) else None
+        if dialect == OURS:
+            return self._in_our_words(session, by_name, named)
+
+        def run(text: str, dialect: str) -> Frame:
+            return replace(self, text=text, dialect=dialect).planned(session, by_name, named)
+
+        return planned(session, self.text, dialect, run, ordered)
+
+    def _in_our_words(
+        self, session: Session, param_values: dict[str, Any] | None, named: dict[str, Any]
+    ) -> Frame:
+        budget, options = checked_budget(self.budget), self.options
+        if self.read_only or session.options.read_only:
+            self._check_read_only(session, named)
+            options = READING
+        parsed = statement(self.text)
+        if isinstance(parsed, Setting):
+            return session.change_option(parsed.name, parsed.value)
+        text = LIST_TABLES if shows_tables(self.text) else self.text
+        query = Query(text, options, param_values, named, budget)
+        shown = _explained(session, parsed, query) if isinstance(parsed, Explain) else None
+        return query.planned(session) if shown is None else session.new_table(pa.table(shown))
+
+    def _check_read_only(self, session: Session, named: Mapping[str, object]) -> None:
+        if session.reads_paths:
+            raise QueryError(
+                "read-only: the session's context reads files by their paths",
+                hint="Open the session over a context without enable_url_table().",
+            )
+        inserted = (str(value) for value in named.values() if not isinstance(value, DataFrame))
+        check_text(self.text, session.table_functions, inserted)
+
+
+def _explained(session: Session, parsed: Explain, query: Query) -> dict[str, list[str]] | None:
+    """The columns of an EXPLAIN; None where DataFusion's own shows as much as it should."""
+    inner = replace(query, text=parsed.query).planned(session)
+    if inner.prepared.calls and parsed.form in ("", "indent"):
+        if parsed.analyze and parsed.creates:
+            raise QueryError(
+                "EXPLAIN ANALYZE of CREATE … AS would create it", hint="EXPLAIN ANALYZE its query."
+            )
+        text = inner.explain_text(analyze=parsed.analyze, verbose=parsed.verbose)
+        return {"plan": text.splitlines()}
+    withheld = parsed.analyze and session.options.show_values == "off"
+    if not withheld and not inner.prepared.calls:
+        return None
+    shown = query.planned(session).to_pydict()
+    plans = map(without_digests, shown["plan"])
+    return shown | {"plan": list(map(without_filters, plans) if withheld else plans)}

@@ -1,0 +1,133 @@
+"""The part of a session that searches: its embedder and its indexes."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+
+from datafusion import RuntimeEnvBuilder, SessionConfig
+
+from blendfusion.datafusion.adopted import Adopted
+from blendfusion.frame import Frame
+from blendfusion.frame_sources import FrameSources
+from blendfusion.models.embedders.cache import CachedEmbedder, LazyEmbedder, Stored
+from blendfusion.models.embedders.embedder import Embedder, Vectors
+from blendfusion.options import Options
+from blendfusion.planner.ir.search_tables import Mode
+from blendfusion.planner.rules.similar_first import Pays, always
+from blendfusion.search.build import IndexReport
+from blendfusion.search.indexes import Indexes
+from blendfusion.search.indexing import default_path, make_index, require_lance
+from blendfusion.search.lance_table import lance_table
+from blendfusion.search.snapshot import RANK
+from blendfusion.search.sources import table_of
+from blendfusion.udfs.ask.ledger import Ledger
+
+
+class SearchSession(FrameSources):
+    """A context with an embedder, and with indexes that ``llm_search`` reads."""
+
+    def __init__(
+        self,
+        config: SessionConfig | None,
+        runtime: RuntimeEnvBuilder | None,
+        adopted: Adopted | None,
+        options: Options,
+        embedder: str | Embedder | None,
+        ledger: Ledger,
+    ) -> None:
+        super().__init__(config, runtime, adopted)
+        self.options = options
+        self.lazy_embedder = LazyEmbedder(embedder, options)
+        self.indexes = Indexes(self.lazy_embedder)
+        self.lazy_embedder.stored = _held_by(self.indexes)
+        self.lazy_embedder.purse = ledger
+
+    @property
+    def similar_first_pays(self) -> Pays:
+        """Where the rule ``similar_first`` orders rows."""
+        return always if self.options.similar_first is True else self.indexes.serve
+
+    def remembered_vectors(self) -> Embedder:
+        """The vectors that ``embedder`` remembers; embeds nothing."""
+        return self.lazy_embedder.remembered()
+
+    def register_lance(self, name: str, path: str | os.PathLike[str]) -> None:
+        """Register the Lance (or LanceDB) table in the folder ``path`` as ``name``.
+
+        Columns and filters go into Lance's own scan; every query reads the latest version. Raises
+        QueryError if there is none, ModelNotFound without the extra 'search'.
+        """
+        super().register_table(name, lance_table(path))
+
+    @property
+    def embedder(self) -> CachedEmbedder:
+        """The session's embedder, which remembers recent vectors. Raises ModelNotFound."""
+        return self.lazy_embedder()
+
+    def index(
+        self,
+        name: str,
+        source: object = None,
+        *,
+        columns: str | Sequence[str] | None = None,
+        path: str | os.PathLike[str] | None = None,
+        language: str | None = "English",
+        vectors: bool = True,
+    ) -> IndexReport:
+        """Build or update the index ``name`` over a table, for ``llm_search``: see docs/search.md.
+
+        ``source`` is a table name (None: the name of the index), a frame, or an Arrow table.
+        ``columns`` are the searched columns (None: all text columns). ``path`` is a folder for the
+        index alone (None: one in the user's cache folder). ``language`` determines stems and stop
+        words (None: neither). ``vectors=False`` leaves out embeddings.
+
+        Only new rows are embedded, and missing rows are deleted; searches see the previous version
+        until the update is complete. Raises QueryError for missing tables or columns, ModelNotFound
+        without the extra 'search'.
+        """
+        place = default_path(name) if path is None else Path(path).expanduser()
+        embedder = self.embedder if vectors else None
+        report = make_index(self, name, source, columns, place, language, embedder)
+        self.indexes.open(name, place)
+        return report
+
+    def open_index(self, name: str, path: str | os.PathLike[str] | None = None) -> None:
+        """Make the index in ``path``, built by any session, searchable as ``name``. Raises
+        QueryError if there is none."""
+        require_lance()
+        place = default_path(name) if path is None else Path(path).expanduser()
+        self.indexes.open(name, place)
+
+    def search(
+        self,
+        name: str,
+        query: str,
+        k: int = 5,
+        *,
+        mode: Mode | None = None,
+        where: str | None = None,
+    ) -> Frame:
+        """The best ``k`` rows of the index ``name`` for ``query``, best first, with ``_score``
+        (higher is better) and ``_rank`` (from 1).
+
+        ``mode`` is 'text' (BM25), 'vector', or 'hybrid', the default for an index with vectors.
+        ``where`` is SQL over the index's columns and restricts the search, while ``filter`` on the
+        frame drops rows among the best ``k``. The search runs with the frame.
+        """
+        search = self.indexes.checked(name, query, k, mode, where)
+        return self.new_frame(self.table(table_of(search)).sort(RANK))
+
+
+def _held_by(indexes: Indexes) -> Stored:
+    """Looks up vectors in a session's indexes, for its embedder. The indexes hold the embedder, so
+    it must not hold them."""
+    held = weakref.ref(indexes)
+
+    def stored(fingerprint: str, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
+        found = held()
+        return {} if found is None else found.vectors(fingerprint, keys)
+
+    return stored
