@@ -32,7 +32,7 @@ setup(
         Extension(
             "blendfusion.native._attention",
             ["native/attention.cpp"],
-            depends=["native/attention_kernel.h"],
+            depends=["native/attention_kernel.h", "native/thread_team.h"],
             include_dirs=[str(folder) for folder in [HEADERS] if (folder / "ggml.h").is_file()],
             extra_compile_args=["-O3", "-std=c++17", "-pthread", "-Wno-psabi"],
             extra_link_args=["-pthread"],

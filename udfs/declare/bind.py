@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from blendfusion.errors import ArgumentError, close_matches
 from blendfusion.models.constraints.constraint import holds
-from blendfusion.models.guarantees.accuracy import Targets
 from blendfusion.models.http.parse_reply import read_answer
 from blendfusion.models.prompts.canonical import canonical
 from blendfusion.options import OnError
@@ -32,7 +31,6 @@ from blendfusion.udfs.declare.comparison import OPERATOR, SIDES, Comparing
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import PairMatch
 from blendfusion.udfs.declare.options import (
-    CASCADE,
     CLAIM,
     CONFIDENCE,
     CONSISTENCY,
@@ -43,7 +41,6 @@ from blendfusion.udfs.declare.options import (
     MODEL,
     ON_ERROR,
     OPTIONS,
-    PROXY,
     QUESTION,
     REGEX,
     RETURN_TYPE,
@@ -52,6 +49,7 @@ from blendfusion.udfs.declare.options import (
 )
 from blendfusion.udfs.declare.pairing import HOW, Pairing, paired
 from blendfusion.udfs.declare.parameter import AnyParameter, Parameter
+from blendfusion.udfs.declare.promises import models_of, promised
 from blendfusion.udfs.declare.returns import arrow_type
 
 _T = TypeVar("_T")
@@ -108,7 +106,7 @@ class _Binder:
         constraint = self._constraint()
         examples = self._examples(len(values), constraint)
         on_error, confidence = self._on_error(), self._confidence(constraint)
-        targets = self._targets(constraint)
+        targets = promised(constraint, self.read, self.error)
         pairing = self._pairing(on_error)
         comparing = self._comparing(columns)
         result = self.kind.result or self._type(constraint)
@@ -141,7 +139,7 @@ class _Binder:
             comparing,
             confidence,
             targets,
-            self._models(targets),
+            models_of(targets, self.read, self.error),
             self._literals(),
             evidence,
             self._shown(task),
@@ -400,70 +398,6 @@ class _Binder:
                 "Ask a yes/no question, or say options => ['a', 'b'].",
             )
         return given
-
-    def _targets(self, constraint: Constraint) -> Targets | None:
-        given: dict[str, float] = {
-            p.name: self.read[p.name] for p in CASCADE[:-1] if p.name in self.read
-        }
-        proxy = self._proxy(given)
-        if not given:
-            return None
-        if [*given] == ["delta"]:
-            raise self.error(
-                "delta alone promises nothing", "Write accuracy, recall or precision, too."
-            )
-        targets = Targets(**given, proxy=proxy)
-        possible = targets.of(constraint.kind)
-        if possible is None:
-            raise self.error(
-                f"{targets} cannot be promised of answers that are {constraint}",
-                "accuracy is of closed sets (yes or no, options, labels), recall and precision of "
-                "yes or no.",
-            )
-        if possible != targets:
-            raise self.error(
-                f"{targets} cannot be promised together",
-                "Write accuracy, or recall and precision or one of them, of yes or no.",
-            )
-        return targets
-
-    def _proxy(self, shares: Mapping[str, float]) -> Any:
-        given = self.get(PROXY)
-        if given is None:
-            return None
-        if not shares:
-            raise self.error(
-                f"proxy => '{given}' alone promises nothing", "Write recall => 0.9, too."
-            )
-        own = {"recall", "delta"}
-        if given == "similarity" and ("recall" not in shares or not {*shares} <= own):
-            raise self.error(
-                f"proxy => '{given}' can promise recall, and nothing else",
-                "It says no to the values that are least like the question: write recall => 0.9.",
-            )
-        if CONFIDENCE.name in self.read:
-            raise self.error(
-                f"proxy => '{given}' does not go with confidence",
-                "It is no model that tells how probable answers are.",
-            )
-        return given
-
-    def _models(self, targets: Targets | None) -> tuple[str, ...]:
-        chosen = self.get(MODEL) or ()
-        if targets is None or not chosen:
-            return chosen
-        if targets.proxy is not None and len(chosen) > 1:
-            raise self.error(
-                f"proxy => '{targets.proxy}' stands for the small model, and model names "
-                f"{len(chosen)}",
-                f"Write model => '{chosen[-1]}'.",
-            )
-        if targets.proxy is None and len(chosen) != 2:
-            raise self.error(
-                f"{targets} is promised of a small model before a large one",
-                "Write model => ['small', 'large'], or say proxy => 'embedding'.",
-            )
-        return chosen
 
     def _on_error(self) -> OnError | None:
         given = self.get(ON_ERROR)

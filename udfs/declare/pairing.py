@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from blendfusion.udfs.declare.arguments import Literal
 from blendfusion.udfs.declare.labelling import DIFFERENT, SAME, SAMPLED, Labelling, Labels
 from blendfusion.udfs.declare.options import Choices, choices, one_of, whole
 from blendfusion.udfs.declare.parameter import Parameter
+from blendfusion.udfs.declare.promises import ErrorOf
 
 CANDIDATES = 10
 """Of restaurants, papers and products by their names (benchmarks/bench_joins.py), 99.6 to 100 % of
@@ -132,11 +133,8 @@ K = Parameter(
 PAIRING = (HOW, MANY, EXACT, PAIR_LABELS, LABEL_QUESTION, MATCH, CHECK, K)
 """The options of a call that pairs values."""
 
-_Error = Callable[[str, str], ArgumentError]
-"""Makes an error of a problem and a hint."""
 
-
-def paired(given: Mapping[str, Any], error: _Error) -> Pairing:
+def paired(given: Mapping[str, Any], error: ErrorOf) -> Pairing:
     """The pairing that checked options ask for, by their names. Raises ArgumentError."""
     how, check = given.get("how", ""), given.get("check", 0)
     exact = given.get("exact", False)
@@ -147,7 +145,7 @@ def paired(given: Mapping[str, Any], error: _Error) -> Pairing:
     return Pairing(k, many, exact, how, 0 if labelling is not None else check, labelling)
 
 
-def _labelling(given: Mapping[str, Any], how: str, error: _Error) -> Labelling | None:
+def _labelling(given: Mapping[str, Any], how: str, error: ErrorOf) -> Labelling | None:
     first = next((name for name in ("labels", "label_question", "match") if name in given), None)
     if first is None:
         return None
@@ -170,7 +168,7 @@ def _labelling(given: Mapping[str, Any], how: str, error: _Error) -> Labelling |
     return Labelling(labels.options, given.get("label_question", ""), match, check)
 
 
-def _check_pairs(match: str | Sequence[Labels], labels: Sequence[str], error: _Error) -> None:
+def _check_pairs(match: str | Sequence[Labels], labels: Sequence[str], error: ErrorOf) -> None:
     for label in (label for pair in match for label in pair if not isinstance(match, str)):
         if label not in labels:
             raise error(
