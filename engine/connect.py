@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 
 from blendfusion.budget import Budget, PriceList, Prices
@@ -11,7 +13,7 @@ from blendfusion.models.embedders.cache import LazyEmbedder
 from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.models.registry.model_names import model_for
 from blendfusion.models.wrappers.failover import Models
-from blendfusion.options import Options
+from blendfusion.options import OptionArguments, Options
 from blendfusion.reports.run_telemetry import TelemetryObserver, Watch
 from blendfusion.session import Session
 from blendfusion.udfs.ask.ledger import Ledger
@@ -29,7 +31,7 @@ def connect(
     budget: Budget | None = None,
     prices: PriceList = None,
     embedder: str | Embedder | None = "auto",
-    **options: object,
+    **options: Unpack[OptionArguments],
 ) -> Session:
     """Open a session with ``model``, in which tables are registered and queries run.
 
@@ -78,7 +80,7 @@ def register(
     budget: Budget | None = None,
     prices: PriceList = None,
     embedder: str | Embedder | None = "auto",
-    **options: object,
+    **options: Unpack[OptionArguments],
 ) -> None:
     """Add the ingredients to a plain DataFusion context, as ordinary typed functions.
 

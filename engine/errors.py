@@ -51,6 +51,10 @@ class BlendFusionError(Exception):
         if self.hint:
             print(f"Hint: {self.hint}", file=sys.stderr)
 
+    def _render_traceback_(self) -> list[str]:
+        """The lines that a notebook shows: the error and its hint, without DataFusion's own."""
+        return [f"{type(self).__name__}: {self.message}"] + [f"Hint: {self.hint}"] * bool(self.hint)
+
 
 class QueryError(BlendFusionError):
     """The text of a query is wrong; raised before any model call."""
@@ -151,7 +155,8 @@ class HostedModelWarning(UserWarning):
 
 class PlanWarning(UserWarning):
     """A query runs as DataFusion evaluates it, because of a type that it reads: right, but with
-    more values asked. Given once a session for each type."""
+    more values asked. Or it compares a call with a text that is none of its options. Given once a
+    session for each type and comparison."""
 
 
 class CacheWarning(UserWarning):
@@ -182,7 +187,7 @@ def close_matches(name: str, known: Iterable[str]) -> str:
     >>> close_matches("llm_fliter", ["llm_filter", "llm_map"])
     "Did you mean 'llm_filter'?"
     """
-    names = sorted(known)
+    names = sorted(set(known))
     near = difflib.get_close_matches(name, names, n=1)
     if near:
         return f"Did you mean '{near[0]}'?"

@@ -416,6 +416,11 @@ class Frame(DataFrame):
     # --- explaining ------------------------------------------------------------------------------
 
     @property
+    def columns(self) -> list[str]:
+        """The names of the columns, in order."""
+        return list(self.schema().names)
+
+    @property
     def session(self) -> Session:
         """The session that this frame belongs to."""
         return self._session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import update_wrapper
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast
 
 import pyarrow as pa
 from datafusion import DataFrame, SessionContext
@@ -17,6 +17,7 @@ from blendfusion.unsupported.provenance import Origin
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
 
     from blendfusion.session import Session
 
@@ -68,10 +69,16 @@ class FrameSources(OwnContext):
     from_arrow = _source(OwnContext.from_arrow)
 
     def from_pandas(self, data: pd.DataFrame, name: str | None = None) -> Frame:
-        """A frame of a pandas table, registered as the table ``name``."""
-        return self.from_arrow(pa.Table.from_pandas(data), name)
+        """A frame of a pandas table, registered as the table ``name``. An index with a name becomes
+        a column; one without is left out."""
+        kept = any(label is not None for label in data.index.names)
+        return self.from_arrow(pa.Table.from_pandas(data, preserve_index=kept), name)
 
-    from_polars = _source(SessionContext.from_polars)
+    def from_polars(self, data: pl.DataFrame | pl.LazyFrame, name: str | None = None) -> Frame:
+        """A frame of a Polars table, registered as the table ``name``; a lazy one is collected."""
+        collected: Any = data.collect() if hasattr(data, "collect") else data
+        return self.from_arrow(collected.to_arrow(), name)
+
     read_batch = _source(OwnContext.read_batch)
     read_batches = _source(OwnContext.read_batches)
     read_json = _source(SessionContext.read_json)

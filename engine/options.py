@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import Field, dataclass, field, fields, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 from blendfusion.errors import OptionError, close_matches
 from blendfusion.redaction import Redact, Redaction, ShowValues
@@ -330,6 +330,49 @@ class Options:
             except ValueError:
                 value = text
         return self.with_(**{name: value})
+
+
+class OptionArguments(TypedDict, total=False):
+    """The options as ``connect`` takes them: the fields of ``Options``, for type checkers."""
+
+    planner: bool
+    rules_off: str
+    similar_first: bool | Literal["auto"]
+    chunk_rows: int
+    first_chunk_rows: int
+    spill_above: int
+    spill_folder: str
+    names_in_any_case: bool
+    on_error: Literal["null", "raise"]
+    progress: Progress
+    confirm_above: int
+    trace_calls: int
+    log_questions: bool
+    cache_size: int
+    read_only: bool
+    read_files: ReadFiles
+    show_values: ShowValues
+    redact: Redact | None
+    image_urls: bool
+    n_ctx: int
+    n_gpu_layers: int
+    threads: int
+    projector: str
+    weights: WeightType
+    max_tokens: int
+    shots: bool
+    wordings: bool
+    calibration: Calibration
+    timeout_seconds: float
+    retries: int
+    concurrency: int
+    concurrency_most: int
+    requests_per_minute: int
+    tokens_per_minute: int
+    accuracy: float
+    recall: float
+    precision: float
+    delta: float
 
 
 def about(option: Field[Any]) -> About:

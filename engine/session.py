@@ -25,7 +25,7 @@ from blendfusion.datafusion.error_gate import gated
 from blendfusion.datafusion.error_translation import understood
 from blendfusion.datafusion.stream import Stream
 from blendfusion.dialects.dispatch import OURS, spoken, translation
-from blendfusion.errors import ModelNotFound, QueryError, close_matches
+from blendfusion.errors import ModelNotFound, OptionError, QueryError, close_matches
 from blendfusion.evaluate.compare_answers import AnswerKind
 from blendfusion.evaluate.evaluation import Comparison
 from blendfusion.evaluate.improve import Improvement, check_call, improve
@@ -50,10 +50,12 @@ from blendfusion.options import OF_MODELS, Options
 from blendfusion.planner.ir.search_tables import SEARCHES
 from blendfusion.planner.rules import rules_off
 from blendfusion.prepare.function_registry import KnownCalls, ingredients
+from blendfusion.prepare.information import InformationTables
 from blendfusion.prepare.session_text import SessionText
 from blendfusion.reports.trace import Trace
 from blendfusion.search.tables import SearchTables
 from blendfusion.search_session import SearchSession
+from blendfusion.sql.information import INFORMATION
 from blendfusion.sql.stored_calls import StoredCall
 from blendfusion.text_to_sql.draft import Draft, draft
 from blendfusion.udfs.ask.dispatcher import Asker
@@ -93,6 +95,10 @@ class Session(SearchSession):
         embedder: str | Embedder | None = "auto",
         ctx: SessionContext | None = None,
     ) -> None:
+        if isinstance(model, SessionContext):
+            raise OptionError(
+                "a DataFusion context is no model", hint="Name it: bf.connect(ctx=context)."
+            )
         adopted = None if ctx is None else Adopted(ctx)
         options = options or Options()
         ledger = Ledger(budget, Prices(prices))
@@ -124,6 +130,9 @@ class Session(SearchSession):
         self.leaf_maker = LeafMaker()
         self.views = Views()
         hidden.register_schema(SEARCHES, SearchTables(self.indexes))
+        self.information = InformationTables()
+        """The tables behind SHOW and ``information_schema``."""
+        hidden.register_schema(INFORMATION, self.information)
         for name, schema in self.leaf_maker.schemas().items():
             hidden.register_schema(name, schema)
         self.register_udf(open_during_function())

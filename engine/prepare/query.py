@@ -16,10 +16,14 @@ from blendfusion.budget import Budget
 from blendfusion.datafusion.error_gate import outward
 from blendfusion.datafusion.error_translation import functions_in, understood, unfit
 from blendfusion.datafusion.foreign_words import is_planning
+from blendfusion.datafusion.frame_parameters import sql_over_frames
 from blendfusion.datafusion.interruptible import LONG_QUERY, Pump, lately_interrupted
 from blendfusion.errors import QueryError
+from blendfusion.prepare.function_registry import ingredients
+from blendfusion.prepare.information import informed
 from blendfusion.prepare.result_names import named
 from blendfusion.reports.confirmation import demand
+from blendfusion.reports.plan_warnings import warn_of_comparisons
 from blendfusion.reports.trace import Trace
 from blendfusion.search.sources import searched
 from blendfusion.sql.column_coercions import types_beside_columns
@@ -94,6 +98,7 @@ class Query:
     def _planned(self, session: Session) -> Frame:
         parameters = spelled_parameters(self.param_values, self.named_params)
         ready = session.calls.typed(session, self.text, parameters, whole=True)
+        warn_of_comparisons(ready.never, session.plan_warnings)
         frame = self._frame(session, ready, parameters)
         # What creates something has done so by now.
         if ready.beside_columns and not creates(self.text):
@@ -106,10 +111,11 @@ class Query:
     def _frame(self, session: Session, ready: Typed, parameters: dict[str, str]) -> Frame:
         columns = partial(_columns, session, self.options)
         text = unnested(searched(ready.sql, session, parameters, columns), columns)
+        text = informed(text, session, ingredients(session))
 
         def carry_out() -> DataFrame:
-            return SessionContext.sql(
-                session, text, self.options, self.param_values, **self.named_params
+            return sql_over_frames(
+                session, text, self.options, self.param_values, self.named_params
             )
 
         try:

@@ -1,9 +1,11 @@
-"""The warning that a type switches planning off."""
+"""Warnings about the plan of a query: a type that switches planning off, a comparison that is never
+true."""
 
 from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Iterable
 
 from blendfusion.errors import PlanWarning
 from blendfusion.reports.trace import level_of_caller
@@ -22,3 +24,11 @@ def warn_of_type(reason: str | None, known: set[str]) -> None:
             PlanWarning,
             stacklevel=level_of_caller(),
         )
+
+
+def warn_of_comparisons(problems: Iterable[str], known: set[str]) -> None:
+    """Warn once of each comparison that no answer meets."""
+    for problem in problems:
+        if problem not in known:
+            known.add(problem)
+            warnings.warn(problem, PlanWarning, stacklevel=level_of_caller())

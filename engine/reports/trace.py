@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 import pyarrow as pa
 
@@ -260,18 +260,25 @@ class Trace:
         ``left_out``, only the failed ones."""
         return [*self._batches, *self._failed]
 
-    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+    @overload
+    def to_html(self) -> str: ...
+
+    @overload
+    def to_html(self, path: str | os.PathLike[str]) -> None: ...
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
         """The run as one HTML page: its plan with counts, samples of questions and answers, errors,
-        settings. Written to ``path``, if given.
+        settings. Written to ``path``, if given, and else returned.
 
         The page needs neither scripts nor a network, and its size is bounded: it shows samples of
         many values. It contains values, as the session's options ``show_values`` and ``redact``
         allow. Raises OSError if ``path`` cannot be written.
         """
         page = self._less_given(page_of(self, self._redaction))
-        if path is not None:
-            Path(path).write_text(page, encoding="utf-8")
-        return page
+        if path is None:
+            return page
+        Path(path).write_text(page, encoding="utf-8")
+        return None
 
     def _repr_html_(self) -> str:
         return self._less_given(fragment_of(self))

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 from sqlglot import exp
 
+from blendfusion.errors import close_matches
 from blendfusion.types import Comparison, ComparisonOperator, ConstraintKind
 from blendfusion.udfs.declare.call import Call
 
@@ -172,6 +173,19 @@ def until_decided(
             constraint = replace(task.constraint, decides=comparisons)
             result[i] = replace(calls[i], task=replace(task, constraint=constraint))
     return result
+
+
+def never_equal(call: Call, places: tuple[Compared, ...] | None) -> str | None:
+    """What is wrong with a comparison of ``call`` with a text that is none of its options; None if
+    nothing is."""
+    options = call.task.constraint.options
+    texts = [
+        o.text for c in places or () if c.operator == "=" for o in c.operands if o.kind == "text"
+    ]
+    wrong = next((text for text in texts if options and text not in options), None)
+    if wrong is None:
+        return None
+    return f"{call.text} never equals {wrong!r}. {close_matches(wrong, options)}"
 
 
 def _comparisons(

@@ -26,13 +26,6 @@ class Explain:
     """The query is that of CREATE … AS."""
 
 
-LIST_TABLES = (
-    "SELECT table_catalog, table_schema, table_name, table_type FROM information_schema.tables "
-    "WHERE table_catalog <> '__blendfusion'"
-)
-"""What SHOW TABLES says, without what lies between the stages of queries."""
-
-
 @dataclass(frozen=True, slots=True)
 class Setting:
     """``SET blendfusion.name = value``; the value as text."""
@@ -52,11 +45,6 @@ def statement(sql: str) -> Explain | Setting | None:
         return None
     tree = TokenTree(sql)
     return _explain(tree) if tree.word(0) == "EXPLAIN" else _setting(tree)
-
-
-def shows_tables(sql: str) -> bool:
-    """``sql`` is SHOW TABLES."""
-    return re.fullmatch(r"\s*show\s+tables\s*;?\s*", sql, re.IGNORECASE) is not None
 
 
 _CREATES_TABLE = re.compile(

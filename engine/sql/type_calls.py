@@ -19,7 +19,7 @@ from blendfusion.sql.call_sites import (
     find_sites,
     naming_place,
 )
-from blendfusion.sql.comparisons import until_decided
+from blendfusion.sql.comparisons import never_equal, until_decided
 from blendfusion.sql.equal_calls import shared
 from blendfusion.sql.infer_constraints import SITE, Context, contexts
 from blendfusion.sql.nulls_last import nulls_last
@@ -49,6 +49,8 @@ class Typed:
     """The names of calls that the query compares with columns, of types not known here."""
     unread: tuple[str, ...] = ()
     """The parts of the query that say nothing of the types of answers."""
+    never: tuple[str, ...] = ()
+    """The comparisons that no answer meets, each as a sentence."""
 
     @property
     def sql(self) -> str:
@@ -139,7 +141,9 @@ def _typed(
     behind = dict.fromkeys(places.nulls_last, " NULLS LAST")
     text = in_text(tree, [(s, c.name) for s, c in zip(sites, calls, strict=True)], behind)
     alone = tuple(dict.fromkeys(beside))
-    return Typed(text, tuple(dict.fromkeys(calls)), written, alone, places.unread)
+    wrong = (never_equal(c, places.of[n].compared) for c, n in zip(calls, names, strict=True))
+    never = tuple(dict.fromkeys(problem for problem in wrong if problem))
+    return Typed(text, tuple(dict.fromkeys(calls)), written, alone, places.unread, never)
 
 
 class _Places(NamedTuple):

@@ -16,6 +16,7 @@ from datafusion import DataFrame, SessionContext
 from datafusion.plan import LogicalPlan
 from datafusion.substrait import Producer
 
+from blendfusion.datafusion.frame_parameters import sql_over_frames
 from blendfusion.errors import PlanError
 from blendfusion.planner.ir.messages import compares_struct_literal, has_unreadable_types
 from blendfusion.planner.ir.opaque_names import QUERIES, TABLES
@@ -308,7 +309,7 @@ class Cutting:
     def plan(self, made: Text, sql: str) -> DataFrame:
         """A frame of a part of a query, with the query's parameters."""
         parameters = None if made.parameters is None else dict(made.parameters)
-        return SessionContext.sql(self._session, sql, made.options, parameters, **made.named)
+        return sql_over_frames(self._session, sql, made.options, parameters, made.named)
 
     def examine(self, made: Text, sql: str) -> tuple[State, DataFrame | None]:
         """The state of ``sql`` as a separate query."""

@@ -163,3 +163,5 @@ def test_what_is_no_context_is_an_error(context: SessionContext, session: bf.Ses
         bf.connect(model, ctx=session)
     with pytest.raises(bf.OptionError, match="has its config"):
         bf.connect(model, ctx=context, config=SessionConfig())
+    with pytest.raises(bf.OptionError, match="a DataFusion context is no model"):
+        bf.connect(context)  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import blendfusion as bf
 from blendfusion.sql.type_calls import typed
 from blendfusion.types import Constraint
 from blendfusion.udfs.register.user_functions import known_ingredients
@@ -199,3 +200,14 @@ def test_text_around_calls_is_not_touched() -> None:
     (call,) = ready.calls
     before, after = sql[: sql.index("llm_filter")], sql[sql.index(" -- end") :]
     assert ready.sql == f'{before}{call.name}(b."X y"){after}'
+
+
+@pytest.mark.parametrize("other", ["= 'c'", "<> 'c'", "IN ('a', 'c')"])
+def test_a_text_that_is_no_label_is_a_warning(other: str) -> None:
+    session = bf.connect(bf.ScriptedModel(lambda call: "a"), cache=None)
+    session.from_pydict({"x": ["1"]}, name="t")
+    query = f"SELECT x FROM t WHERE llm_classify(x, ['a', 'b']) {other}"
+    with pytest.warns(bf.PlanWarning, match=r"never equals 'c'\. Known: a, b\."):
+        session.sql(query)
+    session.sql(query)  # once a session
+    session.sql("SELECT x FROM t WHERE llm_classify(x, ['a', 'b']) = 'a'")

@@ -107,6 +107,33 @@ def test_a_frame_is_a_table_of_a_query_by_its_name(session: bf.Session, df: Any)
     assert found.to_pylist() == [{"n": 1, "text": "good one"}]
 
 
+def test_a_frame_of_a_query_leaves_no_table_behind(session: bf.Session) -> None:
+    frame = session.sql("SELECT * FROM $df WHERE llm_filter('Good?', text)", df=pl.DataFrame(TEXTS))
+    with pytest.raises(bf.QueryError):
+        session.sql("SELECT missing FROM $df", df=pl.DataFrame(TEXTS))
+    assert session.catalog().schema().names() == set()
+    assert frame.to_pylist() == [{"n": 1, "text": "good one"}]
+    assert frame.filter(bf.col("n") > 1).to_pylist() == []
+
+
+def test_frames_come_in_as_they_are_meant(session: bf.Session) -> None:
+    plain = pd.DataFrame({"a": [1, 2]}, index=[5, 6])
+    assert session.from_pandas(plain).columns == ["a"]
+    assert session.from_pandas(plain.rename_axis("key")).columns == ["a", "key"]
+    assert session.from_polars(pl.LazyFrame({"a": [1]}), "lazy").to_pydict() == {"a": [1]}
+    assert session.table("lazy").columns == ["a"]
+
+
+def test_an_error_in_a_notebook_is_two_lines(session: bf.Session) -> None:
+    session.from_pydict(TEXTS, name="t")
+    with pytest.raises(bf.QueryError) as caught:
+        session.sql("SELECT llm_fliter('Good?', text) FROM t")
+    assert caught.value._render_traceback_() == [
+        "QueryError: unknown function 'llm_fliter'",
+        "Hint: Did you mean 'llm_filter'?",
+    ]
+
+
 def test_variables_are_no_tables(session: bf.Session) -> None:
     df = pd.DataFrame(TEXTS)
     with pytest.raises(bf.QueryError, match="unknown table 'df'"):

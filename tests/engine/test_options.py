@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import fields
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 
 import blendfusion as bf
 from blendfusion.cli.option_table import option_table
-from blendfusion.options import Options, about
+from blendfusion.options import OptionArguments, Options, about
 
 PAGE = Path(__file__).parents[2] / "docs" / "options.md"
 ABOVE, BELOW = "<!-- from engine/options.py -->\n", "<!-- to here -->\n"
@@ -44,6 +46,35 @@ def test_every_option_says_what_it_is_and_takes_no_more(option: object) -> None:
             Options().with_(**{name: spec.least - 1})
         with pytest.raises(bf.OptionError, match="is a whole number"):
             Options().with_(**{name: True})
+
+
+def test_a_type_checker_knows_the_options() -> None:
+    declared = {option.name: option.type for option in fields(Options)}
+    assert {n: t.__forward_arg__ for n, t in OptionArguments.__annotations__.items()} == declared
+
+
+USE = """
+import blendfusion as bf
+
+bf.connect(cach=None)
+bf.connect(on_error="rise")
+bf.connect(concurrency="many")
+bf.connect(on_error="raise", concurrency=4, progress="off")
+bf.llm_filter("Is it good?", "text", modle="x")
+"""
+
+
+def test_a_type_checker_catches_wrong_options(tmp_path: Path) -> None:
+    script = tmp_path / "use.py"
+    script.write_text(USE, "utf-8")
+    command = [sys.executable, "-m", "mypy", "--follow-imports=silent", "--no-error-summary"]
+    found = subprocess.run([*command, script], capture_output=True, text=True, timeout=300).stdout
+    assert [int(line.split(":")[1]) for line in found.splitlines() if ": error:" in line] == [
+        4,
+        5,
+        6,
+        8,
+    ]
 
 
 def test_set_reaches_a_model_that_is_loaded() -> None:

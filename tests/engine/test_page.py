@@ -80,7 +80,8 @@ def frame() -> bf.Frame:
 def test_the_page_tells_of_a_run(frame: bf.Frame, tmp_path: Path) -> None:
     with pytest.warns(bf.AnswerWarning):
         frame.collect()
-    page = frame.trace.to_html(tmp_path / "trace.html")
+    page = frame.trace.to_html()
+    assert frame.trace.to_html(tmp_path / "trace.html") is None
     assert (tmp_path / "trace.html").read_text("utf-8") == page
     found = read(page)
     run = frame.trace.run
