@@ -247,10 +247,11 @@ class Session(SearchSession):
     ) -> Frame:
         """A frame of a query, which may contain calls wherever DataFusion takes a function.
 
-        Nothing runs (except DDL and DML statements, as in DataFusion) and no model is asked. Raises
-        QueryError, with the place and a remedy, for a query that cannot be planned. ``EXPLAIN
-        [ANALYZE]`` returns the staged plan; ``SET blendfusion.option = value`` changes an option of
-        this session.
+        Nothing runs and no model is asked, with two exceptions: DDL and DML statements run, as in
+        DataFusion, and BlendSQL reads one value of a column of texts that is called image, photo or
+        picture, to see whether these are images. Raises QueryError, with the place and a remedy,
+        for a query that cannot be planned. ``EXPLAIN [ANALYZE]`` returns the staged plan; ``SET
+        blendfusion.option = value`` changes an option of this session.
 
         ``dialect`` is the name of a dialect (docs/dialects.md), or "sql" for BlendFusion's own.
         Without it, a text with ``{{…}}`` outside of quotes is BlendSQL. ``param_values`` are by

@@ -18,6 +18,7 @@ from blendfusion.datafusion.error_translation import functions_in, understood, u
 from blendfusion.datafusion.foreign_words import is_planning
 from blendfusion.datafusion.frame_parameters import sql_over_frames
 from blendfusion.datafusion.interruptible import LONG_QUERY, Pump, lately_interrupted
+from blendfusion.datafusion.sort_keys import check_sort_keys
 from blendfusion.errors import QueryError
 from blendfusion.prepare.function_registry import ingredients
 from blendfusion.prepare.information import informed
@@ -48,6 +49,7 @@ _INTO = re.compile(r"\binto\b", re.IGNORECASE)
 """SELECT … INTO runs as soon as DataFusion sees it."""
 
 
+_ORDER = re.compile(r"\border\b", re.IGNORECASE)
 _UNKNOWN = re.compile(r"unknown (column|table)")
 
 
@@ -121,6 +123,8 @@ class Query:
         try:
             with self._creating(session, ready.calls) as carried_out:
                 planned = carried_out(carry_out)
+            if _ORDER.search(text) and not creates(text):
+                check_sort_keys(planned)
         except Exception as problem:
             redaction = session.options.redaction
             if creates_table(self.text) and not is_planning(str(problem)):  # it ran

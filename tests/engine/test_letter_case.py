@@ -31,6 +31,9 @@ def session(model: bf.ScriptedModel) -> bf.Session:
         ("SELECT p.NAME FROM People p WHERE llm_filter('A?', p.Name)", [("Ada",)]),
         ("SELECT p.Name, v.Date FROM People AS p JOIN Visits v ON p.ID = v.Person AND v.date = 'y'", [("Bob", "y")]),
         ("SELECT v.name, p.name FROM people p JOIN visits v ON p.id = v.person", [("p", "Ada"), ("q", "Bob")]),
+        ("SELECT id FROM People ORDER BY people.NAME DESC LIMIT 1", [(2,)]),
+        ('SELECT p.id FROM people p ORDER BY upper(p."NAME") DESC LIMIT 1', [(2,)]),
+        ("SELECT v.person FROM visits v ORDER BY v.DATE DESC LIMIT 1", [(2,)]),
         ("WITH old AS (SELECT Name AS n FROM People) SELECT N FROM old", [("Ada",), ("Bob",)]),
         ("SELECT upper(Name) AS Loud FROM People ORDER BY loud DESC", [("BOB",), ("ADA",)]),
         ("SELECT count(*) FROM People WHERE Name = 'Name'", [(0,)]),
@@ -67,6 +70,8 @@ def test_an_unknown_name_stays_unknown(session: bf.Session) -> None:
         session.sql("SELECT Nothing FROM People")
     with pytest.raises(bf.QueryError, match="unknown"):
         session.sql("SELECT x FROM Nobody")
+    with pytest.raises(bf.QueryError, match=r"unknown column 'p.nothing'"):
+        session.sql("SELECT p.id FROM People p ORDER BY p.Nothing")
 
 
 def test_a_session_may_keep_datafusions_way(session: bf.Session) -> None:

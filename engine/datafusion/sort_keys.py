@@ -1,0 +1,24 @@
+"""Checks the keys of ORDER BY, which DataFusion 55 plans although no relation has them.
+
+``SELECT a FROM t ORDER BY t.missing`` is a plan that cannot be carried out."""
+
+from __future__ import annotations
+
+import re
+
+from datafusion import DataFrame
+
+_SORT = re.compile(r"^ *Sort: (.*)$", re.MULTILINE)
+_QUALIFIED = re.compile(r"\w+(?:\.\w+)+")
+
+
+def check_sort_keys(frame: DataFrame) -> None:
+    """Raises DataFusion's error for a key that names no column of its relation.
+
+    A physical plan is made only where a key is named nowhere below the sort."""
+    plan = frame.logical_plan().display_indent()
+    for sort in _SORT.finditer(plan):
+        names = set(_QUALIFIED.findall(sort[1]))
+        if names and not names <= set(_QUALIFIED.findall(plan, sort.end())):
+            frame.execution_plan()
+            return
