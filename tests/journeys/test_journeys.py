@@ -101,16 +101,23 @@ def test_an_operator_with_a_server_of_his_own(
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux, which draws the screen, is absent")
 def test_an_analyst_in_the_shell(place: Place, update_golden: bool) -> None:
     screen = Screen(place, "blendfusion --table reviews.csv")
-    first = [screen.settled("blendfusion>", "...>")]
+    first = [screen.settled("leaves", "blendfusion>")]
 
     def run(typed: str) -> str:
         if typed == "start":
             return first.pop()
         screen.keys("C-l")
-        for part in re.split(r"(<[\w-]+>)", typed):
-            screen.keys(part[1:-1]) if part.startswith("<") else screen.type(part)
+        parts = [part for part in re.split(r"(<[\w-]+>)", typed) if part]
+        for part in parts:
+            if part.startswith("<"):
+                before = screen.settled("", "")
+                screen.keys(part[1:-1])
+                screen.changed(before)
+            else:
+                screen.type(part)
         screen.keys("Enter")
-        return screen.settled("blendfusion>", "...>")
+        last = [part for part in parts if not part.startswith("<")][-1]
+        return screen.settled(last, "blendfusion>", "...>")
 
     try:
         check("shell", run, place, update=update_golden, prompt="type: ")

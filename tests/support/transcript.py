@@ -16,7 +16,7 @@ Run = Callable[[str], str]
 
 LIMIT_SECONDS = 20.0
 """How long one input may take on a busy machine."""
-_QUIET_SECONDS = 0.4
+_QUIET_SECONDS = 0.3
 """A screen that has not changed for so long is done, if its last line is a prompt."""
 
 
@@ -87,19 +87,26 @@ class Screen:
         # tmux takes a semicolon at the end of an argument for the end of its command.
         self._call("send-keys", "-l", f"{text[:-1]}\\;" if text.endswith(";") else text)
 
-    def settled(self, *prompts: str) -> str:
-        """The screen once it stands still with the cursor behind a prompt; whatever it shows after
-        LIMIT_SECONDS."""
+    def settled(self, typed: str, *ends: str) -> str:
+        """The screen once it stands still, shows ``typed``, and ends with one of ``ends``; whatever
+        it shows after LIMIT_SECONDS."""
         end = time.monotonic() + LIMIT_SECONDS
         before, since = "", time.monotonic()
         while time.monotonic() < end:
             now = self._call("capture-pane", "-p").rstrip()
             if now != before:
                 before, since = now, time.monotonic()
-            elif now.endswith(prompts) and time.monotonic() - since > _QUIET_SECONDS:
+            elif typed in now and now.endswith(ends) and time.monotonic() - since > _QUIET_SECONDS:
                 break
             time.sleep(0.05)
         return before
+
+    def changed(self, before: str) -> str:
+        """The screen once it shows something else than ``before``, and stands still."""
+        end = time.monotonic() + LIMIT_SECONDS
+        while time.monotonic() < end and self._call("capture-pane", "-p").rstrip() == before:
+            time.sleep(0.05)
+        return self.settled("", "")
 
     def close(self) -> None:
         self._call("kill-server")
