@@ -77,18 +77,29 @@ class Weaver:
     def _written(self, form: Form) -> Pieces:
         start, end = self.reader.span(form.start, form.stop)
         pieces = [p if isinstance(p, Piece) else Piece(p, start, end) for p in form.write()]
+        pieces = [p for p in pieces if p.text]
+        text = self.reader.text
+        if pieces and _is_one_word(text[:start], pieces[0].text):
+            pieces.insert(0, Piece(" ", start, start))
+        if pieces and _is_one_word(pieces[-1].text, text[end:]):
+            pieces.append(Piece(" ", end, end))
         # Lines keep their numbers, which DataFusion's messages name.
-        missing_lines = self.reader.text.count("\n", start, end) - sum(
-            p.text.count("\n") for p in pieces
-        )
-        if missing_lines > 0:
-            pieces.append(Piece("\n" * missing_lines, start, end))
-        return [p for p in pieces if p.text]
+        lines = text.count("\n", start, end) - sum(p.text.count("\n") for p in pieces)
+        if lines > 0:
+            pieces.append(Piece("\n" * lines, start, end))
+        return pieces
 
     def _copy(self, start: int, end: int) -> tuple[Piece, ...]:
         if start >= end:
             return ()
         return (Piece(self.reader.text[start:end], start, end, copied=True),)
+
+
+def _is_one_word(left: str, right: str) -> bool:
+    """Both would be read as one word: ``ON`` and ``llm_join``."""
+    return (
+        f"{left[-1:]}a".isidentifier() and f"a{right[:1]}".isidentifier() and bool(left and right)
+    )
 
 
 def joined(parts: Sequence[Iterable[Piece | str]], separator: str = ", ") -> Written:

@@ -131,3 +131,25 @@ def test_no_image_is_looked_for_in_a_view_that_asks() -> None:
     opened.sql("CREATE VIEW shots AS SELECT llm_text('Draw it.', name) AS image FROM people")
     opened.sql("SELECT {{LLMMap('Which colour?', image)}} FROM shots", dialect="blendsql")
     assert not model.calls
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT SUM({{LLMMap('Is it a?', name)}} = TRUE) AS v FROM t", 1),
+        ("SELECT AVG({{LLMMap('Is it a?', name)}} = FALSE) AS v FROM t", 0.5),
+        ("SELECT SUM(DISTINCT flag = 1 OR name = 'a') AS v FROM t", 1),
+        ("SELECT SUM(CASE WHEN flag = 1 THEN 5 END) AS v FROM t", 5),
+        ("SELECT count(*) AS v FROM t WHERE flag = TRUE", 1),
+        ("SELECT count(*) AS v FROM t WHERE t.Flag <> FALSE AND known = TRUE", 1),
+        ("SELECT count(*) AS v FROM t JOIN t AS u ON{{LLMJoin(t.name, u.name)}}", 2),
+        ("SELECT count(*) AS v FROM t WHERE NOT{{LLMMap('Is it a?', name)}}OR flag = 1", 2),
+    ],
+)
+def test_forms_of_sqlite(query: str, expected: float) -> None:
+    def answer(call: bf.Request) -> bool | str:
+        return "none" if call.task.ingredient == "llm_join" else call.values == ("a",)
+
+    opened = bf.connect(bf.ScriptedModel(answer), cache=None, progress="off")
+    opened.from_pydict({"name": ["a", "b"], "flag": [1, 0], "known": [True, True]}, name="t")
+    assert opened.sql(query, dialect="blendsql").to_pylist() == [{"v": expected}]

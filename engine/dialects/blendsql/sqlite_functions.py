@@ -1,5 +1,5 @@
 """Translates SQLite features of BlendSQL's queries that DataFusion lacks: MATCH, EXISTS among the
-items of a SELECT, GROUP_CONCAT, IIF."""
+items of a SELECT, GROUP_CONCAT, IIF, and sums of conditions."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ _ENDS = (
     *("AND", "OR", "ORDER", "LIMIT", "GROUP", "HAVING", "UNION", "INTERSECT", "EXCEPT", "OFFSET"),
     "WINDOW",
 )
+_COMPARES = {
+    *("=", "==", "<>", "!=", "<", "<=", ">", ">=", "AND", "OR", "NOT", "IN", "LIKE", "IS"),
+    *("BETWEEN", "EXISTS"),
+}
+"""What makes a condition of an expression."""
 _CONDITIONS = ("GROUP", "HAVING", "DISTINCT", "QUALIFY")
 
 
@@ -43,6 +48,8 @@ class _SQLite:
                 self._exists(at)
             elif word in ("GROUP_CONCAT", "IIF") and reader.opens(at + 1):
                 self._function(at, word)
+            elif word in ("SUM", "AVG") and reader.opens(at + 1):
+                self._sum(at)
 
     # --- functions --------------------------------------------------------------------------------
 
@@ -67,6 +74,21 @@ class _SQLite:
                 yield " END"
 
             self.weaver.add(Form(at, close + 1, case))
+
+    def _sum(self, at: int) -> None:
+        """A condition is 1 or 0 in SQLite."""
+        start, close = at + 2, self.reader.close[at + 1]
+        start += self.reader.word(start) in ("DISTINCT", "ALL")
+        words = self._open_words(start, close)
+        if not words & _COMPARES or "CASE" in words:
+            return
+
+        def number() -> Iterable[Piece | str]:
+            yield self.reader.written(at, start) + " " * (start > at + 2) + "CAST(("
+            yield from self.weaver.woven(start, close)
+            yield ") AS INT))"
+
+        self.weaver.add(Form(at, close + 1, number))
 
     def _exists(self, at: int) -> None:
         """DataFusion has EXISTS in conditions only; here it is a count of one row at most."""

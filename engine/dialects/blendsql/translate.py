@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+import pyarrow as pa
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.dialects.blendsql.arguments import Arguments
@@ -23,7 +24,9 @@ from blendfusion.sql.rewriter import Form, Weaver, Written, joined
 from blendfusion.sql.source_map import Piece, Translation, unchanged, within
 from blendfusion.udfs.declare.arguments import quoted, quoted_name
 
-_ORDERS = (TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE)
+_EQUALS = (TokenType.EQ, TokenType.NEQ)
+_NUMBERS = {TokenType.TRUE: "1", TokenType.FALSE: "0"}
+"""What TRUE and FALSE are in SQLite."""
 _CAPTION = "Describe the image in one sentence."
 
 
@@ -68,10 +71,21 @@ class _BlendSQL:
             if is_call(self.reader, at):
                 self._claim(read_call(self.reader, at))
                 at += 2
+            elif self.reader.kind(at) in _NUMBERS and self.reader.kind(at - 1) in _EQUALS:
+                self._truth(at)
             at += 1
 
     def whole(self) -> Translation:
         return self.weaver.whole()
+
+    def _truth(self, at: int) -> None:
+        """``column = TRUE``, of a column of integers."""
+        start = self.reader.operand_before(at - 1)
+        if self.reader.column_end(start) != at - 1:
+            return
+        kind = self.columns.type(start, at - 1)
+        if kind is not None and pa.types.is_integer(kind):
+            self.weaver.add(Form(at, at + 1, lambda: [_NUMBERS[self.reader.tokens[at].token_type]]))
 
     # --- calls ------------------------------------------------------------------------------------
 
