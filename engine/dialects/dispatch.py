@@ -65,15 +65,16 @@ def translation(
 
     ``run`` gives the frame of a query in a dialect; ``positional`` are the values of ``?``.
     """
-    schemas: dict[str, pa.Schema | None] = {}
+    schemas: dict[str, pa.Schema] = {}
+    problems: dict[str, BlendFusionError] = {}
 
     def schema(query: str) -> pa.Schema | None:
-        if query not in schemas:
+        if query not in schemas and query not in problems:
             try:
                 schemas[query] = run(query, dialect).schema()
-            except BlendFusionError:  # said again, with its place, when the whole is planned
-                schemas[query] = None
-        return schemas[query]
+            except BlendFusionError as problem:
+                problems[query] = problem
+        return schemas.get(query)
 
     def first(query: str) -> object:
         try:
@@ -83,7 +84,8 @@ def translation(
             return None
         return values[0] if values else None
 
-    known = Known(session.ingredient_names(), schema, first, session.enums, positional)
+    names = session.ingredient_names()
+    known = Known(names, schema, problems.get, first, session.enums, positional)
     if dialect == "blendsql" and Reader(text).words[:1] in _REMOVES:
         raise QueryError(
             "BlendSQL's queries only read",

@@ -54,7 +54,9 @@ def in_any_case(text: str, tables: Iterable[str], columns: Columns) -> Translati
     every = _by_fold(dict.fromkeys(c for listed in relations.values() for c in listed))
     own = set(_own(reader, names))
     for at, name in enumerate(names):
-        if not name or at in tables_at or at in found or _is_called(reader, at):
+        # What stands before a dot and is no relation may be a column whose fields are taken.
+        relation = name.lower() in relations or reader.kind(at + 1) != TokenType.DOT
+        if not name or at in found or (at in tables_at and relation) or _is_called(reader, at):
             continue
         qualifier = names[at - 2].lower() if at > 1 and reader.kind(at - 1) == TokenType.DOT else ""
         choice = _by_fold(relations[qualifier]) if qualifier in relations else every

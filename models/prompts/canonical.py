@@ -87,11 +87,14 @@ def _moment(value: datetime.date, constraint: Constraint) -> str:
 
 
 def _list(elements: Sequence[Value], item: Constraint) -> str:
-    """A JSON array: bare numbers for numeric items, strings for every other kind."""
+    """A JSON array: bare numbers for numeric items, objects for structs, and strings for every
+    other kind."""
     shown = []
     for element in elements:
         text = canonical(element, item)
-        bare = item.kind in _BARE_ITEMS and not isinstance(element, bool)
+        bare = isinstance(element, Mapping) or (
+            item.kind in _BARE_ITEMS and not isinstance(element, bool)
+        )
         shown.append(text if bare else json.dumps(text, ensure_ascii=False))
     return f"[{', '.join(shown)}]"
 

@@ -153,3 +153,39 @@ def test_forms_of_sqlite(query: str, expected: float) -> None:
     opened = bf.connect(bf.ScriptedModel(answer), cache=None, progress="off")
     opened.from_pydict({"name": ["a", "b"], "flag": [1, 0], "known": [True, True]}, name="t")
     assert opened.sql(query, dialect="blendsql").to_pylist() == [{"v": expected}]
+
+
+@pytest.mark.parametrize(
+    ("context", "problem"),
+    [
+        ("SELECT * FROM nowhere", "line 1, column 36: unknown table 'nowhere'"),
+        ("SELECT * FROM t WHERE nope = 1", "line 1, column 44: unknown column 'nope'"),
+        ("WITH w AS (SELECT * FROM nowhere) SELECT * FROM w", "unknown table 'nowhere'"),
+    ],
+)
+def test_an_unknown_name_in_a_context_is_named(context: str, problem: str) -> None:
+    opened = bf.connect(bf.ScriptedModel(lambda call: "x"), cache=None, progress="off")
+    opened.from_pydict({"name": ["a"]}, name="t")
+    with pytest.raises(bf.QueryError, match=problem):
+        opened.sql(f"SELECT {{{{LLMQA('q', ({context}))}}}}", dialect="blendsql")
+
+
+def test_columns_of_numbers_are_compared_as_numbers() -> None:
+    points = {"a": 9, "b": 50, "c": 100}
+    numeric = ("integer", "number")
+
+    def answer(call: bf.Request) -> int | str:
+        found = points[call.values[0] or ""]
+        return found if call.constraint.kind in numeric else str(found)
+
+    opened = bf.connect(bf.ScriptedModel(answer), cache=None, progress="off")
+    opened.from_pydict({"name": list(points)}, name="t")
+    asked = "{{LLMMap('How many points?', name)}}"
+    for query, expected in (
+        (f"SELECT MAX({asked}) AS v FROM t", [100]),
+        (f"SELECT MIN({asked}) AS v FROM t", [9]),
+        (f"SELECT name AS v FROM t ORDER BY {asked} DESC LIMIT 1", ["c"]),
+        (f"SELECT rank() OVER (ORDER BY {asked} DESC) AS v FROM t ORDER BY name", [3, 2, 1]),
+        (f"SELECT name AS v FROM t WHERE {asked} > (SELECT MIN({asked}) FROM t)", ["b", "c"]),
+    ):
+        assert opened.sql(query, dialect="blendsql").to_pydict() == {"v": expected}

@@ -151,6 +151,13 @@ class Film(pydantic.BaseModel):
     year: int | None = None
 
 
+def test_a_function_answers_a_list_of_structs() -> None:
+    people = [{"name": "A", "age": 3}, {"name": "B", "age": None}]
+    db = Counted(lambda call: {"people": people}).add("t", {"x": ["a"]})
+    query = "SELECT llm_extract(x, 'people LIST<STRUCT<name TEXT, age INT>>') AS v FROM t"
+    assert db.rows(query) == [({"people": people},)]
+
+
 @pytest.mark.parametrize(
     "schema",
     ["name TEXT, year INT", pa.schema([("name", pa.string()), ("year", pa.int32())]), Film],

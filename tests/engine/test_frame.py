@@ -352,6 +352,26 @@ def test_an_ingredient_that_returns_too_few_values_says_so(db: Counted) -> None:
         db.rows("SELECT lossy(x) FROM t")
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT x FROM many WHERE counted_length(x) > 3 LIMIT 12",
+        "SELECT x, counted_length(x) FROM many WHERE counted_length(x) > 3 AND llm_int('length', x) > 1",
+    ],
+)
+def test_an_ingredient_sees_a_row_of_values_once(sql: str, db: Counted) -> None:
+    seen: list[str] = []
+
+    @bf.ingredient
+    def counted_length(model: bf.UserModel, x: pa.StringArray) -> pa.Int64Array:
+        seen.extend(x.to_pylist())
+        return pc.cast(pc.utf8_length(x), pa.int64())
+
+    db.session.from_pydict({"x": ["aaaa", "bbbbb", "cc", "dddddd"] * 35}, name="many")
+    db.rows(sql)
+    assert sorted(seen) == sorted(set(seen))
+
+
 # --- other contexts, other threads ---------------------------------------------------------------
 
 

@@ -45,6 +45,13 @@ def test_a_name_is_found_in_any_case(query: str, rows: list[tuple[object, ...]],
     assert sorted(map(str, found)) == sorted(map(str, rows))
 
 
+def test_a_field_of_a_column_in_other_letters(session: bf.Session) -> None:
+    session.from_pydict({"id": [1], "Maker": [{"of": {"name": "Lys"}}]}, name="shoes")
+    for column in ("s.maker.of.name", "s.MAKER.of.name", "maker.of.name"):
+        query = f"SELECT {column} AS v FROM shoes s WHERE S.ID = 1"
+        assert session.sql(query).to_pylist() == [{"v": "Lys"}]
+
+
 def test_the_dialects_find_them_too(session: bf.Session, model: bf.ScriptedModel) -> None:
     query = "SELECT Name FROM People WHERE {{LLMMap('A?', Name)}} AND ID = 1"
     assert session.sql(query).to_pylist() == [{"Name": "Ada"}]

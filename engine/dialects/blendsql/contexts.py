@@ -166,11 +166,7 @@ class Contexts:
         if names is None:
             schema = self.columns.schema(inside.text, context.start)
             if schema is None:
-                raise self.reader.refused(
-                    context.start,
-                    "the columns of this context are not known",
-                    "Name them in its SELECT in the place of *.",
-                )
+                raise self.columns.unknown(inside.text, context.start)
             listed = [str(name) for name in schema.names]
             return Table([*source, " AS context"], list(map(quoted_name, listed)), listed, order)
         labels = unique([name for name, _ in names])

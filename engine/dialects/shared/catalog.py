@@ -7,8 +7,14 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from blendfusion.errors import BlendFusionError
+
 
 def _nothing(query: str) -> pa.Schema | None:
+    return None
+
+
+def _no_problem(query: str) -> BlendFusionError | None:
     return None
 
 
@@ -23,6 +29,8 @@ class Known:
 
     ingredients: Collection[str] = ()
     schema: Callable[[str], pa.Schema | None] = _nothing
+    problem: Callable[[str], BlendFusionError | None] = _no_problem
+    """Why a query has no schema."""
     first: Callable[[str], object] = _no_value
     """The first value of a query that asks no model; None where there is none."""
     enums: Mapping[str, Collection[str]] = field(default_factory=dict)

@@ -11,9 +11,12 @@ from sqlglot.tokenizer_core import TokenType
 from blendfusion.arrow_types import is_bytes, is_text
 from blendfusion.dialects.shared.braces import Given
 from blendfusion.dialects.shared.catalog import Known
+from blendfusion.errors import QueryError
+from blendfusion.sql.error_places import unknown_name
 from blendfusion.sql.letter_case import RESERVED
 from blendfusion.sql.query_tree import Source
 from blendfusion.sql.rewriter import Weaver, Written
+from blendfusion.sql.source_map import refused
 from blendfusion.udfs.declare.arguments import quoted_name
 
 
@@ -39,10 +42,22 @@ class Columns:
 
     def schema(self, query: str, at: int) -> pa.Schema | None:
         """The schema of a query that stands at ``at``, in our words or in those of the text."""
+        return self.known.schema(self._with_common(query, at))
+
+    def unknown(self, query: str, at: int) -> QueryError:
+        """The error of a query that stands at ``at`` and whose schema is not known."""
+        problem = self.known.problem(self._with_common(query, at))
+        span = None if problem is None else unknown_name(problem.message, self.reader.text)
+        if problem is None or span is None:
+            hint = "Name them in its SELECT in the place of *."
+            return self.reader.refused(at, "the columns of this context are not known", hint)
+        message = problem.message[problem.message.index("unknown") :]  # without its own place
+        return refused(span, message, problem.hint)
+
+    def _with_common(self, query: str, at: int) -> str:
         common = self.reader.visible_tables(at)
-        if common and query[:4].upper() == "WITH":
-            query = f"SELECT * FROM ({query})"
-        return self.known.schema(common + query)
+        nested = common and query[:4].upper() == "WITH"
+        return f"{common}SELECT * FROM ({query})" if nested else common + query
 
     def source(self, start: int, stop: int) -> Source | None:
         """The relation of the column that the tokens are; None if it is none, or not one alone."""
