@@ -41,7 +41,7 @@ def tables_of(frame: Frame, *, eager: bool) -> Generator[pa.Table, None, None]:
     session, latest, options = frame.session, frame.latest, frame.session.options
     if options.confirm_above:
         confirm(frame, options.confirm_above)
-    reporter = progress(options.progress)
+    reporter = session.reporter or progress(options.progress)
     latest.trace = trace = Trace(reporter, session.measured, options.redaction)
     asker = session.asker(trace, frame.budget)
     trace.given = given(frame) if options.show_values == "off" else set()

@@ -44,7 +44,7 @@ from blendfusion.models.stores.sqlite import SqliteStore
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.models.wrappers.cascade import targets_in
 from blendfusion.models.wrappers.failover import Models
-from blendfusion.observe.progress import counted
+from blendfusion.observe.progress import Reporter, counted
 from blendfusion.observe.throughput import Measured
 from blendfusion.options import OF_MODELS, Options
 from blendfusion.planner.ir.search_tables import SEARCHES
@@ -122,6 +122,8 @@ class Session(SearchSession):
         """The columns that SUQL compares by meaning, by table."""
         self.query_files = QueryFiles()
         self._answering: Asker | None = None
+        self.reporter: Reporter | None = None
+        """Who follows the runs; None: a line as the option ``progress`` says."""
         self.plan_warnings: set[str] = set()
         """The reasons for plain plans of which a warning was given."""
         hidden = Catalog.memory_catalog()

@@ -51,6 +51,7 @@ ORDER = """
     connect
     notebooks
     blendfusion
+    ui
     cli
 """
 """From the bottom to the top. Single modules of engine/ stand for themselves; ``blendfusion`` is

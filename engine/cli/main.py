@@ -23,6 +23,7 @@ from blendfusion.cli.replay import add_replay_command, files_of
 from blendfusion.cli.results import FORMATS, check_output, format_for, write
 from blendfusion.cli.sessions import add_model, add_session, budget_of, session_of
 from blendfusion.cli.shell import add_shell_command
+from blendfusion.cli.ui import add_ui_command
 from blendfusion.errors import BlendFusionError, QueryError
 from blendfusion.observe.progress import spent
 from blendfusion.redaction import printable
@@ -125,6 +126,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="the folder of reviews.csv, products.csv and tickets.csv (default: ./examples)",
     )
+    add_ui_command(commands)
     add_replay_command(commands)
     add_evaluate_command(commands)
     add_ask_command(commands)

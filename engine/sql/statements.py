@@ -52,6 +52,17 @@ _CREATES_TABLE = re.compile(
 )
 
 
+_READS = {*_PLANNED[:4], "EXPLAIN", "SHOW", "DESCRIBE", "DESC"}
+
+
+def is_planned_only(sql: str) -> bool:
+    """``sql`` is a query: to plan it carries nothing out, as for EXPLAIN ANALYZE and SELECT …
+    INTO."""
+    tree = TokenTree(sql)
+    runs = {"INTO", "ANALYZE"} & set(tree.words)
+    return not runs and (tree.opens(0) or tree.word(0) in _READS)
+
+
 def creates(sql: str) -> bool:
     """``sql`` is CREATE …: to plan it is to carry it out, or to plan it a second time an error."""
     return sql.lstrip()[:6].lower() == "create"

@@ -1,0 +1,1 @@
+"""The local page of ``blendfusion ui``: queries, plans, results and answers in a browser."""

@@ -1,0 +1,366 @@
+"""The page of ``blendfusion ui``: who may use it, and what it does."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+import blendfusion as bf
+from blendfusion.ui.server import PageServer
+from blendfusion.ui.workspace import ROWS, Workspace
+
+TEXTS = ["late and broken", "fine", "late", None]
+QUERY = "SELECT text FROM reviews WHERE llm_filter('Is it a complaint?', text)"
+
+
+class Page:
+    """A client of one server: its requests carry what a browser on the page sends."""
+
+    def __init__(self, server: PageServer) -> None:
+        self.server = server
+        self.host = f"127.0.0.1:{server.server_address[1]}"
+        self.headers = {"X-Token": server.token, "Origin": f"http://{self.host}"}
+
+    def fetch(
+        self, method: str, path: str, body: Any = None, **headers: str | None
+    ) -> tuple[int, Any, http.client.HTTPMessage]:
+        """(status, JSON or text, headers) of one request; a header of None is left out."""
+        sent = {**self.headers, "Host": self.host} | {
+            k.replace("_", "-"): v for k, v in headers.items()
+        }
+        data = (
+            None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+        )
+        if data is not None:
+            sent = {"Content-Type": "application/json", "Content-Length": str(len(data))} | sent
+        connection = http.client.HTTPConnection(self.host, timeout=20)
+        try:
+            connection.putrequest(method, path, skip_host=True)
+            for name, value in sent.items():
+                if value is not None:
+                    connection.putheader(name, value)
+            connection.endheaders(data)
+            reply = connection.getresponse()
+            text = reply.read().decode()
+            found = json.loads(text) if "json" in reply.headers["Content-Type"] else text
+            return reply.status, found, reply.headers
+        finally:
+            connection.close()
+
+    def get(self, path: str) -> Any:
+        status, found, _ = self.fetch("GET", path)
+        assert status == 200, found
+        return found
+
+    def post(self, path: str, **body: Any) -> Any:
+        status, found, _ = self.fetch("POST", path, body)
+        assert status == 200, found
+        return found
+
+    def error(self, path: str, **body: Any) -> str:
+        status, found, _ = self.fetch("POST", path, body)
+        assert status == 400
+        return str(found["error"]["message"])
+
+    def ended(self, number: int) -> dict[str, Any]:
+        """A run once it has ended."""
+        end = time.monotonic() + 20
+        while (now := self.get(f"/api/run/{number}"))["outcome"] == "running":
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        found: dict[str, Any] = now
+        return found
+
+    def run(self, sql: str, **more: Any) -> dict[str, Any]:
+        return self.ended(self.post("/api/run", sql=sql, **more)["id"])
+
+
+@contextmanager
+def serving(
+    answer: Callable[[Any], Any] = lambda call: "late" in str(call.values[0]),
+    confirm_above: int = 0,
+    **options: Any,
+) -> Iterator[Page]:
+    model = bf.ScriptedModel(answer, batch_size=2)
+    options = {"read_only": True, "show_values": "on"} | options
+    with bf.connect(model, cache=None, **options) as session:
+        session.from_pydict({"id": [1, 2, 3, 4], "text": TEXTS}, name="reviews")
+        work = Workspace(session, confirm_above=confirm_above)
+        with PageServer(work) as server:
+            thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+            thread.start()
+            try:
+                yield Page(server)
+            finally:
+                work.close()
+                server.shutdown()
+                thread.join(10)
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    with serving() as page:
+        yield page
+
+
+# --- who may use it -------------------------------------------------------------------------------
+
+SECRET = ["/", "/api/state", "/api/run/1", "/api/rows/1", "/api/answers/1", "/trace/1"]
+
+
+@pytest.mark.parametrize("path", SECRET)
+@pytest.mark.parametrize("token", [None, "", "wrong", "ä"])
+def test_without_the_token_there_is_nothing(path: str, token: str | None, page: Page) -> None:
+    spelled = None if token is None else token.encode("utf-8").decode("latin-1")
+    status, found, _ = page.fetch("GET", path, X_Token=spelled)
+    assert status == 403
+    assert "reviews" not in str(found)
+    assert page.fetch("POST", "/api/run", {"sql": QUERY}, X_Token=spelled)[0] == 403
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example"},
+        {"Host": "127.0.0.1:1"},
+        {"Host": None},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "same-site"},
+    ],
+    ids=str,
+)
+def test_another_page_may_not_use_it(headers: dict[str, str | None], page: Page) -> None:
+    for method, path, body in (("GET", "/api/state", None), ("POST", "/api/run", {"sql": QUERY})):
+        assert page.fetch(method, path, body, **headers)[0] == 403
+    assert page.fetch("GET", f"/?token={page.server.token}", **headers)[0] == 403
+
+
+def test_it_listens_to_this_machine_alone_and_its_address_has_the_token(page: Page) -> None:
+    assert page.server.server_address[0] == "127.0.0.1"
+    assert parse_qs(urlsplit(page.server.url).query) == {"token": [page.server.token]}
+    assert len(page.server.token) >= 40
+
+
+def test_every_reply_forbids_what_the_page_does_not_need(page: Page) -> None:
+    run = page.run(QUERY)["id"]
+    address = f"?token={page.server.token}"
+    for path in (
+        f"/{address}",
+        "/page.js",
+        "/page.css",
+        "/api/state",
+        f"/trace/{run}{address}",
+        "/no",
+    ):
+        _, text, headers = page.fetch("GET", path)
+        policy = headers["Content-Security-Policy"]
+        assert policy.startswith("default-src 'none'")
+        assert "frame-ancestors 'none'" in policy
+        assert "script-src" not in policy or "script-src 'self';" in policy
+        assert "unsafe" not in policy or path.startswith("/trace")
+        assert (headers["Cache-Control"], headers["Referrer-Policy"]) == ("no-store", "no-referrer")
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        if path.startswith(("/?", "/page")):
+            assert "http://" not in text.replace("http://www.w3.org", "")
+            assert "https://" not in text
+            assert "innerHTML" not in text
+            assert " style=" not in text
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status"),
+    [
+        (b"{", {}, 400),
+        (b"[" * 100_000, {}, 400),
+        (b"[]", {}, 400),
+        (b"{}", {"Content_Type": "text/plain"}, 415),
+        (b"{}", {"Content_Length": None}, 411),
+        (b"{}", {"Content_Length": "-1"}, 411),
+        (b"{}", {"Content_Length": "1000001"}, 413),
+        (b'{"sql": 7}', {}, 400),
+        (b'{"sql": "SELECT \\ud800"}', {}, 400),
+    ],
+)
+def test_hostile_requests_are_refused(
+    body: bytes, headers: dict[str, str | None], status: int, page: Page
+) -> None:
+    assert page.fetch("POST", "/api/plan", body, **headers)[0] == status
+    assert page.get("/api/state")["model"] == "scripted"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/page.py", "/../page.js", "/%2e%2e/session.py", "/api", "/api/run/-1", "/api/rows/1?first=x"],
+)
+def test_there_is_nothing_else(path: str, page: Page) -> None:
+    status, found, _ = page.fetch("GET", path)
+    assert status in (400, 404)
+    assert "import" not in str(found)
+
+
+# --- what it does ---------------------------------------------------------------------------------
+
+
+def test_a_query_is_estimated_run_and_remembered() -> None:
+    with serving(prices=bf.Price(prompt=1.0, completion=2.0)) as page:
+        (table,) = page.get("/api/state")["tables"]
+        assert table["columns"] == [
+            {"name": "id", "type": "int64"},
+            {"name": "text", "type": "string"},
+        ]
+        planned = page.post("/api/plan", sql=QUERY)
+        assert (planned["values"], planned["confirm"]) == (3, False)
+        assert "ask llm_filter('Is it a complaint?', reviews.text)" in planned["plan"]
+        assert planned["expected"].startswith("Expected: 3 values")
+        assert page.server.workspace.session.ledger.usage.values == 0
+
+        now = page.run(QUERY)
+        assert (now["outcome"], now["rows"], now["values"], now["error"]) == ("done", 2, 3, None)
+        assert "3 values asked (3 expected)" in now["plan"]
+        assert float(now["cost"]) > 0
+        assert page.get(f"/api/rows/{now['id']}") == [["late and broken"], ["late"]]
+        assert page.get(f"/api/rows/{now['id']}?first=1&count=1") == [["late"]]
+        answers = page.get(f"/api/answers/{now['id']}")
+        assert [(a["values"], a["answer"]) for a in answers][:2] == [
+            (["late and broken"], "true"),
+            (["fine"], "false"),
+        ]
+        trace = page.fetch("GET", f"/trace/{now['id']}?token={page.server.token}")
+        assert trace[0] == 200
+        assert "late and broken" in trace[1]
+        state = page.get("/api/state")
+        assert [run["sql"] for run in state["history"]] == [QUERY]
+        assert state["spent"]["values"] == 3
+
+
+def test_counts_grow_while_a_query_runs_and_stop_ends_it() -> None:
+    go_on = threading.Event()
+
+    def answer(call: Any) -> bool:
+        if call.values[0] == "late":
+            go_on.wait(0.2)
+            while not go_on.is_set():
+                time.sleep(0.01)
+        return True
+
+    with serving(answer) as page:
+        number = page.post("/api/run", sql=QUERY)["id"]
+        end = time.monotonic() + 20
+        while page.get(f"/api/run/{number}")["done"] < 2:
+            assert time.monotonic() < end
+        assert page.error("/api/plan", sql="SELECT 1") == "a query runs"
+        assert page.error("/api/run", sql=QUERY, confirmed=True) == "a query runs"
+        now = page.get(f"/api/run/{number}")
+        assert (now["outcome"], now["expected"]) == ("running", 3)
+        assert "2 values asked (3 expected)" in now["plan"]
+        page.post(f"/api/stop/{number}")
+        now = page.ended(number)
+        assert (now["outcome"], now["values"]) == ("stopped", 2)
+        go_on.set()
+        assert page.run("SELECT count(*) AS n FROM reviews")["rows"] == 1
+        page.post(f"/api/stop/{number}")  # it has ended
+        again = page.run(QUERY)
+        assert (again["values"], again["cached"]) == (1, 2)
+
+
+def test_reading_sessions_only_read(page: Page) -> None:
+    for sql in (
+        "DROP TABLE reviews",
+        "CREATE TABLE x AS SELECT 1",
+        "SET blendfusion.read_only = false",
+    ):
+        now = page.run(sql, confirmed=True)
+        assert (now["outcome"], now["error"]["message"][:10]) == ("failed", "read-only:")
+    assert page.error("/api/plan", sql="SELECT * FROM '/etc/passwd'")
+    assert page.get("/api/state")["read_only"] is True
+    with serving(read_only=False) as writing:
+        assert writing.error("/api/run", sql="CREATE TABLE x AS SELECT 1 AS a") == (
+            "this query has to be confirmed"
+        )
+        assert writing.run("CREATE TABLE x AS SELECT 1 AS a", confirmed=True)["outcome"] == "done"
+        assert "x" in [table["name"] for table in writing.get("/api/state")["tables"]]
+
+
+def test_many_values_need_a_yes_and_a_budget_holds() -> None:
+    with serving(confirm_above=2) as page:
+        assert page.post("/api/plan", sql=QUERY)["confirm"] is True
+        assert page.error("/api/run", sql=QUERY) == "this query has to be confirmed"
+        assert page.post("/api/budget", limits="values=1")["budget"] == "values=1"
+        now = page.run(QUERY, confirmed=True)
+        assert now["outcome"] == "failed"
+        assert now["error"]["message"].startswith("the session's budget is spent: values=1")
+        assert "nonsense" in page.error("/api/budget", limits="nonsense=1")
+        assert page.post("/api/budget", limits="")["budget"] == ""
+        assert page.run(QUERY, confirmed=True)["outcome"] == "done"
+
+
+def test_errors_have_a_hint_and_a_place(page: Page) -> None:
+    status, found, _ = page.fetch("POST", "/api/plan", {"sql": "SELECT txt FROM reviews"})
+    assert status == 400
+    assert found["error"] == {
+        "message": "unknown column 'txt'",
+        "hint": "Did you mean 'text'?",
+        "span": [7, 10],
+    }
+
+
+def test_values_are_shown_as_the_session_says() -> None:
+    for options, shown in (
+        ({"show_values": "off"}, "…"),
+        ({"redact": lambda text: text.replace("late", "[x]")}, "[x] and broken"),
+    ):
+        with serving(**options) as page:
+            now = page.run(QUERY)
+            assert page.get(f"/api/rows/{now['id']}")[0] == ["late and broken"]  # the result itself
+            assert page.get(f"/api/answers/{now['id']}")[0]["values"] == [shown]
+            trace = page.fetch("GET", f"/trace/{now['id']}?token={page.server.token}")[1]
+            assert "late and broken" not in trace
+
+
+def test_results_are_bounded_and_values_come_whole(page: Page) -> None:
+    now = page.run(f"SELECT value FROM generate_series(1, {ROWS + 50})")
+    assert (now["rows"], now["cut"], now["outcome"]) == (ROWS, True, "done")
+    assert len(page.get(f"/api/rows/{now['id']}?count=999999")) == 200
+    assert page.get(f"/api/rows/{now['id']}?first=99999&count=5") == [[100_000]]
+    now = page.run(
+        "SELECT repeat('ab', 5000) AS t, 9007199254740993 AS n, arrow_cast('2026-01-02T03:04:05.000000006', "
+        "'Timestamp(Nanosecond, None)') AS at, [1, NULL] AS l, X'01ff' AS b, 'NaN'::double AS f"
+    )
+    assert page.get(f"/api/rows/{now['id']}") == [
+        [
+            "ab" * 5000,
+            "9007199254740993",
+            "2026-01-02 03:04:05.000000006",
+            [1, None],
+            "0x01ff",
+            "nan",
+        ]
+    ]
+
+
+def test_warnings_reach_the_page() -> None:
+    with serving(lambda call: "neither") as page, warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = lambda message, *_: page.server.workspace.warn(str(message))
+        now = page.run(QUERY)
+    assert now["failed"] == 3
+    assert now["warnings"][0].startswith("3 values got no valid answer")
+
+
+def test_old_rows_are_let_go() -> None:
+    with serving() as page:
+        numbers = [page.run(f"SELECT {i} AS i")["id"] for i in range(22)]
+        assert page.get(f"/api/rows/{numbers[-1]}") == [[21]]
+        status, found, _ = page.fetch("GET", f"/api/rows/{numbers[0]}")
+        assert (status, found["error"]["hint"]) == (400, "Run it again.")

@@ -1,0 +1,178 @@
+"""The page of ``blendfusion ui`` as a person uses it: real clicks and keys in Chromium."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chromium import browser
+from clicks import Person
+
+import blendfusion as bf
+from blendfusion.ui.server import PageServer
+from blendfusion.ui.workspace import Workspace
+
+pytestmark = pytest.mark.skipif(browser() is None, reason="no Chromium is installed")
+
+HOSTILE = "<img src=x onerror=\"document.title='owned'\"><b>bold</b>"
+
+
+class Slow:
+    """Answers as fast as the test lets it."""
+
+    def __init__(self) -> None:
+        self.go_on = threading.Event()
+        self.go_on.set()
+
+    def __call__(self, call: Any) -> Any:
+        while not self.go_on.is_set():
+            time.sleep(0.01)
+        text = str(call.values[0])
+        return {True: 0.9, False: 0.1} if "late" in text else {True: 0.2, False: 0.8}
+
+
+@pytest.fixture(scope="module")
+def answer() -> Slow:
+    return Slow()
+
+
+@pytest.fixture(scope="module")
+def server(answer: Slow) -> Iterator[PageServer]:
+    model = bf.ScriptedModel(answer, batch_size=4)
+    options: Any = {
+        "show_values": "on",
+        "read_only": True,
+        "prices": bf.Price(prompt=5, completion=5),
+    }
+    with bf.connect(model, cache=None, **options) as session:
+        texts = [f"late parcel {i}" if i % 2 else f"fine {i}" for i in range(120)]
+        session.from_pydict({"id": list(range(120)), "text": texts}, name="reviews")
+        session.from_pydict({"Name": [HOSTILE]}, name="hostile")
+        work = Workspace(session, confirm_above=100)
+        with PageServer(work) as server:
+            thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+            thread.start()
+            yield server
+            answer.go_on.set()
+            work.close()
+            server.shutdown()
+            thread.join(10)
+
+
+@pytest.fixture
+def person(server: PageServer) -> Iterator[Person]:
+    with Person(server.url) as person:
+        person.sees("#tables", "reviews")
+        person.waits("document.activeElement?.id === 'sql'")
+        yield person
+        # The browser notes the reply to a query that is wrong.
+        assert [c for c in person.complaints if "status of 400" not in c] == []
+
+
+def write(person: Person, sql: str) -> None:
+    person.click("#sql")
+    person.press("a", ctrl=True)
+    person.of("document.querySelector('#sql').select()")
+    person.type(sql)
+
+
+def test_from_a_table_to_an_answer(person: Person, answer: Slow, tmp_path: Path) -> None:
+    write(person, "SELECT te")
+    person.sees("#choices", "text")
+    person.press("Tab")
+    person.type(" FROM rev")
+    person.press("Tab")
+    person.type(" WHERE llm_fil")
+    person.press("Tab")
+    person.type("'Is it a complaint?', text) AND id < 60")
+    person.press("Escape")
+    assert person.of("document.querySelector('#sql').value") == (
+        "SELECT text FROM reviews WHERE llm_filter('Is it a complaint?', text) AND id < 60"
+    )
+    person.click("#plan")
+    person.sees("#plan-text", "expected: 60 values")
+    person.sees("#status", "Expected: 60 values")
+
+    answer.go_on.clear()
+    person.click("#run")
+    person.sees("#status", "0 of 60 values")
+    person.waits(
+        "!document.querySelector('#stop').hidden && document.querySelector('#run').disabled"
+    )
+    answer.go_on.set()
+    person.sees("#status", "30 rows")
+    person.sees("#status", "60 values asked")
+    person.sees("#status", "cost 0.0")
+    person.sees("#rows", "late parcel 59")
+    person.click("#tab-answers")
+    person.sees("#answers", "90 %")
+    person.click("#answers .pager button:last-of-type")
+    person.sees("#answers", "51–60 of 60")
+    person.press("ArrowRight")  # the focus went with the table: no tab changes
+    person.click("#tab-plans")
+    person.sees("#plan-text", "60 values asked (60 expected)")
+    person.sees("#history", "30 rows · 60 values asked")
+    person.sees("#spent", "60 values")
+    person.picture(tmp_path / "wide.png")
+    assert (tmp_path / "wide.png").stat().st_size > 10_000
+
+
+def test_stop_and_confirm_by_keyboard(person: Person, answer: Slow) -> None:
+    answer.go_on.clear()
+    write(person, "SELECT count(*) FROM reviews WHERE llm_filter('Is it late?', text)")
+    person.press("Enter", ctrl=True)
+    person.sees("#confirm", "expected to ask 120 values, cost ")
+    person.press("Enter")  # the focus is on the button
+    person.sees("#status", "running")
+    person.press("Escape")
+    person.sees("#status", "stopped")
+    answer.go_on.set()
+    person.sees("#history", "stopped")
+    person.waits("document.querySelector('#stop').hidden")
+
+
+def test_errors_show_their_place(person: Person) -> None:
+    write(person, "SELECT txt FROM reviews")
+    person.press("Enter", ctrl=True)
+    person.sees("#error", "unknown column 'txt'")
+    person.sees("#error", "Did you mean 'text'?")
+    assert person.of("getSelection().toString() || document.querySelector('#sql').value.slice("
+                     "document.querySelector('#sql').selectionStart, document.querySelector('#sql').selectionEnd)"
+                     ) == "txt"  # fmt: skip
+    write(person, "DROP TABLE reviews")
+    person.press("Enter", ctrl=True)
+    person.click("#confirm-yes")
+    person.sees("#error", "read-only: DROP")
+
+
+def test_text_of_the_data_stays_text(person: Person) -> None:
+    write(person, 'SELECT "Name", llm_bool(\'Late?\', "Name") AS late FROM hostile')
+    person.press("Enter", ctrl=True)
+    person.sees("#rows", HOSTILE)
+    person.click("#tab-answers")
+    person.sees("#answers", HOSTILE)
+    assert person.of("document.title") == "BlendFusion"
+    assert person.of("document.querySelectorAll('img, #rows b, #answers b').length") == 0
+
+
+def test_a_narrow_screen_needs_no_sideways_scrolling(server: PageServer, tmp_path: Path) -> None:
+    with Person(server.url, 360, 740) as person:
+        person.waits("document.activeElement?.id === 'sql'")
+        write(
+            person,
+            "SELECT id, text, 'a longer text that has to be wrapped somewhere' AS more FROM reviews",
+        )
+        person.press("Escape")
+        person.click("#run")
+        person.sees("#status", "120 rows")
+        assert person.of("document.documentElement.scrollWidth <= 360")
+        box = person.of("document.querySelector('#run').getBoundingClientRect().right")
+        assert box <= 360
+        person.click("#history-box summary")
+        person.sees("#history", "120 rows")
+        person.picture(tmp_path / "narrow.png")
+        assert person.complaints == []
