@@ -23,7 +23,7 @@ from blendfusion.udfs.register.stub import stub
 from blendfusion.udfs.register.user_functions import known_ingredients
 
 ROOT = Path(__file__).parents[2]
-README = ROOT / "README.md"
+GUIDE = ROOT / "docs" / "guide.md"
 TO_HERE = "<!-- to here -->\n"
 
 SQL = {
@@ -268,10 +268,10 @@ def test_the_stub_of_the_functions_is_up_to_date() -> None:
 def test_the_readme_has_the_tables(
     title: str, table: Callable[[], str], update_golden: bool
 ) -> None:
-    head, rest = README.read_text("utf-8").split(f"<!-- {title} -->\n")
+    head, rest = GUIDE.read_text("utf-8").split(f"<!-- {title} -->\n")
     old, tail = rest.split(TO_HERE, 1)
     if update_golden:
-        README.write_text(f"{head}<!-- {title} -->\n{table()}{TO_HERE}{tail}", "utf-8")
+        GUIDE.write_text(f"{head}<!-- {title} -->\n{table()}{TO_HERE}{tail}", "utf-8")
     else:
         assert old == table(), "pytest tests/udfs/test_declarations.py --update-golden"
 

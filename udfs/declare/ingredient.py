@@ -20,7 +20,7 @@ class Ingredient:
     """A function that asks a model: its parameters, its kind, and the type of its answers.
 
     Two are equal if they have the same name and version. Binding, EXPLAIN, the signature and
-    docstring in Python, and the tables of the README are made
+    docstring in Python, and the tables of docs/guide.md are made
     from this declaration.
     """
 
@@ -49,7 +49,7 @@ class Ingredient:
     doc: str = ""
     """The first paragraphs of the docstring."""
     result: str = ""
-    """The SQL type of results, in words, for the README."""
+    """The SQL type of results, in words, for docs/guide.md."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Ingredient) and other._identity == self._identity

@@ -25,12 +25,12 @@ class Parameter(Generic[T_co]):
 
     name: str
     doc: str
-    """One sentence or several, in Markdown, for docstrings and the README."""
+    """One sentence or several, in Markdown, for docstrings and docs/guide.md."""
     read: Callable[[Literal, str], T_co]
     annotation: str = "str"
     """The type of the argument in Python, without None."""
     example: str = ""
-    """Calls in SQL, for the README."""
+    """Calls in SQL, for docs/guide.md."""
     default: Literal = None
     alias: str = ""
     """A second name."""

@@ -13,8 +13,8 @@ FUNCTIONS = (
     *("llm_same", "llm_group"),
     *("llm_qa", "llm_validate", "llm_summarize"),
 )
-"""The functions, in the order of the README. The module of each has its declaration, under its name
-in capitals."""
+"""The functions, in the order of docs/guide.md. The module of each has its declaration, under its
+name in capitals."""
 
 INGREDIENTS: tuple[Ingredient, ...] = tuple(
     getattr(import_module(f"{__name__}.{name}"), name.upper()) for name in FUNCTIONS
