@@ -1,14 +1,17 @@
-"""Pages of the site that come from the code: the README, a page per function, the Python API."""
+"""Pages of the site that come from the code: the README, a page per function and per warehouse's
+dialect, the Python API."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import blendfusion as bf
+from blendfusion.dialects.dispatch import WAREHOUSES
+from blendfusion.dialects.warehouses.calls import Warehouse
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.functions import INGREDIENTS
 
@@ -42,6 +45,8 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "functions/index.md", f"# Functions\n\n| function | question |\n|---|---|\n{rows}"
     for ingredient in INGREDIENTS:
         yield f"functions/{ingredient.name}.md", _function(ingredient)
+    for warehouse in WAREHOUSES:
+        yield f"dialects/{warehouse.name}.md", _warehouse(warehouse)
     yield "api.md", _api()
 
 
@@ -57,6 +62,28 @@ def _function(ingredient: Ingredient) -> str:
         f"Question: {_cell(ingredient.summary)}. Result: {_cell(ingredient.result)}.\n\n"
         f"{table if options else ''}\n## In Python\n\n{_member(f'bf.{ingredient.name}', python)}"
     )
+
+
+def _warehouse(warehouse: Warehouse) -> str:
+    """One dialect: what each function becomes, what may be read from its result, what has no effect
+    and what has no translation."""
+    called = "".join(
+        f"| `{f.signature}` | `{f.becomes}` | {_names('.'.join(p) for p in f.fields)} "
+        f"| {_names(sorted(f.ignored))} |\n"
+        for f in warehouse.functions
+    )
+    refused = "".join(f"| `{name}` | {_cell(hint)} |\n" for name, hint in warehouse.refused.items())
+    return (
+        f"# {warehouse.title}\n\n"
+        f"`session.sql(query, dialect='{warehouse.name}')` translates these functions; the "
+        "[dialects' page](../dialects.md#snowflake-bigquery-and-databricks) says what differs.\n\n"
+        "| function | BlendFusion | fields that may be read | no effect |\n|---|---|---|---|\n"
+        f"{called}\n## Without a translation\n\n| function | instead |\n|---|---|\n{refused}"
+    )
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _api() -> str:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import blendfusion as bf
+from blendfusion.dialects.dispatch import WAREHOUSES
+from blendfusion.dialects.warehouses.calls import Warehouse
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.functions import INGREDIENTS
 
@@ -35,6 +37,15 @@ def test_a_function_has_a_page_with_its_options(ingredient: Ingredient) -> None:
     for option in ingredient.options:
         assert f"| `{option.name}` |" in page
     assert f"({ingredient.name}.md)" in PAGES["functions/index.md"]
+
+
+@pytest.mark.parametrize("warehouse", WAREHOUSES, ids=lambda w: w.name)
+def test_a_warehouse_has_a_page_of_its_declarations(warehouse: Warehouse) -> None:
+    page = PAGES[f"dialects/{warehouse.name}.md"]
+    for function in warehouse.functions:
+        assert f"| `{function.signature}` | `{function.becomes}` |" in page
+    for name in warehouse.refused:
+        assert f"| `{name}` |" in page
 
 
 def test_every_public_name_is_in_the_reference() -> None:

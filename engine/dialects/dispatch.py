@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from blendfusion.frame import Frame
     from blendfusion.session import Session
 
+WAREHOUSES = (snowflake.WAREHOUSE, bigquery.WAREHOUSE, databricks.WAREHOUSE)
 DIALECTS: Mapping[str, Callable[[str, Known], Translation]] = {
     "blendsql": blendsql.translated,
     "suql": suql.translated,
-    "snowflake": snowflake.translate,
-    "bigquery": bigquery.translate,
-    "databricks": databricks.translate,
+    **{warehouse.name: warehouse.translate for warehouse in WAREHOUSES},
 }
 """Each dialect by its name: text → our SQL. Raises QueryError with the span of what is wrong."""
 
 OURS = "sql"
 _REMOVES = (["DELETE"], ["DROP"], ["TRUNCATE"])
+_ONLY_READ = {"blendsql": "BlendSQL", "suql": "SUQL"}
 
 
 def by_number(values: Sequence[Any]) -> dict[str, Any]:
@@ -86,9 +86,9 @@ def translation(
 
     names = session.ingredient_names()
     known = Known(names, schema, problems.get, first, session.enums, positional)
-    if dialect == "blendsql" and Reader(text).words[:1] in _REMOVES:
+    if dialect in _ONLY_READ and Reader(text).words[:1] in _REMOVES:
         raise QueryError(
-            "BlendSQL's queries only read",
+            f"{_ONLY_READ[dialect]}'s queries only read",
             hint="session.sql(…, dialect='sql') removes rows and tables.",
         )
     try:

@@ -9,9 +9,9 @@ import pytest
 from golden import FOLDER, cases, check
 
 import blendfusion as bf
-from blendfusion.dialects.warehouses import bigquery, databricks, snowflake
+from blendfusion.dialects import dispatch
 
-WAREHOUSES = {"snowflake": snowflake, "bigquery": bigquery, "databricks": databricks}
+WAREHOUSES = {warehouse.name: warehouse for warehouse in dispatch.WAREHOUSES}
 
 
 def answer(request: bf.Request) -> object:
@@ -54,7 +54,7 @@ def test_what_a_query_is_in_our_sql(
 @pytest.mark.parametrize("warehouse", WAREHOUSES)
 def test_every_function_has_a_case(warehouse: str) -> None:
     given = " ".join(case.given for case in cases(FOLDER / "dialects" / f"{warehouse}.txt"))
-    for function in WAREHOUSES[warehouse].FUNCTIONS:
+    for function in WAREHOUSES[warehouse].functions:
         assert f"{function.name}(" in given, function.name
 
 
@@ -110,6 +110,18 @@ def test_a_value_is_never_a_part_of_the_question(
     (call,) = model.calls
     assert call.values == values
     assert not any(value in call.question.split() for value in values)
+
+
+@pytest.mark.parametrize(
+    ("warehouse", "name"), [(w, name) for w in WAREHOUSES for name in WAREHOUSES[w].refused]
+)
+def test_what_has_no_translation_is_refused_with_our_spelling(
+    warehouse: str, name: str, session: bf.Session
+) -> None:
+    query = f"SELECT {name.lower()}(t) FROM r"
+    with pytest.raises(bf.QueryError, match=f"column 8: {name} has no translation") as raised:
+        session.sql(query, dialect=warehouse)
+    assert raised.value.hint == WAREHOUSES[warehouse].refused[name]
 
 
 @pytest.mark.parametrize("query", ["SELECT AI_FILTER('q', t) FROM r", "SELECT ai_gen(t) FROM r"])

@@ -80,6 +80,8 @@ NO_ARGUMENT: Mapping[str, str] = {
     "value_limit": "Take the rows that you want in a subquery with LIMIT.",
     "long_answer": "Leave it out: an answer is as long as the model makes it.",
     "use_option_aliases": "Leave it out: a model is held to the options themselves.",
+    "options_searcher": "Join what a search finds: FROM t, llm_search('labels', t.x, k => 3) AS l.",
+    "context_searcher": "Join what a search finds: FROM t, llm_search('texts', t.x, k => 3) AS d.",
     "model": "A session has one model: bf.connect('…').",
 }
 

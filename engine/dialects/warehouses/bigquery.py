@@ -6,29 +6,22 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from blendfusion.dialects.shared.catalog import Known
 from blendfusion.dialects.warehouses.calls import (
     Call,
     Function,
+    Warehouse,
     Written,
     asks,
     classifies,
+    function,
     listed,
-    translated,
-    two,
+    structured,
+    wrapped,
 )
-from blendfusion.sql.source_map import Translation
 from blendfusion.udfs.declare.arguments import quoted
 
 _OF_MODELS = frozenset(
-    {
-        "connection_id",
-        "endpoint",
-        "model_params",
-        "request_type",
-        "max_error_ratio",
-        "optimization_mode",
-    }
+    "connection_id endpoint model_params request_type max_error_ratio optimization_mode".split()
 )
 _TYPES = {
     "STRING": "TEXT",
@@ -40,29 +33,24 @@ _TYPES = {
 }
 
 
-def _wrapped(before: str, inside: Written, behind: str) -> Written:
-    yield before
-    yield from inside
-    yield behind
-
-
 def _classify(call: Call) -> Written:
     labels = call.texts("categories")
-    question, values = call.prompt("input")
+    options = f"options => {listed(labels)}"
     if call.has("output_mode") and call.text("output_mode").lower() == "multi":
-        return asks("llm_map", call, "input", f"options => {listed(labels)}", "returns => 'list+'")
+        return asks("llm_map", call, "input", options, "returns => 'list+'")
+    question, values = call.prompt("input")
     if question == "{}" and len(values) == 1:
         return classifies(call, "input", labels)
-    return asks("llm_map", call, "input", f"options => {listed(labels)}")
-
-
-def _typed(ours: str) -> Callable[[Call], Written]:
-    return lambda call: asks(ours, call)
+    return asks("llm_map", call, "input", options)
 
 
 def _generated(ours: str) -> Callable[[Call], Written]:
     """A STRUCT of the result and a status, as the functions AI.GENERATE… give it."""
-    return lambda call: _wrapped("named_struct('result', ", asks(ours, call), ", 'status', '')")
+    return lambda call: wrapped("named_struct('result', ", asks(ours, call), ", 'status', '')")
+
+
+def _status(call: Call) -> Written:
+    return ["''"]
 
 
 def _generate(call: Call) -> Written:
@@ -79,72 +67,61 @@ def _structured(call: Call) -> Written:
     schema = call.text("output_schema")
     for theirs, ours in _TYPES.items():
         schema = re.sub(rf"\b{theirs}\b", ours, schema, flags=re.IGNORECASE)
-    schema = re.sub(r"\bARRAY\s*<", "LIST<", schema, flags=re.IGNORECASE)
-    question, values = call.prompt()
-    if len(values) != 1:
-        raise call.refused(
-            "output_schema",
-            "an output schema needs one value in the prompt",
-            "Write llm_extract(value, 'name TEXT, …', question => '…').",
-        )
-    yield "llm_extract("
-    yield from values[0]
-    yield f", {quoted(schema)}, question => {quoted(question)})"
+    return structured(call, re.sub(r"\bARRAY\s*<", "LIST<", schema, flags=re.IGNORECASE))
 
 
 def _field(call: Call, name: str) -> Written:
     if not call.has("output_schema"):
         raise call.refused(None, f"there is no field '{name}'", "It has result.")
-    return _wrapped("", _structured(call), f"[{quoted(name)}]")
+    return wrapped("", _structured(call), f"[{quoted(name)}]")
 
 
-def _agg(call: Call) -> Written:
-    yield f"llm_qa({quoted(call.text('instruction'))}, "
-    yield from call.value("input")
-    yield ")"
-
-
-def _function(name: str, ours: str) -> Function:
-    return Function(
-        f"AI.{name}",
-        ("prompt",),
-        1,
+def _typed(kind: str, ours: str) -> Function:
+    return function(
+        f"AI.GENERATE_{kind}(prompt)",
         _generated(ours),
-        {("result",): _typed(ours), ("status",): lambda call: ["''"]},
-        _OF_MODELS,
+        f"{ours}(question, value, …)",
+        fields={("result",): partial(asks, ours), ("status",): _status},
+        ignored=_OF_MODELS,
     )
 
 
 FUNCTIONS = (
-    Function("AI.IF", ("prompt",), 1, _typed("llm_filter"), ignored=_OF_MODELS),
-    Function("AI.SCORE", ("prompt",), 1, _typed("llm_score"), ignored=_OF_MODELS),
-    Function(
-        "AI.CLASSIFY", ("input", "categories", "output_mode"), 2, _classify, ignored=_OF_MODELS
+    function("AI.IF(prompt)", "llm_filter", ignored=_OF_MODELS),
+    function("AI.SCORE(prompt)", "llm_score", ignored=_OF_MODELS),
+    function(
+        "AI.CLASSIFY(input, categories, [output_mode])",
+        _classify,
+        "llm_classify(input, categories), or llm_map(…, options => categories)",
+        ignored=_OF_MODELS,
     ),
-    Function(
-        "AI.GENERATE",
-        ("prompt", "output_schema"),
-        1,
+    function(
+        "AI.GENERATE(prompt, [output_schema])",
         _generate,
-        {("result",): _result, ("status",): lambda call: ["''"]},
-        _OF_MODELS,
+        "llm_text(question, value, …), or llm_extract(value, output_schema)",
+        fields={("result",): _result, ("status",): _status},
+        ignored=_OF_MODELS,
         open_fields=_field,
     ),
-    _function("GENERATE_BOOL", "llm_bool"),
-    _function("GENERATE_INT", "llm_int"),
-    _function("GENERATE_DOUBLE", "llm_float"),
-    Function("AI.AGG", ("input", "instruction"), 2, _agg, ignored=_OF_MODELS),
-    Function(
-        "AI.SIMILARITY",
-        ("content1", "content2"),
-        2,
-        partial(two, "llm_similarity", first="content1", second="content2"),
+    _typed("BOOL", "llm_bool"),
+    _typed("INT", "llm_int"),
+    _typed("DOUBLE", "llm_float"),
+    function("AI.AGG(input, instruction)", "llm_qa({instruction}, {input})", ignored=_OF_MODELS),
+    function(
+        "AI.SIMILARITY(content1, content2)",
+        "llm_similarity({content1}, {content2})",
         ignored=_OF_MODELS,
     ),
 )
-
-
-def translate(text: str, known: Known) -> Translation:
-    """``text`` in our SQL. Raises QueryError, with the span in ``text``, for a form that has no
-    translation."""
-    return translated(text, FUNCTIONS, "bigquery")
+_VECTORS = "session.index(table) makes vectors, which llm_search and llm_similarity use."
+_BY_ROW = "Write AI.GENERATE(prompt).result in SELECT."
+REFUSED = {
+    "AI.EMBED": _VECTORS,
+    "AI.GENERATE_EMBEDDING": _VECTORS,
+    "AI.SEARCH": "Write FROM llm_search('documents', 'words', k => 5).",
+    "AI.FORECAST": "BlendFusion makes no forecasts.",
+    "AI.GENERATE_TEXT": _BY_ROW,
+    "AI.GENERATE_TABLE": "Write AI.GENERATE(prompt, output_schema => '…') in SELECT.",
+    "ML.GENERATE_TEXT": _BY_ROW,
+}
+WAREHOUSE = Warehouse("BigQuery", "bigquery", FUNCTIONS, REFUSED)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from functools import partial
+from typing import Any, TypeAlias
 
 from sqlglot.tokenizer_core import TokenType
 
+from blendfusion.dialects.shared.catalog import Known
 from blendfusion.dialects.warehouses.quoting import requoted
 from blendfusion.errors import QueryError, close_matches
 from blendfusion.sql.query_tree import Reader
@@ -33,19 +35,40 @@ class Function:
 
     ``parameters`` are in order, those that may be left out behind ``required`` of them. ``ignored``
     ones (connections, endpoints, parameters of a model) have no effect here: the session's model
-    answers. ``write`` gives our SQL of a whole call. ``fields`` do so for what is read from the
-    call's result: ``AI_CLASSIFY(…):labels[0]`` has the path ``("labels", "0")``."""
+    answers. ``write`` gives our SQL of a whole call, and ``becomes`` describes it. ``fields`` do so
+    for what is read from the call's result: ``AI_CLASSIFY(…):labels[0]`` has the path ``("labels",
+    "0")``."""
 
+    signature: str
     name: str
     parameters: tuple[str, ...]
     required: int
     write: Callable[[Call], Written]
+    becomes: str
     fields: Mapping[Path, Callable[[Call], Written]] = field(default_factory=dict)
     ignored: frozenset[str] = frozenset()
     open_fields: Callable[[Call, str], Written] | None = None
     """What a field of any name gives, where the call itself says which fields there are."""
     base: Path = ()
     """The path below which those fields are."""
+
+
+def function(
+    signature: str, write: str | Callable[[Call], Written], becomes: str = "", **others: Any
+) -> Function:
+    """The function ``AI_AGG(expr, task_description)``, with what may be left out in brackets.
+
+    ``write`` may be our SQL with the arguments in braces, ``llm_qa({task_description}, {expr})``,
+    or the name of a function of ours that is about the prompt."""
+    name, _, listed = signature.rstrip(")").partition("(")
+    needed, _, optional = (part.strip(" ],") for part in listed.partition("["))
+    required = needed.split(", ")
+    parameters = (*required, *filter(None, optional.split(", ")))
+    if isinstance(write, str) and "(" not in write:
+        becomes, write = f"{write}(question, value, …)", partial(asks, write)
+    elif isinstance(write, str):
+        becomes, write = re.sub(r"[{}]", "", write), partial(filled, write)
+    return Function(signature, name, parameters, len(required), write, becomes, **others)
 
 
 @dataclass(frozen=True)
@@ -172,27 +195,42 @@ class Call:
                 raise self.refused(None, f"PROMPT has no value for {{{piece}}}")
 
 
-def translated(text: str, functions: Sequence[Function], dialect: str) -> Translation:
-    """``text`` with the calls of ``functions`` in our SQL; its strings and names are quoted as in
-    sqlglot's ``dialect``. Raises QueryError, with the span in ``text``, for what has no
-    translation."""
-    ours = requoted(text, dialect)
-    try:
-        weaver = Weaver(Reader(ours.sql))
-        by_name = {function.name.upper(): function for function in functions}
-        for at in range(len(weaver.reader.tokens)):
-            _claim(weaver, at, by_name)
-        return ours.then(weaver.whole())
-    except QueryError as problem:
-        raise within(problem, ours) from None
+@dataclass(frozen=True, slots=True)
+class Warehouse:
+    """A warehouse; ``name`` is sqlglot's of its SQL, whose strings and quoted names are read as
+    such. ``refused`` are functions without a translation, with what to write in their place."""
+
+    title: str
+    name: str
+    functions: Sequence[Function]
+    refused: Mapping[str, str]
+
+    def translate(self, text: str, known: Known) -> Translation:
+        """``text`` in our SQL. Raises QueryError, with the span in ``text``, for a form that has no
+        translation."""
+        ours = requoted(text, self.name)
+        try:
+            weaver = Weaver(Reader(ours.sql))
+            by_name = {one.name.upper(): one for one in self.functions}
+            for at in range(len(weaver.reader.tokens)):
+                _claim(weaver, at, by_name, self.refused)
+            return ours.then(weaver.whole())
+        except QueryError as problem:
+            raise within(problem, ours) from None
 
 
-def _claim(weaver: Weaver, at: int, functions: Mapping[str, Function]) -> None:
+def _claim(
+    weaver: Weaver, at: int, functions: Mapping[str, Function], refused: Mapping[str, str]
+) -> None:
     reader = weaver.reader
     if reader.kind(at - 1) == TokenType.DOT:
         return
     name, behind = _name(reader, at)
-    if not reader.opens(behind) or name not in functions:
+    if not reader.opens(behind):
+        return
+    if name in refused:
+        raise reader.refused(at, f"{name} has no translation", refused[name])
+    if name not in functions:
         return
     function, close = functions[name], reader.close[behind]
     call = Call(function, weaver, at, close + 1, {})
@@ -306,6 +344,17 @@ def _escaped(text: str) -> str:
 # --- what most functions become -----------------------------------------------------------------
 
 
+def filled(template: str, call: Call) -> Written:
+    """``template`` with the arguments in the places of their names in braces."""
+    for i, piece in enumerate(re.split(r"\{(\w+)\}", template)):
+        yield from call.value(piece) if i % 2 else [piece]
+
+
+def wrapped(before: str, inside: Written, behind: str) -> Written:
+    """``inside`` between two texts."""
+    return [before, *inside, behind]
+
+
 def asks(ours: str, call: Call, prompt: str = "prompt", *options: str) -> Written:
     """``ours(question, value…, option…)`` about a prompt."""
     question, values = call.prompt(prompt)
@@ -318,19 +367,16 @@ def asks(ours: str, call: Call, prompt: str = "prompt", *options: str) -> Writte
 
 def fixed(ours: str, question: str, call: Call, value: str, *options: str) -> Written:
     """``ours('question', value, option…)`` with a question of our own."""
-    yield f"{ours}({quoted(question)}, "
-    yield from call.value(value)
-    yield "".join(f", {option}" for option in options) + ")"
+    behind = "".join(f", {option}" for option in options)
+    return wrapped(f"{ours}({quoted(question)}, ", call.value(value), f"{behind})")
 
 
 def classifies(
     call: Call, value: str, labels: Sequence[tuple[str, str]], question: str = ""
 ) -> Written:
     """``llm_classify(value, labels)``, with the meanings of labels where there are any."""
-    yield "llm_classify("
-    yield from call.value(value)
-    yield f", {listed(labels)}"
-    yield f", question => {quoted(question)})" if question else ")"
+    behind = f", question => {quoted(question)})" if question else ")"
+    return wrapped("llm_classify(", call.value(value), f", {listed(labels)}{behind}")
 
 
 def listed(labels: Sequence[tuple[str, str]]) -> str:
@@ -340,21 +386,23 @@ def listed(labels: Sequence[tuple[str, str]]) -> str:
     return "[" + ", ".join(quoted(label) for label, _ in labels) + "]"
 
 
-def extracts(call: Call, value: str, fields: Sequence[tuple[str, str, str]]) -> Written:
-    """``llm_extract(value, fields)`` of (name, type, what it is)."""
+def extracts(call: Call, value: str, fields: Sequence[tuple[str, str]]) -> Written:
+    """``llm_extract(value, fields)`` of texts by (name, meaning)."""
     schema = ", ".join(
-        f"{quoted_name(name)} {kind}" + (f" COMMENT {quoted(about)}" if about else "")
-        for name, kind, about in fields
+        f"{quoted_name(name)} TEXT" + (f" COMMENT {quoted(about)}" if about else "")
+        for name, about in fields
     )
-    yield "llm_extract("
-    yield from call.value(value)
-    yield f", {quoted(schema)})"
+    return wrapped("llm_extract(", call.value(value), f", {quoted(schema)})")
 
 
-def two(ours: str, call: Call, first: str, second: str) -> Written:
-    """``ours(first, second)`` of two expressions."""
-    yield f"{ours}("
-    yield from call.value(first)
-    yield ", "
-    yield from call.value(second)
-    yield ")"
+def structured(call: Call, schema: str, prompt: str = "prompt") -> Written:
+    """``llm_extract(value, schema)`` of the one value of a prompt."""
+    question, values = call.prompt(prompt)
+    if len(values) != 1:
+        raise call.refused(
+            prompt,
+            "several fields need one value in the prompt",
+            "Write llm_extract(value, 'name TEXT, …', question => '…').",
+        )
+    behind = f", {quoted(schema)}, question => {quoted(question)})"
+    return wrapped("llm_extract(", values[0], behind)

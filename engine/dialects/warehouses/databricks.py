@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from blendfusion.dialects.shared.catalog import Known
 from blendfusion.dialects.warehouses.calls import (
     Call,
-    Function,
+    Warehouse,
     Written,
     asks,
     classifies,
     extracts,
+    filled,
     fixed,
-    translated,
-    two,
+    function,
+    structured,
 )
-from blendfusion.sql.source_map import Translation
-from blendfusion.udfs.declare.arguments import quoted
 
 _SENTIMENTS = [(s, "") for s in ("positive", "negative", "neutral", "mixed")]
 _RETURNS = {
@@ -33,45 +29,23 @@ _RETURNS = {
 
 def _query(call: Call) -> Written:
     if call.has("responseFormat"):
-        return _structured(call, call.text("responseFormat"))
+        return structured(call, call.text("responseFormat"), "request")
     kind = call.text("returnType").strip() if call.has("returnType") else "STRING"
     if kind.upper().startswith("STRUCT<"):
-        return _structured(call, kind[len("STRUCT<") : -1].replace(":", " "))
+        return structured(call, kind[len("STRUCT<") : -1].replace(":", " "), "request")
     if kind.upper() not in _RETURNS:
         known = ", ".join(_RETURNS)
         raise call.refused("returnType", f"no answer of type {kind}", f"Choose one of {known}.")
     return asks(_RETURNS[kind.upper()], call, "request")
 
 
-def _structured(call: Call, schema: str) -> Written:
-    question, values = call.prompt("request")
-    if len(values) != 1:
-        raise call.refused(
-            "request",
-            "several fields need one value in the request",
-            "Write llm_extract(value, 'name TEXT, …', question => '…').",
-        )
-    yield "llm_extract("
-    yield from values[0]
-    yield f", {quoted(schema)}, question => {quoted(question)})"
-
-
 def _summarize(call: Call) -> Written:
-    if not call.has("max_words"):
-        return _wrapped("llm_summary(", call, ")")
-    start, stop = call.arguments["max_words"]
-    most = call.reader.written(start, stop)
+    most = call.reader.written(*call.arguments["max_words"]) if call.has("max_words") else "0"
     if not most.isdigit():
         raise call.refused("max_words", "max_words must be a literal number here")
     if int(most) == 0:
-        return _wrapped("llm_summary(", call, ")")
+        return filled("llm_summary({content})", call)
     return fixed("llm_text", f"Summarize the text in at most {most} words.", call, "content")
-
-
-def _wrapped(before: str, call: Call, behind: str) -> Written:
-    yield before
-    yield from call.value("content")
-    yield behind
 
 
 def _mask(call: Call) -> Written:
@@ -80,64 +54,49 @@ def _mask(call: Call) -> Written:
     return fixed("llm_text", question, call, "content")
 
 
+def _translate(call: Call) -> Written:
+    question = f"Translate the text to the language '{call.text('to_lang')}'."
+    return fixed("llm_text", question, call, "content")
+
+
 FUNCTIONS = (
-    Function(
-        "ai_query",
-        ("endpoint", "request", "returnType", "responseFormat"),
-        2,
+    function(
+        "ai_query(endpoint, request, [returnType, responseFormat])",
         _query,
+        "llm_text(question, value, …), llm_int, …, or llm_extract(value, responseFormat)",
         ignored=frozenset({"modelParameters"}),
     ),
-    Function(
-        "ai_classify",
-        ("content", "labels"),
-        2,
+    function(
+        "ai_classify(content, labels)",
         lambda call: classifies(call, "content", call.texts("labels")),
+        "llm_classify(content, labels)",
     ),
-    Function(
-        "ai_extract",
-        ("content", "labels"),
-        2,
-        lambda call: extracts(
-            call, "content", [(label, "TEXT", "") for label, _ in call.texts("labels")]
-        ),
+    function(
+        "ai_extract(content, labels)",
+        lambda call: extracts(call, "content", [(label, "") for label, _ in call.texts("labels")]),
+        "llm_extract(content, 'label TEXT, …')",
     ),
-    Function(
-        "ai_similarity",
-        ("content1", "content2"),
-        2,
-        partial(two, "llm_similarity", first="content1", second="content2"),
+    function("ai_similarity(content1, content2)", "llm_similarity({content1}, {content2})"),
+    function(
+        "ai_summarize(content, [max_words])",
+        _summarize,
+        "llm_summary(content), or llm_text('Summarize the text in at most …', content)",
     ),
-    Function("ai_summarize", ("content", "max_words"), 1, _summarize),
-    Function("ai_gen", ("prompt",), 1, partial(asks, "llm_text")),
-    Function(
-        "ai_analyze_sentiment",
-        ("content",),
-        1,
+    function("ai_gen(prompt)", "llm_text"),
+    function(
+        "ai_analyze_sentiment(content)",
         lambda call: classifies(call, "content", _SENTIMENTS, "What is the sentiment?"),
+        "llm_classify(content, sentiments)",
     ),
-    Function("ai_mask", ("content", "labels"), 2, _mask),
-    Function(
-        "ai_translate",
-        ("content", "to_lang"),
-        2,
-        lambda call: fixed(
-            "llm_text",
-            f"Translate the text to the language '{call.text('to_lang')}'.",
-            call,
-            "content",
-        ),
+    function("ai_mask(content, labels)", _mask, "llm_text('Copy the text, with …', content)"),
+    function(
+        "ai_translate(content, to_lang)", _translate, "llm_text('Translate the text …', content)"
     ),
-    Function(
-        "ai_fix_grammar",
-        ("content",),
-        1,
-        lambda call: fixed("llm_text", "Correct the grammar of the text.", call, "content"),
-    ),
+    function("ai_fix_grammar(content)", "llm_text('Correct the grammar of the text.', {content})"),
 )
-
-
-def translate(text: str, known: Known) -> Translation:
-    """``text`` in our SQL. Raises QueryError, with the span in ``text``, for a form that has no
-    translation."""
-    return translated(text, FUNCTIONS, "databricks")
+REFUSED = {
+    "AI_FORECAST": "BlendFusion makes no forecasts.",
+    "AI_PARSE_DOCUMENT": "Register the text of documents as a table.",
+    "VECTOR_SEARCH": "Write FROM llm_search('documents', 'words', k => 5).",
+}
+WAREHOUSE = Warehouse("Databricks", "databricks", FUNCTIONS, REFUSED)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
@@ -11,6 +13,9 @@ from blendfusion.udfs.declare.arguments import quoted, quoted_name
 
 _STRINGS = (TokenType.STRING, TokenType.RAW_STRING, TokenType.HEREDOC_STRING)
 
+_FOREIGN = re.compile(r"""["`\\$]|(?<!['\w])[rRbB]{1,2}'""")
+"""What the strings and names of a warehouse may differ in."""
+
 
 def requoted(text: str, dialect: str) -> Translation:
     """``text`` with each string in single quotes and each quoted name in double quotes.
@@ -18,6 +23,8 @@ def requoted(text: str, dialect: str) -> Translation:
     ``dialect`` is sqlglot's name of the SQL that ``text`` is written in. A text that cannot be read
     stays as it is.
     """
+    if _FOREIGN.search(text) is None:
+        return unchanged(text)
     try:
         tokens = Dialect.get_or_raise(dialect).tokenize(text)
     except TokenError:
