@@ -10,6 +10,7 @@ from pathlib import Path
 from datafusion import RuntimeEnvBuilder, SessionConfig
 
 from blendfusion.datafusion.adopted import Adopted
+from blendfusion.errors import QueryError
 from blendfusion.frame import Frame
 from blendfusion.frame_sources import FrameSources
 from blendfusion.models.embedders.cache import CachedEmbedder, LazyEmbedder, Stored
@@ -17,6 +18,7 @@ from blendfusion.models.embedders.embedder import Embedder, Vectors
 from blendfusion.options import Options
 from blendfusion.planner.ir.search_tables import Mode
 from blendfusion.planner.rules.similar_first import Pays, always
+from blendfusion.search.attached import AttachedIndex, tables_at
 from blendfusion.search.build import IndexReport
 from blendfusion.search.indexes import Indexes
 from blendfusion.search.indexing import default_path, make_index, require_lance
@@ -55,12 +57,39 @@ class SearchSession(FrameSources):
         return self.lazy_embedder.remembered()
 
     def register_lance(self, name: str, path: str | os.PathLike[str]) -> None:
-        """Register the Lance (or LanceDB) table in the folder ``path`` as ``name``.
+        """Register the Lance (or LanceDB) table in the folder, or at the URI, ``path`` as ``name``.
 
         Columns and filters go into Lance's own scan; every query reads the latest version. Raises
         QueryError if there is none, ModelNotFound without the extra 'search'.
         """
         super().register_table(name, lance_table(path))
+
+    def attach_lancedb(
+        self, uri: str | os.PathLike[str], *, vectors: bool = False
+    ) -> tuple[str, ...]:
+        """Make the tables of a LanceDB database tables of this session, by their names, which are
+        returned.
+
+        ``uri`` is a folder, or a URI of an object store, with credentials from the environment. A
+        table is also searchable by ``llm_search`` under its name: by words, where the database has
+        a full-text index, and by vectors, where ``vectors`` states that its vector column has
+        vectors of this session's embedder. Columns, filters and ``where`` go into Lance's scans;
+        every query reads the latest version. Raises QueryError for a place without tables, or for a
+        name that a table of the session has; ModelNotFound without the extra 'search'.
+        """
+        found = tables_at(uri)
+        taken = [name for name in found if self.table_exist(f'"{name}"')]
+        if taken:
+            raise QueryError(
+                f"the session has a table '{taken[0]}' already",
+                hint="Attach the database to a session of its own, or deregister the table.",
+            )
+        for name, place in found.items():
+            self.register_lance(f'"{name}"', place)
+            index = AttachedIndex(name, place, self.lazy_embedder, vectors=vectors)
+            if index.searchable:
+                self.indexes.attach(index)
+        return tuple(found)
 
     @property
     def embedder(self) -> CachedEmbedder:

@@ -70,19 +70,16 @@ class Index:
                 f"llm_search: k => {k!r} is not possible",
                 hint=f"k is a whole number from 1 to {MOST_ROWS:,}.",
             )
-        state = self.snapshot().state
+        modes = self._modes()
         if mode is None:
-            mode = "hybrid" if state.embedder is not None else "text"
+            mode = modes[-1]
         if not isinstance(mode, str) or mode not in MODES:
             raise QueryError(
                 f"llm_search: mode => {mode!r} is not possible",
                 hint=f"Choose one of {', '.join(map(repr, MODES))}.",
             )
-        if mode != "text" and state.embedder is None:
-            raise QueryError(
-                f"{self._place} has no vectors, which mode => '{mode}' needs",
-                hint="Use mode => 'text', or build it in a session with an embedder.",
-            )
+        if mode not in modes:
+            raise self._lacks(mode)
         if mode != "text":
             self._checked_embedder()
         if where is None:
@@ -96,6 +93,16 @@ class Index:
             self._check_filter(where)
         chosen: Mode = mode
         return Search(self.name, query, k, chosen, where)
+
+    def _modes(self) -> tuple[Mode, ...]:
+        """The modes that are possible, the best one last."""
+        return ("text",) if self.snapshot().state.embedder is None else MODES
+
+    def _lacks(self, mode: str) -> QueryError:
+        return QueryError(
+            f"{self._place} has no vectors, which mode => '{mode}' needs",
+            hint="Use mode => 'text', or build it in a session with an embedder.",
+        )
 
     def _check_filter(self, where: str) -> None:
         """Raises QueryError if ``where`` is not a predicate over the columns of the rows."""

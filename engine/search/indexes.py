@@ -34,7 +34,11 @@ class Indexes:
         none."""
         index = Index(name, path, self._embedder)
         index.snapshot()
-        self._indexes[name] = index
+        self.attach(index)
+
+    def attach(self, index: Index) -> None:
+        """Search ``index`` by its name from now on."""
+        self._indexes[index.name] = index
 
     def index(self, name: str) -> Index:
         """The index of this name. Raises QueryError, naming close matches."""

@@ -25,27 +25,33 @@ if TYPE_CHECKING:
 
 
 def lance_table(path: str | os.PathLike[str]) -> Table:
-    """The Lance table in the folder ``path`` as a DataFusion table. Raises QueryError if there is
-    none, and ModelNotFound without the extra 'search'."""
-    return Table(LanceTable(Path(path).expanduser()))
+    """The Lance table in the folder or at the URI ``path`` as a DataFusion table. Raises QueryError
+    if there is none, and ModelNotFound without the extra 'search'."""
+    return Table(LanceTable(place_of(path)))
+
+
+def place_of(path: str | os.PathLike[str]) -> str:
+    """A path of this machine without ``~``, or a URI as it is."""
+    text = os.fspath(path)
+    return text if "://" in text else str(Path(text).expanduser())
 
 
 class LanceTable(ScannedTable):
     """The dataset at a path. Each scan reads the latest version, with the columns at
     registration."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: str) -> None:
         """Raises QueryError if there is no dataset."""
         super().__init__()
         self._path = path
-        self._schema = _opened(path).schema
+        self._schema = opened_table(path).schema
 
     @property
     def schema(self) -> pa.Schema:
         return self._schema
 
     def scans(self) -> Sequence[Scan]:
-        dataset = _opened(self._path)
+        dataset = opened_table(self._path)
         return [functools.partial(_scan, dataset, part) for part in dataset.get_fragments()]
 
 
@@ -68,19 +74,22 @@ def _scan(
     return scanner
 
 
-def _opened(path: Path) -> lance.LanceDataset:
+def opened_table(place: str) -> lance.LanceDataset:
+    """The latest version of the Lance table at a path or URI. Raises QueryError if there is none,
+    and ModelNotFound without the extra 'search'."""
     require_lance()
     import lance
 
-    if not path.is_dir():
+    path = Path(place)
+    if "://" not in place and not path.is_dir():
         near = ""
         if path.parent.is_dir():
             near = close_matches(path.name, (other.name for other in path.parent.glob("*.lance")))
-        raise QueryError(f"there is no Lance table at '{path}'", hint=near or None)
+        raise QueryError(f"there is no Lance table at '{place}'", hint=near or None)
     try:
-        return lance.dataset(path)
+        return lance.dataset(place)
     except (OSError, ValueError) as problem:
         raise QueryError(
-            f"'{path}' is not a Lance table: {problem}",
+            f"'{place}' is not a Lance table: {problem}",
             hint="A Lance table is a folder that Lance or LanceDB has written: NAME.lance.",
         ) from problem

@@ -1,0 +1,223 @@
+"""Tables of a LanceDB database, searched by the indexes that the database has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs
+
+from blendfusion.errors import QueryError
+from blendfusion.models.embedders.embedder import Embedder, Vectors
+from blendfusion.planner.ir.lineage import Column
+from blendfusion.planner.ir.search_tables import MODES, Mode, Search
+from blendfusion.search.folder import State
+from blendfusion.search.index import Index
+from blendfusion.search.lance_table import opened_table, place_of
+from blendfusion.search.snapshot import RANK, SCORE, Snapshot, with_scores
+from blendfusion.search.words import lance_query, text_query
+
+if TYPE_CHECKING:
+    import lance
+
+_ENDING = ".lance"
+_ID = "_rowid"
+_CANDIDATES = 100
+"""Minimum candidates of each side of a hybrid search."""
+_DECIMALS = 6
+
+
+def tables_at(uri: str | os.PathLike[str]) -> dict[str, str]:
+    """The places of the tables of a database, by their names. Raises QueryError if there is
+    none."""
+    place = place_of(uri)
+    try:
+        store, path = (
+            pa.fs.FileSystem.from_uri(place) if "://" in place else (pa.fs.LocalFileSystem(), place)
+        )
+        entries = store.get_file_info(pa.fs.FileSelector(path))
+    except (OSError, pa.ArrowException) as problem:
+        raise QueryError(f"cannot read the database '{place}': {problem}") from problem
+    names = sorted(e.base_name for e in entries if e.base_name.endswith(_ENDING))
+    if not names:
+        raise QueryError(
+            f"'{place}' has no table of LanceDB",
+            hint="A database is a folder of tables, NAME.lance. Of one table, use register_lance.",
+        )
+    return {n.removesuffix(_ENDING): f"{place.rstrip('/')}/{n}" for n in names}
+
+
+class AttachedIndex(Index):
+    """A table at ``place``, with the full-text indexes that it has. ``vectors``: its vector column
+    has vectors of ``embedder``."""
+
+    def __init__(
+        self, name: str, place: str, embedder: Callable[[], Embedder], *, vectors: bool
+    ) -> None:
+        super().__init__(name, Path(place), embedder)
+        self._uri = place
+        self._has_vectors = vectors
+        self._latest: AttachedSnapshot | None = None
+
+    @property
+    def searchable(self) -> bool:
+        """Whether any mode is possible."""
+        return bool(self._modes())
+
+    def snapshot(self) -> AttachedSnapshot:
+        with self._lock:
+            dataset = opened_table(self._uri)
+            if self._latest is None or self._latest.state.version != dataset.version:
+                self._latest = AttachedSnapshot(dataset, self._uri)
+            return self._latest
+
+    def serves(self, column: Column) -> bool:
+        return False  # its vectors are not stored by the hashes of their texts
+
+    def _moved_on(self) -> bool:
+        return False
+
+    def _modes(self) -> tuple[Mode, ...]:
+        snapshot = self.snapshot()
+        by_vector = self._has_vectors and bool(snapshot.vector_columns)
+        if snapshot.text_columns:
+            return MODES if by_vector else ("text",)
+        return ("vector",) if by_vector else ()
+
+    def _lacks(self, mode: str) -> QueryError:
+        if mode != "vector" and not self.snapshot().text_columns:
+            return QueryError(
+                f"{self._place} has no full-text index, which mode => '{mode}' needs",
+                hint="Create one with LanceDB, or use mode => 'vector'.",
+            )
+        return QueryError(
+            f"{self._place} has no vectors of this session's embedder",
+            hint="Use mode => 'text', or attach_lancedb(uri, vectors=True) if it made them.",
+        )
+
+    def _checked_embedder(self) -> Embedder:
+        return self._embedder()
+
+    @property
+    def _place(self) -> str:
+        return f"the table '{self._uri}'"
+
+
+class AttachedSnapshot(Snapshot):
+    """One version of an attached table."""
+
+    def __init__(self, dataset: lance.LanceDataset, uri: str) -> None:
+        state = State(uri, dataset.version, 0, (), None, None, None)
+        super().__init__(dataset, state)
+        self.text_columns = [
+            index.field_names[0]
+            for index in dataset.describe_indices()
+            if index.index_type == "Inverted"
+        ]
+        """The columns with a full-text index."""
+        self.vector_columns = [
+            field.name
+            for field in dataset.schema
+            if pa.types.is_fixed_size_list(field.type)
+            and pa.types.is_floating(field.type.value_type)
+        ]
+
+    @property
+    def rows_schema(self) -> pa.Schema:
+        schema: pa.Schema = self._dataset.schema
+        return schema.remove_metadata()
+
+    def check_filter(self, where: str) -> None:
+        self._dataset.scanner(filter=where, columns=self.rows_schema.names[:1]).explain_plan()
+
+    def search(
+        self, search: Search, queries: Sequence[str], embedder: Embedder | None
+    ) -> list[pa.Table]:
+        wanted = [query for query in dict.fromkeys(queries) if query.strip()]
+        vectors: dict[str, Vectors] = {}
+        if search.mode != "text" and wanted:
+            assert embedder is not None
+            vectors = dict(zip(wanted, embedder.embed(wanted), strict=True))
+        found = {
+            q: self._rows_of(self._scores(search, q, vectors.get(q)), search.k) for q in wanted
+        }
+        nothing = with_scores(self.rows_schema).empty_table()
+        return [found.get(query, nothing) for query in queries]
+
+    def _scores(self, search: Search, query: str, vector: Vectors | None) -> dict[int, float]:
+        """The scores of rows, by their ids."""
+        most = search.k if search.mode != "hybrid" else max(_CANDIDATES, 4 * search.k)
+        words = {} if search.mode == "vector" else self._by_words(query, most, search.where)
+        if vector is None:
+            return words
+        near = self._by_vector(vector, most, search.where)
+        top = max(words.values(), default=1.0) or 1.0
+        return (
+            {row: words.get(row, 0.0) / top + near.get(row, 0.0) for row in {**words, **near}}
+            if search.mode == "hybrid"
+            else near
+        )
+
+    def _by_words(self, query: str, most: int, where: str) -> dict[int, float]:
+        term = text_query(query).term
+        scores: dict[int, float] = {}
+        for column in self.text_columns if term is not None else ():
+            assert term is not None
+            found = self._scan(where, full_text_query=lance_query(term, column), limit=most)
+            for row, score in zip(found[_ID].to_pylist(), found[SCORE].to_pylist(), strict=True):
+                scores[row] = max(score, scores.get(row, 0.0))
+        return scores
+
+    def _by_vector(self, vector: Vectors, most: int, where: str) -> dict[int, float]:
+        column = self._vector_column(len(vector))
+        if not vector.any():
+            return {}
+        metric = self._metric(column)
+        nearest = {"column": column, "q": vector, "k": most, "metric": metric}
+        found = self._scan(where, nearest=nearest)
+        distances = found["_distance"].to_numpy().astype(np.float64)
+        scores = 1 / (1 + distances) if metric == "l2" else 1 - distances
+        return dict(zip(found[_ID].to_pylist(), scores.tolist(), strict=True))
+
+    def _scan(self, where: str, **more: Any) -> pa.Table:
+        score = "_distance" if "nearest" in more else SCORE
+        return self._dataset.scanner(
+            columns=[score], filter=where or None, prefilter=True, with_row_id=True, **more
+        ).to_table()
+
+    def _vector_column(self, size: int) -> str:
+        for name in self.vector_columns:
+            if self.rows_schema.field(name).type.list_size == size:
+                return str(name)
+        raise QueryError(
+            f"no vector column of '{self.state.dataset}' has {size} dimensions, as the session's "
+            "embedder has",
+            hint="Connect with the embedder that made the vectors.",
+        )
+
+    def _metric(self, column: str) -> str:
+        """The metric of the index of a column; cosine without one."""
+        for index in self._dataset.describe_indices():
+            if index.field_names == [column]:
+                return str(index.details.get("metric_type", "cosine")).lower()
+        return "cosine"
+
+    def _rows_of(self, scores: dict[int, float], k: int) -> pa.Table:
+        """The best rows, with their scores and ranks; of equal ones the earlier."""
+        schema = with_scores(self.rows_schema)
+        best = sorted(scores, key=lambda row: (-round(scores[row], _DECIMALS), row))[:k]
+        if not best:
+            return schema.empty_table()
+        ids = ", ".join(map(str, best))
+        found = self._dataset.scanner(
+            columns=self.rows_schema.names, filter=f"{_ID} IN ({ids})", with_row_id=True
+        ).to_table()
+        place = {row: at for at, row in enumerate(found[_ID].to_pylist())}
+        rows = found.drop_columns(_ID).take([place[row] for row in best])
+        ranks = pa.array(range(1, len(best) + 1), pa.int64())
+        rows = rows.append_column(SCORE, pa.array([round(scores[r], _DECIMALS) for r in best]))
+        return rows.append_column(RANK, ranks).cast(schema)
