@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from importlib import import_module
 from types import TracebackType
 from typing import Any
 
@@ -136,19 +137,21 @@ class NotebookLine(ProgressLine):
     _output: Any = None
 
     def show(self, line: str) -> None:
-        from IPython.display import Pretty, display
-
+        shown = _ipython()
         if self._output is None:
-            self._output = display(Pretty(line), display_id=True)
+            self._output = shown.display(shown.Pretty(line), display_id=True)
         else:
-            self._output.update(Pretty(line))
+            self._output.update(shown.Pretty(line))
 
     def clear(self) -> None:
-        from IPython.display import Pretty
-
         if self._output is not None:
-            self._output.update(Pretty(""))
+            self._output.update(_ipython().Pretty(""))
             self._output = None
+
+
+def _ipython() -> Any:
+    """IPython's display, which has no types."""
+    return import_module("IPython.display")
 
 
 def in_notebook() -> bool:
