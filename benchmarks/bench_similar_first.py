@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Literal
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 
@@ -49,7 +50,7 @@ def timed(data: Path, n: int) -> None:
     texts = {"text": [f"{messages[i % len(messages)]} {i}" for i in range(n)]}
     query = "SELECT text FROM t WHERE llm_filter('Is it about a lost card?', text) LIMIT 5"
 
-    def run(folder: str, similar: bool | str) -> tuple[float, VectorCounts]:
+    def run(folder: str, similar: bool | Literal["auto"]) -> tuple[float, VectorCounts]:
         model = bf.ScriptedModel(lambda call: True)
         session = bf.connect(model, cache=None, progress="off", similar_first=similar)
         session.from_pydict(texts, name="t")
