@@ -112,6 +112,11 @@ def test_a_value_is_never_a_part_of_the_question(
     assert not any(value in call.question.split() for value in values)
 
 
+def test_strings_in_three_quotes_are_strings(session: bf.Session) -> None:
+    query = "SELECT '''it's''' AS a FROM r WHERE id = 1"
+    assert session.sql(query, dialect="bigquery").to_pydict() == {"a": ["it's"]}
+
+
 @pytest.mark.parametrize(
     ("warehouse", "name"), [(w, name) for w in WAREHOUSES for name in WAREHOUSES[w].refused]
 )

@@ -13,8 +13,8 @@ from blendfusion.udfs.declare.arguments import quoted, quoted_name
 
 _STRINGS = (TokenType.STRING, TokenType.RAW_STRING, TokenType.HEREDOC_STRING)
 
-_FOREIGN = re.compile(r"""["`\\$]|(?<!['\w])[rRbB]{1,2}'""")
-"""What the strings and names of a warehouse may differ in."""
+_FOREIGN = re.compile(r"""["`\\$]|'{3}|(?<!['\w])[rRbB]{1,2}'""")
+"""A text without any of these has strings and names as in BlendFusion's SQL."""
 
 
 def requoted(text: str, dialect: str) -> Translation:
