@@ -1,4 +1,4 @@
-"""The methods of DataFusion's SessionContext that build a DataFrame, building frames."""
+"""The methods of DataFusion's SessionContext that build a DataFrame; here they build a Frame."""
 
 from __future__ import annotations
 

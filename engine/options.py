@@ -393,11 +393,17 @@ _SWITCHES = frozenset(o.name for o in fields(Options) if True in about(o).choice
 """The options that take a boolean among other values."""
 
 
-def _check(name: str, value: object) -> None:
+def declared(name: str) -> Field[Any]:
+    """The field of ``Options`` with this name. Raises OptionError, naming a close match."""
     known = {option.name: option for option in fields(Options)}
     if name not in known:
         raise OptionError(f"unknown option '{name}'", hint=close_matches(name, known))
-    problem = _problem(name, known[name].default, about(known[name]), value)
+    return known[name]
+
+
+def _check(name: str, value: object) -> None:
+    option = declared(name)
+    problem = _problem(name, option.default, about(option), value)
     if problem is not None:
         raise OptionError(f"option {name}={value!r} is not possible", hint=problem)
 

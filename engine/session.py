@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import Any
 
 import pyarrow as pa
 from datafusion import (
@@ -65,10 +65,6 @@ from blendfusion.unsupported.opaque_tables import LeafMaker
 from blendfusion.unsupported.provenance import Text
 from blendfusion.unsupported.views import Views
 
-if TYPE_CHECKING:
-    pass
-
-P = ParamSpec("P")
 _TABLES = 20
 """The tables that the display of a session names."""
 
@@ -123,7 +119,7 @@ class Session(SearchSession):
         self.query_files = QueryFiles()
         self._answering: Asker | None = None
         self.reporter: Reporter | None = None
-        """Who follows the runs; None: a line as the option ``progress`` says."""
+        """Shows the progress of runs; None: a line, as the option ``progress`` says."""
         self.plan_warnings: set[str] = set()
         """The reasons for plain plans of which a warning was given."""
         hidden = Catalog.memory_catalog()

@@ -39,11 +39,13 @@ class InformationTables(SchemaProvider):
         return name in self.tables
 
 
-def informed(sql: str, session: Session, ingredients: Mapping[str, Ingredient]) -> str:
+def informed(
+    sql: str, session: Session, ingredients: Callable[[], Mapping[str, Ingredient]]
+) -> str:
     """``sql`` over tables that know BlendFusion's functions and options."""
     translation, names = from_information(sql)
     for name in names:
-        session.information.tables[name] = _SOURCES[name](session, ingredients)
+        session.information.tables[name] = _SOURCES[name](session, ingredients())
     return translation.sql
 
 
@@ -80,9 +82,7 @@ def _routines(session: Session, ingredients: Mapping[str, Ingredient]) -> pa.Tab
             "routine_type": "FUNCTION",
             "is_deterministic": False,
             "data_type": found.result or None,
-            "function_type": _kind(found),
-            "description": found.summary,
-            "syntax_example": found.signature,
+            **_described(found),
         }
         for found in ingredients.values()
     ]
@@ -95,9 +95,7 @@ def _functions(session: Session, ingredients: Mapping[str, Ingredient]) -> pa.Ta
         {
             "function_name": found.name,
             "return_type": found.result or None,
-            "function_type": _kind(found),
-            "description": found.summary,
-            "syntax_example": found.signature,
+            **_described(found),
         }
         for found in ingredients.values()
     ]
@@ -118,8 +116,13 @@ _SOURCES: dict[str, Callable[[Session, Mapping[str, Ingredient]], pa.Table]] = {
 }
 
 
-def _kind(found: Ingredient) -> str:
-    return "AGGREGATE" if found.kind.aggregate else "SCALAR"
+def _described(found: Ingredient) -> dict[str, str]:
+    """The columns that both lists of functions have."""
+    return {
+        "function_type": "AGGREGATE" if found.kind.aggregate else "SCALAR",
+        "description": found.summary,
+        "syntax_example": found.signature,
+    }
 
 
 def _rows(session: Session, sql: str) -> pa.Table:

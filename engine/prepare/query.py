@@ -113,7 +113,7 @@ class Query:
     def _frame(self, session: Session, ready: Typed, parameters: dict[str, str]) -> Frame:
         columns = partial(_columns, session, self.options)
         text = unnested(searched(ready.sql, session, parameters, columns), columns)
-        text = informed(text, session, ingredients(session))
+        text = informed(text, session, lambda: ingredients(session))
 
         def carry_out() -> DataFrame:
             return sql_over_frames(

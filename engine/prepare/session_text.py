@@ -13,8 +13,8 @@ from datafusion import DataFrame, SQLOptions
 from blendfusion.budget import Budget, checked_budget
 from blendfusion.datafusion.foreign_words import without_filters
 from blendfusion.dialects.dispatch import OURS, by_number, planned, spoken
-from blendfusion.errors import OptionError, QueryError, close_matches
-from blendfusion.options import Options
+from blendfusion.errors import QueryError
+from blendfusion.options import declared
 from blendfusion.prepare.query import Query
 from blendfusion.sql.information import as_query, option_shown
 from blendfusion.sql.read_only import READING, check_text
@@ -70,9 +70,8 @@ class SessionText:
         if isinstance(parsed, Setting):
             return session.change_option(parsed.name, parsed.value)
         option = option_shown(self.text)
-        if option is not None and option not in Options.__dataclass_fields__:
-            hint = close_matches(option, Options.__dataclass_fields__)
-            raise OptionError(f"unknown option '{option}'", hint=hint)
+        if option is not None:
+            declared(option)
         query = Query(as_query(self.text), options, param_values, named, budget)
         shown = _explained(session, parsed, query) if isinstance(parsed, Explain) else None
         return query.planned(session) if shown is None else session.new_table(pa.table(shown))

@@ -16,19 +16,21 @@ _OF_TYPES = re.compile(r"\b(?<!node of )(type|literal|decimals)\b")
 def warn_of_type(reason: str | None, known: set[str]) -> None:
     """Warn once for each ``reason`` that names a type or a literal; ``known`` holds the earlier
     ones."""
-    if reason is not None and _OF_TYPES.search(reason) and reason not in known:
-        known.add(reason)
-        warnings.warn(
+    if reason is not None and _OF_TYPES.search(reason):
+        text = (
             f"This query runs without the planner and may ask more values than it needs: {reason}. "
-            "A cast of the column in a view, CAST(… AS …), plans it.",
-            PlanWarning,
-            stacklevel=level_of_caller(),
+            "A cast of the column in a view, CAST(… AS …), plans it."
         )
+        _warn_once(reason, text, known)
 
 
 def warn_of_comparisons(problems: Iterable[str], known: set[str]) -> None:
     """Warn once of each comparison that no answer meets."""
     for problem in problems:
-        if problem not in known:
-            known.add(problem)
-            warnings.warn(problem, PlanWarning, stacklevel=level_of_caller())
+        _warn_once(problem, problem, known)
+
+
+def _warn_once(key: str, text: str, known: set[str]) -> None:
+    if key not in known:
+        known.add(key)
+        warnings.warn(text, PlanWarning, stacklevel=level_of_caller())

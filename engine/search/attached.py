@@ -18,7 +18,7 @@ from blendfusion.planner.ir.search_tables import MODES, Mode, Search
 from blendfusion.search.folder import State
 from blendfusion.search.index import Index
 from blendfusion.search.lance_table import opened_table, place_of
-from blendfusion.search.snapshot import RANK, SCORE, Snapshot, with_scores
+from blendfusion.search.snapshot import DECIMALS, SCORE, Snapshot, candidates, with_scores
 from blendfusion.search.words import lance_query, text_query
 
 if TYPE_CHECKING:
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
 _ENDING = ".lance"
 _ID = "_rowid"
-_CANDIDATES = 100
-"""Minimum candidates of each side of a hybrid search."""
-_DECIMALS = 6
 
 
 def tables_at(uri: str | os.PathLike[str]) -> dict[str, str]:
@@ -142,15 +139,13 @@ class AttachedSnapshot(Snapshot):
         if search.mode != "text" and wanted:
             assert embedder is not None
             vectors = dict(zip(wanted, embedder.embed(wanted), strict=True))
-        found = {
-            q: self._rows_of(self._scores(search, q, vectors.get(q)), search.k) for q in wanted
-        }
+        found = {q: self._best(self._scores(search, q, vectors.get(q)), search.k) for q in wanted}
         nothing = with_scores(self.rows_schema).empty_table()
         return [found.get(query, nothing) for query in queries]
 
     def _scores(self, search: Search, query: str, vector: Vectors | None) -> dict[int, float]:
         """The scores of rows, by their ids."""
-        most = search.k if search.mode != "hybrid" else max(_CANDIDATES, 4 * search.k)
+        most = candidates(search.k) if search.mode == "hybrid" else search.k
         words = {} if search.mode == "vector" else self._by_words(query, most, search.where)
         if vector is None:
             return words
@@ -206,18 +201,8 @@ class AttachedSnapshot(Snapshot):
                 return str(index.details.get("metric_type", "cosine")).lower()
         return "cosine"
 
-    def _rows_of(self, scores: dict[int, float], k: int) -> pa.Table:
+    def _best(self, scores: dict[int, float], k: int) -> pa.Table:
         """The best rows, with their scores and ranks; of equal ones the earlier."""
-        schema = with_scores(self.rows_schema)
-        best = sorted(scores, key=lambda row: (-round(scores[row], _DECIMALS), row))[:k]
-        if not best:
-            return schema.empty_table()
-        ids = ", ".join(map(str, best))
-        found = self._dataset.scanner(
-            columns=self.rows_schema.names, filter=f"{_ID} IN ({ids})", with_row_id=True
-        ).to_table()
-        place = {row: at for at, row in enumerate(found[_ID].to_pylist())}
-        rows = found.drop_columns(_ID).take([place[row] for row in best])
-        ranks = pa.array(range(1, len(best) + 1), pa.int64())
-        rows = rows.append_column(SCORE, pa.array([round(scores[r], _DECIMALS) for r in best]))
-        return rows.append_column(RANK, ranks).cast(schema)
+        rounded = {row: round(score, DECIMALS) for row, score in scores.items()}
+        best = sorted(rounded, key=lambda row: (-rounded[row], row))[:k]
+        return self._rows(best, [rounded[row] for row in best])

@@ -28,7 +28,8 @@ _CANDIDATES_PER_ROW = 4
 """Candidates of each side of a hybrid search, per requested row; at least 100."""
 _PROBED_SHARE = 4
 """One of so many clusters of vectors is searched, at least 20 clusters."""
-_DECIMALS = 6
+DECIMALS = 6
+"""Scores are rounded to so many, so that equal ones are equal on every machine."""
 
 
 @dataclass(slots=True)
@@ -41,7 +42,7 @@ class _Hits:
     vectors: Vectors | None = None
 
     def best(self, k: int) -> _Hits:
-        scores = np.round(self.scores, _DECIMALS)
+        scores = np.round(self.scores, DECIMALS)
         order = sorted(range(len(scores)), key=lambda i: (-scores[i], self.hashes[i]))[:k]
         return _Hits(self.ids[order], scores[order], [self.hashes[i] for i in order])
 
@@ -81,8 +82,11 @@ class Snapshot:
             texts = [w.text if search.mode == "hybrid" else q for q, w in wanted.items()]
             vectors = dict(zip(wanted, embedder.embed(texts), strict=True))
         found = {
-            query: self._rows(self._hits(search, words, vectors.get(query)))
-            for query, words in wanted.items()
+            query: self._rows(hits.ids.tolist(), hits.scores.tolist())
+            for query, hits in (
+                (query, self._hits(search, words, vectors.get(query)))
+                for query, words in wanted.items()
+            )
         }
         nothing = with_scores(self.rows_schema).empty_table()
         return [found.get(query, nothing) for query in queries]
@@ -143,7 +147,7 @@ class Snapshot:
         have no BM25 score. An operator or a phrase is a condition, so only the words then determine
         the rows.
         """
-        most = max(_CANDIDATES, _CANDIDATES_PER_ROW * search.k)
+        most = candidates(search.k)
         matching = self._matching(query, most, search.where, VECTOR)
         scores: dict[int, float] = {}
         hashes: dict[int, bytes] = {}
@@ -168,23 +172,28 @@ class Snapshot:
 
     # --- rows ------------------------------------------------------------------------------------
 
-    def _rows(self, hits: _Hits) -> pa.Table:
-        """The rows of the hits, in their order."""
+    def _rows(self, ids: Sequence[int], scores: Sequence[float]) -> pa.Table:
+        """The rows of these ids, in order, with their scores and ranks."""
         schema = with_scores(self.rows_schema)
-        if not len(hits.ids):
+        if not ids:
             return schema.empty_table()
-        ids = ", ".join(map(str, hits.ids))
         found = self._dataset.scanner(
-            columns=self.rows_schema.names, filter=f"_rowid IN ({ids})", with_row_id=True
+            columns=self.rows_schema.names,
+            filter=f"_rowid IN ({', '.join(map(str, ids))})",
+            with_row_id=True,
         ).to_table()
         place = {row: i for i, row in enumerate(found["_rowid"].to_pylist())}
-        rows = found.drop_columns("_rowid").take([place[row] for row in hits.ids.tolist()])
-        scores = pa.array(hits.scores)
-        ranks = pa.array(np.arange(1, len(hits.ids) + 1))
-        return pa.table([*rows.columns, scores, ranks], schema=schema)
+        rows = found.drop_columns("_rowid").take([place[row] for row in ids])
+        ranks = pa.array(np.arange(1, len(ids) + 1))
+        return pa.table([*rows.columns, pa.array(scores, pa.float64()), ranks], schema=schema)
 
 
 _OWN = (TEXT, VECTOR, ROW, TEXT_HASH)
+
+
+def candidates(k: int) -> int:
+    """How many rows each side of a hybrid search for ``k`` rows finds."""
+    return max(_CANDIDATES, _CANDIDATES_PER_ROW * k)
 
 
 def with_scores(rows: pa.Schema) -> pa.Schema:

@@ -35,7 +35,8 @@ class Setting:
 
 
 _OURS = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*+(?:EXPLAIN|SET)\b", re.IGNORECASE | re.DOTALL)
-_PLANNED = ("SELECT", "WITH", "VALUES", "FROM", "INSERT", "COPY")
+_QUERIES = ("SELECT", "WITH", "VALUES", "FROM")
+_PLANNED = (*_QUERIES, "INSERT", "COPY")
 
 
 def statement(sql: str) -> Explain | Setting | None:
@@ -52,11 +53,11 @@ _CREATES_TABLE = re.compile(
 )
 
 
-_READS = {*_PLANNED[:4], "EXPLAIN", "SHOW", "DESCRIBE", "DESC"}
+_READS = {*_QUERIES, "EXPLAIN", "SHOW", "DESCRIBE", "DESC"}
 
 
 def is_planned_only(sql: str) -> bool:
-    """``sql`` is a query: to plan it carries nothing out, as for EXPLAIN ANALYZE and SELECT …
+    """``sql`` is a query that planning does not carry out, as it does EXPLAIN ANALYZE and SELECT …
     INTO."""
     tree = TokenTree(sql)
     runs = {"INTO", "ANALYZE"} & set(tree.words)

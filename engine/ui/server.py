@@ -56,7 +56,7 @@ class PageServer(ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{own}/?token={self.token}"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A reader that leaves is no news."""
+        """Nothing: the client has closed the connection."""
 
 
 class _Refused(Exception):
@@ -169,17 +169,17 @@ class _Handler(BaseHTTPRequestHandler):
     def _body(self) -> dict[str, Any]:
         length = self.headers.get("Content-Length", "")
         if not length.isascii() or not length.isdigit():
-            raise _Refused(411, "A request says how long it is.")
+            raise _Refused(411, "The request has no Content-Length.")
         if int(length) > _BODY:
-            raise _Refused(413, "This request is too long.")
+            raise _Refused(413, "The request is too long.")
         if self.headers.get_content_type() != "application/json":
-            raise _Refused(415, "A request is JSON.")
+            raise _Refused(415, "The Content-Type of a request is application/json.")
         try:
             body = json.loads(self.rfile.read(int(length)))
         except (ValueError, RecursionError):
-            raise _Refused(400, "This request is no JSON.") from None
+            raise _Refused(400, "The body is not JSON.") from None
         if not isinstance(body, dict):
-            raise _Refused(400, "A request is an object.")
+            raise _Refused(400, "The body is not a JSON object.")
         return body
 
 
@@ -189,12 +189,12 @@ def _json(value: object) -> tuple[str, str, str]:
 
 def _number(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 9:
-        raise _Refused(400, "A number is needed here.")
+        raise _Refused(400, "A whole number is expected here.")
     return int(text)
 
 
 def _text(body: dict[str, Any], name: str) -> str:
     value = body.get(name, "")
     if not isinstance(value, str) and value is not None:
-        raise QueryError(f"{name} is a text")
+        raise QueryError(f"'{name}' is not a string")
     return value or ""

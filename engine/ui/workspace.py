@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from math import exp
 from typing import Any, Literal
@@ -74,6 +75,11 @@ class Run:
     warnings: list[str] = field(default_factory=list)
     thread: threading.Thread | None = None
 
+    @property
+    def trace(self) -> bf.Trace:
+        """What was asked by now; an empty trace before the query is planned."""
+        return bf.Trace() if self.planned is None else self.planned.frame.trace
+
 
 class Workspace:
     """Runs the queries of one page, one at a time. Its methods may be called from any thread.
@@ -133,7 +139,7 @@ class Workspace:
             schema = self.session.table(f'"{name}"').schema()
         except BlendFusionError:
             return {"name": name, "columns": []}
-        return {"name": name, "columns": [{"name": f.name, "type": str(f.type)} for f in schema]}
+        return {"name": name, "columns": _columns(schema)}
 
     def limit(self, text: str) -> None:
         """Set the session's budget from ``text``, as --budget has it; '' for none. Raises
@@ -169,11 +175,21 @@ class Workspace:
         known = self._planned
         if known is not None and (known.sql, known.dialect) == (sql, dialect):
             return known
-        frame = self.session.sql(sql, dialect=dialect or self._dialect, budget=self._budget)
+        frame = self._frame(sql, dialect)
         return Planned(sql, dialect, frame, frame.estimate())
 
-    def _free(self) -> _Held:
-        return _Held(self._lock)
+    def _frame(self, sql: str, dialect: str | None) -> bf.Frame:
+        return self.session.sql(sql, dialect=dialect or self._dialect, budget=self._budget)
+
+    @contextmanager
+    def _free(self) -> Iterator[None]:
+        """Hold the session for a moment. Raises QueryError while a run holds it."""
+        if not self._lock.acquire(timeout=2.0):
+            raise _busy()
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     # --- a run -----------------------------------------------------------------------------------
 
@@ -209,13 +225,12 @@ class Workspace:
             self._close(run, outcome)
 
     def _carry_out(self, run: Run, dialect: str | None) -> None:
-        planned = self._plan(run.sql, dialect) if is_planned_only(run.sql) else None
-        frame = (
-            planned.frame
-            if planned is not None
-            else self.session.sql(run.sql, dialect=dialect or self._dialect, budget=self._budget)
-        )
-        run.planned = planned or Planned(run.sql, dialect, frame, bf.Estimate())
+        if is_planned_only(run.sql):
+            planned = self._plan(run.sql, dialect)
+        else:
+            frame = self._frame(run.sql, dialect)
+            planned = Planned(run.sql, dialect, frame, bf.Estimate())
+        run.planned, frame = planned, planned.frame
         self.session.reporter = run.progress
         try:
             stream = frame.execute_stream()
@@ -236,7 +251,7 @@ class Workspace:
             if run.outcome != "running":
                 return
             if run.planned is not None:
-                run.plan, run.calls = self._live_plan(run), run.planned.frame.trace.calls
+                run.plan, run.calls = self._live_plan(run), run.trace.calls
             self._planned = None
             run.seconds = time.monotonic() - run.started
             run.outcome = outcome
@@ -268,8 +283,7 @@ class Workspace:
         """The counts of a run by now, its plan with them, and how it ended."""
         run = self._run(number)
         running = run.outcome == "running"
-        trace = None if run.planned is None else run.planned.frame.trace
-        usage = bf.Usage() if trace is None else trace.usage
+        usage = run.trace.usage
         return self._line(run) | {
             "plan": self._live_plan(run) if running else run.plan,
             "done": run.progress.done,
@@ -277,9 +291,7 @@ class Workspace:
             "expected": None if run.planned is None else run.planned.estimate.total.values,
             "tokens": max(run.progress.tokens, usage.evaluated_tokens + usage.completion_tokens),
             "failed": usage.failed,
-            "columns": []
-            if run.table is None
-            else [{"name": f.name, "type": str(f.type)} for f in run.table.schema],
+            "columns": [] if run.table is None else _columns(run.table.schema),
             "cut": run.cut,
             "answers": 0 if run.calls is None else run.calls.num_rows,
             "error": run.error,
@@ -287,9 +299,8 @@ class Workspace:
         }
 
     def _line(self, run: Run) -> dict[str, Any]:
-        trace = None if run.planned is None else run.planned.frame.trace
-        usage = bf.Usage() if trace is None else trace.usage
-        running = run.outcome == "running"
+        trace = run.trace
+        usage, running = trace.usage, run.outcome == "running"
         return {
             "id": run.id,
             "sql": run.sql,
@@ -298,7 +309,7 @@ class Workspace:
             "rows": None if run.table is None else run.table.num_rows,
             "values": usage.values,
             "cached": usage.cached,
-            "cost": None if trace is None else _cost(trace.cost),
+            "cost": _cost(trace.cost),
         }
 
     def _live_plan(self, run: Run) -> str:
@@ -340,8 +351,7 @@ class Workspace:
 
     def trace_page(self, number: int) -> str:
         """The page of a run's trace."""
-        planned = self._run(number).planned
-        return (bf.Trace() if planned is None else planned.frame.trace).to_html()
+        return self._run(number).trace.to_html()
 
     def _run(self, number: int) -> Run:
         run = self._runs.get(number)
@@ -350,18 +360,8 @@ class Workspace:
         return run
 
 
-class _Held:
-    """The session, if no run uses it."""
-
-    def __init__(self, lock: threading.RLock) -> None:
-        self._lock: Any = lock
-
-    def __enter__(self) -> None:
-        if not self._lock.acquire(timeout=2.0):
-            raise _busy()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
+def _columns(schema: pa.Schema) -> list[dict[str, str]]:
+    return [{"name": field.name, "type": str(field.type)} for field in schema]
 
 
 def _busy() -> QueryError:

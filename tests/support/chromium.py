@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-_FLAGS = (
+FLAGS = (
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
@@ -49,7 +49,7 @@ def opened(page: Path) -> Opened:
     found = browser()
     assert found is not None
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        command = [found, *_FLAGS, f"--user-data-dir={profile}", "--dump-dom", page.as_uri()]
+        command = [found, *FLAGS, f"--user-data-dir={profile}", "--dump-dom", page.as_uri()]
         done = subprocess.run(command, capture_output=True, timeout=120, check=True)
     said = done.stderr.decode(errors="replace")
     return Opened(done.stdout.decode(), re.findall(r"CONSOLE[:(].*", said))

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from chromium import _FLAGS, browser
+from chromium import FLAGS, browser
 
 LIMIT_SECONDS = 30.0
 _KEYS = {
@@ -44,7 +44,7 @@ class Person:
         inside, self._out, self._in, outside = ends
         for end in low:
             os.close(end)
-        flags = [*_FLAGS, f"--user-data-dir={self._profile.name}", "--remote-debugging-pipe"]
+        flags = [*FLAGS, f"--user-data-dir={self._profile.name}", "--remote-debugging-pipe"]
         # The browser reads file 3 and writes file 4.
         shell = ["bash", "-c", f'exec "$@" 3<&{inside} 4>&{outside}', "bash", found, *flags]
         self._process = subprocess.Popen(
