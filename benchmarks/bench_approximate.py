@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 
 import numpy as np
 import pyarrow.parquet as pq
-from datasets import datasets
+from public_sets import datasets
 
 import blendfusion as bf
 from blendfusion.models.guarantees.accuracy import DELTA

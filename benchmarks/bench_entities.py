@@ -18,8 +18,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 
-from datasets import datasets
 from entity_records import SETS, Pairs, Records, entities_of, judge, scripted
+from public_sets import datasets
 
 import blendfusion as bf
 from blendfusion.udfs.columns.candidate_pairs import candidate_pairs

@@ -27,9 +27,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 
-from datasets import datasets
 from hybridqa_queries import QUERIES
 from hybridqa_tables import Hybrid, is_right, reader
+from public_sets import datasets
 
 import blendfusion as bf
 

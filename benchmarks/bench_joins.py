@@ -24,9 +24,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 
 import pyarrow.parquet as pq
-from datasets import datasets
 from entity_records import SETS as ALL_SETS
 from entity_records import Records
+from public_sets import datasets
 
 import blendfusion as bf
 from blendfusion.models.embedders.embedder import load_embedder

@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 
-from datasets import datasets
+from public_sets import datasets
 from scripts import tuples, unordered
 from sembench import MovieQuery, Movies
 

@@ -22,7 +22,7 @@ from typing import Literal
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 
 import pyarrow.parquet as pq
-from datasets import datasets
+from public_sets import datasets
 
 import blendfusion as bf
 from blendfusion.models.embedders.cache import VectorCounts

@@ -6,9 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from datasets import datasets
 from hybridqa_queries import QUERIES, HybridQuery
 from hybridqa_tables import FOLDER, Hybrid, is_right, reader
+from public_sets import datasets
 
 import blendfusion as bf
 

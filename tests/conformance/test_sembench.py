@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from datasets import datasets
+from public_sets import datasets
 from scripts import tuples, unordered
 from sembench import FOLDER, SQL, Movies
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from datasets import datasets
+from public_sets import datasets
 from scripts import Counted, hashed, spoken, tuples, unordered
 
 import blendfusion as bf
@@ -619,7 +619,7 @@ NEEDED: dict[str, Callable[[str], bool]] = {
 def test_the_published_queries_run() -> None:
     """Prints what each of them needed: see it with ``pytest -s``."""
     if PUBLISHED is None or not PUBLISHED.exists():
-        pytest.skip("the data sets are not here: see tests/support/datasets.py")
+        pytest.skip("the data sets are not here: see tests/support/public_sets.py")
     counted = Counted(hashed).add("restaurants", restaurants())
     counted.session.register_enum("restaurants", "cuisines")
     table = ["query  rows  values asked  of texts  needed"]

@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 from bank import bank
-from datasets import datasets
 from public_questions import QUESTIONS, Asked, public
+from public_sets import datasets
 
 from blendfusion.models.verbalizer.calibration_texts import BANKS
 

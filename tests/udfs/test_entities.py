@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from datasets import datasets
 from entity_records import SETS, Records, entities_of, judge
 from hypothesis import given
 from hypothesis import strategies as st
+from public_sets import datasets
 
 from blendfusion.udfs.columns.closure import Closure, rounds
 from blendfusion.udfs.columns.entities import Judge, entities
