@@ -154,8 +154,10 @@ def _looked_on() -> bool:
     """Whether standard error is visible to a person: a terminal, an interactive Python, a
     notebook."""
     stream = sys.stderr
-    return (
-        hasattr(sys, "ps1")
-        or "ipykernel" in sys.modules
-        or (stream is not None and stream.isatty())
-    )
+    return hasattr(sys, "ps1") or in_notebook() or (stream is not None and stream.isatty())
+
+
+def in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    return shell is not None and hasattr(shell, "kernel")

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from blendfusion.budget import money
 from blendfusion.options import Progress
+from blendfusion.redaction import in_notebook
 from blendfusion.types import Usage
 
 _PATIENCE_SECONDS = 1.0
@@ -152,12 +153,6 @@ class NotebookLine(ProgressLine):
 def _ipython() -> Any:
     """IPython's display, which has no types."""
     return import_module("IPython.display")
-
-
-def in_notebook() -> bool:
-    """Whether this process is the kernel of a notebook."""
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    return shell is not None and hasattr(shell, "kernel")
 
 
 def progress(mode: Progress = "auto", *, console: Console | None = None) -> Reporter:

@@ -12,6 +12,7 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -79,6 +80,14 @@ def test_values_show_where_a_person_looks_on(monkeypatch: pytest.MonkeyPatch) ->
     assert SECRET not in messages()
     monkeypatch.setattr(sys, "stderr", Terminal())
     assert messages().count(SECRET) >= 4
+
+
+def test_the_library_of_kernels_makes_no_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ipykernel", SimpleNamespace())
+    assert SECRET not in messages()
+    kernel = SimpleNamespace(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: kernel))
+    assert SECRET in messages()
 
 
 def test_values_show_always_or_never_where_that_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
