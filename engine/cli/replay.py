@@ -19,7 +19,7 @@ from blendfusion.cli.sessions import add_model
 from blendfusion.errors import BlendFusionError, QueryError
 from blendfusion.files.reading import named_files, register_spec
 from blendfusion.models.stores.recording import KeyedStore
-from blendfusion.redaction import printable
+from blendfusion.redaction import Redaction, printable
 from blendfusion.replay.changes import Change, changes
 from blendfusion.replay.compare import before_a_replay
 from blendfusion.replay.digests import table_digest
@@ -33,6 +33,8 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 EXIT_CHANGED = 2
 _SHOWN = 10
 """Rows of each kind that are shown."""
+_REQUESTED = Redaction("on")
+"""``--update`` prints the rows that changed, as a query prints its rows."""
 
 
 def add_replay_command(commands: Commands) -> None:
@@ -112,7 +114,7 @@ def _replay(arguments: argparse.Namespace) -> int:
         frame = session.sql(text, dialect=query["dialect"], read_only=True)
         table = frame.to_arrow_table()
         if table_digest(table) != manifest.sections["result"]["digest"]:
-            _show(row_changes(manifest.result, table))
+            _show(row_changes(manifest.result, table), session.options.redaction)
             raise QueryError(
                 "the result differs from the recorded one, though no input changed",
                 hint="An order of rows without ORDER BY is not fixed; see also the warnings above.",
@@ -211,7 +213,7 @@ def _update(
         old = manifest.sections
         for change in changes(old, {**old, "models": models_of(frame)}):
             _note(f"changed: {change}")
-    _show(row_changes(manifest.result, table))
+    _show(row_changes(manifest.result, table), _REQUESTED)
     _note(f"{table.num_rows:,} rows, {new_values} values asked")
     if arguments.record is not None:
         specs = [f"{name}={file.spec}" for name, file in files.items()]
@@ -229,16 +231,16 @@ def _note(text: str) -> None:
     print(printable(text), file=sys.stderr)
 
 
-def _show(rows: RowChanges) -> None:
-    """Show on standard error the rows that differ."""
+def _show(rows: RowChanges, redaction: Redaction) -> None:
+    """Show on standard error the rows that differ, their values as ``redaction`` allows."""
     if not rows:
         _note("no row of the result changed")
         return
     counts = len(rows.added), len(rows.removed), len(rows.changed)
     _note("rows added: {:,}, removed: {:,}, changed: {:,}".format(*counts))
     for row in rows.added[:_SHOWN]:
-        _note(f"+ {row}")
+        _note(f"+ {redaction.passed(str(row))}")
     for row in rows.removed[:_SHOWN]:
-        _note(f"- {row}")
+        _note(f"- {redaction.passed(str(row))}")
     for before, now in rows.changed[:_SHOWN]:
-        _note(f"~ {before} → {now}")
+        _note(f"~ {redaction.passed(str(before))} → {redaction.passed(str(now))}")

@@ -21,7 +21,7 @@ from blendfusion.cli.main import main
 from blendfusion.replay import record
 from blendfusion.replay.changes import changes
 from blendfusion.replay.digests import table_digest, unordered_digest
-from blendfusion.replay.row_changes import row_changes
+from blendfusion.replay.row_changes import RowChanges, row_changes
 
 pytestmark = pytest.mark.filterwarnings("ignore::blendfusion.AnswerWarning")
 
@@ -416,3 +416,15 @@ def test_the_number_of_partitions_is_recorded(count: int, model: bf.ScriptedMode
         session.from_pydict(ROWS, name="reviews")
         manifest = session.sql(QUERY).manifest()
     assert manifest.sections["options"]["partitions"] == count
+
+
+def test_rows_of_a_replay_that_failed_are_hidden_like_other_values(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    differing = RowChanges("id", [{"id": 1, "x": "secret 1"}], [], [({"x": "secret 2"}, {"x": 3})])
+    monkeypatch.setattr("blendfusion.cli.replay.table_digest", lambda table: "another")
+    monkeypatch.setattr("blendfusion.cli.replay.row_changes", lambda before, now: differing)
+    assert main(["replay", str(folder / "run.json")]) == 2
+    shown = capsys.readouterr().err
+    assert "rows added: 1, removed: 0, changed: 1" in shown
+    assert "secret" not in shown
