@@ -99,7 +99,9 @@ class Person:
         while b"\0" not in self._buffer:
             ready, _, _ = select.select([self._in], [], [], max(end - time.monotonic(), 0))
             assert ready, "the browser does not answer"
-            self._buffer += os.read(self._in, 1 << 20)
+            more = os.read(self._in, 1 << 20)
+            assert more, "the browser has ended"
+            self._buffer += more
         line, _, self._buffer = self._buffer.partition(b"\0")
         found: dict[str, Any] = json.loads(line)
         return found
