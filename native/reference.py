@@ -8,8 +8,8 @@ import numpy as np
 def attention(
     queries: np.ndarray, keys: np.ndarray, values: np.ndarray, visible: np.ndarray, scale: float
 ) -> np.ndarray:
-    """What each query takes of the values that it sees, by the softmax of its scaled products with
-    their keys (Vaswani et al., "Attention Is All You Need", 2017).
+    """The output of attention: for each query, the values that it sees, weighted by the softmax of
+    its scaled products with their keys (Vaswani et al., "Attention Is All You Need", 2017).
 
     ``queries``: tokens × heads × dimensions; ``keys`` and ``values``: cells × their heads ×
     dimensions, each head for as many heads of queries; ``visible``: tokens × cells, of which every

@@ -84,30 +84,6 @@ def test_docstrings_and_comments_have_the_width_of_the_code(file: Path) -> None:
 
 
 PRIVATE_WORDS = frozenset(["said", "told", "asked", "put", "anew", "dear", "lost"])
-PLAIN = [
-    "planner/ir",
-    "planner/explain",
-    "planner/stages",
-    "planner/substrait",
-    "engine/search",
-    "engine/observe",
-    "engine/options.py",
-    "engine/types.py",
-    "engine/budget.py",
-    "engine/cache.py",
-    "engine/connect.py",
-    "models/embedders",
-    "models/guarantees",
-    "models/weights",
-    "models/scores",
-    "models/constraints",
-    "udfs/text",
-]
-"""The packages and modules that are written in the words of docs/glossary.md; the others follow."""
-
-
-def plain_code() -> list[Path]:
-    return [file for file in CODE if any(named(file).startswith(place) for place in PLAIN)]
 
 
 def introduced(tree: ast.AST) -> Iterator[str]:
@@ -131,7 +107,7 @@ def test_names_are_not_of_a_private_vocabulary(file: Path) -> None:
 NO_SUBJECT = ("Of ", "That ", "Those ", "The same ", "What ", "Who ", "Is told ", "Meanwhile ")
 
 
-@pytest.mark.parametrize("file", plain_code(), ids=named)
+@pytest.mark.parametrize("file", CODE, ids=named)
 def test_docstrings_begin_with_a_subject_or_a_verb(file: Path) -> None:
     docs = docs_of(ast.parse(file.read_text(encoding="utf-8")))
     assert [doc.value for doc in docs if str(doc.value).strip().startswith(NO_SUBJECT)] == []

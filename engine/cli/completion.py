@@ -22,7 +22,7 @@ _OPEN_CALL = re.compile(r"(\w+)\s*\(([^()]|\([^()]*\))*$")
 
 
 class SqlCompleter(Completer):
-    """What may stand at the cursor. Tables and columns are read from the session when they are
+    """Completes the word at the cursor. Tables and columns are read from the session when they are
     needed."""
 
     def __init__(self, session: bf.Session, commands: Iterable[str]) -> None:

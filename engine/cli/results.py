@@ -187,7 +187,7 @@ def _csv_text(value: object) -> str:
 
 
 def _write_plan(table: pa.Table, file: IO[str]) -> None:
-    """What EXPLAIN gives, as it is: its lines are a tree."""
+    """Writes the rows of EXPLAIN unchanged: their lines are a tree."""
     for row in table.to_pylist():
         kind = row.get("plan_type")
         file.write((f"{kind}:\n" if kind else "") + printable(row["plan"].rstrip("\n")) + "\n")

@@ -108,7 +108,7 @@ def add_session(parser: argparse.ArgumentParser) -> None:
 
 
 def budget_of(arguments: argparse.Namespace) -> bf.Budget | None:
-    """What ``--budget`` says. Raises OptionError."""
+    """The budget of ``--budget``. Raises OptionError."""
     return None if arguments.budget is None else bf.Budget.parsed(arguments.budget)
 
 

@@ -60,8 +60,8 @@ def _read(path: Path) -> str:
 
 @dataclass
 class Shell:
-    """What is typed, run against one session. ``interactive``: results are paged, and what a
-    statement spent is shown."""
+    """Runs the statements that a user types in one session. ``interactive``: results are paged, and
+    the spending of a statement is shown."""
 
     session: bf.Session
     dialect: str | None = None

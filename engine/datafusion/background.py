@@ -31,8 +31,8 @@ async def in_background(work: Callable[[], T]) -> T:
 
 
 async def items(make: Callable[[], Generator[T, None, None]]) -> AsyncGenerator[T, None]:
-    """What the generator gives that ``make`` makes, all of it computed in one thread, an item when
-    it is asked for. Closing this closes it."""
+    """The items of the generator that ``make`` makes, each computed on demand in one thread.
+    Closing this generator closes that one."""
     worker = _Worker()
     made: list[Generator[T, None, None]] = []
 

@@ -37,9 +37,9 @@ _SPECIAL = (
 )
 """Methods that anybody calls, whatever their names begin with."""
 _FUNCTION = re.compile(r"PyErr \{ type: <class '([\w.]+)'>, value: (.*?), traceback: ", re.DOTALL)
-"""What DataFusion makes of an exception in a function of the program."""
+"""DataFusion's text of an exception in a Python function of the program."""
 _MISUSE = (TypeError, AttributeError, NotImplementedError, ImportError, Warning)
-"""What Python raises about a call, not about data."""
+"""Exceptions that Python raises for a wrong call, not for data."""
 
 
 def gated(redaction: Callable[[Any], Redaction]) -> Callable[[type[T]], type[T]]:
@@ -74,9 +74,9 @@ def _guarded(method: Callable[..., T], redaction: Callable[[Any], Redaction]) ->
 
 
 def outward(problem: BaseException, redaction: Redaction) -> BaseException:
-    """What leaves for ``problem``: itself, if it is an error of BlendFusion's, no error (Ctrl-C,
-    the end of an iteration), or the program's own; of that, its class alone where ``show_values``
-    is "off".
+    """The exception that the caller sees for ``problem``: itself, if it is an error of BlendFusion,
+    no error (Ctrl-C, the end of an iteration), or an error of the program; of the last, its class
+    alone where ``show_values`` is "off".
 
     What DataFusion and Arrow raise, and DataFusion's panics, become QueryError or ExecutionError.
     The exceptions behind an error leave with it as far as they say no more than may be seen."""
@@ -101,9 +101,8 @@ def outward(problem: BaseException, redaction: Redaction) -> BaseException:
 
 @contextmanager
 def running(redaction: Redaction, functions: str = "") -> Iterator[None]:
-    """Meanwhile what DataFusion and Arrow raise is raised as ``outward`` says; what others raise
-    passes.
-    ``functions``: those that ask a model in what runs."""
+    """Raises exceptions of DataFusion and Arrow inside the block as ``outward`` translates them;
+    others pass. ``functions``: the functions in the query that ask a model."""
     try:
         yield
     except BaseException as problem:

@@ -33,8 +33,8 @@ def understood(
     redaction: Redaction,
     hidden: Iterable[str] = (),
 ) -> BlendFusionError:
-    """What DataFusion says about ``query`` before anything runs, with call sites as the user wrote
-    them, and a remedy. ``hidden``: values that came with the query."""
+    """The error for DataFusion's ``problem`` with ``query`` before anything runs, with call sites
+    as the user wrote them, and a remedy. ``hidden``: values that came with the query."""
     if isinstance(problem, BlendFusionError):
         return problem
     text = foreign(_LISTS.sub(r"\1", text_of(problem)), redaction, query=query, hidden=hidden)
@@ -150,7 +150,7 @@ def _function(text: str, context: SessionContext, query: str) -> QueryError | No
 
 
 _OTHERWISE = {"llm_rank": "For the best rows write ORDER BY llm_score('…', value) DESC LIMIT 10."}
-"""What to write in place of functions that one may expect."""
+"""Remedies for functions that users may expect, but that do not exist."""
 
 _OF_WAREHOUSES = (
     "Functions of Snowflake, BigQuery and Databricks need their dialect: "

@@ -85,7 +85,7 @@ _MEASURED = re.compile(
     r"(, filter=|predicate=|required_guarantees=)\[?(?!\[?\]).*?(?=, metrics=\[|, required_guarantees=)",
     re.DOTALL,
 )
-"""What EXPLAIN ANALYZE tells of the filters that a join or a sort drew from its rows."""
+"""The filters that a join or a sort derived from its rows, as EXPLAIN ANALYZE prints them."""
 
 
 def foreign(text: str, redaction: Redaction, *, query: str = "", hidden: Iterable[str] = ()) -> str:

@@ -152,8 +152,7 @@ class Pump:
 
     @contextmanager
     def _open(self) -> Iterator[None]:
-        """Meanwhile jobs are taken; those that are left at the end are for those who brought
-        them."""
+        """Accepts jobs inside the block; jobs that are left at its end go back to their senders."""
         before, self._serving = self._serving, True
         try:
             yield
@@ -302,8 +301,8 @@ _interruptible: set[threading.Thread] = set()
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Meanwhile ``interrupt`` reaches this thread wherever it waits, as Ctrl-C reaches the main
-    thread."""
+    """Lets ``interrupt`` reach this thread inside the block, wherever it waits, as Ctrl-C reaches
+    the main thread."""
     thread = threading.current_thread()
     _interruptible.add(thread)
     try:

@@ -11,7 +11,7 @@ import pyarrow.dataset as pads
 
 
 class Scanner(Protocol):
-    """What DataFusion reads: the columns that it asked for, of the rows that meet its filter."""
+    """A function that gives DataFusion the columns of a scan, of the rows that meet its filter."""
 
     @property
     def projected_schema(self) -> pa.Schema: ...

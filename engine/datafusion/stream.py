@@ -86,7 +86,7 @@ class Stream:
 
 
 class _Batch:
-    """What ``RecordBatch.to_pyarrow`` delegates to."""
+    """The object to which ``RecordBatch.to_pyarrow`` delegates."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
         self._batch = batch

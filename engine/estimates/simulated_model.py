@@ -27,7 +27,7 @@ from blendfusion.udfs.declare.call import Call
 MOST_EARLIER_ANSWERS = 1000
 """Cached answers that are looked at to guess others of the same task."""
 CHARACTERS_PER_TOKEN = 4
-"""Of English text, as a rule of thumb."""
+"""Characters per token of English text, as a rule of thumb."""
 _KEPT_EXAMPLES = 64
 
 
@@ -58,7 +58,7 @@ def digest(key: Hashable) -> int:
 
 @dataclass(slots=True)
 class Tally:
-    """What one call of one stage would be asked."""
+    """The expected requests of one call in one stage."""
 
     rows: int = 0
     values: int = 0

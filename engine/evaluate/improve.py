@@ -97,7 +97,7 @@ class _Purse:
         self.cost = 0.0
 
     def left(self, share: float = 1.0) -> Budget | None:
-        """What is left of a share of each limit."""
+        """The rest of a share of each limit."""
         if self.budget is None:
             return None
         limits = {f.name: getattr(self.budget, f.name) for f in fields(self.budget)}

@@ -48,8 +48,8 @@ def bootstrap(
 def count_bootstrap(
     figure: Callable[[NDArray[np.int64]], float], counts: NDArray[np.int64], level: float = LEVEL
 ) -> Interval:
-    """The same interval of a ``figure`` of a table of counts: drawing rows with replacement draws
-    the counts from a multinomial distribution."""
+    """The bootstrap interval of a ``figure`` of a table of counts: drawing rows with replacement
+    draws the counts from a multinomial distribution."""
     rng, total = np.random.default_rng(_SEED), int(counts.sum())
     tables = rng.multinomial(total, counts.ravel() / total, size=_RESAMPLES)
     return _percentiles(np.array([figure(t.reshape(counts.shape)) for t in tables]), level)

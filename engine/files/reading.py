@@ -45,7 +45,7 @@ STANDARD_INPUT = "-"
 
 
 class Catalog(Protocol):
-    """What registers files as tables: a session, or DataFusion's own context."""
+    """An object that registers files as tables: a session, or DataFusion's own context."""
 
     def register_csv(
         self,

@@ -109,7 +109,7 @@ def _rows(table: pa.Table) -> Iterator[tuple[object, ...]]:
 
 
 def _plain(value: object) -> object:
-    """What a sheet takes as it is; anything else as text."""
+    """A value that a sheet can hold; the text of any other value."""
     if isinstance(value, datetime.datetime | datetime.time) and value.tzinfo is not None:
         return value.isoformat()
     if isinstance(value, float) and not math.isfinite(value):

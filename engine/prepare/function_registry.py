@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def plain_asker(session: Session) -> AskerSource:
-    """Who answers where DataFusion evaluates a call of the session's. DataFusion holds this, where
+    """The source of answers for calls that DataFusion evaluates itself. DataFusion holds it, where
     Python's garbage collector does not look: it must not hold the session."""
     held = weakref.ref(session)
 

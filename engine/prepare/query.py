@@ -150,8 +150,8 @@ class Query:
 
     @contextmanager
     def _creating(self, session: Session, calls: Sequence[Call]) -> Iterator[Serve]:
-        """What carries out a statement: CREATE TABLE … AS runs while DataFusion plans it, and its
-        calls are answered as in any run."""
+        """Runs a statement inside the block: CREATE TABLE … AS runs while DataFusion plans it, and
+        its calls are answered as in any run."""
         if not calls or not creates_table(self.text):
             takes_time = (
                 creates_table(self.text) or len(self.text) > LONG_QUERY or _INTO.search(self.text)

@@ -1,5 +1,5 @@
-"""What ``Session.sql`` does with a text: files are opened, dialects translated, settings changed,
-plans explained, and queries planned."""
+"""Runs the text of ``Session.sql``: opens files, translates dialects, changes settings, explains
+plans and plans queries."""
 
 from __future__ import annotations
 

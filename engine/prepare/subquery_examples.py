@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 MAX_ROWS = 10_000
 """Examples are picked among so many: a sample of more is as good."""
 MAX_CHARACTERS = 1_000
-"""Of one example, unless all are longer: every value that is asked about comes after them."""
+"""Maximum length of an example, unless all are longer: every value follows the examples in the
+prompt."""
 
 Row = tuple[str, ...]
 

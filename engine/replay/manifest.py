@@ -59,8 +59,8 @@ class Manifest:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Manifest:
-        """What ``save`` wrote. Raises QueryError, which names the part, for a manifest that is
-        damaged, was edited, or has lost a file."""
+        """The manifest that ``save`` wrote. Raises QueryError, which names the part, for a manifest
+        that is damaged, was edited, or misses a file."""
         place = Path(path)
         whole = _read(place)
         sections, digests, files = {}, whole.get("digests"), whole.get("files")

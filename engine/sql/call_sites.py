@@ -37,7 +37,7 @@ _Named = TypeVar("_Named")
 Span: TypeAlias = tuple[int, int]
 """The position of a first token, and one past that of the last."""
 NO_COLUMN = "context"
-"""What a question that is put alone is about, by name."""
+"""The name of the value of a question without values."""
 _KEPT_FIELDS = (VALUE, CONFIDENCE, ERROR, EVIDENCE, START, END, REASON)
 _CLAUSES = ("FILTER", "OVER")
 _CLOSES = {TokenType.L_PAREN: ")", TokenType.L_BRACKET: "]"}
@@ -61,7 +61,7 @@ class Site:
     order: Span | None = None
     """The ORDER BY inside the parentheses of an aggregate."""
     clauses: Span | None = None
-    """What belongs to an aggregate behind its parentheses: FILTER (…), OVER (…)."""
+    """The clauses behind the parentheses of an aggregate: FILTER (…), OVER (…)."""
     part: tuple[Sequence[str], int] | None = None
     """The fields of the result that are taken, as in ``.value``, and their end."""
     aliased: bool = False
@@ -114,7 +114,7 @@ def only_site(tree: TokenTree, ingredients: Mapping[str, Ingredient]) -> Site | 
 
 @contextmanager
 def naming_place(tree: TokenTree, start: int, end: int) -> Iterator[None]:
-    """What is wrong with a query inside the block is wrong between these tokens of its text."""
+    """Gives errors of queries inside the block the place of these tokens in the text."""
     try:
         yield
     except QueryError as problem:

@@ -32,7 +32,8 @@ _REFUSED = re.compile(
 
 
 def types_beside_columns(frame: DataFrame, names: Sequence[str]) -> dict[str, Constraint]:
-    """What DataFusion makes of the answers of these calls in ``frame``, by name, where it says."""
+    """The types to which DataFusion coerces the answers of these calls in ``frame``, by name, where
+    it shows them."""
     try:
         plan = frame.optimized_logical_plan().display_indent()
     except Exception as problem:  # what is wrong besides shows when the frame is run
@@ -41,14 +42,14 @@ def types_beside_columns(frame: DataFrame, names: Sequence[str]) -> dict[str, Co
 
 
 def coerced(plan: str, names: Iterable[str]) -> dict[str, Constraint]:
-    """What DataFusion's ``plan`` casts the calls of these names to; those that it does not are
-    left out, and those that it casts to contrary types."""
+    """The types to which DataFusion's ``plan`` casts the calls of these names. Calls without a
+    cast, or with contrary ones, are left out."""
     found = {name: combined(_casts(plan, name)) for name in names}
     return {name: constraint for name, constraint in found.items() if constraint is not None}
 
 
 def refused(problem: str, names: Iterable[str]) -> dict[str, Constraint]:
-    """The same from DataFusion's error about text beside something else, or beside a list of it.
+    """The types beside which DataFusion's error message refuses text, or a list of text.
 
     It names no call, so it tells nothing where there are several.
     """

@@ -176,8 +176,8 @@ def until_decided(
 
 
 def never_equal(call: Call, places: tuple[Compared, ...] | None) -> str | None:
-    """What is wrong with a comparison of ``call`` with a text that is none of its options; None if
-    nothing is."""
+    """The warning about a comparison of ``call`` with a text that is none of its options; None if
+    there is none."""
     options = call.task.constraint.options
     texts = [
         o.text for c in places or () if c.operator == "=" for o in c.operands if o.kind == "text"
@@ -191,7 +191,8 @@ def never_equal(call: Call, places: tuple[Compared, ...] | None) -> str | None:
 def _comparisons(
     call: Call, places: Sequence[tuple[Compared, ...] | None]
 ) -> tuple[Comparison, ...]:
-    """What all places compare the call with, in an order of its own; () if one does more."""
+    """The comparisons of the call at all places, in a fixed order; () if a place does more than
+    compare."""
     found: set[Comparison] = set()
     for place in places:
         for one in place or (None,):

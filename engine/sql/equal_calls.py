@@ -23,8 +23,8 @@ def shared(
     inferred: Sequence[Constraint | None],
     refers: References | None,
 ) -> list[Constraint | None]:
-    """What is said of each call, or else of an equal one elsewhere in the query, so that a call
-    that is used in several places is one call, of one type, asked once."""
+    """The inferred constraint of each call, or else of an equal call elsewhere in the query, so
+    that a call in several places is one call, of one type, asked once."""
     result = list(inferred)
     for members in _groups(tree, sites, refers):
         together = combined([c for c in (inferred[i] for i in members) if c is not None])

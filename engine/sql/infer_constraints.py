@@ -28,10 +28,10 @@ SITE = "bf_site_"
 
 
 class Context(NamedTuple):
-    """What the query says about a call."""
+    """The result of inference for a call."""
 
     constraint: Constraint | None = None
-    """What its answers look like; None: nothing."""
+    """The constraint on its answers; None if nothing is inferred."""
     compared: tuple[Compared, ...] | None = None
     """The comparisons that are all it does with them; None: it does more."""
     beside_columns: bool = False
@@ -43,7 +43,7 @@ class Context(NamedTuple):
 def contexts(
     tree: exp.Expr, names: Iterable[str], refers: References, kept: Collection[str] = ()
 ) -> dict[str, Context]:
-    """What the query says about each function in ``names``, which stand for its calls in ``tree``.
+    """The inferred context of each function in ``names``, which stand for the calls of ``tree``.
 
     Columns that refer to a select item which is a call count as the call: see ``References``.
     Results of the functions in ``kept`` are structs; their answers are the field ``value``."""
@@ -91,7 +91,7 @@ def _passing(place: exp.Expr) -> exp.Expr | None:
 
 
 def _context(places: Sequence[exp.Expr]) -> Context:
-    """What is said of answers at these places, the call's own first."""
+    """The context of a call at these places, the call's own place first."""
     constraints = [_constraint_of_use(place) for place in places]
     constraint = combined([s for s in constraints if s is not None])
     own = _subquery_of(places[0]) or places[0]
@@ -99,7 +99,7 @@ def _context(places: Sequence[exp.Expr]) -> Context:
 
 
 def _context_of_kept(node: exp.Expr, values: Sequence[exp.Expr]) -> Context:
-    """The same of a result that keeps errors: what is said of its value."""
+    """The context of a call whose result keeps errors: that of its field ``value``."""
     if not values:
         needed = _constraint_of_use(node) or (Constraint() if _is_part_of_call(node) else None)
         return Context(misplaced=needed)
@@ -109,7 +109,7 @@ def _context_of_kept(node: exp.Expr, values: Sequence[exp.Expr]) -> Context:
 
 
 def _around(node: exp.Expr) -> tuple[exp.Expr, exp.Expr | None]:
-    """What a value is part of, and the outermost of its parentheses."""
+    """The value with its outermost parentheses, and the expression around them."""
     child, parent = node, node.parent
     while isinstance(parent, exp.Paren) or (
         isinstance(parent, exp.Subquery) and isinstance(child, exp.Subquery)
@@ -151,7 +151,8 @@ def _subquery_of(node: exp.Expr) -> exp.Subquery | None:
 
 
 def combined(constraints: Iterable[Constraint]) -> Constraint | None:
-    """What several places say together: whole numbers are numbers, texts add up their literals.
+    """The constraint that meets several ones: a whole number is a number, and texts add up their
+    literals.
 
     None if they contradict each other, or say nothing.
     """

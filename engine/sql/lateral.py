@@ -64,7 +64,7 @@ def _places(reader: Reader, columns: Columns) -> Iterator[Place]:
 
 @dataclass(slots=True)
 class Expanded:
-    """What makes several rows of each row of a relation beside it."""
+    """A source that makes several rows of each row of a relation beside it."""
 
     start: int
     """The first and the last token of what it reads."""
@@ -74,7 +74,7 @@ class Expanded:
     keeps_empty: bool
     """A row of which it makes none stays, as in a LEFT JOIN."""
     condition: tuple[int, int] | None
-    """What the rows have to meet: the tokens behind ON."""
+    """The join condition: the tokens behind ON."""
 
 
 class Rewriting(ABC):
@@ -89,7 +89,7 @@ class Rewriting(ABC):
 
     @abstractmethod
     def expanded(self) -> Expanded | None:
-        """What the source is; None if it is not to be rewritten."""
+        """The expanded source; None if it is not to be rewritten."""
 
     @abstractmethod
     def relation(

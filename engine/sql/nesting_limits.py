@@ -29,7 +29,7 @@ EXPLAINS = re.compile(
     r"\b(?:EXPLAIN|ANALYZE|VERBOSE|FORMAT|INDENT|TREE|PGJSON|GRAPHVIZ)\b)*+",
     re.IGNORECASE | re.DOTALL,
 )
-"""What stands before the statement that is explained."""
+"""The words of EXPLAIN before the statement."""
 _MOST_EXPLAINS = 50
 """Each is one more call on DataFusion's stack, which ends at some thousand; it plans only one."""
 

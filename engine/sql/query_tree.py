@@ -39,7 +39,8 @@ class Source:
     before: int = 0
     """Where the comma or the words of the join before it start."""
     words: tuple[str, ...] = ()
-    """Those words: ``(',',)``, ``('LEFT', 'JOIN')``; none before the first."""
+    """The comma or the words of the join: ``(',',)``, ``('LEFT', 'JOIN')``; empty for the first
+    source."""
     lateral: bool = False
     alias: int | None = None
     columns: tuple[int, ...] = ()
@@ -91,7 +92,7 @@ class Query:
     recursive: bool = False
     common: list[Common] = field(default_factory=list)
     branches: list[Select | Query] = field(default_factory=list)
-    """What set operators combine. A query stands in parentheses."""
+    """The operands of set operators. A query stands in parentheses."""
     inner: list[Query] = field(default_factory=list)
     """Queries in its ORDER BY and LIMIT."""
 
@@ -188,7 +189,7 @@ class Reader(TokenTree):
                 yield source
 
     def relation(self, name: str, at: int) -> Source | None:
-        """What ``name`` qualifies columns of at ``at``: in the SELECTs around, else in any."""
+        """The source that ``name`` qualifies at ``at``: in the SELECTs around, else in any."""
         around = [s for s, _ in self.around(at)]
         others = [s for _, _, s, _ in self.selects if not any(s is other for other in around)]
         for select in (*around, *others):

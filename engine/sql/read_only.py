@@ -18,7 +18,7 @@ from blendfusion.planner.ir.opaque_names import CATALOG
 from blendfusion.sql.token_tree import TokenTree
 
 READING = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
-"""What DataFusion is told to plan: no DDL, no DML (COPY is one), no SET, PREPARE or transactions.
+"""The options for DataFusion: no DDL, no DML (COPY is one), no SET, PREPARE or transactions.
 """
 
 _FIRST_WORDS = {"SELECT", "WITH", "VALUES", "FROM", "EXPLAIN", "DESCRIBE", "DESC", "SHOW", "("}
@@ -52,7 +52,7 @@ def _check_names(text: str, table_functions: Iterable[str]) -> None:
 
 
 def _check_statement(query: str) -> None:
-    """The same of a statement by its words."""
+    """Checks a statement by its words. Raises QueryError for one that does more than read."""
     tree = TokenTree(query)
     tokens = tree.tokens[tree.statement :]
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:

@@ -46,7 +46,7 @@ class Use:
 
 @dataclass(slots=True)
 class _Relation:
-    """What stands in FROM."""
+    """A source of FROM."""
 
     path: tuple[str, ...] = ()
     items: Sequence[Item] = ()
@@ -316,7 +316,7 @@ class References:
         return relation.items if relation.known else [*relation.items, Item(table=_UNKNOWN)]
 
     def _every(self, frame: _Frame) -> list[Item]:
-        """What ``*`` stands for."""
+        """The columns of ``*``."""
         shown = [relation for relation in frame.relations if relation.visible]
         if not any(relation.merged for relation in shown):
             return [item for relation in shown for item in self._columns_of(relation)]

@@ -11,12 +11,12 @@ from blendfusion.sql.source_map import Piece, Translation
 
 Pieces: TypeAlias = "list[Piece]"
 Written: TypeAlias = "list[Piece | str]"
-"""What a form becomes; a text stands for all of the form."""
+"""The replacement of a form; a text replaces all of the form."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What the tokens from ``start`` up to ``stop`` become."""
+    """The replacement of the tokens from ``start`` up to ``stop``."""
 
     start: int
     stop: int

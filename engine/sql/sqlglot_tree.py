@@ -23,7 +23,7 @@ _BETWEEN = {
     *("LIMIT", "OFFSET", "UNION", "INTERSECT", "EXCEPT", "ON", "AND", "OR", "AS", "ASC", "DESC"),
     *("JOIN", "LEFT", "RIGHT", "INNER", "FULL", "CROSS", "WHEN", "THEN", "ELSE", "END", "BY"),
 }
-"""What stands before and behind an expression."""
+"""The words that delimit an expression."""
 
 
 class Parsed(NamedTuple):

@@ -40,8 +40,8 @@ _PLANNED = (*_QUERIES, "INSERT", "COPY")
 
 
 def statement(sql: str) -> Explain | Setting | None:
-    """What ``sql`` says to BlendFusion itself; None for a query like any other, and for EXPLAIN of
-    other statements, as DROP."""
+    """The statement of ``sql`` that BlendFusion runs itself; None for a query, and for EXPLAIN of
+    other statements, such as DROP."""
     if _OURS.match(sql) is None:
         return None
     tree = TokenTree(sql)

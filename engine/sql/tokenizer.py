@@ -93,7 +93,7 @@ _LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def _unescaped(text: str) -> str:
-    """What ``E'text'`` means."""
+    """The string that ``E'text'`` denotes."""
 
     def meant(found: re.Match[str]) -> str:
         if found[0] == "''":

@@ -161,7 +161,7 @@ def _places(
     parameters: Mapping[str, str],
     columns: Columns,
 ) -> _Places:
-    """What a query says about its calls, for which functions of these names stand."""
+    """The places of the calls of a query, for which functions of these names stand."""
     syntax, gaps = parsed(in_tokens(tree, sites, names)[tree.statement :], tree.text, names)
     if syntax is None:
         return _Places(dict.fromkeys(names, Context()), unread=(" ".join(tree.text.split()),))

@@ -56,7 +56,7 @@ class _Unnest(Rewriting):
         return f"SELECT *, unnest({values}) AS {quoted_name(inside[0])} FROM {owner}"
 
     def _of_subquery(self, query: Query) -> tuple[int, int, str] | None:
-        """What ``(SELECT unnest(…) [AS name])`` unnests, and the name of its column."""
+        """The list in ``(SELECT unnest(…) [AS name])``, and the name of its column."""
         reader, start = self.reader, query.start
         if reader.words[start : start + 2] != ["SELECT", "UNNEST"] or not reader.opens(start + 2):
             return None

@@ -52,8 +52,8 @@ class Draft:
     usage: Usage
     """The spending of the drafting."""
     estimate: Estimate
-    """What a run was expected to ask and to spend when the query was checked: see
-    ``Frame.estimate``."""
+    """The expected requests and cost of a run when the query was checked: see ``Frame.estimate``.
+    """
 
     @property
     def searched(self) -> str:
@@ -67,7 +67,8 @@ class Draft:
 
     @property
     def notes(self) -> str:
-        """What is searched, what a run would ask, the agreement, and the drafts that failed."""
+        """The tables and predicates searched, the expected cost, the agreement, and the failed
+        drafts."""
         lines = [self.searched, *self.estimate.lines()]
         if self.agreement:
             lines.append(self.agreement)

@@ -1,4 +1,4 @@
-"""What the page works on: a session, one query at a time, and the runs so far."""
+"""The state behind the page: a session, one query at a time, and the runs so far."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Run:
 
     @property
     def trace(self) -> bf.Trace:
-        """What was asked by now; an empty trace before the query is planned."""
+        """The trace so far; empty before the query is planned."""
         return bf.Trace() if self.planned is None else self.planned.frame.trace
 
 

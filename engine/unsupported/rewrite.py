@@ -39,7 +39,7 @@ _FUNCTION = re.compile(r"TableScan: [^ ]*\(\)")
 _ARITHMETIC = re.compile(
     r" [*/%+-] |\b(sum|avg|mean|round|power|sqrt|var|stddev)\w*\(", re.IGNORECASE
 )
-"""What gives decimals of another width other digits."""
+"""Operations that give decimals of another width other digits."""
 _SLOT = "__blendfusion_part_{}"
 
 

@@ -158,7 +158,8 @@ class Endpoint:
         read: Callable[[dict[str, Json]], T],
         final: Callable[[str], bool],
     ) -> T:
-        """What ``read`` finds in the reply's JSON object; it raises ``Passing`` for another shape.
+        """The value that ``read`` finds in the reply's JSON object; it raises ``Passing`` for
+        another shape.
 
         ``final``: words of an error that trying again will not mend; some servers answer 500 to a
         field that they do not know.

@@ -247,8 +247,8 @@ def _sees_nothing(refusal: str) -> bool:
 
 
 def sent_constraint(task: Task) -> Constraint:
-    """What the server is asked to keep to: the words of the prompt's shots (Yes and No for true and
-    false), so that the prompt and the constraint never pull a model apart."""
+    """The constraint that is sent to the server: the words of the prompt's shots (Yes and No for
+    true and false), so that the prompt and the constraint never pull a model apart."""
     replies = replies_of(task)
     return Constraint("choice", options=replies) if replies else task.constraint
 
@@ -261,7 +261,7 @@ def _wrapped(turn: Message, constraint: Constraint) -> Message:
 
 
 def _correction(reply: str, constraint: Constraint) -> list[Message]:
-    """What is said after a reply outside the constraint.
+    """The messages that follow a reply outside the constraint.
 
     Asking the same again would give the same: decoding is greedy.
     """

@@ -58,8 +58,8 @@ class Rate:
         self._lock = threading.Lock()
 
     def load(self, request: bytes, images: int = 0) -> Load:
-        """What a request with this body takes, before it is sent. ``images``: that many are in it,
-        and their bytes are no text."""
+        """The load of a request with this body, before it is sent. ``images``: the number of images
+        in it, whose bytes are no text."""
         text = len(_INLINE_IMAGE.sub(b"", request)) if images else len(request)
         return Load(-(-text // _BYTES_PER_TOKEN) + images * IMAGE_TOKENS + self._answer_tokens)
 

@@ -35,9 +35,9 @@ TaskKey = tuple[Task, bool, bool]
 
 @dataclass(slots=True)
 class Known:
-    """What is worth keeping of a task whose answers are chosen. ``root``: where all its options
-    part; ``idea``: what a yes or no asks for. ``priors``: what is subtracted at every fork, None
-    until it is measured; from then on ``root`` weighs its readings."""
+    """The state that is kept for a task with a closed set. ``root``: the fork of all its options;
+    ``idea``: the idea in a yes/no question; ``priors``: the scores to subtract at every fork, None
+    until they are measured; from then on ``root`` weighs its readings."""
 
     root: Fork
     idea: Idea | None

@@ -36,7 +36,7 @@ class Loan(Generic[T]):
 
 
 class Pool(Generic[T]):
-    """What is on loan, by keys that say all that tells two things apart. Safe for threads.
+    """A pool of shared objects under keys that tell any two apart. Safe for threads.
 
     Belongs to one process: in a forked child the pool is empty, and loans that the child inherits
     give nothing back.
@@ -49,8 +49,8 @@ class Pool(Generic[T]):
         _POOLS.add(self)
 
     def borrow(self, key: Hashable, make: Callable[[], T]) -> Loan[T]:
-        """What ``key`` names, made if nobody has it. Others who want the same wait while it is
-        made, and make it themselves if that raises."""
+        """A loan of the object under ``key``, which is made if nobody holds it. Others who borrow
+        it meanwhile wait, and make it themselves if that raises."""
         with self._locked():
             entry = self._entries.setdefault(key, _Entry(key))
             entry.borrowers += 1

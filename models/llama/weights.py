@@ -35,7 +35,7 @@ MOST_BYTES = 2 << 30
 KEPT_BYTES = 8 << 30
 """Maximum size of all copies together; above it, the least recently used are deleted."""
 LEFT_BYTES = 1 << 30
-"""What stays free on the disk."""
+"""Bytes that stay free on the disk."""
 
 _BITS = {"F16": 16.0, "Q8_0": 8.5, "Q4_0": 4.5}
 """Bits a weight of the types that copies are made in."""
@@ -60,7 +60,7 @@ class Chosen:
     """'': the file itself; else the type of the copy."""
     copy: Path | None = None
     bytes: int = 0
-    """What the copy takes, roughly."""
+    """The size of the copy, roughly."""
     says: str = "as in the file"
 
     @property
@@ -171,7 +171,7 @@ def _name(source: Path, type_: str) -> str:
 
 
 def _problem(found: Head, size: int) -> str | None:
-    """What speaks against a copy that nobody asked for, wherever it would lie."""
+    """The reason against an automatic copy, wherever it would lie; None if there is none."""
     if not found.whole:
         return "it is one of several files"
     most = min(MOST_BYTES, (memory_bytes() or MOST_BYTES * 4) // 4)
@@ -181,7 +181,7 @@ def _problem(found: Head, size: int) -> str | None:
 
 
 def _no_room(chosen: Chosen) -> str | None:
-    """What speaks against making the copy where it would lie. Raises OSError."""
+    """The reason against a copy in this place; None if there is none. Raises OSError."""
     folder = chosen.path.parent
     folder.mkdir(parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK | os.X_OK):

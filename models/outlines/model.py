@@ -27,7 +27,8 @@ _BATCH_ROWS = 16
 _WINDOW = 4_096
 """The window of a model that does not declare it."""
 _BACK_END = "llguidance"
-"""What outlines masks tokens with: its own kernels need numba for llama.cpp, and lose the error."""
+"""The library with which outlines masks tokens: its own kernels need numba for llama.cpp, and lose
+the error."""
 _BATCHED = ("Transformers", "VLLMOffline", "MLXLM")
 """The classes of outlines whose models take several prompts at once."""
 
@@ -127,7 +128,7 @@ class OutlinesModel:
         return answers
 
     def _texts(self, constraint: Constraint, turns: Sequence[Any]) -> list[str]:
-        """What the model writes. Raises ModelFailed for whatever outlines raises."""
+        """The texts that the model generates. Raises ModelFailed for any error of outlines."""
         try:
             generate = self._under(constraint)
             chats = [self._chat(list(one)) for one in turns]

@@ -20,7 +20,7 @@ class Allowance:
     def __init__(self, take: Callable[[int], bool]) -> None:
         self._take = take
         self.requests = 0
-        """Those that were made."""
+        """The number of requests made."""
 
     def spend(self) -> None:
         """One request is about to be sent. Raises OutOfCallsError instead."""
@@ -56,8 +56,8 @@ def give_request_back() -> None:
 
 @contextmanager
 def allowing(take: Callable[[int], bool]) -> Iterator[Allowance]:
-    """Meanwhile requests in this context, also of threads that copy it, are counted and allowed by
-    ``take``."""
+    """Counts the requests in this context, also of threads that copy it, and lets ``take`` allow
+    them."""
     allowance = Allowance(take)
     token = _current.set(allowance)
     try:

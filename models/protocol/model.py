@@ -25,7 +25,7 @@ class Model(Protocol):
 
     @property
     def info(self) -> ModelInfo:
-        """Who this is. Cheap after the first use; the first may load the model.
+        """The identity of the model. Cheap after the first use; the first may load the model.
 
         What a model can do besides is declared in an attribute ``abilities``: see ``Abilities``.
         """
@@ -94,8 +94,8 @@ def answer_each(
 
 
 def settled(method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What a method of a model returns, also of one that is a coroutine function: it runs in an
-    event loop of its own, in a thread that ends with it."""
+    """The result of a method of a model. A coroutine function runs in an event loop of its own, in
+    a thread that ends with it."""
     if inspect.iscoroutinefunction(method):
         result: T = run_confined(lambda: method(*args, **kwargs))
         return result

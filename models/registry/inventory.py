@@ -28,7 +28,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "search": ("lance", "wordllama"),
     "compare": ("pint", "text_to_num", "dateutil"),
 }
-"""What each extra brings, as it is imported."""
+"""The modules of each extra."""
 
 _MOST_FILES = 50_000
 """So many names are looked at in one folder: a list should take a second, not a minute."""

@@ -37,7 +37,8 @@ class ModelNames(NamedTuple):
     names: tuple[str, ...] = ()
     """(): those of the session."""
     targets: Targets | None = None
-    """What is promised of two of them; None: each is asked what those before it fail at."""
+    """The targets of a cascade of two models; None: each gets the values at which those before it
+    fail."""
 
 
 class NamedModels:

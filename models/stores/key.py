@@ -60,7 +60,7 @@ class Keys:
 
 
 def model_prefix(fingerprint: str) -> bytes:
-    """What the keys of all answers of a model begin with."""
+    """The beginning of the keys of all answers of a model."""
     return _digest(json.dumps([KEY_VERSION, fingerprint]), MODEL_BYTES)
 
 

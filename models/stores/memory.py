@@ -12,12 +12,12 @@ from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer, Task, Usage
 
 FROM_CACHE = Usage(cached=1)
-"""What an answer costs that is found: a hit, no tokens."""
+"""The usage of an answer that is found: a hit, no tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreStats:
-    """What a store holds. ``bytes`` and ``limit_bytes`` are 0 where a store does not count them."""
+    """The size of a store. ``bytes`` and ``limit_bytes`` are 0 where it does not count them."""
 
     entries: int
     models: int
@@ -63,7 +63,7 @@ class AnswerStore(Protocol):
         ...
 
     def stats(self) -> StoreStats:
-        """What is stored."""
+        """The number and size of the stored answers."""
         ...
 
     def close(self) -> None:

@@ -101,7 +101,7 @@ class SqliteStore:
         self._open: list[sqlite3.Connection] = []
         self._identity: tuple[int, int] | None = None
         self._beside = MemoryStore()
-        """What could not be written."""
+        """Answers that could not be written."""
         self._readable = self._writable = True
         weakref.finalize(self, _close_all, self._open)
         _STORES.add(self)
@@ -332,7 +332,7 @@ class SqliteStore:
     def _on_file(
         self, operation: Callable[[sqlite3.Connection], T], otherwise: T, *, writes: bool = False
     ) -> T:
-        """What ``operation`` gives; ``otherwise`` if the file is of no use."""
+        """The result of ``operation``; ``otherwise`` if the file cannot be used."""
         warnings_due: list[str] = []
         try:
             with self._lock:

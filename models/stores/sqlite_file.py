@@ -15,7 +15,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 SCHEMA_VERSION = 1
-"""Of the tables. A file of another version is left as it is, and not used."""
+"""The version of the tables. A file of another version is left as it is, and not used."""
 APPLICATION_ID = 0x42464143
 """How a file of ours is told from any other SQLite database."""
 
@@ -51,7 +51,7 @@ _creating = threading.Lock()
 
 
 class Damaged(Exception):
-    """What a file holds is not what was written."""
+    """A file does not hold the data that was written."""
 
 
 class NotOurs(Exception):
@@ -112,8 +112,8 @@ def patiently(
     operation: Callable[[sqlite3.Connection], T],
     wait_seconds: float,
 ) -> T:
-    """What ``operation`` gives, tried again as long as another process holds the lock. SQLite's own
-    waiting hears no signal, and does not wait for a process that makes the file."""
+    """The result of ``operation``, tried again as long as another process holds the lock. SQLite's
+    own waiting hears no signal, and does not wait for a process that makes the file."""
     deadline = time.monotonic() + wait_seconds
     while True:
         if connection.in_transaction:  # an interrupt may have come anywhere
@@ -182,7 +182,8 @@ def _is_short(problem: sqlite3.Error) -> bool:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """What tells this file from another one under the same name; None if there is none."""
+    """The identity of this file, by which another file under the same name differs; None if there
+    is no file."""
     try:
         state = path.stat()
     except OSError:
@@ -225,7 +226,8 @@ def interrupted() -> bool:
 
 @contextmanager
 def or_not() -> Iterator[None]:
-    """What need not be done now: another process may be at work, or the disk be full."""
+    """Ignores errors of optional work inside the block: another process may be busy, or the disk be
+    full."""
     try:
         yield
     except sqlite3.OperationalError as problem:

@@ -44,7 +44,7 @@ class CachedModel:
 
     @property
     def name(self) -> str:
-        """That of ``info``; of a model that says it by ``name``, nothing is loaded for it."""
+        """The name of the model. A model that declares it is not loaded for it."""
         return abilities_of(self.inner).name or self.inner.info.name
 
     @property
@@ -71,7 +71,7 @@ class CachedModel:
 
     @property
     def outages(self) -> tuple[str, ...]:
-        """What is to be told of models that are left out."""
+        """Messages about models that are left out."""
         return ()
 
     @property
@@ -105,7 +105,7 @@ class CachedModel:
         return {v: _hit(found[v]) for v in values if v in found}
 
     def question(self, task: Task) -> Hashable:
-        """What is equal for requests that have equal answers to equal values."""
+        """The key of the question: requests with equal keys and equal values have equal answers."""
         return self.fingerprint, self._posed(task)
 
     def earlier(self, task: Task, most: int) -> list[str]:
@@ -175,14 +175,14 @@ class CachedModel:
             self.store.store_many(self.fingerprint, task, valid)
 
     def _posed(self, task: Task) -> Task:
-        """What the model gets to know of a task."""
+        """The task as the model sees it."""
         # Answers that ended early do not say whether they agree.
         early = abilities_of(self.inner).stops_early and task.consistency == 1
         return task if early else task.in_full
 
     @property
     def fingerprint(self) -> str:
-        """That of ``info``; of a model that declares it, nothing is loaded for it."""
+        """The fingerprint of the model. A model that declares it is not loaded for it."""
         return abilities_of(self.inner).fingerprint or self.inner.info.fingerprint
 
     def close(self) -> None:

@@ -51,7 +51,7 @@ class CascadeModel(CachedModel):
 
 
 def targets_in(options: Options) -> Targets | None:
-    """What the cascades of a session promise; None: nothing, several models are fall-backs."""
+    """The targets of a session's cascades; None: several models form a failover chain."""
     if not (options.accuracy or options.recall or options.precision):
         return None
     return Targets(

@@ -113,7 +113,7 @@ class CheckedModel:
         return [heard[place] for place in range(len(values))]
 
     def _given(self, task: Task, values: Sequence[Values], hear: OnAnswer) -> Any:
-        """What ``inner`` returns. Only a model that tells answers one by one is heard meanwhile."""
+        """The answers of ``inner``. Only a model that reports answers one by one calls ``hear``."""
         telling = tells(self.inner)
         with self._failing():
             if telling:
@@ -141,7 +141,7 @@ class CheckedModel:
 
 
 def _quoted(words: object) -> str:
-    """What the model says, in quotes; its class where it cannot be written."""
+    """The model's words in quotes; their class where they cannot be written."""
     try:
         return quoted(str(words), _SHOWN)
     except Exception:

@@ -95,7 +95,7 @@ class FallbackModel(CachedModel):
 
     @property
     def outages(self) -> tuple[str, ...]:
-        """What is to be told of models that were left out since the last ``check``."""
+        """Messages about models that were left out since the last ``check``."""
         first = (f"{self.name}: {self._out.message}",) if self._out else ()
         rest = self.following.outages
         if self._following_out and not rest:  # a single model, which tells nothing of itself
@@ -104,7 +104,7 @@ class FallbackModel(CachedModel):
 
     @property
     def info(self) -> ModelInfo:
-        """That of the first model that is not left out."""
+        """The identity of the first model that is not left out."""
         return self._either(lambda: super(FallbackModel, self).info, lambda: self.following.info)
 
     @property
@@ -115,7 +115,7 @@ class FallbackModel(CachedModel):
 
     @property
     def abilities(self) -> Abilities:
-        """Those of the first model; its speed is the next one's while the first is left out."""
+        """The abilities of the first model; while it is left out, the speed of the next one."""
         own, following = super().abilities, self.following.abilities
         used = own if self._out is None else following
         return replace(
@@ -252,7 +252,7 @@ class FallbackModel(CachedModel):
         self.following.close()
 
     def _either(self, own: Callable[[], T], other: Callable[[], T]) -> T:
-        """What the first model says, or the next where it is left out."""
+        """The result of the first model, or of the next where the first is left out."""
         if self._out is None:
             try:
                 return own()

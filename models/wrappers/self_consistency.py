@@ -35,7 +35,7 @@ def answer_consistently(
 
 
 def agreed(given: Sequence[Answer], options: Sequence[str] = ()) -> Answer:
-    """What most of ``given``, the answers to one value, say; of equals what the earlier one says.
+    """The answer of most of ``given``, the answers to one value; among equals, the earlier one.
 
     Answers count by their probabilities where all tell them: what an answer leaves falls to the
     other options in equal parts. The probability of the result is the mean, or the share of the

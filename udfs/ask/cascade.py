@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 AnyCertificate: TypeAlias = Certificate | RankedCertificate | RankedPair
 
 _FIRST_SHARE = 0.9
-"""Of the failure probability, for the first values that a run sees together; all later ones share
-the rest."""
+"""The share of the failure probability for the first values that a run sees together; all later
+ones share the rest."""
 _LEARNED_SHARE, _MOST_LEARNED = 6, 600
 """A classifier learns from one of so many values, and from so many at most."""
 _LEAST_TO_LEARN = 180
@@ -62,7 +62,7 @@ class CascadeOutcome:
     rule: str = ""
     """Which answers of the small model stand; of several chunks, '', as each has its own."""
     measured: str = ""
-    """What the sample showed; of several chunks, ''."""
+    """The result of the sample; '' for several chunks."""
 
     def __add__(self, other: CascadeOutcome) -> CascadeOutcome:
         return replace(
@@ -175,8 +175,8 @@ class Cascade:
     def _learned(
         self, values: Sequence[Values], asker: Asker, known: dict[Values, Answer]
     ) -> dict[Values, Answer]:
-        """What a classifier of vectors says, which has learned from some of the large model's
-        answers; those are put to ``known``, and their values are no more to be decided."""
+        """The answers of a classifier of vectors that has learned from some of the large model's
+        answers; these are added to ``known``, and their values need no decision."""
         taught = self._drawn(values)[: min(len(values) // _LEARNED_SHARE, _MOST_LEARNED)]
         self._ask(taught, asker, known)
         taught = [v for v in taught if known[v].text is not None]
@@ -201,8 +201,8 @@ class Cascade:
     def _certificate(
         self, proposed: dict[Values, Answer], settled: Sequence[str]
     ) -> AnyCertificate:
-        """Of what the small model says; ``settled`` are the large model's answers to other
-        values."""
+        """The certificate for the small model's answers; ``settled`` are the large model's answers
+        to other values."""
         scores = np.array([self._score(answer) for answer in proposed.values()], dtype=np.float64)
         delta, order = self._delta(), self._order(proposed)
         if self._targets.ranks:
@@ -263,7 +263,7 @@ class Cascade:
 
     @property
     def _least_values(self) -> int:
-        """Of fewer, the small model decides none."""
+        """The number of values below which the small model decides none."""
         return _LEAST_TO_LEARN if self._learns else LEAST_VALUES
 
     @property
@@ -272,7 +272,7 @@ class Cascade:
 
 
 def _measured(certificate: AnyCertificate) -> str:
-    """What the sample showed, besides."""
+    """The result of the sample beyond the rule."""
     if isinstance(certificate, Certificate):
         return ""
     if isinstance(certificate, RankedPair):

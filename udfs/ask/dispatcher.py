@@ -85,7 +85,7 @@ class Asker:
         self.vectors: dict[Call, VectorCounts] = {}
         """Where the vectors that calls needed came from."""
         self.targets = targets
-        """What cascades promise of calls that say nothing."""
+        """The targets of cascades for calls that name none."""
         self.tokens = 0
         """Tokens evaluated and generated so far."""
         self.hits = 0
@@ -94,14 +94,14 @@ class Asker:
         """Does what a thread of DataFusion's wants to have asked."""
         self._only_known = False
         self.error: Exception | None = None
-        """What a call raised inside DataFusion, which passes on only its text."""
+        """The exception of a call inside DataFusion, which passes on only its text."""
         self.results: dict[Call, Results] = {}
-        """What the functions of users in Python gave in this run."""
+        """The results of user functions in this run."""
         self._values: dict[Call, dict[Values, object]] = {}
         self._answered: dict[tuple[Task, Targets | None, ModelNames], dict[Values, Answer]] = {}
         self._cascades: dict[tuple[Task, Targets, ModelNames], Cascade] = {}
         self._models: dict[ModelNames, CachedModel] = {}
-        """Those that were asked, or looked up."""
+        """The models that were asked or looked up."""
         self._settled: dict[Task, Task] = {}
 
     @property
@@ -110,8 +110,8 @@ class Asker:
         return self.model_of(None)
 
     def model_of(self, call: Call | None) -> CachedModel:
-        """Who answers ``call``, behind the stored answers, once it is known to answer (a server
-        tells its window then). None: the session's model.
+        """The model of ``call`` behind the stored answers, once it is known to answer (a server
+        reports its window then). None: the session's model.
 
         Raises ModelNotFound, ModelFailed, or OptionError where a cost is limited and it has no
         price."""
@@ -141,11 +141,11 @@ class Asker:
 
     @property
     def outages(self) -> Sequence[str]:
-        """What is to be told of models that were left out in this run."""
+        """Messages about models that were left out in this run."""
         return [outage for model in self._models.values() for outage in model.outages]
 
     def info_of(self, call: Call | None) -> ModelInfo:
-        """What there is to say of the model of ``call``."""
+        """The identity of the model of ``call``."""
         return self.model_of(call).info
 
     @property
@@ -303,7 +303,7 @@ class Asker:
                 self._stop_at_failures(call, missing[:done], into)
 
     def targets_of(self, call: Call | None) -> Targets | None:
-        """What a cascade promises of the answers to ``call``; None: they come of no cascade."""
+        """The targets of the cascade that answers ``call``; None: no cascade answers it."""
         return None if call is None else call.promised(self.targets)
 
     def _cascaded(
@@ -345,7 +345,7 @@ class Asker:
         return self._models.get(ModelNames())
 
     def policy(self, call: Call) -> OnError:
-        """What becomes of failed answers to ``call``."""
+        """The policy for failed answers to ``call``."""
         return call.on_error or self.on_error
 
     def _stop_at_failures(
@@ -359,7 +359,7 @@ class Asker:
 
     @contextmanager
     def served_by(self, serve: Serve) -> Iterator[None]:
-        """Meanwhile ``serve`` does what DataFusion's threads want to have asked."""
+        """Hands the requests of DataFusion's threads to ``serve`` inside the block."""
         before, self.serve = self.serve, serve
         try:
             yield
@@ -368,7 +368,7 @@ class Asker:
 
     @contextmanager
     def only_known(self) -> Iterator[None]:
-        """Meanwhile nothing is asked: what is not known already raises UnknownAnswerError."""
+        """Asks nothing inside the block: a value without an answer raises UnknownAnswerError."""
         self._only_known = True
         try:
             yield
@@ -376,11 +376,11 @@ class Asker:
             self._only_known = False
 
     def results_of(self, call: Call) -> Results:
-        """What the body of ``call`` gave in this run so far."""
+        """The results of the body of ``call`` in this run so far."""
         return self.results.setdefault(call, Results())
 
     def values_of(self, call: Call) -> dict[Values, object]:
-        """What this run knows already: the decoded answer for each tuple that ``call`` has met."""
+        """The decoded answer for each tuple of values that ``call`` has met in this run."""
         return self._values.setdefault(call, {})
 
     def _batch(

@@ -20,7 +20,7 @@ class Texts(NamedTuple):
 
 _TEXTS_AT_ONCE = 16_384
 _DECIMALS = 6
-"""What float32 vectors are good for: the rest would depend on the order of additions."""
+"""The precision of float32 vectors: further digits would depend on the order of additions."""
 
 
 def cosines(column: Texts, other: Texts, embedder: Embedder) -> npt.NDArray[np.float64]:

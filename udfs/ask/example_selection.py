@@ -21,7 +21,7 @@ MOST_OF_A_LABEL = 512
 """Rows of a label that are compared with one another: the first, sorted; the choice hardly changes.
 """
 _DECIMALS = 5
-"""What is alike up to here is equal: the rest depends on the machine."""
+"""Digits that count: further ones depend on the machine."""
 
 
 def pick(labels: Sequence[str], vectors: Vectors | None) -> list[int]:

@@ -23,7 +23,7 @@ Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 NO_IMAGE = "no image: it is neither the bytes of a PNG, JPEG, GIF or WebP, nor an http(s) or data: URL of one"
 _NO_URL = "an image at a URL, which is not sent: image_urls is off"
 _REFUSED = "no image, "
-"""What the names of such values begin with."""
+"""The beginning of the names of such values."""
 _DATA_URL = re.compile(rb"data:[\w.+/;=\-]*;base64,", re.IGNORECASE)
 _URL = re.compile(r"https?://[^\s\x00-\x1f\x7f]+", re.IGNORECASE)
 _LONGEST_URL = 8192
@@ -84,8 +84,8 @@ def _name(value: pa.Scalar, held: dict[str, Bytes]) -> str | None:
 
 
 def _url(data: Bytes) -> str | bytes | None:
-    """What bytes that are no image say as text: a URL, the bytes within a data: URL, None if blank,
-    or a name that says that they are refused."""
+    """The meaning of bytes that are no image, as text: a URL, the bytes within a data: URL, None if
+    blank, or a name that says that they are refused."""
     text = bytes(data)
     if not text.strip():
         return None

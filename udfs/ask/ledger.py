@@ -42,20 +42,20 @@ class Ledger:
         self.budget = checked_budget(budget) or Budget()
         self.prices: Prices = above.prices if above is not None else prices or Prices()
         self.usage = Usage()
-        """What was spent so far. Values from the cache count as ``cached`` alone."""
+        """The spending so far. Values from the cache count as ``cached`` alone."""
         self.expected: int | None = None
         """Values that the whole run was expected to ask, if that is known."""
         self._whose = whose
         self._above = above
         self._cost: float | None = 0.0
         self._price: Price | None = None
-        """Of the first model."""
+        """The price of the first model."""
         self._values_in_flight = 0
         self._batches_in_flight = 0
         self._requests_in_flight = 0
         """Requests of batches that have not been settled."""
         self._by_task: dict[Task | str, Usage] = above._by_task if above is not None else {}
-        """What values of a task took, and texts of an embedder, by its name."""
+        """The usage of each task, and of each embedder by its name."""
         self._cost_by_task: dict[Task | str, float] = (
             above._cost_by_task if above is not None else {}
         )
@@ -67,7 +67,7 @@ class Ledger:
 
     @property
     def cost(self) -> float | None:
-        """What was spent, as money; None if a model that was asked has no price."""
+        """The spending in money; None if a model that was asked has no price."""
         return self._cost
 
     def open(self, model: CachedModel, *, first: bool = True) -> None:
@@ -117,7 +117,7 @@ class Ledger:
         return self._out_of_calls(pending, self._remaining(pending))
 
     def out_of_texts(self, pending: int) -> BudgetExceeded:
-        """The same for a server of embeddings."""
+        """The error for a server of embeddings whose calls exceed the budget."""
         return self._out_of_calls(pending, f"{pending:,} text(s) to embed")
 
     def _out_of_calls(self, pending: int, remains: str) -> BudgetExceeded:
@@ -194,8 +194,7 @@ class Ledger:
                 ledger._cost = None if cost is None else ledger._cost + cost
 
     def _cost_of(self, answers: Sequence[Answer]) -> float | None:
-        """What answers cost, each at the prices of the models that were asked; None without a
-        price."""
+        """The cost of answers, each at the prices of its model; None without a price."""
         by_model: dict[str, list[Usage]] = {}
         for answer in answers:
             for name, usage in answer.spent or (("", answer.usage),):
@@ -269,7 +268,7 @@ class Ledger:
         return max(1, int(left / each)) if each else embedder.batch_size
 
     def _each(self, name: str, what: Task | str, seen: Usage) -> float:
-        """What one took so far."""
+        """The mean usage of one value so far."""
         amount = self._cost_by_task[what] if name == "cost" else getattr(seen, name)
         return float(amount / seen.values)
 
@@ -300,7 +299,7 @@ class Ledger:
 
 
 def _counted(answers: Sequence[Answer], seconds: float) -> Usage:
-    """What a batch spent. A model that tells no usage has asked each value that it answered."""
+    """The usage of a batch. If a model reports none, each answered value is one request."""
     counted = Usage.total(a.usage for a in answers) if answers else Usage()
     values = max(counted.values, len(answers) - counted.cached)
     return replace(

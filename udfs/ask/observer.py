@@ -14,8 +14,7 @@ from blendfusion.udfs.declare.call import Call
 
 
 class StageCounts(Protocol):
-    """What a stage saw so far: rows in and out, in how many chunks, in how many seconds of its
-    own."""
+    """The counts of a stage so far: rows in and out, chunks, and seconds of its own."""
 
     rows_in: int
     rows_out: int
@@ -32,7 +31,7 @@ class Observer(Protocol):
         ...
 
     def within(self, number: int) -> AbstractContextManager[None]:
-        """Meanwhile it is this stage, which runs, that asks."""
+        """Ascribes the requests inside the block to this stage."""
         ...
 
     def expect(self, n: int) -> None:
@@ -40,7 +39,8 @@ class Observer(Protocol):
         ...
 
     def asking(self, job: Job, n: int) -> AbstractContextManager[None]:
-        """Meanwhile ``n`` requests are put to a model; ``batch`` tells before its end what came."""
+        """Covers the time in which ``n`` requests are with a model; ``batch`` reports their outcome
+        before its end."""
         ...
 
     @property

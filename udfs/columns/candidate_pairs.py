@@ -14,7 +14,7 @@ from blendfusion.udfs.text.tfidf import Nearest
 _TEXTS_AT_ONCE = 1024
 """Rows of the matrix of cosines in memory."""
 _DECIMALS = 4
-"""Of similarities: the rest depends on the order of additions."""
+"""Digits of similarities that count: further ones depend on the order of additions."""
 
 
 def candidate_pairs(texts: Sequence[str], k: int, embedder: Embedder | None) -> list[Pair]:

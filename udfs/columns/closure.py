@@ -15,7 +15,7 @@ class Closure:
     def __init__(self, size: int) -> None:
         self._parents = list(range(size))
         self._others: list[set[int]] = [set() for _ in range(size)]
-        """Of the root of a set, the roots of the sets that differ from it."""
+        """For the root of a set, the roots of the sets that differ from it."""
 
     def root(self, place: int) -> int:
         parents = self._parents

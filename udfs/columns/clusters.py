@@ -12,7 +12,7 @@ Numbers = npt.NDArray[np.int64]
 _STARTS = 4
 _ROUNDS = 30
 _DECIMALS = 5
-"""Of cosines: the rest depends on the order of additions."""
+"""Digits of cosines that count: further ones depend on the order of additions."""
 
 
 def clusters(vectors: Vectors, k: int) -> Numbers:

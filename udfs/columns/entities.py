@@ -24,7 +24,7 @@ class Entities:
     """The entities among texts, and how they were found."""
 
     names: list[str] = field(default_factory=list)
-    """Of each text, the text that stands for its entity."""
+    """For each text, the text that stands for its entity."""
     entities: int = 0
     alike: int = 0
     """Texts that are the same as another except for case, accents and punctuation."""
@@ -41,7 +41,7 @@ class Entities:
     checked: int = 0
     """Implied pairs that were asked after all."""
     contradicted: int = 0
-    """Those of them with another answer than the implied one."""
+    """Checked pairs with another answer than the implied one."""
     split: int = 0
     """Entities that were divided because of such pairs."""
 
@@ -82,7 +82,7 @@ def entities(
     closure = Closure(len(texts))
     forms: dict[str, int] = {}
     firsts: dict[int, int] = {}
-    """Of each text, the first one of its normal form."""
+    """For each text, the first text of its normal form."""
     for place, text in enumerate(texts):
         form = normalized(text) if alike else ""
         first = firsts[place] = forms.setdefault(form, place) if form else place

@@ -93,7 +93,7 @@ class _Binder:
         self.queries: dict[str, Query] = {}
         """The subqueries among the arguments."""
         self.read: dict[str, Any] = {}
-        """What the checks made of the literals."""
+        """The values that the checks made of the literals."""
         self._take_named(named)
 
     def call(self) -> Call:

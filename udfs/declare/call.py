@@ -52,8 +52,8 @@ class Call:
     ingredient: Ingredient
     task: Task
     type: pa.DataType
-    """Of its result: that of its answers, or a struct of one and what is kept beside it (see
-    ``kept``)."""
+    """The type of its result: that of its answers, or a struct of one and the fields kept beside it
+    (see ``kept``)."""
     n_values: int
     on_error: OnError | None = None
     """None: as the session says."""
@@ -64,9 +64,9 @@ class Call:
     comparing: Comparing | None = None
     """For a call that compares two values: how."""
     confidence: Confidence | None = None
-    """What becomes of the probabilities of its answers; None: nothing."""
+    """The treatment of the probabilities of its answers; None: they are not used."""
     targets: Targets | None = None
-    """What a cascade promises of it; None: as the session says."""
+    """The targets of its cascade; None: those of the session."""
     models: tuple[str, ...] = ()
     """The models that it names, in the order in which they are asked; (): those of the session."""
 
@@ -106,8 +106,8 @@ class Call:
         return self.evidence or "keep" in (self.on_error, self.confidence)
 
     def promised(self, usual: Targets | None) -> Targets | None:
-        """What a cascade promises of it, ``usual`` being what the session says; None where it has
-        none: for it must be asked of many values, and one by one."""
+        """The targets of its cascade, where ``usual`` are those of the session. None where it has
+        none: a cascade needs many values that are asked one by one."""
         if not self.ingredient.kind.can_cascade:
             return None
         if self.targets is None:
@@ -119,7 +119,7 @@ class Call:
         return self.targets
 
     def model_names(self, usual: Targets | None) -> ModelNames:
-        """Who answers it, ``usual`` being what the session promises."""
+        """The names of its models, where ``usual`` are the targets of the session."""
         own = self.targets if self.targets is not None else usual
         return ModelNames(self.models, own if len(self.models) > 1 else None)
 

@@ -10,8 +10,8 @@ from blendfusion.udfs.declare.arguments import Literal
 from blendfusion.udfs.declare.parameter import Parameter
 
 SIDES = ("first value", "second value")
-"""What the values are called before a model, whatever their columns are called: so that a pair is
-one question, whichever way round it stands."""
+"""The names of the values in the prompt, whatever their columns are called: a pair is one question,
+whichever way round it stands."""
 
 _SAME = "Do the first value and the second value mean the same?"
 _LESS = "Is the first value less than the second value: smaller, earlier or lower?"
@@ -40,7 +40,7 @@ OPERATOR = Parameter("operator", "One of ``=  <>  <  <=  >  >=``.", _operator, e
 
 @dataclass(frozen=True, slots=True)
 class Comparing:
-    """What a call says of the two values that it compares."""
+    """The comparison of a call's two values."""
 
     operator: str
     """One of ``=  <>  <  <=  >  >=``."""

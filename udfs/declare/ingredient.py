@@ -26,7 +26,7 @@ class Ingredient:
 
     name: str
     summary: str
-    """What a call asks for, in a few words."""
+    """The purpose of a call, in a few words."""
     kind: Kind = field(default_factory=RowQuestion)
     leading: tuple[AnyParameter, ...] = (QUESTION,)
     """The parameters before the value columns."""

@@ -102,7 +102,7 @@ class _Schema:
         return Constraint("choice", options=tuple(options))
 
     def _resolved(self, name: str, given: object) -> Node:
-        """What a reference, or the one alternative besides null, stands for."""
+        """The schema behind a reference, or the one alternative besides null."""
         for _ in range(MOST_DEPTH):
             if not isinstance(given, Mapping):
                 break
@@ -119,7 +119,7 @@ class _Schema:
         raise _error(f"{name}: {str(given)[:80]!r} is no schema")
 
     def _referred(self, name: str, reference: str) -> object:
-        """What stands at ``#/$defs/Name`` in the schema."""
+        """The schema at ``#/$defs/Name``."""
         found: object = self.root
         for part in reference.removeprefix("#").split("/")[1:]:
             found = found.get(part) if isinstance(found, Mapping) else None

@@ -11,10 +11,11 @@ import pyarrow as pa
 TEXTS = pa.list_(pa.string())
 
 Compute: TypeAlias = "Callable[..., pa.Array]"
-"""Of text columns (``Texts``) and an embedder: one array with a value per row."""
+"""A function of text columns (``Texts``) and an embedder: one array with a value per row."""
 
 Body: TypeAlias = "Callable[..., pa.Array]"
-"""Of a ``UserModel``, one array per value column, and the literals by name: one array."""
+"""A function of a ``UserModel``, one array per value column, and the literals by name: one array.
+"""
 
 
 @dataclass(frozen=True)
@@ -172,8 +173,8 @@ class ColumnResults(NamedTuple):
 
 
 ColumnBody: TypeAlias = "Callable[..., ColumnResults]"
-"""Of a ``UserModel``, the distinct values of a column in ascending order, none of them blank, and
-the literals by name."""
+"""A function of a ``UserModel``, the distinct values of a column in ascending order, none of them
+blank, and the literals by name."""
 
 
 @dataclass(frozen=True)
@@ -219,7 +220,7 @@ class UserBody(Kind):
 
 @dataclass(frozen=True)
 class UserAggregate(UserBody):
-    """The same over the groups of a query: each value is the list of a group's rows."""
+    """A user's function over the groups of a query: each value is the list of a group's rows."""
 
     aggregate: ClassVar[bool] = True
     many_texts: ClassVar[bool] = True

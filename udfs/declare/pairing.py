@@ -14,8 +14,8 @@ from blendfusion.udfs.declare.parameter import Parameter
 from blendfusion.udfs.declare.promises import ErrorOf
 
 CANDIDATES = 10
-"""Of restaurants, papers and products by their names (benchmarks/bench_joins.py), 99.6 to 100 % of
-the true matches are among so many."""
+"""Candidates per value. They contain 99.6 to 100 % of the true matches of restaurants, papers and
+products by their names (benchmarks/bench_joins.py)."""
 
 MOST_CANDIDATES = 50
 """The maximum number of options in a prompt."""
@@ -35,7 +35,7 @@ class Pairing:
     exact: bool = False
     """Every pair is asked: no candidates, and nothing is free."""
     criterion: str = ""
-    """What makes two values match, in words; '': that they are the same thing."""
+    """The criterion of a match, in words; '': the values name the same thing."""
     check: int = 0
     """Values that are asked once more, among the next ``k``: how many matches lie beyond."""
     labelling: Labelling | None = None

@@ -23,7 +23,7 @@ SchemaLike: TypeAlias = "str | pa.Schema | pa.StructType | type[Any]"
 class."""
 
 MOST_FIELDS = 64
-"""Of one schema, those of its structs among them."""
+"""Maximum number of fields of a schema, those of its structs included."""
 MOST_DEPTH = 16
 """Structs and lists in one another."""
 _SHOWN = 80

@@ -15,8 +15,8 @@ from blendfusion.udfs.declare.options import MODEL, ON_ERROR, text, whole
 from blendfusion.udfs.declare.parameter import Parameter
 
 CANDIDATES = 5
-"""Of products, papers, restaurants and beers by their names, the pairs among so many candidates
-imply 95 to 100 % of the true ones (benchmarks/bench_entities.py)."""
+"""Candidates per value. Their pairs imply 95 to 100 % of the true pairs of products, papers,
+restaurants and beers by their names (benchmarks/bench_entities.py)."""
 MOST_CANDIDATES = 50
 MOST_CHECKED = 100_000
 

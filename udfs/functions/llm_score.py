@@ -14,7 +14,8 @@ from blendfusion.udfs.declare.parameter import Parameter
 
 LOWEST, HIGHEST = 0, 10
 MOST_POINTS = 11
-"""Of one scale: models tell no more apart, and servers give the probabilities of some 20 words."""
+"""Maximum number of points of a scale: models distinguish no more, and servers give the
+probabilities of some 20 words."""
 
 _HINT = (
     f"A scale has 2 to {MOST_POINTS} whole numbers, as low => 1, high => 5; without them it goes "

@@ -30,7 +30,7 @@ class Found:
     """Values that may have a match beyond: there are more candidates, and they have no match, or
     may have many."""
     sampled: int = 0
-    """Those values that were sampled, with the next ``k`` candidates."""
+    """The values of ``open`` that were sampled, with the next ``k`` candidates."""
     beyond: int = 0
     """Sampled values with a match there."""
     missed: int = 0

@@ -27,9 +27,9 @@ class Arguments:
         self.signature = signature
         self.named: dict[str, Given] = {}
         self.values: list[Given] = []
-        """Those of LLMMap and of functions of images."""
+        """The values of LLMMap and of functions of images."""
         self.contexts: list[Given] = []
-        """Those of the others."""
+        """The contexts of the other functions."""
         for place, given in enumerate(call.given):
             self._take(place, given)
         first = signature.positional[:1]

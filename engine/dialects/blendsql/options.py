@@ -65,7 +65,7 @@ class Options:
         return alone and reader.kind(start - 3) in _ORDERS
 
     def returned(self, given: Arguments) -> str | None:
-        """What ``returns`` says: a list where several answers are needed."""
+        """The type for ``returns``: a list where several answers are needed."""
         returns = given.returns
         if self.list_place(given.call) is not None and not given.is_list:
             return "list+" if returns is None else f"list[{returns}]+"
@@ -105,7 +105,7 @@ class Options:
         return read_named(self.reader, given.start)
 
     def base(self, given: Given) -> Base:
-        """What a column is by itself. Raises QueryError where that is not known."""
+        """The base column behind a column. Raises QueryError where it is unknown."""
         found = self.columns.base(given)
         if found is None:
             column = self.reader.written(given.start, given.stop)

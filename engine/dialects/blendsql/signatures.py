@@ -91,5 +91,5 @@ IGNORED = ("max_tokens",)
 
 
 def signature(name: str) -> Signature | None:
-    """What the function of a name takes; None if it is none of BlendSQL's."""
+    """The parameters of the function of this name; None for a function that BlendSQL lacks."""
     return SIGNATURES.get(name.lower())

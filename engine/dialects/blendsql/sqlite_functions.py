@@ -26,7 +26,7 @@ _COMPARES = {
     *("=", "==", "<>", "!=", "<", "<=", ">", ">=", "AND", "OR", "NOT", "IN", "LIKE", "IS"),
     *("BETWEEN", "EXISTS"),
 }
-"""What makes a condition of an expression."""
+"""Operators whose results are conditions."""
 _CONDITIONS = ("GROUP", "HAVING", "DISTINCT", "QUALIFY")
 
 

@@ -26,7 +26,7 @@ from blendfusion.udfs.declare.arguments import quoted, quoted_name
 
 _EQUALS = (TokenType.EQ, TokenType.NEQ)
 _NUMBERS = {TokenType.TRUE: "1", TokenType.FALSE: "0"}
-"""What TRUE and FALSE are in SQLite."""
+"""TRUE and FALSE in SQLite."""
 _CAPTION = "Describe the image in one sentence."
 
 

@@ -131,7 +131,7 @@ class Columns:
         return list(self.weaver.woven(given.start, given.stop))
 
     def base(self, given: Given) -> Base | None:
-        """What a column is by itself; None if its relation is not known, or not one alone."""
+        """The base column behind a column; None if its relation is unknown or not a single one."""
         reader, at = self.reader, given.start
         pair = reader.pair(at) if given.stop == at + 1 else None
         if pair is not None:

@@ -13,9 +13,9 @@ from blendfusion.sql.rewriter import Written
 from blendfusion.udfs.declare.arguments import quoted_name
 
 _ENDS = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.NUMBER, TokenType.STRING)
-"""What an alias without AS may follow, besides a name."""
+"""Tokens besides names that may precede an alias without AS."""
 _ORDER = "context_order"
-"""What the columns are called that a context is ordered by."""
+"""The prefix of the columns by which a context is ordered."""
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class Table:
 
     @property
     def first(self) -> str:
-        """What leaves its first row."""
+        """The clauses that keep its first row only."""
         return f" ORDER BY {self.order} LIMIT 1" if self.order else " LIMIT 1"
 
 

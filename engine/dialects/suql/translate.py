@@ -22,7 +22,7 @@ from blendfusion.udfs.declare.arguments import quoted, quoted_name
 _ANSWERS = ("answer", "extract_info")
 """The second is HProPro's name of the same."""
 _OPERATORS = {"==": "=", "!=": "<>"}
-"""Those of HProPro's that SQL writes in another way."""
+"""HProPro's operators that SQL spells differently."""
 _TRUTH = {"yes": "TRUE", "no": "FALSE"}
 _MAKES_LIST = ("ARRAY", "ARRAY_AGG", "MAKE_ARRAY", "STRING_TO_ARRAY")
 _COMPARISONS = (TokenType.EQ, TokenType.NEQ)
@@ -45,7 +45,7 @@ class _Call:
     column: tuple[int, int]
     question: int | None
     words: tuple[str, ...]
-    """What it asks of what, however it is spaced."""
+    """The words of the question and its column, however they are spaced."""
 
 
 class _SUQL:

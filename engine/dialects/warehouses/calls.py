@@ -26,7 +26,7 @@ _LISTS = ("ARRAY", "ARRAY_CONSTRUCT")
 _JOINED = ("CONCAT",)
 _TEMPLATE = "PROMPT"
 _ENDS = (".", "?", "!", ":")
-"""What ends a sentence that does not go on with the value behind it."""
+"""Characters that end a sentence; the value behind them starts a new one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Function:
     fields: Mapping[Path, Callable[[Call], Written]] = field(default_factory=dict)
     ignored: frozenset[str] = frozenset()
     open_fields: Callable[[Call, str], Written] | None = None
-    """What a field of any name gives, where the call itself says which fields there are."""
+    """The text for a field of any name, where the call itself defines its fields."""
     base: Path = ()
     """The path below which those fields are."""
 
