@@ -1,4 +1,5 @@
-# make demo    a few queries over the tables in examples/, with the packaged model
+# make demo    a few queries over the tables in examples/, with the packaged model; with
+#              MODEL=openai:NAME@http://HOST:PORT/v1 on a server, and without compiling anything
 # make check   style, types and the fast tests, in a minute and a half once installed
 # make test    style, types and all tests, of the package as it is installed
 # make nightly the random suites with many more cases
@@ -32,14 +33,19 @@ export CMAKE_ARGS CMAKE_BUILD_PARALLEL_LEVEL
 # As many workers as cores; all tests with local models run in one of them (tests/conftest.py).
 PARALLEL = $(BIN)/pytest -q -n auto --dist loadgroup
 
-PACKAGE = engine planner udfs models native
+PACKAGE = engine planner udfs models native examples
 SOURCES = pyproject.toml $(wildcard setup.py) \
-	$(shell find $(PACKAGE) -name '*.py' -o -name '*.pyi' -o -name '*.txt' -o -name '*.css' -o -name '*.html' -o -name '*.js' -o -name '*.cpp' -o -name '*.h')
+	$(shell find $(PACKAGE) -name '*.py' -o -name '*.pyi' -o -name '*.txt' -o -name '*.css' -o -name '*.html' -o -name '*.js' -o -name '*.csv' -o -name '*.cpp' -o -name '*.h')
 
 .PHONY: demo check test nightly install style types stubs bench docs clean
 
+ifeq ($(MODEL),)
 demo: $(VENV)/installed
 	$(BIN)/blendfusion demo
+else
+demo: $(VENV)/installed-plain
+	$(BIN)/blendfusion demo --model '$(MODEL)'
+endif
 
 check: style types
 	$(PARALLEL) -m "not slow and not local" tests/planner tests/udfs tests/models/test_cache_key.py tests/test_*.py
@@ -76,16 +82,32 @@ clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
+# Before pip says so in a hundred lines. Where CMake is missing, pip brings it.
+define compiler
+@command -v $(CXX) >/dev/null || { \
+		echo "The packaged model needs llama.cpp, which is compiled here, and there is no C++ compiler ($(CXX))." >&2; \
+		echo "Install one (Debian, Ubuntu: apt-get install build-essential), or use a server without compiling:" >&2; \
+		echo "  make demo MODEL=openai:NAME@http://HOST:PORT/v1" >&2; \
+		exit 1; }
+endef
+
 # pip reuses what it finds in build/, so a module that is gone from the sources would come back.
 $(VENV)/installed: $(SOURCES) | $(BIN)/python
+	$(compiler)
 	rm -rf build
 	$(BIN)/python -m pip install '.[local]'
 	touch $@
 
 $(VENV)/installed-dev: $(SOURCES) | $(BIN)/python
+	$(compiler)
 	rm -rf build
 	$(BIN)/python -m pip install '.[local,dev]'
 	touch $(VENV)/installed $@
+
+$(VENV)/installed-plain: $(SOURCES) | $(BIN)/python
+	rm -rf build
+	$(BIN)/python -m pip install .
+	touch $@
 
 $(BIN)/python:
 	@for python in $(PYTHONS); do \

@@ -1,5 +1,12 @@
-"""The packages, found on disk, and the optional compiled attention; the rest stands in pyproject.toml."""
+"""The packages, found on disk, the optional compiled attention, and the README as an index shows it;
+the rest stands in pyproject.toml.
 
+The compiled module uses Python's stable ABI, so that one wheel (cp311-abi3) serves every version from
+3.11 on. BLENDFUSION_PURE=1 leaves it out: the wheel is then py3-none-any.
+"""
+
+import os
+import re
 import sysconfig
 import tomllib
 from pathlib import Path
@@ -26,9 +33,28 @@ def packages() -> list[str]:
     return sorted(found)
 
 
+def readme() -> str:
+    """README.md without pictures and without links to files, which an index does not have."""
+    text = (ROOT / "README.md").read_text("utf-8")
+    text = re.sub(r"^!\[.*?\]\(.*?\)\n+", "", text, flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"\[([^\]]*)\]\((?!https?:)[^)]*\)", _without_link, text)
+
+
+def _without_link(link: re.Match[str]) -> str:
+    name = link[1]
+    return f"`{name}`" if re.fullmatch(r"[\w/.-]+", name) else name
+
+
+PURE = os.environ.get("BLENDFUSION_PURE", "") == "1"
+
 setup(
     packages=packages(),
-    ext_modules=[
+    long_description=readme(),
+    long_description_content_type="text/markdown",
+    options={} if PURE else {"bdist_wheel": {"py_limited_api": "cp311"}},
+    ext_modules=[]
+    if PURE
+    else [
         Extension(
             "blendfusion.native._attention",
             ["native/attention.cpp"],
@@ -36,6 +62,8 @@ setup(
             include_dirs=[str(folder) for folder in [HEADERS] if (folder / "ggml.h").is_file()],
             extra_compile_args=["-O3", "-std=c++17", "-pthread", "-Wno-psabi"],
             extra_link_args=["-pthread"],
+            define_macros=[("Py_LIMITED_API", "0x030B0000")],
+            py_limited_api=True,
             optional=True,
         )
     ],

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from email import message_from_bytes
@@ -19,7 +20,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 FOLDERS: dict[str, str] = PYPROJECT["tool"]["setuptools"]["package-dir"]
-SHIPPED = (".py", ".pyi", "py.typed", ".css", ".html", ".js", ".txt")
+SHIPPED = (".py", ".pyi", "py.typed", ".css", ".html", ".js", ".txt", ".csv")
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -27,27 +28,44 @@ def files_of(folder: Path) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """A wheel of the sources, built apart, so that nothing is left beside them."""
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what is packed, so that nothing is left beside the sources."""
     pytest.importorskip("build")
     source = tmp_path_factory.mktemp("source")
-    out = tmp_path_factory.mktemp("wheel")
-    for name in (*FOLDERS.values(), "pyproject.toml", "README.md", "LICENSE", "setup.py"):
+    manifest = (ROOT / "MANIFEST.in").read_text("utf-8").splitlines()
+    named = [name for line in manifest[:-1] for name in line.split()[1:]]
+    always = ("pyproject.toml", "README.md", "LICENSE", "setup.py", "MANIFEST.in")
+    for name in dict.fromkeys((*FOLDERS.values(), *always, *named)):
         if (ROOT / name).is_dir():
             ignored = shutil.ignore_patterns("__pycache__", "*.so")
             shutil.copytree(ROOT / name, source / name, ignore=ignored)
         elif (ROOT / name).is_file():
             shutil.copy(ROOT / name, source / name)
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out)]
+    return source
+
+
+def built(source: Path, out: Path, kind: str, **variables: str) -> Path:
+    """The file that a build makes, on a machine without a compiler."""
+    command = [sys.executable, "-m", "build", f"--{kind}", "--no-isolation", "--outdir", str(out)]
+    without = {"PATH": "/nowhere", "CC": "/nowhere/cc", "CXX": "/nowhere/c++"}
     done = subprocess.run(
         [*command, str(source)],
         capture_output=True,
         text=True,
         check=False,
-        env={"PATH": "/nowhere", "CC": "/nowhere/cc", "CXX": "/nowhere/c++"},
+        env=without | variables,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return zipfile.ZipFile(next(out.glob("*.whl")))
+    (file,) = out.iterdir()
+    return file
+
+
+@pytest.fixture(scope="module")
+def wheel(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    """The fallback for every platform, which leaves the compiled module out."""
+    file = built(sources, tmp_path_factory.mktemp("wheel"), "wheel", BLENDFUSION_PURE="1")
+    assert file.name.endswith("-py3-none-any.whl")
+    return zipfile.ZipFile(file)
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +94,36 @@ def test_the_wheel_holds_every_module_once(wheel: zipfile.ZipFile) -> None:
             wanted.add((place / file.relative_to(ROOT / folder)).as_posix())
     assert held == wanted
     assert "blendfusion/py.typed" in held
+    assert "blendfusion/examples/reviews.csv" in held
+
+
+def test_the_wheel_of_a_platform_serves_every_version_of_python(
+    sources: Path, tmp_path: Path
+) -> None:
+    assert "-cp311-abi3-" in built(sources, tmp_path, "wheel").name
+
+
+def test_the_sdist_has_tests_and_documentation(sources: Path, tmp_path: Path) -> None:
+    with tarfile.open(built(sources, tmp_path, "sdist")) as packed:
+        names = {name.partition("/")[2] for name in packed.getnames()}
+    assert {"docs/guide.md", "tests/conftest.py", "tests/support/loopback.py"} <= names
+    assert {"tests/golden/journeys/shell.txt", "examples/reviews.csv", "CHANGELOG.md"} <= names
+    assert {"Makefile", "mkdocs.yml", "site/pages.py", "native/attention.cpp"} <= names
+    assert not [name for name in names if "__pycache__" in name or name.endswith(".so")]
+
+
+def test_the_readme_of_an_index_has_no_link_into_the_repository(metadata: Message) -> None:
+    text = str(metadata.get_payload())
+    links = re.findall(r"\]\(([^)]*)\)", text)
+    assert links
+    assert [link for link in links if not link.startswith("https://")] == []
+    assert "`docs/tutorial.md`" in text
+
+
+def test_no_home_is_claimed_that_the_project_does_not_have(metadata: Message) -> None:
+    """The repository has no public address yet: a link that leads nowhere is worse than none."""
+    assert metadata.get_all("Project-URL") is None
+    assert "urls" not in PYPROJECT["project"]
 
 
 def test_the_wheel_says_what_it_is(metadata: Message) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from importlib.resources import as_file, files
 from pathlib import Path
 
 import blendfusion as bf
@@ -70,17 +71,21 @@ ORDER BY p.category""",
 )
 
 
-def run(model: list[str] | None, folder: Path) -> None:
-    """Print every example: its SQL, its rows, its usage.
+def run(model: list[str] | None, folder: Path | None) -> None:
+    """Print every example: its SQL, its rows, its usage. The tables are those of ``folder``, or of
+    the package.
 
     Raises ``QueryError`` if ``folder`` lacks the example tables.
     """
+    if folder is None:
+        with as_file(files("blendfusion.examples")) as packaged:
+            run(model, packaged)
+        return
     missing = [name for name in TABLES if not (folder / f"{name}.csv").is_file()]
     if missing:
         raise QueryError(
             f"there is no {missing[0]}.csv in '{folder}'",
-            hint="The example tables are in the folder examples/ of BlendFusion's repository: "
-            "run the demo there, or name the folder with --examples DIR.",
+            hint="Leave out --examples DIR: the package has the tables of the demonstration.",
         )
     # Without earlier answers, so that each query shows its questions.
     with bf.connect(model=model, cache=None) as session:

@@ -122,9 +122,8 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument(
         "--examples",
         type=Path,
-        default=Path("examples"),
         metavar="DIR",
-        help="the folder of reviews.csv, products.csv and tickets.csv (default: ./examples)",
+        help="a folder of other tables reviews.csv, products.csv and tickets.csv",
     )
     add_ui_command(commands)
     add_replay_command(commands)

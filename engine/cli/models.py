@@ -13,7 +13,13 @@ from rich.console import Console
 from rich.table import Table
 
 from blendfusion.models.http.client import KEY_VARIABLE, URL_VARIABLE
-from blendfusion.models.registry.inventory import Served, missing_extras, servers_here, weights_here
+from blendfusion.models.registry.inventory import (
+    Served,
+    missing_extras,
+    packaged_runs,
+    servers_here,
+    weights_here,
+)
 from blendfusion.models.registry.load import VARIABLE
 from blendfusion.redaction import printable
 
@@ -67,7 +73,12 @@ def _of_server(server: Served) -> Iterator[Row]:
 
 def _notes() -> Iterator[str]:
     named = os.environ.get(VARIABLE, "").strip()
-    yield f"auto: {named or 'smollm2'}" + (f" ({VARIABLE})" if named else "")
+    if named:
+        yield f"auto: {named} ({VARIABLE})"
+    elif not packaged_runs():
+        yield "auto: nothing, as the extra local is not installed; --model names a model"
+    else:
+        yield "auto: smollm2"
     if os.environ.get(KEY_VARIABLE) and not os.environ.get(URL_VARIABLE):
         yield f"openai:NAME asks OpenAI, as {KEY_VARIABLE} is set (not asked for a list)"
     missing = missing_extras()

@@ -33,8 +33,12 @@ EXTRAS: dict[str, tuple[str, ...]] = {
 _MOST_FILES = 50_000
 """So many names are looked at in one folder: a list should take a second, not a minute."""
 _NEAR_SECONDS, _FAR_SECONDS = 0.5, 3.0
-_NO_WEIGHTS = re.compile(r"mmproj.*|.*-(?!0*1-)[0-9]+-of-[0-9]+\.gguf", re.IGNORECASE)
-"""Projectors of images, and all but the first part of weights in several files."""
+_NO_WEIGHTS = re.compile(
+    r"mmproj.*|.*-(?!0*1-)[0-9]+-of-[0-9]+\.gguf|.*-[a-z0-9_]+-[0-9a-f]{16}\.gguf|making-.*",
+    re.IGNORECASE,
+)
+"""Projectors of images, all but the first part of weights in several files, and the copies that
+BlendFusion converts for itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,11 @@ def servers_here() -> list[Served]:
     names, whether it answers or not. Takes three seconds at most; the key goes to the latter alone.
     """
     return run_confined(_all_servers)
+
+
+def packaged_runs() -> bool:
+    """Whether the packaged model is installed, with what computes it."""
+    return packaged_weights() is not None and find_spec("llama_cpp") is not None
 
 
 def missing_extras() -> list[str]:

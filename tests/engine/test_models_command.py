@@ -52,7 +52,10 @@ def listed(capsys: pytest.CaptureFixture[str]) -> list[list[str]]:
 
 
 def test_a_machine_without_models_says_so(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert listed(capsys) == [["no weights and no servers were found"], ["auto: smollm2"]]
+    assert listed(capsys) == [
+        ["no weights and no servers were found"],
+        ["auto: nothing, as the extra local is not installed; --model names a model"],
+    ]
 
 
 def test_weights_are_found_where_programs_put_them(
@@ -64,13 +67,14 @@ def test_weights_are_found_where_programs_put_them(
     gguf(home / "models" / "mmproj-large.gguf")
     gguf(home / ".cache" / "llama.cpp" / "own.gguf")
     gguf(home / ".lmstudio" / "models" / "owner" / "name" / "lm.gguf")
-    gguf(home / ".cache" / "blendfusion" / "converted.gguf")
+    gguf(home / ".cache" / "blendfusion" / "joined.gguf")
+    gguf(home / ".cache" / "blendfusion" / "weights" / "SmolLM2.Q4_1-F16-043cb06d722ccf79.gguf")
     (home / "models" / "page.gguf").write_text("<html>not found</html>")
     rows = [[cell.strip() for cell in row] for row in listed(capsys)][2:-1]
     assert rows == [
         ["llama:models/mine.gguf", "this folder", "2 MB", "yes/no by words"],
         [
-            f"llama:{home}/.cache/blendfusion/converted.gguf",
+            f"llama:{home}/.cache/blendfusion/joined.gguf",
             "BlendFusion's cache",
             "0 MB",
             "yes/no by words",
