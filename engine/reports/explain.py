@@ -113,7 +113,9 @@ class _Beside:
                 usage = Usage.total(self._trace.by_task[t] for t in own_tasks)
             unsure = self._trace.withheld_of(call)
             withheld = f", {unsure:,} withheld" if unsure else ""
-            return f"  [{_usage(usage, values)}{withheld}]"
+            wait = self._trace.wait_of(call)
+            waited = f"; {wait}" if wait.values else ""
+            return f"  [{_usage(usage, values)}{withheld}{waited}]"
         if ask is None:
             return ""
         return "".join(f"  [expected: {op}]" for op in self._operators(ask))

@@ -11,7 +11,13 @@ from time import perf_counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from blendfusion.models.protocol.event_fields import DECIDED, QUERY_CALLS, QUERY_PLAN, WITHHELD
+from blendfusion.models.protocol.event_fields import (
+    DECIDED,
+    QUERY_CALLS,
+    QUERY_PLAN,
+    WAITED,
+    WITHHELD,
+)
 from blendfusion.models.protocol.events import Fields
 from blendfusion.models.scripted import ScriptedModel
 from blendfusion.reports.run_telemetry import Watch
@@ -79,6 +85,8 @@ class Run:
         """Values that small models, or similarity, decided for large ones."""
         self.withheld = 0
         """Answers that are NULL because they are below their ``confidence``."""
+        self.waited = 0
+        """Values that other runs of the process were asking; their answers were waited for."""
         self.options = options
         self.query = query
         """The SQL; '' for a frame created without."""
@@ -123,7 +131,7 @@ class Run:
             self.outcome = "closed"
         else:
             self.outcome, self.error = "failed", type(error).__name__
-        numbers = {DECIDED: self.decided, WITHHELD: self.withheld}
+        numbers = {DECIDED: self.decided, WITHHELD: self.withheld, WAITED: self.waited}
         about: Fields = {field: number for field, number in numbers.items() if number}
         self.watch.end(Usage.total(self.by_operator.values()), self._seconds, error, about)
 

@@ -8,7 +8,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence, Sized
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
@@ -55,6 +55,17 @@ CALLS_SCHEMA = pa.schema(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Values that another run of the process was asking, and the seconds of waiting for them."""
+
+    values: int = 0
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.values:,} of them asked by another run, waited {self.seconds:.2f} s"
+
+
 class AnswerWarning(UserWarning):
     """Some values got no valid answer and became NULL."""
 
@@ -92,6 +103,7 @@ class Trace:
         self.cascades: dict[Call, CascadeOutcome] = {}
         """The outcomes of calls with a cascade: see ``accuracy``, ``recall``."""
         self._withheld: dict[Call, set[Values]] = {}
+        self._waits: dict[Question, Wait] = {}
         self._known = 0
         self._done = 0
         self._reporter = reporter
@@ -185,6 +197,25 @@ class Trace:
 
     def in_vain(self, job: Job, requests: int) -> None:
         self._spent(job, Usage(calls=requests))
+
+    def waited(self, job: Job, n: int, seconds: float) -> None:
+        with self._lock:
+            question = job.task, job.names
+            before = self._waits.get(question, Wait())
+            self._waits[question] = Wait(before.values + n, before.seconds + seconds)
+            if self.run is not None:
+                self.run.waited = self.wait.values
+
+    @property
+    def wait(self) -> Wait:
+        """The requests that other runs had under way, so that this one waited for their answers.
+        They count as ``cached`` here."""
+        waits = self._waits.values()
+        return Wait(sum(w.values for w in waits), sum(w.seconds for w in waits))
+
+    def wait_of(self, call: Call) -> Wait:
+        """The part of ``wait`` that belongs to the question of ``call``."""
+        return self._waits.get((call.task, call.models), Wait())
 
     def _spent(self, job: Job, spent: Usage) -> None:
         task, question = job.task, (job.task, job.names)
@@ -307,6 +338,8 @@ class Trace:
         if call in self.cascades:
             likely = call.targets is not None and call.targets.proxy is not None
             notes.append(f"{'approximate' if likely else 'cascade'}: {self.cascades[call]}")
+        if (wait := self.wait_of(call)).values:
+            notes.append(f"cached: {wait}")
         if withheld := self.withheld_of(call):
             notes.append(f"{withheld:,} withheld: less probable than wanted")
         return notes
@@ -349,9 +382,10 @@ class Trace:
             )
 
     def __repr__(self) -> str:
-        u = self.usage
+        u, wait = self.usage, self.wait
+        waited = f"waited_for={wait.values}, " if wait.values else ""
         return (
-            f"Trace(values={u.values}, cached={u.cached}, failed={u.failed}, "
+            f"Trace(values={u.values}, cached={u.cached}, {waited}failed={u.failed}, "
             f"prompt_tokens={u.prompt_tokens}, evaluated_tokens={u.evaluated_tokens}, "
             f"completion_tokens={u.completion_tokens}, seconds={u.seconds:.2f})"
         )

@@ -24,6 +24,7 @@ VALUES = "blendfusion.values"
 CACHED = "blendfusion.cached"
 FAILED = "blendfusion.failed"
 WITHHELD = "blendfusion.withheld"
+WAITED = "blendfusion.waited_for"
 DECIDED = "blendfusion.decided"
 CALLS = "blendfusion.calls"
 EVALUATED_TOKENS = "blendfusion.evaluated_tokens"
@@ -65,6 +66,7 @@ FIELDS: Mapping[str, str] = {
     CACHED: "requests that the cache answered",
     FAILED: "requests without a valid answer",
     WITHHELD: "answers that are NULL because they are below the `confidence` of their calls; 0 if missing",
+    WAITED: "cached requests that another run of the process was making; 0 if missing",
     DECIDED: "values that a small model, or similarity, decided for a large one; 0 if missing",
     CALLS: "batches, or HTTP requests with retries",
     EVALUATED_TOKENS: "prompt tokens that the model computed; a shared prefix counts once",

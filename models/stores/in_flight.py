@@ -1,48 +1,73 @@
 """The requests that a process has under way: equal ones go out once, and the others wait.
 
-A thread waits only while it has no request of its own under way, so that no two wait for each
-other. One that fails or is interrupted ends its requests, and a waiting thread makes them instead.
+They are equal if the model's fingerprint, the task and the values are: then so are their answers,
+wherever they are stored. Who asked first hands its answers over to those who wait. A thread waits
+only while it has no request of its own under way, so that no two wait for each other. One that
+fails or is interrupted hands over what was answered, and ends its requests; a waiting thread makes
+them instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from threading import Condition, Lock, get_ident
-from weakref import WeakKeyDictionary
+from collections.abc import Hashable, Mapping, Sequence
+from threading import Condition, get_ident
 
 from blendfusion.models.protocol.model import Values
+from blendfusion.types import Answer
 
 _SECONDS = 0.1
 """How long a thread waits before it looks again; Ctrl-C takes effect in between."""
 
 
 class InFlight:
-    """The requests under way, for one place where answers are stored."""
+    """The requests under way in one process."""
 
     def __init__(self) -> None:
         self._changed = Condition()
         self._owners: dict[Hashable, dict[Values, int]] = {}
+        self._waiting: dict[Hashable, dict[Values, list[dict[Values, Answer]]]] = {}
+        """Where those who wait for a value want its answer."""
         self.ended = 0
         """How often requests have ended so far: until it changes, a look at the store is fresh."""
 
-    def begin(self, question: Hashable, values: Sequence[Values], begun: list[Values]) -> None:
+    def begin(
+        self,
+        question: Hashable,
+        values: Sequence[Values],
+        begun: list[Values],
+        wanted: dict[Values, Answer],
+    ) -> None:
         """Begin to ask about the values of which no other thread does; they come into ``begun``
-        first, so that an interruption loses none."""
+        first, so that an interruption loses none. The answers to the others come into ``wanted``
+        when those threads end; what it has already is not asked again."""
         me = get_ident()
         with self._changed:
             owners = self._owners.setdefault(question, {})
             # A model's own function may ask the same again: it must not wait for itself.
-            begun += [v for v in values if owners.get(v, me) == me]
+            begun += [v for v in values if owners.get(v, me) == me and v not in wanted]
+            if len(begun) < len(values):
+                waiting = self._waiting.setdefault(question, {})
+                for value in values:
+                    if owners.get(value, me) != me:
+                        places = waiting.setdefault(value, [])
+                        if not any(place is wanted for place in places):
+                            places.append(wanted)
             owners.update(dict.fromkeys(begun, me))
 
-    def end(self, question: Hashable, values: Sequence[Values]) -> None:
-        """End what was begun; the answers, if any, are stored by now."""
+    def end(
+        self, question: Hashable, values: Sequence[Values], answers: Mapping[Values, Answer]
+    ) -> None:
+        """End what was begun, with the answers as far as there are any."""
         with self._changed:
-            owners = self._owners.get(question, {})
+            owners, waiting = self._owners.get(question, {}), self._waiting.get(question, {})
             for value in values:
                 owners.pop(value, None)
+                for wanted in waiting.pop(value, ()):
+                    if value in answers:
+                        wanted[value] = answers[value]
             if not owners:
                 self._owners.pop(question, None)
+                self._waiting.pop(question, None)
             self.ended += 1
             self._changed.notify_all()
 
@@ -55,18 +80,5 @@ class InFlight:
             return self.ended
 
 
-_lock = Lock()
-_by_store: WeakKeyDictionary[object, InFlight] = WeakKeyDictionary()
-_by_file: dict[str, InFlight] = {}
-
-
-def in_flight(store: object) -> InFlight:
-    """The requests under way whose answers go to ``store``; stores of one file share them."""
-    path = getattr(store, "path", None)
-    with _lock:
-        if path is not None:
-            return _by_file.setdefault(str(path), InFlight())
-        try:
-            return _by_store.setdefault(store, InFlight())
-        except TypeError:  # a store of a user that cannot be held weakly shares nothing
-            return InFlight()
+UNDER_WAY = InFlight()
+"""The requests of this process. It holds no answer longer than somebody waits for it."""

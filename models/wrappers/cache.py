@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from blendfusion.models.protocol.abilities import Abilities, abilities_of
 from blendfusion.models.protocol.model import Model, OnAnswer, Values, answer_each, ignore_answer
-from blendfusion.models.stores.in_flight import in_flight
 from blendfusion.models.stores.memory import FROM_CACHE, AnswerStore, MemoryStore
 from blendfusion.models.stores.recording import Recording
 from blendfusion.models.wrappers.self_consistency import answer_consistently
@@ -33,8 +32,6 @@ class CachedModel:
         self.inner = inner
         own = store.outlives_process and not abilities_of(inner).fingerprint_lasts
         self.store: AnswerStore = MemoryStore() if own else store
-        self.in_flight = in_flight(self.store)
-        """The requests under way, of all models with this store."""
         self._given = store
         self._checked = False
 
@@ -105,8 +102,14 @@ class CachedModel:
         return {v: _hit(found[v]) for v in values if v in found}
 
     def question(self, task: Task) -> Hashable:
-        """The key of the question: requests with equal keys and equal values have equal answers."""
+        """The key of the question: requests with equal keys and equal values have equal answers of
+        this model."""
         return self.fingerprint, self._posed(task)
+
+    def receive(self, task: Task, answers: Mapping[Values, Answer]) -> dict[Values, Answer]:
+        """Store answers of this model to ``task`` that another run asked for; as cache hits."""
+        self._keep_all(self._posed(task), answers)
+        return {v: _hit(answer) for v, answer in answers.items()}
 
     def earlier(self, task: Task, most: int) -> list[str]:
         """The texts of stored answers to ``task``, at most so many; NULL ones are left out."""
@@ -159,8 +162,7 @@ class CachedModel:
             else:
                 answer_each(self.inner, task, missing, arrived)
         finally:
-            self._keep(task.in_full, {v: a for v, a in new.items() if a.finish != "decided"})
-            self._keep(task, {v: a for v, a in new.items() if a.finish == "decided"})
+            self._keep_all(task, new)
             if isinstance(self.store, Recording):
                 failed = [v for v, a in new.items() if a.error is not None]
                 self.store.note_failed(self.fingerprint, task, failed)
@@ -168,6 +170,11 @@ class CachedModel:
     def forget(self) -> None:
         """Forget every answer of this model, in a store that others share too."""
         self.store.clear(self.fingerprint)
+
+    def _keep_all(self, task: Task, answers: Mapping[Values, Answer]) -> None:
+        """Store answers to ``task`` as posed: those that ended early for its comparisons alone."""
+        self._keep(task.in_full, {v: a for v, a in answers.items() if a.finish != "decided"})
+        self._keep(task, {v: a for v, a in answers.items() if a.finish == "decided"})
 
     def _keep(self, task: Task, answers: dict[Values, Answer]) -> None:
         valid = {v: a for v, a in answers.items() if a.error is None}

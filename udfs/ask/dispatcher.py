@@ -17,6 +17,7 @@ from blendfusion.models.guarantees.vector_classifier import EmbeddingModel
 from blendfusion.models.protocol.allowance import OutOfCallsError, allowing
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.registry.model_names import ModelNames
+from blendfusion.models.stores.in_flight import UNDER_WAY
 from blendfusion.models.stores.memory import MemoryStore
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.options import OnError
@@ -236,28 +237,50 @@ class Asker:
 
         If not ``final``, another model gets the values that fail, and no failure is counted yet.
         """
-        model, flights = job.model, job.model.in_flight
-        since = flights.ended
+        model, since = job.model, UNDER_WAY.ended
         missing = self._unknown(job, sent, values, into, final=final)
         if missing and self._only_known:
             raise UnknownAnswerError
         self.observer.expect(len(missing))
         question = model.question(sent) if missing else None
+        wanted: dict[Values, Answer] = {}
         while missing:
             mine: list[Values] = []
+            given: dict[Values, Answer] = {}
             try:
-                flights.begin(question, missing, mine)
+                UNDER_WAY.begin(question, missing, mine, wanted)
                 new = mine
-                if flights.ended != since:  # another thread may have stored some meanwhile
+                if UNDER_WAY.ended != since:  # another thread may have stored some meanwhile
                     new = self._unknown(job, sent, mine, into, final=final)
-                self._batches(job, sent, new, into, call, final=final)
+                self._batches(job, sent, new, into, call, given, final=final)
             finally:
-                flights.end(question, mine)
+                UNDER_WAY.end(question, mine, given)
             begun = set(mine)
             missing = [v for v in missing if v not in begun]
             if missing:
-                since = flights.ended if mine else flights.wait(since)
-                missing = self._unknown(job, sent, missing, into, final=final)
+                start = perf_counter()
+                since = UNDER_WAY.ended if mine else UNDER_WAY.wait(since)
+                left = self._received(job, sent, missing, wanted, into, final=final)
+                self.observer.waited(job, len(missing) - len(left), perf_counter() - start)
+                missing = left
+
+    def _received(
+        self,
+        job: Job,
+        sent: Task,
+        values: Sequence[Values],
+        wanted: dict[Values, Answer],
+        into: dict[Values, Answer],
+        *,
+        final: bool,
+    ) -> list[Values]:
+        """The values that other runs, which were waited for, have not answered; the answers of the
+        others go ``into``."""
+        found = {v: wanted.pop(v) for v in values if v in wanted}
+        if found:
+            self._hit(job, job.model.receive(sent, found), into, final=final)
+            values = [v for v in values if v not in found]
+        return self._unknown(job, sent, values, into, final=final)
 
     def _unknown(
         self,
@@ -269,15 +292,21 @@ class Asker:
         final: bool,
     ) -> list[Values]:
         """The values without a stored answer; the stored ones go ``into``."""
-        model = job.model
-        hits = model.known(sent, values)
-        self.hits += len(hits)
+        hits = job.model.known(sent, values)
         if hits:
-            if model is not self._usual:
-                hits = {v: self._by(model, answer, final=final) for v, answer in hits.items()}
-            self.observer.batch(job, list(hits), list(hits.values()), 0.0)
-            into.update(hits)
+            self._hit(job, hits, into, final=final)
         return [v for v in values if v not in hits]
+
+    def _hit(
+        self, job: Job, hits: dict[Values, Answer], into: dict[Values, Answer], *, final: bool
+    ) -> None:
+        """Count cache hits, which go ``into``."""
+        model = job.model
+        self.hits += len(hits)
+        if model is not self._usual:
+            hits = {v: self._by(model, answer, final=final) for v, answer in hits.items()}
+        self.observer.batch(job, list(hits), list(hits.values()), 0.0)
+        into.update(hits)
 
     def _batches(
         self,
@@ -286,15 +315,18 @@ class Asker:
         missing: list[Values],
         into: dict[Values, Answer],
         call: Call | None,
+        given: dict[Values, Answer],
         *,
         final: bool,
     ) -> None:
+        """Ask about ``missing`` in batches; what ``job.model`` itself answered is also ``given`` to
+        other runs."""
         done = 0
         while done < len(missing):
             size = self.ledger.admit(sent, len(missing) - done, job.model)
             try:
                 with self.observer.asking(job, size):
-                    self._batch(job, sent, missing[done : done + size], into, final=final)
+                    self._batch(job, sent, missing[done : done + size], into, given, final=final)
             except OutOfCallsError:
                 pending = sum(v not in into for v in missing)
                 raise self.ledger.out_of_calls(pending) from None
@@ -389,6 +421,7 @@ class Asker:
         sent: Task,
         values: list[Values],
         into: dict[Values, Answer],
+        given: dict[Values, Answer],
         *,
         final: bool,
     ) -> None:
@@ -409,6 +442,8 @@ class Asker:
             seconds = perf_counter() - start
             places = sorted(arrived)
             met = [values[place] for place in places]
+            raw = zip(met, (arrived[place] for place in places), strict=True)
+            given.update((v, a) for v, a in raw if a.error is None and not a.spent)
             answers = [self._by(model, arrived[place], final=final) for place in places]
             spent = self.ledger.settle(sent, len(values), answers, seconds, allowance.requests)
             into.update(zip(met, answers, strict=True))

@@ -63,6 +63,11 @@ class Observer(Protocol):
         """So many requests brought no answer: one ended the batch, others were under way."""
         ...
 
+    def waited(self, job: Job, n: int, seconds: float) -> None:
+        """After waiting for another run, which asked them first, ``n`` requests have the answers
+        that it got. Told of each wait, perhaps with ``n`` 0."""
+        ...
+
     def note_failures(self, task: Task, failed: Mapping[Values, Answer]) -> None:
         """In the result, these values are NULL for want of an answer. May be told twice of a
         value."""
@@ -89,6 +94,9 @@ class NullObserver:
         pass
 
     def in_vain(self, job: Job, requests: int) -> None:
+        pass
+
+    def waited(self, job: Job, n: int, seconds: float) -> None:
         pass
 
     def note_failures(self, task: Task, failed: Mapping[Values, Answer]) -> None:
