@@ -77,7 +77,7 @@ def measure(
     with serving(service, capacity, refuses) as url:
         model = OpenAIModel("tiny", url, None, Options(concurrency_most=most))
         if not adapts:
-            model._endpoint.in_flight.refused = lambda sent_at: None  # type: ignore[method-assign]
+            model._server.endpoint.in_flight.refused = lambda sent_at: None  # type: ignore[method-assign]
         begun = time.perf_counter()
         answers = model.answer(TEXT, [(f"text {number}",) for number in range(values)])
         rate = values / (time.perf_counter() - begun)
@@ -98,7 +98,7 @@ def compare_forms(named: str, values: int) -> None:
         for short in (True, False):
             model = OpenAIModel(name, url, None, Options(max_tokens=24, shots=False))
             model.check()
-            forms = model._chat.forms
+            forms = model._server.chat.forms
             if not short:
                 forms.short = ()
                 for form in FORMS:

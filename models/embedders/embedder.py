@@ -151,9 +151,16 @@ def _wordllama(argument: str, options: Options) -> Embedder:
 
 def _openai(argument: str, options: Options) -> Embedder:
     from blendfusion.models.embedders.openai import OpenAIEmbedder
+    from blendfusion.models.http.address import several
     from blendfusion.models.registry.load import server_named
 
-    return OpenAIEmbedder(*server_named(argument), options)
+    server = server_named(argument)
+    if several(server.url) != [server.url]:
+        raise ModelNotFound(
+            f"'openai:{server.name}' names several servers, and an embedder has one",
+            hint="Name one URL.",
+        )
+    return OpenAIEmbedder(*server, options)
 
 
 EMBEDDERS: dict[str, BuildEmbedder] = {"wordllama": _wordllama, "openai": _openai}

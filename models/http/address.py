@@ -15,6 +15,8 @@ HOSTED_URL = "https://api.openai.com/v1"
 _MOST_PORT = 65_535
 _URL_IN_NAME = re.compile(r"@\s*(?P<url>[a-zA-Z][a-zA-Z0-9+.-]*://.*)", re.DOTALL)
 
+_NEXT_URL = re.compile(r"\s*,\s*(?=[a-zA-Z][a-zA-Z0-9+.-]*://)")
+
 _announced: set[str] = set()
 _announcing = threading.Lock()
 
@@ -40,6 +42,15 @@ def checked_url(text: str) -> httpx.URL:
     return url.copy_with(path=url.path.rstrip("/"), fragment=None)
 
 
+def several(url: str) -> list[str]:
+    """The URLs of several servers, separated by commas.
+
+    >>> several("http://a/v1, https://b/v1"), several("http://a/v1?x=1,2")
+    (['http://a/v1', 'https://b/v1'], ['http://a/v1?x=1,2'])
+    """
+    return _NEXT_URL.split(url.strip())
+
+
 def below(url: httpx.URL, path: str) -> httpx.URL:
     """A path below the URL of a server, with the server's own query string.
 
@@ -49,7 +60,7 @@ def below(url: httpx.URL, path: str) -> httpx.URL:
     return url.copy_with(path=url.path.rstrip("/") + path)
 
 
-def split_name(argument: str) -> tuple[str, str | None]:
+def split_name(argument: str, scheme: str = "openai") -> tuple[str, str | None]:
     """(name, URL) of ``NAME@URL``; the URL is None for a plain name, which has no ``@``.
 
     Raises ModelNotFound for an ``@`` without a URL behind it: what was meant for a server of one's
@@ -62,13 +73,13 @@ def split_name(argument: str) -> tuple[str, str | None]:
     name = (argument[: found.start()] if found else argument).strip()
     if not found and "@" in argument:
         raise ModelNotFound(
-            f"'openai:{_shown(argument)}' has no URL behind the @",
-            hint="A URL begins with http:// or https://: 'openai:MODEL@http://HOST:PORT/v1'.",
+            f"'{scheme}:{_shown(argument)}' has no URL behind the @",
+            hint=f"A URL begins with http:// or https://: '{scheme}:MODEL@http://HOST:PORT/v1'.",
         )
     if not name:
         raise ModelNotFound(
-            f"'openai:{_shown(argument)}' names no model",
-            hint="Write 'openai:MODEL@http://HOST:PORT/v1'.",
+            f"'{scheme}:{_shown(argument)}' names no model",
+            hint=f"Write '{scheme}:MODEL@http://HOST:PORT/v1'.",
         )
     return name, found["url"] if found else None
 

@@ -17,6 +17,7 @@ from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.constraints.constraint import Json
 from blendfusion.models.http.adaptive_concurrency import InFlight
 from blendfusion.models.http.address import URL_VARIABLE, below, checked_url
+from blendfusion.models.http.api import OPENAI, Api
 from blendfusion.models.http.circuit_breaker import Line
 from blendfusion.models.http.rate_limit import Load, Rate
 from blendfusion.models.http.reply_body import ACCEPTED, TooLarge, whole
@@ -29,6 +30,8 @@ __all__ = ["KEY_VARIABLE", "URL_VARIABLE", "Endpoint", "Errand", "Missing", "Ref
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 
+CHAT = "/chat/completions"
+"""OpenAI's path of chats, which stands for that of every API."""
 _CONNECT_SECONDS = 10.0
 _TRANSIENT = (408, 409, 425, 429)
 _TOO_MUCH = (429, 503, 529)
@@ -57,7 +60,12 @@ class Refused(RequestError):
 
 
 class Unanswered(RequestError):
-    """No answer to this request after every try; others may fare better."""
+    """No answer to this request after every try; others may fare better. ``kind``: that of the last
+    ``Passing``."""
+
+    def __init__(self, message: str, kind: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class Missing(RequestError):
@@ -99,6 +107,7 @@ class Endpoint:
     rate: Rate = field(default_factory=Rate, repr=False)
     in_flight: InFlight = field(default_factory=lambda: InFlight(_ANY_NUMBER), repr=False)
     line: Line = field(init=False, repr=False)
+    api: Api = field(default=OPENAI, repr=False)
     _url: httpx.URL = field(init=False, repr=False)
     _trusted: ssl.SSLContext | None = field(default=None, init=False, repr=False)
 
@@ -107,7 +116,7 @@ class Endpoint:
         self.key = (self.key or "").strip() or None
         if self.key and not (self.key.isascii() and self.key.isprintable()):
             raise ModelNotFound(
-                f"the key in {KEY_VARIABLE} has characters that no HTTP header can carry",
+                f"the key in {self._key_variable} has characters that no HTTP header can carry",
                 hint="Only the key belongs there: one line, as the server's owner gave it out.",
             )
         self.line = Line(self.retry, self.rate)
@@ -116,6 +125,10 @@ class Endpoint:
     def shown(self) -> str:
         """The URL without what may be secret in it."""
         return str(self._url.copy_with(userinfo=b"", query=None))
+
+    @property
+    def _key_variable(self) -> str:
+        return self.api.key_variables[0]
 
     @property
     def host(self) -> str:
@@ -131,7 +144,7 @@ class Endpoint:
         without_secrets_in_logs()
         headers = {"Accept-Encoding": ACCEPTED}
         if self.key:
-            headers["Authorization"] = f"Bearer {self.key}"
+            headers |= self.api.headers(self.key)
         # A proxy cannot reach this machine's own loopback.
         trust_env = not _is_loopback(self._url.host)
         if self._trusted is None:  # tens of milliseconds: to read all the certificates
@@ -167,10 +180,13 @@ class Endpoint:
         Raises ``Refused``, ``Missing`` or ``Unanswered`` for this request alone, and
         ``ModelFailed`` where every other request would meet the same.
         """
+        if path == CHAT:
+            path, body = self.api.request(body)
         request = client.build_request("POST", below(self._url, path), json=body)
 
         async def once() -> T:
-            reply = self._object(await self._send(client, request, errand), errand, final)
+            response = await self._send(client, request, errand)
+            reply = self.api.reply(self._object(response, errand, final))
             if errand.load is not None:
                 self.rate.settle(errand.load, reply)
             try:
@@ -187,7 +203,7 @@ class Endpoint:
         except Passing as trouble:
             self._in_vain(trouble)
             tries = "1 try" if self.retry.attempts == 1 else f"{self.retry.attempts} tries"
-            raise Unanswered(f"{trouble} ({tries})") from None
+            raise Unanswered(f"{trouble} ({tries})", trouble.kind) from None
         self.line.answered()
         return reply
 
@@ -275,7 +291,7 @@ class Endpoint:
         if not self.line.reached:
             raise ModelFailed(
                 f"no server answers at {self.shown} ({reason})",
-                hint=f"Start it, or correct the URL in the model's name or in {URL_VARIABLE}.",
+                hint=f"Start it, or correct the URL in the model's name or in {self.api.url_variable}.",
                 foreign=True,
             )
         if self.line.note_failure(sent_at):
@@ -352,11 +368,12 @@ class Endpoint:
         A 403 from a server that served others is about one value: moderation, a firewall.
         """
         status = response.status_code
-        if status == 401 or (status == 403 and not self.line.served):
+        invalid = status == 400 and "API_KEY_INVALID" in response.text  # Gemini
+        if status == 401 or invalid or (status == 403 and not self.line.served):
             state = "was refused" if self.key else "is not set"
             raise ModelFailed(
-                f"{self.shown} refused access (HTTP {status}); the key in {KEY_VARIABLE} {state}",
-                hint=f"Set {KEY_VARIABLE} to a key of that server.",
+                f"{self.shown} refused access (HTTP {status}); the key in {self._key_variable} {state}",
+                hint=f"Set {self._key_variable} to a key of that server.",
             )
         if status == 402 or (status == 429 and "insufficient_quota" in response.text):
             reason = status_of(response, self.key)

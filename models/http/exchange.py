@@ -9,7 +9,7 @@ import httpx
 
 from blendfusion.errors import ModelFailed
 from blendfusion.models.constraints.constraint import Json, closed_set
-from blendfusion.models.http.client import Endpoint, Errand, Refused, Unanswered
+from blendfusion.models.http.client import CHAT, Endpoint, Errand, Refused, Unanswered
 from blendfusion.models.http.completion import Completion, read_completion
 from blendfusion.models.http.parse_reply import read_reply
 from blendfusion.models.http.server_features import FormsTaken, Sampling, blames_odds
@@ -75,6 +75,8 @@ class Exchange:
             sent += [url for _, url in urls]
         self._errand = Errand(sent, images=len(urls))
         self._spent = Usage(values=1)
+        self.unanswered: str | None = None
+        """Why the server did not answer, where another one might: see ``Unanswered.kind``."""
 
     async def answer(self) -> Answer:
         """The answer, or why there is none.
@@ -94,6 +96,7 @@ class Exchange:
                 await self._prove_sight(error)
             answer = Answer.failed(str(error), too_long=error.too_long)
         except Unanswered as error:
+            self.unanswered = error.kind
             answer = Answer.failed(str(error))
         failed = 0 if answer.error is None else 1
         return answer.with_usage(self._spent + Usage(failed=failed, calls=self._errand.calls))
@@ -177,11 +180,11 @@ class Exchange:
             sampling = chat.sampling.of(constraint)
             try:
                 with model_call(
-                    "openai", chat.model, server=endpoint.host, port=endpoint.port
+                    endpoint.api.name, chat.model, server=endpoint.host, port=endpoint.port
                 ) as call:
                     reply = await endpoint.post(
                         self._client,
-                        "/chat/completions",
+                        CHAT,
                         {"model": chat.model} | body | sampling,
                         self._errand,
                         read=read_completion,

@@ -1,22 +1,15 @@
-"""Models on servers with OpenAI's chat API: vLLM, SGLang, llama-server, Ollama, hosted servers."""
+"""Models on servers: vLLM, SGLang, llama-server, Ollama, hosted ones, Anthropic's and Gemini's."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
 
-import httpx
-
-from blendfusion.errors import ModelFailed, ModelNotFound
-from blendfusion.models.http.adaptive_concurrency import InFlight
 from blendfusion.models.http.address import HOSTED_URL, announce
-from blendfusion.models.http.client import KEY_VARIABLE, URL_VARIABLE, Endpoint, Missing
-from blendfusion.models.http.exchange import Chat, Exchange, sent_constraint
-from blendfusion.models.http.rate_limit import Rate
+from blendfusion.models.http.api import OPENAI, Api
+from blendfusion.models.http.client import KEY_VARIABLE, URL_VARIABLE
 from blendfusion.models.http.retry import Retry
-from blendfusion.models.http.server_features import FormsTaken, Sampling
-from blendfusion.models.http.server_kind import kind_of, offered_by, window_of
-from blendfusion.models.http.structured_output import forms_named
+from blendfusion.models.http.server import Server
 from blendfusion.models.http.task_group import for_each
 from blendfusion.models.prompts.prompt import PROMPT_VERSION
 from blendfusion.models.protocol.abilities import Abilities
@@ -34,12 +27,12 @@ DEFAULT_WINDOW = 8192
 _BATCHES_IN_FLIGHT = 8
 """A batch of so many times the concurrency keeps the pipe full; the last ones wait little."""
 
-_FRAME_BYTES, _TOKEN_BYTES = 1 << 20, 1 << 12
-"""The most bytes of a reply: so many, and so many for each token with the odds of others in its
-place."""
 
-_IN_VAIN = 32
-"""Values in a row, at least, that get no answer from a server that is given up for it."""
+def fingerprint(api: str, url: str, model: str, options: Options) -> str:
+    """The identity of a model at a server: the same name at the same URL is the same model, as far
+    as a client can tell."""
+    key = f"{url}\n{model}\n{options.max_tokens}\n{PROMPT_VERSION}\n{options.shots}"
+    return f"{api}:{hashlib.sha256(key.encode()).hexdigest()[:32]}"
 
 
 class OpenAIModel:
@@ -51,7 +44,8 @@ class OpenAIModel:
     ``answer``: its thread and its connections end with it.
 
     ``window``: tokens of prompt and answer; by default what the server states when ``check`` asks
-    it, else 8192. ``says_where``: the first use warns of the server's URL.
+    it, else 8192. ``says_where``: the first use warns of the server's URL. ``api``: the one that it
+    speaks.
     """
 
     def __init__(
@@ -64,34 +58,20 @@ class OpenAIModel:
         retry: Retry | None = None,
         window: int | None = None,
         says_where: bool = False,
+        api: Api = OPENAI,
     ) -> None:
         self._says_where = says_where
         self._options = options or Options()
         self._model = model
-        in_flight = InFlight(self._options.concurrency, self._options.concurrency_most)
-        self._endpoint = Endpoint(
+        self._server = Server.at(
             base_url,
-            api_key,
-            self._options.timeout_seconds,
-            retry or Retry(attempts=1 + self._options.retries),
-            most_in_vain=max(_IN_VAIN, 2 * in_flight.most),
-            rate=Rate(
-                self._options.requests_per_minute,
-                self._options.tokens_per_minute,
-                answer_tokens=self._options.max_tokens,
-            ),
-            in_flight=in_flight,
-            most_bytes=_FRAME_BYTES + _TOKEN_BYTES * self._options.max_tokens,
-        )
-        self._window = window
-        self._chat = Chat(
             model,
-            self._endpoint,
-            FormsTaken(),
-            Sampling(self._options.max_tokens),
-            self._options.max_tokens,
-            self._options.shots,
+            api_key,
+            self._options,
+            retry or Retry(attempts=1 + self._options.retries),
+            api=api,
         )
+        self._server.window = window
 
     @property
     def abilities(self) -> Abilities:
@@ -106,16 +86,16 @@ class OpenAIModel:
         )
 
     def __repr__(self) -> str:
-        return f"OpenAIModel({self._model!r}, {self._endpoint.shown!r})"
+        return f"OpenAIModel({self._model!r}, {self._server.url!r})"
 
     @property
     def info(self) -> ModelInfo:
-        url, tokens = self._endpoint.shown, self._options.max_tokens
-        key = f"{url}\n{self._model}\n{tokens}\n{PROMPT_VERSION}\n{self._options.shots}"
+        url, tokens = self._server.url, self._options.max_tokens
+        api = self._server.endpoint.api.name
         return ModelInfo(
-            name=f"openai:{self._model}@{url}",
-            fingerprint=f"openai:{hashlib.sha256(key.encode()).hexdigest()[:32]}",
-            window=self._window or DEFAULT_WINDOW,
+            name=f"{api}:{self._model}@{url}",
+            fingerprint=fingerprint(api, url, self._model, self._options),
+            window=self._server.window or DEFAULT_WINDOW,
             settings={"max_tokens": str(tokens), "concurrency": str(self._options.concurrency)},
         )
 
@@ -128,7 +108,7 @@ class OpenAIModel:
     @property
     def at_once(self) -> int:
         """Requests in flight together take no longer than one."""
-        return self._endpoint.in_flight.limit
+        return self._server.endpoint.in_flight.limit
 
     def count_tokens(self, text: str) -> int:
         """An upper estimate: three bytes a token, since the server's tokenizer is not here."""
@@ -144,7 +124,7 @@ class OpenAIModel:
         server is, where it states that.
         """
         self._announce()
-        run_confined(self._look)
+        run_confined(self._server.look)
 
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
         """One answer a tuple, in order; ``usage.calls`` counts HTTP requests, retries included.
@@ -165,58 +145,26 @@ class OpenAIModel:
 
     def _announce(self) -> None:
         if self._says_where:
-            announce(self._model, self._endpoint.shown)
+            announce(self._model, self._server.url)
 
     async def _answer_all(
         self, task: Task, values: Sequence[Values], on_answer: OnAnswer
     ) -> list[Answer]:
         answers: dict[int, Answer] = {}
 
+        server = self._server
+
         async def settle(place: int) -> None:
-            answers[place] = await self._ask(client, task, values[place])
+            answers[place] = await server.ask(client, task, values[place])
             on_answer(place, answers[place])
 
         places = range(len(values))
-        self._endpoint.in_flight.expect(task)
-        async with self._endpoint.client() as client:
-            unseen = task.images and not self._chat.sight.proven
-            if unseen or not self._chat.forms.known(sent_constraint(task)):
+        in_flight = server.endpoint.in_flight
+        in_flight.expect(task)
+        async with server.endpoint.client() as client:
+            if not server.explored(task):
                 # Alone, so that one request finds out what all the others may send.
                 await settle(0)
                 places = places[1:]
-            await for_each(places, self._endpoint.in_flight.most, settle)
+            await for_each(places, in_flight.most, settle)
         return [answers[place] for place in range(len(values))]
-
-    async def _ask(self, client: httpx.AsyncClient, task: Task, row: Values) -> Answer:
-        try:
-            return await Exchange(self._chat, client, task, row).answer()
-        except Missing as missing:
-            raise await self._not_found(client, missing) from None
-
-    async def _look(self) -> None:
-        async with self._endpoint.client() as client:
-            response = await self._endpoint.get(client, "/models")
-        offered = offered_by(response)
-        if self._window is None:
-            self._window = window_of(offered.get(self._model, {}))
-        kind = kind_of(offered.values())
-        if kind is not None:
-            self._chat.forms.short = forms_named(kind.short_forms)
-
-    async def _not_found(self, client: httpx.AsyncClient, missing: Missing) -> ModelNotFound:
-        try:
-            offered = offered_by(await self._endpoint.get(client, "/models"))
-        except ModelFailed:
-            offered = {}
-        url = self._endpoint.shown
-        if offered:
-            return ModelNotFound(
-                f"{url} has no model {self._model} ({missing})",
-                hint=f"It offers: {', '.join(sorted(offered)[:20])}.",
-                foreign=True,
-            )
-        return ModelNotFound(
-            f"{url} knows neither the model {self._model} nor a list of its models ({missing})",
-            hint="The URL of an OpenAI-compatible server mostly ends in /v1.",
-            foreign=True,
-        )

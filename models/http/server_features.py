@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from blendfusion.models.constraints.constraint import Json
 from blendfusion.models.http.structured_output import INSTRUCTION, JSON_KINDS, Form, forms_for
@@ -23,10 +23,12 @@ class FormsTaken:
     """Which forms of structured output a server takes, for each kind of constraint.
 
     ``short``: forms without JSON around the answer that its software is known for. They come first,
-    once they are proven: servers of another version ignore them without a word.
+    once they are proven: servers of another version ignore them without a word. ``named``: the only
+    forms that the server's API has; () for all.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, named: Sequence[str] = ()) -> None:
+        self._named = frozenset(named)
         self.short: tuple[Form, ...] = ()
         self.proven: dict[Form, bool] = {}
         self._taken: dict[ConstraintKind, Form] = {}
@@ -40,6 +42,8 @@ class FormsTaken:
     def candidates(self, constraint: Constraint) -> list[Form]:
         """The forms still to try, best first; from the one that was taken on, if there is one."""
         forms = [f for f in forms_for(constraint) if (constraint.kind, f) not in self._useless]
+        if self._named:
+            forms = [form for form in forms if form.name in self._named]
         if constraint.kind not in JSON_KINDS:
             forms.sort(key=lambda form: form not in self.short)
         taken = self._taken.get(constraint.kind)
@@ -77,6 +81,13 @@ _MANY_ODDS, _FEW_ODDS = 20, 5
 """
 
 
+_FIELD_WORDS = {
+    "temperature": ("'temperature'", "`temperature`"),  # OpenAI, Anthropic
+    "seed": ("'seed'",),
+    "reasoning_effort": ("thinking", "Thinking"),  # Gemini
+}
+"""The words by which a server refuses a field."""
+
 _BY_ODDS = ("score", "boolean", "choice")
 """Kinds of answers of which it matters how likely the others were."""
 
@@ -87,9 +98,12 @@ class Sampling:
     ``odds`` are those that ask how likely other answers were.
     """
 
-    def __init__(self, max_tokens: int) -> None:
+    def __init__(
+        self, max_tokens: int, more: Mapping[str, Json] | None = None, *, odds: bool = True
+    ) -> None:
         self.fields: dict[str, Json] = {"temperature": 0, "seed": 0, "max_tokens": max_tokens}
-        self.odds: dict[str, Json] = {"logprobs": True, "top_logprobs": _MANY_ODDS}
+        self.fields |= more or {}
+        self.odds: dict[str, Json] = {"logprobs": True, "top_logprobs": _MANY_ODDS} if odds else {}
 
     def of(self, constraint: Constraint) -> dict[str, Json]:
         """The fields for an answer under a constraint; what a struct repeats is no part of the
@@ -122,8 +136,8 @@ class Sampling:
             most = self.fields["max_tokens"]
             self.fields = self._without("max_tokens") | {"max_completion_tokens": most}
             return True
-        for name in ("temperature", "seed"):
-            if f"'{name}'" in refusal and name in self.fields:
+        for name, words in _FIELD_WORDS.items():
+            if name in self.fields and any(word in refusal for word in words):
                 self.fields = self._without(name)
                 return True
         return False

@@ -37,6 +37,10 @@ KINDS = (
 )
 
 
+_WINDOWS = ("max_model_len", "context_length", "n_ctx", "inputTokenLimit")
+"""The names of a window at vLLM, OpenRouter, llama-server and Gemini."""
+
+
 def kind_of(entries: Iterable[Entry]) -> ServerKind | None:
     """The software behind a list of models; None if they do not tell, or differ."""
     owners = {entry.get("owned_by") for entry in entries}
@@ -46,7 +50,10 @@ def kind_of(entries: Iterable[Entry]) -> ServerKind | None:
 def offered_by(response: httpx.Response) -> dict[str, dict[str, Json]]:
     """The entries of a /models reply by name; empty if it is no such reply."""
     try:
-        entries = response.json()["data"]
+        stated = response.json()
+        if "models" in stated:  # Gemini's API
+            return {str(one["name"]).removeprefix("models/"): dict(one) for one in stated["models"]}
+        entries = stated["data"]
         return {str(entry["id"]): dict(entry) for entry in entries}
     except (ValueError, LookupError, TypeError):
         return {}
@@ -56,7 +63,7 @@ def window_of(entry: Entry) -> int | None:
     """The longest prompt and answer in tokens, where it is told."""
     meta = entry.get("meta")
     for place in (entry, meta if isinstance(meta, dict) else {}):
-        for name in ("max_model_len", "context_length", "n_ctx"):  # vLLM, OpenRouter, llama-server
+        for name in _WINDOWS:
             stated = place.get(name)
             if isinstance(stated, int) and stated > 0:
                 return stated

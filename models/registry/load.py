@@ -175,12 +175,43 @@ def _hub(argument: str, options: Options) -> Model:
 
 
 def _openai(argument: str, options: Options) -> Model:
-    from blendfusion.models.http.address import HOSTED_URL
+    from blendfusion.models.http.address import HOSTED_URL, several
+    from blendfusion.models.http.balanced import BalancedModel
     from blendfusion.models.http.model import OpenAIModel
 
     server = server_named(argument)
+    urls = several(server.url)
+    if len(urls) > 1:
+        return BalancedModel(server.name, urls, server.key, options)
     says_where = server.url == HOSTED_URL and "@" not in argument
     return OpenAIModel(server.name, server.url, server.key, options, says_where=says_where)
+
+
+def _anthropic(argument: str, options: Options) -> Model:
+    return _of_provider("anthropic", argument, options)
+
+
+def _gemini_api(argument: str, options: Options) -> Model:
+    return _of_provider("gemini", argument, options)
+
+
+def _of_provider(provider: str, argument: str, options: Options) -> Model:
+    """A model of an API of its own, at its owner's server unless a URL is named."""
+    from blendfusion.models.http.address import split_name
+    from blendfusion.models.http.api import APIS
+    from blendfusion.models.http.model import OpenAIModel
+
+    api = APIS[provider]
+    name, url = split_name(argument, provider)
+    url = url or os.environ.get(api.url_variable, "").strip() or api.url
+    keys = [os.environ.get(variable, "").strip() for variable in api.key_variables]
+    key = next(filter(None, keys), None)
+    if key is None and url == api.url:
+        raise ModelNotFound(
+            f"'{provider}:{name}' needs a key, and {api.key_variables[0]} is not set",
+            hint=f"Set {api.key_variables[0]}, or name a server: '{provider}:{name}@http://HOST:PORT'.",
+        )
+    return OpenAIModel(name, url, key, options, api=api)
 
 
 class Server(NamedTuple):
@@ -196,13 +227,20 @@ def server_named(argument: str) -> Server:
 
     A name without a server is one of the server that OPENAI_BASE_URL names, else of OpenAI's.
     """
-    from blendfusion.models.http.address import HOSTED_URL, URL_VARIABLE, checked_url, split_name
+    from blendfusion.models.http.address import (
+        HOSTED_URL,
+        URL_VARIABLE,
+        checked_url,
+        several,
+        split_name,
+    )
     from blendfusion.models.http.client import KEY_VARIABLE
 
     name, url = split_name(argument)
     url = url or os.environ.get(URL_VARIABLE, "").strip() or HOSTED_URL
     key = os.environ.get(KEY_VARIABLE)
-    checked_url(url)
+    for one in several(url):
+        checked_url(one)
     if not key and url == HOSTED_URL:
         raise ModelNotFound(
             f"'openai:{name}' needs a key for {HOSTED_URL}, and {KEY_VARIABLE} is not set",
@@ -223,5 +261,7 @@ BACK_ENDS: dict[str, BackEnd] = {
     "smollm2": BackEnd(_smollm2, "'smollm2'", packaged=True),
     "gemma": BackEnd(_gemma, "'gemma'", packaged=True),
     "openai": BackEnd(_openai, "'openai:MODEL@http://HOST:PORT/v1', 'openai:MODEL'"),
+    "anthropic": BackEnd(_anthropic, "'anthropic:MODEL'"),
+    "gemini": BackEnd(_gemini_api, "'gemini:MODEL'"),
     "embedding": BackEnd(_embedding, packaged=True),
 }

@@ -68,8 +68,8 @@ class CachedModel:
 
     @property
     def outages(self) -> tuple[str, ...]:
-        """Messages about models that are left out."""
-        return ()
+        """Messages about models and servers that are left out."""
+        return tuple(getattr(self.inner, "outages", ()))
 
     @property
     def batch_size(self) -> int:

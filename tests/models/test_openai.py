@@ -308,7 +308,7 @@ def test_refused_access_names_the_variable_and_never_the_key() -> None:
         server.script = lambda body: Reply(status=500, error=f"Trouble with {key}")
         answers = model.answer(BOOLEAN, [("a",)])
     assert server.keys[0] == f"Bearer {key}"
-    assert key not in f"{raised.value}{model!r}{model.info}{model._endpoint!r}{answers}"
+    assert key not in f"{raised.value}{model!r}{model.info}{model._server.endpoint!r}{answers}"
     assert "Trouble with …" in str(answers[0].error)
 
 

@@ -1,0 +1,159 @@
+"""The choice of a server for a value, among several of one model."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+
+from blendfusion.errors import ModelError
+from blendfusion.models.http.server import Server
+from blendfusion.models.protocol.model import Values
+from blendfusion.types import Task
+
+_WARM = 0.25
+"""A server that has computed the beginning of a prompt is preferred until it has so much more to
+do, as a share of what it takes at once."""
+_BEGINNINGS = 4096
+"""So many beginnings of prompts are remembered, the latest used."""
+_ASIDE_SECONDS, _ASIDE_MOST = 1.0, 60.0
+"""The first pause of a server that fails, which doubles, and its limit."""
+_OUTPACED = 3
+"""So many values in a row that another server answered first put a server aside."""
+_LATE, _LATE_SECONDS = 4.0, 1.0
+"""A request is late after so many times the usual time, and at least so many seconds."""
+
+
+class Place:
+    """The state of one server at present."""
+
+    def __init__(self, server: Server, number: int) -> None:
+        self.server, self.number = server, number
+        self.outstanding = 0
+        self.back_at = float("-inf")
+        """When it may be asked again, after a failure; in seconds of the clock."""
+        self.problem: ModelError | None = None
+        self.failures = 0
+        self.outpaced = 0
+
+    def room(self, task: Task) -> int:
+        """The number of further requests that it takes now."""
+        limit = self.server.endpoint.in_flight.limit if self.server.explored(task) else 1
+        return limit - self.outstanding
+
+
+class Balance:
+    """Least outstanding requests, in proportion to what each server takes at once, with a
+    preference for one that has computed the beginning of the prompt. Safe to use from several
+    threads.
+
+    A server that fails is put aside, for a second, then two, at most a minute; it takes one request
+    before it takes many again. So is one whose requests others answer first, three in a row.
+
+    ``clock``: seconds that never go back.
+    """
+
+    def __init__(
+        self, servers: Sequence[Server], *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.places = [Place(server, number) for number, server in enumerate(servers)]
+        self._clock = clock
+        self._warm: OrderedDict[Hashable, set[int]] = OrderedDict()
+        self._seconds: deque[float] = deque(maxlen=128)
+        self._lock = threading.Lock()
+
+    def begin(self) -> None:
+        """Begin a run: no server is aside."""
+        with self._lock:
+            for place in self.places:
+                place.back_at, place.problem = float("-inf"), None
+                place.failures = place.outpaced = 0
+
+    def take(self, task: Task, row: Values, *, without: Sequence[Place] = ()) -> Place | None:
+        """The server for a value, which then has one request more; None if none has room."""
+        with self._lock:
+            now = self._clock()
+            able = [
+                place
+                for place in self.places
+                if place not in without
+                and place.back_at <= now
+                and place.room(task) > 0
+                and not (place.failures and place.outstanding)
+            ]
+            if not able:
+                return None
+            beginnings = list(_beginnings(task, row))
+            chosen = min(
+                able, key=lambda place: (self._load(place, task, beginnings), place.number)
+            )
+            for beginning in beginnings:
+                self._warm.setdefault(beginning, set()).add(chosen.number)
+                self._warm.move_to_end(beginning)
+            while len(self._warm) > _BEGINNINGS:
+                self._warm.popitem(last=False)
+            chosen.outstanding += 1
+            return chosen
+
+    def _load(self, place: Place, task: Task, beginnings: Sequence[Hashable]) -> float:
+        warm = sum(place.number in self._warm.get(beginning, ()) for beginning in beginnings)
+        return place.outstanding / (place.outstanding + place.room(task)) - _WARM * warm
+
+    @contextmanager
+    def occupied(self, place: Place, freed: Callable[[], None]) -> Iterator[None]:
+        """Give a place back that was taken, when the block ends, and call ``freed``."""
+        try:
+            yield
+        finally:
+            with self._lock:
+                place.outstanding -= 1
+            freed()
+
+    def answered(self, place: Place, seconds: float) -> None:
+        """A server answered a value after so many seconds."""
+        with self._lock:
+            place.failures = place.outpaced = 0
+            place.problem = None
+            self._seconds.append(seconds)
+
+    def failed(self, place: Place, problem: ModelError) -> bool:
+        """A server failed. True if that is news: it was in use."""
+        with self._lock:
+            new = place.back_at <= self._clock()
+            if new:
+                pause = min(_ASIDE_MOST, _ASIDE_SECONDS * 2.0 ** min(place.failures, 10))
+                place.back_at = self._clock() + pause
+                place.failures += 1
+            place.problem = problem
+            return new
+
+    def outpaced(self, place: Place, problem: ModelError) -> bool:
+        """Another server was first with an answer. True if the server is put aside for it."""
+        with self._lock:
+            place.outpaced += 1
+            if place.outpaced < _OUTPACED:
+                return False
+        return self.failed(place, problem)
+
+    def late_after(self) -> float | None:
+        """Seconds after which a request is late; None while nothing is known."""
+        with self._lock:
+            if len(self._seconds) < 2:
+                return None
+            return max(_LATE_SECONDS, _LATE * statistics.median(self._seconds))
+
+    def all_aside(self) -> float | None:
+        """Seconds until a server may be asked again, if all of them are aside; else None."""
+        with self._lock:
+            left = min(place.back_at for place in self.places) - self._clock()
+            return left if left > 0 else None
+
+
+def _beginnings(task: Task, row: Values) -> Iterator[Hashable]:
+    """The beginnings that prompts may share: the question, and the first of several values."""
+    yield hash(task)
+    if len(row) > 1 and not task.aggregate:
+        yield hash((task, row[0]))

@@ -1,0 +1,330 @@
+"""One model on several servers: every value goes to the server that has the least to do."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import time
+from collections import deque
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+
+import httpx
+
+from blendfusion.errors import ModelError, ModelFailed
+from blendfusion.models.http.api import OPENAI, Api
+from blendfusion.models.http.balance import Balance, Place
+from blendfusion.models.http.client import Missing
+from blendfusion.models.http.exchange import Exchange
+from blendfusion.models.http.model import DEFAULT_WINDOW, OpenAIModel, fingerprint
+from blendfusion.models.http.retry import Retry
+from blendfusion.models.http.server import Server
+from blendfusion.models.http.task_group import for_each
+from blendfusion.models.protocol import event_fields as f
+from blendfusion.models.protocol.abilities import Abilities
+from blendfusion.models.protocol.events import log
+from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
+from blendfusion.models.protocol.run_coroutine import run_confined
+from blendfusion.options import Options
+from blendfusion.types import Answer, ModelInfo, Task, Usage
+
+_BATCHES_IN_FLIGHT = 8
+_ONCE = Retry(attempts=2, base_seconds=0.2, most_seconds=0.0)
+"""One more try, at once: then another server is asked instead."""
+_IN_VAIN = 1_000_000_000
+"""Values in a row without an answer: here, each of them leaves the server out already."""
+_TOO_MANY = "429"
+_BACKOFF_SECONDS = 0.1
+_SLICE_SECONDS = 0.2
+"""How often a value looks for room that another thread has made, and whether it is late."""
+_WOKEN = 2
+"""So many values look for room where a request has ended: a server may take more than before."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """One batch: its clients by the number of their server, and the values that wait for room."""
+
+    clients: dict[int, httpx.AsyncClient]
+    waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
+
+    async def turn(self) -> None:
+        """Wait until there may be room."""
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.waiting.append(turn)
+        try:
+            await asyncio.wait({turn}, timeout=_SLICE_SECONDS)
+        finally:
+            if turn in self.waiting:
+                self.waiting.remove(turn)
+
+    def freed(self) -> None:
+        """A request has ended."""
+        for _ in range(min(_WOKEN, len(self.waiting))):
+            turn = self.waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+
+
+class BalancedModel:
+    """Servers of one model, as one. ``concurrency`` holds for each of them.
+
+    The servers count as equal. The identity of the model, for stored answers, is that of the first
+    URL: further servers come and go without a change of it. A server that fails or does not answer
+    in time is left to itself, and its values are asked elsewhere; there is an error only if no
+    server is left.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        urls: Sequence[str],
+        api_key: str | None = None,
+        options: Options | None = None,
+        *,
+        api: Api = OPENAI,
+        patience_seconds: float = 60.0,
+    ) -> None:
+        self._options = options or Options()
+        self._model, self._api = model, api
+        self._patience_seconds = patience_seconds
+        servers = [
+            Server.at(url, model, api_key, self._options, _ONCE, api=api, most_in_vain=_IN_VAIN)
+            for url in urls
+        ]
+        self._balance = Balance(servers)
+        self._servers = servers
+        self._outages: dict[str, None] = {}
+
+    def __repr__(self) -> str:
+        return f"BalancedModel({self._model!r}, {[server.url for server in self._servers]!r})"
+
+    @property
+    def info(self) -> ModelInfo:
+        urls = [server.url for server in self._servers]
+        windows = [server.window for server in self._servers if server.window]
+        return ModelInfo(
+            name=f"{self._api.name}:{self._model}@{','.join(urls)}",
+            fingerprint=fingerprint(self._api.name, urls[0], self._model, self._options),
+            window=min(windows, default=DEFAULT_WINDOW),
+            settings={
+                "max_tokens": str(self._options.max_tokens),
+                "concurrency": f"{self._options.concurrency} × {len(urls)}",
+            },
+        )
+
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(
+            at_once=self.at_once,
+            call_per_value=True,
+            sees_images=True,
+            fingerprint_lasts=True,
+            check=self.check,
+        )
+
+    @property
+    def at_once(self) -> int:
+        """Requests in flight together, on all servers."""
+        return sum(server.endpoint.in_flight.limit for server in self._servers)
+
+    @property
+    def batch_size(self) -> int:
+        full = self.at_once * _BATCHES_IN_FLIGHT
+        return min(full, self._options.requests_per_minute * len(self._servers) or full)
+
+    @property
+    def outages(self) -> tuple[str, ...]:
+        """Messages about servers that failed since the last ``check``."""
+        return tuple(self._outages)
+
+    count_tokens = OpenAIModel.count_tokens
+
+    def close(self) -> None:
+        """Nothing to free: connections end with each batch."""
+
+    def check(self) -> None:
+        """Begin a run: every server is asked for its models. Raises ``ModelFailed`` if none can be
+        reached."""
+        self._balance.begin()
+        self._outages.clear()
+        run_confined(self._look)
+
+    async def _look(self) -> None:
+        async def look(place: Place) -> None:
+            try:
+                await place.server.look()
+            except ModelError as problem:
+                self._leave_out(place, problem)
+
+        await asyncio.gather(*map(look, self._balance.places))
+        problems = [place.problem for place in self._balance.places]
+        if all(problems):
+            raise self._none_left()
+
+    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
+        """As ``OpenAIModel.answer``. Raises ``ModelFailed`` if no server is left."""
+        return self.answer_each(task, values, ignore_answer)
+
+    def answer_each(
+        self, task: Task, values: Sequence[Values], on_answer: OnAnswer
+    ) -> list[Answer]:
+        """Like ``answer``; answers are reported in the servers' order."""
+        if not values:
+            return []
+        return run_confined(lambda: self._answer_all(task, values, on_answer))
+
+    async def _answer_all(
+        self, task: Task, values: Sequence[Values], on_answer: OnAnswer
+    ) -> list[Answer]:
+        answers: dict[int, Answer] = {}
+        async with AsyncExitStack() as stack:
+            run = _Run({})
+            for place in self._balance.places:
+                place.server.endpoint.in_flight.expect(task)
+                client = place.server.endpoint.client()
+                run.clients[place.number] = await stack.enter_async_context(client)
+
+            async def settle(number: int) -> None:
+                answers[number] = await self._ask(run, task, values[number])
+                on_answer(number, answers[number])
+
+            most = sum(server.endpoint.in_flight.most for server in self._servers)
+            await for_each(range(len(values)), most, settle)
+        return [answers[number] for number in range(len(values))]
+
+    async def _ask(self, run: _Run, task: Task, row: Values) -> Answer:
+        """The answer of the server that has the least to do; of another, if that one fails."""
+        spent, tried = Usage(), 0
+        while True:
+            place = await self._room(run, task, row)
+            answer, problem = await self._first(run, place, task, row)
+            if answer is not None:
+                both = answer.usage + spent
+                return answer.with_usage(replace(both, values=1, failed=answer.usage.failed))
+            assert problem is not None
+            if isinstance(problem, _Unanswered):
+                spent += problem.spent
+                tried += 1
+                if tried > self._options.retries:
+                    failed = Answer.failed(problem.message)
+                    return failed.with_usage(replace(spent, values=1, failed=1))
+                await asyncio.sleep(random.uniform(0, _BACKOFF_SECONDS * 2.0**tried))
+
+    async def _room(self, run: _Run, task: Task, row: Values) -> Place:
+        """A server with room. Raises ``ModelFailed`` if all stay away for too long."""
+        away_since: float | None = None
+        patience = self._patience_seconds if self._options.retries else 0.0
+        while (place := self._balance.take(task, row)) is None:
+            if not self._balance.all_aside():
+                away_since = None
+            else:
+                away_since = away_since or time.monotonic()
+                if time.monotonic() - away_since >= patience:
+                    raise self._none_left()
+            await run.turn()
+        return place
+
+    async def _first(
+        self, run: _Run, place: Place, task: Task, row: Values
+    ) -> tuple[Answer | None, ModelError | None]:
+        """The answer of ``place``, or of an idle server if that one is late; else the problem."""
+        going = {asyncio.create_task(self._exchange(run, place, task, row)): place}
+        begun = time.monotonic()
+        spared = False
+        problem: ModelError | None = None
+        try:
+            while going:
+                ended, _ = await asyncio.wait(
+                    going, timeout=_SLICE_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                )
+                for task_of in ended:
+                    of = going.pop(task_of)
+                    try:
+                        answer = task_of.result()
+                    except ModelError as met:
+                        problem = met
+                        continue
+                    for other in going.values():
+                        self._note_loss(other)
+                    calls = Usage(calls=len(going))
+                    if of is not place:
+                        self._balance.answered(of, time.monotonic() - begun)
+                    return answer.with_usage(answer.usage + calls), None
+                late = self._balance.late_after()
+                if spared or late is None or time.monotonic() - begun < late or run.waiting:
+                    continue
+                spare = self._balance.take(task, row, without=[place])
+                if spare is not None:
+                    spared = True
+                    going[asyncio.create_task(self._exchange(run, spare, task, row))] = spare
+            return None, problem
+        finally:
+            for left in going:
+                left.cancel()
+            for left in going:
+                with contextlib.suppress(asyncio.CancelledError, ModelError):
+                    await left
+
+    def _note_loss(self, place: Place) -> None:
+        slow = ModelFailed(f"{place.server.url} answers later than the others", retryable=True)
+        if self._balance.outpaced(place, slow):
+            self._tell(place, slow)
+
+    async def _exchange(self, run: _Run, place: Place, task: Task, row: Values) -> Answer:
+        """Ask one server. Raises ``ModelError``, after putting the server aside if it is to
+        blame."""
+        with self._balance.occupied(place, run.freed):
+            begun = time.monotonic()
+            client = run.clients[place.number]
+            exchange = Exchange(place.server.chat, client, task, row)
+            try:
+                answer = await exchange.answer()
+            except Missing as missing:
+                problem: ModelError = await place.server.not_found(client, missing)
+                self._leave_out(place, problem)
+                raise problem from None
+            except ModelError as problem:
+                self._leave_out(place, problem)
+                raise
+            if exchange.unanswered is not None:
+                unanswered = _Unanswered(str(answer.error), answer.usage)
+                if exchange.unanswered != _TOO_MANY:  # that one is only asked less at once
+                    self._leave_out(place, unanswered)
+                raise unanswered
+            self._balance.answered(place, time.monotonic() - begun)
+            return answer
+
+    def _leave_out(self, place: Place, problem: ModelError) -> None:
+        if self._balance.failed(place, problem):
+            self._tell(place, problem)
+
+    def _tell(self, place: Place, problem: ModelError) -> None:
+        url, message = place.server.url, problem.message
+        self._outages[message if url in message else f"{url}: {message}"] = None
+        outage = {f.REQUEST_MODEL: self._model, f.ERROR: type(problem).__name__}
+        log(
+            "model", logging.WARNING, "a server is left to itself, and others are asked", {**outage}
+        )
+
+    def _none_left(self) -> ModelFailed:
+        problems = [place.problem for place in self._balance.places if place.problem]
+        first = problems[0]
+        return ModelFailed(
+            f"none of the {len(self._servers)} servers of {self._model} is left: "
+            + "; ".join(problem.message for problem in problems),
+            hint=first.hint,
+            retryable=any(isinstance(p, ModelFailed) and p.retryable for p in problems),
+            foreign=True,
+        )
+
+
+class _Unanswered(ModelFailed):
+    """A value that a server did not answer, with what it spent; never leaves this module."""
+
+    def __init__(self, message: str, spent: Usage) -> None:
+        super().__init__(message, retryable=True)
+        self.spent = spent

@@ -1,0 +1,124 @@
+"""One server of a model: how it is asked, and what it was found to take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import httpx
+
+from blendfusion.errors import ModelFailed, ModelNotFound
+from blendfusion.models.http.adaptive_concurrency import InFlight
+from blendfusion.models.http.api import OPENAI, Api
+from blendfusion.models.http.client import Endpoint, Missing
+from blendfusion.models.http.exchange import Chat, Exchange, sent_constraint
+from blendfusion.models.http.rate_limit import Rate
+from blendfusion.models.http.retry import Retry
+from blendfusion.models.http.server_features import FormsTaken, Sampling
+from blendfusion.models.http.server_kind import kind_of, offered_by, window_of
+from blendfusion.models.http.structured_output import forms_named
+from blendfusion.models.protocol.model import Values
+from blendfusion.options import Options
+from blendfusion.types import Answer, Task
+
+_FRAME_BYTES, _TOKEN_BYTES = 1 << 20, 1 << 12
+"""The most bytes of a reply: so many, and so many for each token with the odds of others in its
+place."""
+
+_IN_VAIN = 32
+"""Values in a row, at least, that get no answer from a server that is given up for it."""
+
+
+@dataclass(slots=True)
+class Server:
+    """A model at one URL. ``window``: tokens of prompt and answer, once the server has told."""
+
+    chat: Chat
+    window: int | None = None
+
+    @classmethod
+    def at(
+        cls,
+        url: str,
+        model: str,
+        key: str | None,
+        options: Options,
+        retry: Retry,
+        *,
+        api: Api = OPENAI,
+        most_in_vain: int = _IN_VAIN,
+    ) -> Self:
+        """The model ``model`` at ``url``. Raises ModelNotFound for a URL or a key that is none."""
+        in_flight = InFlight(options.concurrency, options.concurrency_most)
+        endpoint = Endpoint(
+            url,
+            key,
+            options.timeout_seconds,
+            retry,
+            most_in_vain=max(most_in_vain, 2 * in_flight.most),
+            rate=Rate(
+                options.requests_per_minute,
+                options.tokens_per_minute,
+                answer_tokens=options.max_tokens,
+            ),
+            in_flight=in_flight,
+            most_bytes=_FRAME_BYTES + _TOKEN_BYTES * options.max_tokens,
+            api=api,
+        )
+        sampling = Sampling(options.max_tokens, api.sampling, odds=api.odds)
+        forms = FormsTaken(api.forms)
+        return cls(Chat(model, endpoint, forms, sampling, options.max_tokens, options.shots))
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the server is."""
+        return self.chat.endpoint
+
+    @property
+    def url(self) -> str:
+        """The URL without what may be secret in it."""
+        return self.endpoint.shown
+
+    def explored(self, task: Task) -> bool:
+        """Whether it is known what requests for ``task`` the server takes; if not, one goes first,
+        alone."""
+        unseen = task.images and not self.chat.sight.proven
+        return not unseen and self.chat.forms.known(sent_constraint(task))
+
+    async def look(self) -> None:
+        """One cheap request. Learns the window, and what the server is, where it states that.
+
+        Raises ``ModelFailed`` if there is no server or no access."""
+        async with self.endpoint.client() as client:
+            response = await self.endpoint.get(client, "/models")
+        offered = offered_by(response)
+        if self.window is None:
+            self.window = window_of(offered.get(self.chat.model, {}))
+        kind = kind_of(offered.values())
+        if kind is not None:
+            self.chat.forms.short = forms_named(kind.short_forms)
+
+    async def ask(self, client: httpx.AsyncClient, task: Task, row: Values) -> Answer:
+        """The answer for one value. Raises ``ModelFailed`` and ``ModelNotFound``."""
+        try:
+            return await Exchange(self.chat, client, task, row).answer()
+        except Missing as missing:
+            raise await self.not_found(client, missing) from None
+
+    async def not_found(self, client: httpx.AsyncClient, missing: Missing) -> ModelNotFound:
+        """The error for a model that the server does not have, with those that it has."""
+        try:
+            offered = offered_by(await self.endpoint.get(client, "/models"))
+        except ModelFailed:
+            offered = {}
+        if offered:
+            return ModelNotFound(
+                f"{self.url} has no model {self.chat.model} ({missing})",
+                hint=f"It offers: {', '.join(sorted(offered)[:20])}.",
+                foreign=True,
+            )
+        return ModelNotFound(
+            f"{self.url} knows neither the model {self.chat.model} nor a list of its models ({missing})",
+            hint="The URL of an OpenAI-compatible server mostly ends in /v1.",
+            foreign=True,
+        )
