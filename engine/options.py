@@ -278,6 +278,13 @@ class Options:
         unit="tokens",
         least=0,
     )
+    batch_folder: str = _option(
+        HTTP,
+        "",
+        "Folder of the files of batch jobs (models 'openai-batch:…' and 'batch-file:…'); '' is one in the "
+        "user's cache.",
+        hint="The path of a folder, as text.",
+    )
     accuracy: float = _option(
         CASCADES,
         0.0,
@@ -369,6 +376,7 @@ class OptionArguments(TypedDict, total=False):
     concurrency_most: int
     requests_per_minute: int
     tokens_per_minute: int
+    batch_folder: str
     accuracy: float
     recall: float
     precision: float

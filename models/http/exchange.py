@@ -12,6 +12,7 @@ from blendfusion.models.constraints.constraint import Json, closed_set
 from blendfusion.models.http.client import CHAT, Endpoint, Errand, Refused, Unanswered
 from blendfusion.models.http.completion import Completion, read_completion
 from blendfusion.models.http.parse_reply import read_reply
+from blendfusion.models.http.retry import Passing
 from blendfusion.models.http.server_features import FormsTaken, Sampling, blames_odds
 from blendfusion.models.http.structured_output import (
     INSTRUCTION,
@@ -61,7 +62,10 @@ class Chat:
 class Exchange:
     """Asks for one value until there is an answer inside the constraint, or none is to be had."""
 
-    def __init__(self, chat: Chat, client: httpx.AsyncClient, task: Task, row: Values) -> None:
+    def __init__(
+        self, chat: Chat, client: httpx.AsyncClient | None, task: Task, row: Values
+    ) -> None:
+        """Without a client, only ``body`` and ``answer_in`` are for use."""
         self._chat, self._client = chat, client
         self._constraint, self._sent = task.constraint, sent_constraint(task)
         prompt = render(task, shots=chat.shots)
@@ -100,6 +104,22 @@ class Exchange:
             answer = Answer.failed(str(error))
         failed = 0 if answer.error is None else 1
         return answer.with_usage(self._spent + Usage(failed=failed, calls=self._errand.calls))
+
+    def body(self) -> dict[str, Json]:
+        """The body of the first request, for those that are sent later, or by another program."""
+        form = self._chat.forms.candidates(self._sent)[0]
+        sampling = self._chat.sampling.of(self._constraint)
+        return {"model": self._chat.model} | self._body(form) | sampling
+
+    def answer_in(self, reply: dict[str, Json]) -> Answer:
+        """The answer that a reply to ``body`` states, or why it states none."""
+        try:
+            completion = read_completion(reply)
+        except Passing as trouble:
+            return Answer.failed(str(trouble)).with_usage(Usage(values=1, failed=1))
+        answer = self._read(completion)
+        failed = 0 if answer.error is None else 1
+        return answer.with_usage(completion.usage + Usage(values=1, failed=failed))
 
     async def _prove_sight(self, refusal: Refused) -> None:
         """Find out whether one image was refused, or all would be: a plain one tells.
@@ -165,17 +185,21 @@ class Exchange:
         return reply.text.strip() in PROOF.options
 
     async def _reply(self, form: Form) -> Completion:
+        return await self._post(self._body(form), self._constraint)
+
+    def _body(self, form: Form) -> dict[str, Json]:
         shots = self._shots
         if form.wrapped:
             shots = [_wrapped(turn, self._sent) for turn in shots]
         messages: list[Json] = [*shots, *self._messages]
         fields = form.fields(self._sent) or {}
-        return await self._post({"messages": messages, **fields}, self._constraint)
+        return {"messages": messages, **fields}
 
     async def _post(self, body: dict[str, Json], constraint: Constraint) -> Completion:
         """The reply to a request, in whatever fields the server takes what is said of sampling."""
         chat = self._chat
         endpoint = chat.endpoint
+        assert self._client is not None
         while True:
             sampling = chat.sampling.of(constraint)
             try:

@@ -187,6 +187,21 @@ def _openai(argument: str, options: Options) -> Model:
     return OpenAIModel(server.name, server.url, server.key, options, says_where=says_where)
 
 
+def _openai_batch(argument: str, options: Options) -> Model:
+    from blendfusion.models.http.batch import BatchApi, BatchModel
+
+    server = server_named(argument)
+    return BatchModel(server.name, BatchApi(server.url, server.key, options), options)
+
+
+def _batch_file(argument: str, options: Options) -> Model:
+    from blendfusion.models.http.batch import BatchFiles, BatchModel
+
+    if not argument:
+        raise ModelNotFound("'batch-file' names no model", hint="Write 'batch-file:MODEL'.")
+    return BatchModel(argument, BatchFiles(), options)
+
+
 def _anthropic(argument: str, options: Options) -> Model:
     return _of_provider("anthropic", argument, options)
 
@@ -263,5 +278,7 @@ BACK_ENDS: dict[str, BackEnd] = {
     "openai": BackEnd(_openai, "'openai:MODEL@http://HOST:PORT/v1', 'openai:MODEL'"),
     "anthropic": BackEnd(_anthropic, "'anthropic:MODEL'"),
     "gemini": BackEnd(_gemini_api, "'gemini:MODEL'"),
+    "openai-batch": BackEnd(_openai_batch, "'openai-batch:MODEL'"),
+    "batch-file": BackEnd(_batch_file, "'batch-file:MODEL'"),
     "embedding": BackEnd(_embedding, packaged=True),
 }

@@ -1,0 +1,258 @@
+"""Models that answer large jobs later: OpenAI's batch API, and files for ``vllm run-batch``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import httpx
+
+from blendfusion.errors import ModelFailed
+from blendfusion.models.constraints.constraint import Json
+from blendfusion.models.http.address import below
+from blendfusion.models.http.api import OPENAI
+from blendfusion.models.http.batch_jobs import Job, Reply, jobs_of
+from blendfusion.models.http.client import Endpoint
+from blendfusion.models.http.exchange import Chat, Exchange
+from blendfusion.models.http.model import DEFAULT_WINDOW, OpenAIModel, fingerprint
+from blendfusion.models.http.retry import Retry
+from blendfusion.models.http.server_errors import status_of
+from blendfusion.models.http.server_features import FormsTaken, Sampling
+from blendfusion.models.protocol.abilities import Abilities
+from blendfusion.models.protocol.allowance import spend_request
+from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
+from blendfusion.models.protocol.run_coroutine import run_confined
+from blendfusion.options import Options
+from blendfusion.types import Answer, ModelInfo, Task, Usage
+
+_VALUES = 500_000
+"""So many values are divided into jobs that run at the same time."""
+_MOST_POLL_SECONDS = 60.0
+_ENDED = ("completed", "failed", "expired", "cancelled")
+
+
+class Worker(Protocol):
+    """Something that carries out jobs."""
+
+    @property
+    def name(self) -> str:
+        """The scheme of the model's name."""
+        ...
+
+    @property
+    def url(self) -> str:
+        """The server without secrets; '' for none."""
+        ...
+
+    async def replies(self, jobs: Sequence[Job]) -> list[Mapping[int, Reply]]:
+        """The replies of each job. Raises ModelFailed."""
+        ...
+
+
+class BatchModel:
+    """A model whose requests go into jobs: cheap and slow, for questions about many values.
+
+    A run waits for its jobs. One that was cut off finds them again, as equal requests are the same
+    job. There is one try a value: no correction, no search for the form of a constraint.
+    """
+
+    def __init__(self, model: str, worker: Worker, options: Options | None = None) -> None:
+        self._options = options or Options()
+        self._model, self._worker = model, worker
+
+    @property
+    def info(self) -> ModelInfo:
+        worker = self._worker
+        return ModelInfo(
+            name=f"{worker.name}:{self._model}" + (f"@{worker.url}" if worker.url else ""),
+            fingerprint=fingerprint(worker.name, worker.url, self._model, self._options),
+            window=DEFAULT_WINDOW,
+            settings={"max_tokens": str(self._options.max_tokens)},
+        )
+
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(
+            at_once=_VALUES, call_per_value=False, sees_images=True, fingerprint_lasts=True
+        )
+
+    @property
+    def batch_size(self) -> int:
+        return _VALUES
+
+    count_tokens = OpenAIModel.count_tokens
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
+        """One answer a tuple, in order. Raises ``ModelFailed``."""
+        return self.answer_each(task, values, ignore_answer)
+
+    def answer_each(
+        self, task: Task, values: Sequence[Values], on_answer: OnAnswer
+    ) -> list[Answer]:
+        """Like ``answer``; answers are reported when a job has ended."""
+        if not values:
+            return []
+        chat = self._chat()
+        exchanges = [Exchange(chat, None, task, row) for row in values]
+        jobs = list(jobs_of(self._options.batch_folder, [one.body() for one in exchanges]))
+        answered = run_confined(lambda: self._worker.replies(jobs))
+        answers: dict[int, Answer] = {}
+        for job, replies in zip(jobs, answered, strict=True):
+            for place in job.places:
+                body, reason = replies.get(place, (None, "the job has no reply to this value"))
+                answer = (
+                    Answer.failed(reason).with_usage(Usage(values=1, failed=1))
+                    if body is None
+                    else exchanges[place].answer_in(body)
+                )
+                calls = Usage(calls=int(place == job.places[0]))
+                answers[place] = answer.with_usage(answer.usage + calls)
+                on_answer(place, answers[place])
+            job.remove()
+        return [answers[place] for place in range(len(values))]
+
+    def _chat(self) -> Chat:
+        options = self._options
+        sampling = Sampling(options.max_tokens, odds=False)
+        most = sampling.fields.pop("max_tokens")
+        sampling.fields["max_completion_tokens"] = most  # OpenAI and vLLM call it this now
+        endpoint = Endpoint(OPENAI.url, None, options.timeout_seconds, Retry(attempts=1))
+        forms = FormsTaken(("response_format", "instruction"))
+        return Chat(self._model, endpoint, forms, sampling, options.max_tokens, options.shots)
+
+
+class BatchFiles:
+    """Jobs as files, for a program that the user runs: ``vllm run-batch``."""
+
+    name = "batch-file"
+    url = ""
+
+    async def replies(self, jobs: Sequence[Job]) -> list[Mapping[int, Reply]]:
+        """The replies in the files of the jobs. Raises ModelFailed, and leaves the requests, while
+        a job has none."""
+        left = [job for job in jobs if not job.replies.is_file()]
+        for job in left:
+            job.write()
+        if left:
+            first = left[0]
+            count = sum(len(job.places) for job in left)
+            more = f", and {len(left) - 1} more files beside it" if len(left) > 1 else ""
+            raise ModelFailed(
+                f"{count:,} requests wait in {first.requests}{more}",
+                hint=f"vllm run-batch -i {first.requests} -o {first.replies} --model MODEL; then run the "
+                "query again.",
+                retryable=True,
+            )
+        return [job.read(job.replies.read_text("utf-8")) for job in jobs]
+
+
+class BatchApi:
+    """OpenAI's batch API, and servers that have the same.
+
+    ``poll_seconds``: the first wait for a job, which grows to a minute."""
+
+    name = "openai-batch"
+
+    def __init__(
+        self, url: str, key: str | None, options: Options, *, poll_seconds: float = 2.0
+    ) -> None:
+        self._endpoint = Endpoint(
+            url, key, options.timeout_seconds, Retry(attempts=1 + options.retries)
+        )
+        self._poll_seconds = poll_seconds
+
+    @property
+    def url(self) -> str:
+        """The URL of the server without secrets."""
+        return self._endpoint.shown
+
+    async def replies(self, jobs: Sequence[Job]) -> list[Mapping[int, Reply]]:
+        """The replies of the jobs, once all have ended. Raises ModelFailed; a job that runs goes
+        on, and a later run finds it."""
+        async with self._endpoint.client() as client:
+            for job in jobs:
+                if not job.remote.is_file():
+                    job.remote.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                    job.remote.write_text(await self._submit(client, job), "utf-8")
+            return [await self._result(client, job) for job in jobs]
+
+    async def _submit(self, client: httpx.AsyncClient, job: Job) -> str:
+        """The name of a new job at the server."""
+        spend_request()
+        content = (job.requests.name, job.text.encode(), "application/jsonl")
+        sent = await self._post(client, "/files", {"purpose": "batch"}, {"file": content})
+        wanted = {
+            "input_file_id": str(sent["id"]),
+            "endpoint": "/v1/chat/completions",
+            "completion_window": "24h",
+        }
+        return str((await self._post(client, "/batches", wanted, None))["id"])
+
+    async def _result(self, client: httpx.AsyncClient, job: Job) -> Mapping[int, Reply]:
+        name = job.remote.read_text("utf-8").strip()
+        wait = self._poll_seconds
+        while True:
+            response = await self._endpoint.get(client, f"/batches/{name}")
+            if response.status_code == 404:
+                job.remove()
+                raise self._failed(f"the job {name} is gone", response)
+            state = response.json()
+            if state.get("status") in _ENDED:
+                break
+            await asyncio.sleep(wait)
+            wait = min(_MOST_POLL_SECONDS, 1.5 * wait)
+        files = [state.get(kind) for kind in ("output_file_id", "error_file_id")]
+        if not any(files):
+            job.remove()
+            raise self._failed(f"the job {name} ended as {state.get('status')}: {_reasons(state)}")
+        replies: dict[int, Reply] = {}
+        for file in filter(None, files):
+            content = await self._endpoint.get(client, f"/files/{file}/content")
+            replies |= job.read(content.text)
+        return replies
+
+    async def _post(
+        self,
+        client: httpx.AsyncClient,
+        path: str,
+        fields: Mapping[str, str],
+        files: Mapping[str, tuple[str, bytes, str]] | None,
+    ) -> dict[str, Json]:
+        url = below(httpx.URL(self._endpoint.url.strip()), path)
+        try:
+            if files is None:
+                response = await client.post(url, json=dict(fields))
+            else:
+                response = await client.post(url, data=dict(fields), files=dict(files))
+        except httpx.HTTPError as error:
+            raise ModelFailed(
+                f"no server answers at {self.url} ({type(error).__name__})",
+                retryable=True,
+                foreign=True,
+            ) from None
+        if response.status_code != 200:
+            raise self._failed(f"{self.url} took no job", response)
+        found: dict[str, Json] = response.json()
+        return found
+
+    def _failed(self, what: str, response: httpx.Response | None = None) -> ModelFailed:
+        reason = "" if response is None else f" ({status_of(response, self._endpoint.key)})"
+        return ModelFailed(
+            f"{what}{reason}",
+            hint="A server without /v1/batches takes 'openai:…' instead."
+            if response is not None
+            else "",
+            foreign=True,
+        )
+
+
+def _reasons(state: dict[str, Json]) -> str:
+    errors = state.get("errors")
+    data = errors.get("data") if isinstance(errors, dict) else None
+    entries = data if isinstance(data, list) else []
+    words = [str(entry.get("message")) for entry in entries if isinstance(entry, dict)]
+    return "; ".join(words[:3]) or "no reason was given"
