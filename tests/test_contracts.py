@@ -98,7 +98,7 @@ def local() -> Iterator[Model]:
     path = weights_or_skip()
     from blendfusion.models.llama.model import LlamaModel
 
-    model = LlamaModel(path, Options())
+    model = LlamaModel(path, Options(max_tokens=24))  # texts are long to write, and checked alike
     yield model
     model.close()
 

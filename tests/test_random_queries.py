@@ -70,7 +70,7 @@ def test_the_plan_gives_the_rows_of_full_evaluation(rules: str, cases: int) -> N
     off, seen = RULES_OFF[rules], Counter[str]()
     share = SHARE_OF_ALL_RULES if not off else (1 - SHARE_OF_ALL_RULES) / (len(RULES_OFF) - 1)
 
-    @others(int(cases * share), rules)
+    @others(int(cases * share / 2), rules)  # each runs plain and planned
     @given(query=queries(), number=st.integers(0, DATABASES - 1))
     def check(query: Query, number: int) -> None:
         plain_session, planned_session = databases(number)

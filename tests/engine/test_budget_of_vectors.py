@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -143,6 +144,16 @@ def test_requests_that_fail_count() -> None:
         assert frame.trace.vectors.embedded == 0
 
 
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server is tried again at once."""
+    sleep = asyncio.sleep
+    monkeypatch.setattr(
+        asyncio, "sleep", lambda seconds, result=None: sleep(min(seconds, 0.001), result)
+    )
+
+
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("calls", [1, 2, 5, 20, 40])
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_retries_never_exceed_a_budget_of_calls(calls: int, concurrency: int) -> None:

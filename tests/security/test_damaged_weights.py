@@ -258,7 +258,7 @@ def test_damage_ends_in_an_error_or_in_a_model_that_answers(
     places, size = layout(whole), whole.stat().st_size
     outcomes: list[str] = []
 
-    for seed in range(32 if cases <= 2000 else 200):
+    for seed in range(16 if cases <= 2000 else 200):
         harm = damage(places, size, seed)
         options = Options(max_tokens=2, n_ctx=256, weights="auto" if seed % 9 == 0 else "original")
         started = time.monotonic()

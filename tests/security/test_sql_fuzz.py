@@ -37,7 +37,7 @@ def test_any_text_ends_in_a_result_or_an_error_of_ours(
 ) -> None:
     monkeypatch.chdir(tmp_path)  # a COPY may be among them
     first = int(os.environ.get("FUZZ_FROM", "0"))
-    number = cases * 3 // 4 // PARTS
+    number = cases * 3 // 8 // PARTS
     outcomes = set()
     counted = fresh()
     for i in range(number):
