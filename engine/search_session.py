@@ -10,9 +10,9 @@ from pathlib import Path
 from datafusion import RuntimeEnvBuilder, SessionConfig
 
 from blendfusion.datafusion.adopted import Adopted
+from blendfusion.document_session import DocumentSession
 from blendfusion.errors import QueryError
 from blendfusion.frame import Frame
-from blendfusion.frame_sources import FrameSources
 from blendfusion.models.embedders.cache import CachedEmbedder, LazyEmbedder, Stored
 from blendfusion.models.embedders.embedder import Embedder, Vectors
 from blendfusion.options import Options
@@ -28,7 +28,7 @@ from blendfusion.search.sources import table_of
 from blendfusion.udfs.ask.ledger import Ledger
 
 
-class SearchSession(FrameSources):
+class SearchSession(DocumentSession):
     """A context with an embedder, and with indexes that ``llm_search`` reads."""
 
     def __init__(

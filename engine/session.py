@@ -47,6 +47,7 @@ from blendfusion.models.wrappers.failover import Models
 from blendfusion.observe.progress import Reporter, counted
 from blendfusion.observe.throughput import Measured
 from blendfusion.options import OF_MODELS, Options
+from blendfusion.planner.ir.document_tables import DOCUMENTS
 from blendfusion.planner.ir.search_tables import SEARCHES
 from blendfusion.planner.rules import rules_off
 from blendfusion.prepare.function_registry import KnownCalls, ingredients
@@ -128,6 +129,7 @@ class Session(SearchSession):
         self.leaf_maker = LeafMaker()
         self.views = Views()
         hidden.register_schema(SEARCHES, SearchTables(self.indexes))
+        hidden.register_schema(DOCUMENTS, self.documents)
         self.information = InformationTables()
         """The tables behind SHOW and ``information_schema``."""
         hidden.register_schema(INFORMATION, self.information)

@@ -37,6 +37,7 @@ ORDER = """
     datafusion
     search
     files
+    documents
     unsupported
     execution
     estimates
@@ -47,7 +48,7 @@ ORDER = """
     text_to_sql
     frame_run
     frame
-    frame_sources search_session session
+    frame_sources document_session search_session session
     connect
     notebooks
     blendfusion

@@ -147,6 +147,8 @@ def test_every_extra_is_offered(metadata: Message) -> None:
         "http2",
         "search",
         "xlsx",
+        "documents",
+        "ocr",
         "all",
         "docs",
         "compare",

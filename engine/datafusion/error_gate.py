@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from blendfusion.datafusion.error_translation import unfit, words
 from blendfusion.datafusion.foreign_words import foreign, is_planning, text_of
+from blendfusion.datafusion.scan_errors import scan_error
 from blendfusion.errors import (
     BlendFusionError,
     ExecutionError,
@@ -139,6 +140,9 @@ def _is_panic(problem: BaseException) -> bool:
 def _translated(problem: BaseException, redaction: Redaction) -> BlendFusionError:
     if isinstance(problem, UnicodeEncodeError):
         return half_a_pair(problem)
+    carried = scan_error(text_of(problem))
+    if carried is not None:
+        return carried
     function = _FUNCTION.search(text_of(problem))
     if function is not None:
         raised = function[2] if redaction.shows_all else function[1].rpartition(".")[2]

@@ -9,6 +9,9 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.dataset as pads
 
+from blendfusion.datafusion.scan_errors import ScanError
+from blendfusion.errors import BlendFusionError
+
 
 class Scanner(Protocol):
     """A function that gives DataFusion the columns of a scan, of the rows that meet its filter."""
@@ -68,7 +71,24 @@ class _Fragment:
         filter: pads.Expression | None = None,  # noqa: A002 - DataFusion's name
         batch_size: int = 8192,
     ) -> Scanner:
-        return self._scan(columns, filter, batch_size)
+        return _Guarded(self._scan(columns, filter, batch_size))
+
+
+class _Guarded:
+    """A scanner whose errors reach the user as they are."""
+
+    def __init__(self, scanner: Scanner) -> None:
+        self._scanner = scanner
+
+    @property
+    def projected_schema(self) -> pa.Schema:
+        return self._scanner.projected_schema
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._scanner.to_batches()
+        except BlendFusionError as error:
+            raise ScanError(error) from error
 
 
 def scan_of(table: pa.Table) -> Scan:

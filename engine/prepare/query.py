@@ -19,6 +19,7 @@ from blendfusion.datafusion.foreign_words import is_planning
 from blendfusion.datafusion.frame_parameters import sql_over_frames
 from blendfusion.datafusion.interruptible import LONG_QUERY, Pump, lately_interrupted
 from blendfusion.datafusion.sort_keys import check_sort_keys
+from blendfusion.documents.in_queries import read_in
 from blendfusion.errors import QueryError
 from blendfusion.prepare.function_registry import ingredients
 from blendfusion.prepare.information import informed
@@ -112,7 +113,9 @@ class Query:
 
     def _frame(self, session: Session, ready: Typed, parameters: dict[str, str]) -> Frame:
         columns = partial(_columns, session, self.options)
-        text = unnested(searched(ready.sql, session, parameters, columns), columns)
+        read_only = self.options is READING
+        text = read_in(ready.sql, session, parameters, columns, read_only=read_only)
+        text = unnested(searched(text, session, parameters, columns), columns)
         text = informed(text, session, lambda: ingredients(session))
 
         def carry_out() -> DataFrame:

@@ -20,6 +20,7 @@ from blendfusion.planner.explain.expression_text import (
 from blendfusion.planner.explain.truncate import cut, listed
 from blendfusion.planner.ir.aggregates import Aggregation, aggregation
 from blendfusion.planner.ir.builders import fetch_bounds, literal, projected, table_names
+from blendfusion.planner.ir.document_tables import documents_of
 from blendfusion.planner.ir.joins import join_type
 from blendfusion.planner.ir.lineage import base_names, read_names
 from blendfusion.planner.ir.nodes import (
@@ -129,6 +130,8 @@ def _table(plan: Rel) -> str:
     search = search_of(names)
     if search is not None:
         return search.index
+    if documents_of(names) is not None:
+        return "read_documents"
     return leaf_text(names, TABLES) or ".".join(names)
 
 
@@ -258,7 +261,9 @@ class _Tree:
         search = search_of(table_names(plan))
         if search is not None:
             return f"{cut(str(search), self._full)} [{self._list(columns)}]"
-        text = f"scan {table} [{self._list(columns)}]" if columns else f"scan {table}, no columns"
+        documents = documents_of(table_names(plan))
+        shown_as = f"scan {table}" if documents is None else cut(str(documents), self._full)
+        text = f"{shown_as} [{self._list(columns)}]" if columns else f"{shown_as}, no columns"
         if self._common is None or not plan.exprs:
             return text
         every = [f"{table}.{name}" for name in _base_names(plan)]

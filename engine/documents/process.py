@@ -1,0 +1,127 @@
+"""Reads files in a process of its own, which a hostile file may crash, fill or stop."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_START = (
+    "import sys, types\n"
+    "package = types.ModuleType('blendfusion')\n"
+    "package.__path__ = [sys.argv[1]]\n"
+    "sys.modules['blendfusion'] = package\n"  # the worker needs nothing else of it
+    "from blendfusion.documents.worker import main\n"
+    "main(float(sys.argv[2]), int(sys.argv[3]))\n"
+)
+
+Row = tuple[str, str, "tuple[float, ...] | None"]
+"""A block: kind, text and box."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageRead:
+    """The blocks of a page, or the reason why it, or with ``page`` None the file, has none."""
+
+    page: int | None
+    rows: list[Row]
+    reason: str | None = None
+
+
+class Reader:
+    """A process that reads one file after another; a new one takes the place of one that died."""
+
+    def __init__(self, seconds: float, megabytes: int, ocr: bool) -> None:
+        self._seconds, self._megabytes, self._ocr = seconds, megabytes, ocr
+        self._process: subprocess.Popen[str] | None = None
+
+    def read(
+        self, path: str, wanted: Callable[[int], Collection[int] | None] | None
+    ) -> Iterator[PageRead]:
+        """The pages of a file, as far as they are pulled. ``wanted``: given the number of pages,
+        those to read (None: all)."""
+        process = self._running()
+        try:
+            self._send(process, {"path": path, "ocr": self._ocr, "asks": wanted is not None})
+            while True:
+                answer = self._answer(process)
+                if "end" in answer:
+                    return
+                if "count" in answer:
+                    assert wanted is not None
+                    pages = wanted(int(answer["count"]))
+                    self._send(process, None if pages is None else sorted(pages))
+                    continue
+                rows = [_row(row) for row in answer.get("blocks", ())]
+                yield PageRead(answer.get("page"), rows, answer.get("reason"))
+        except (EOFError, OSError, ValueError):
+            yield PageRead(None, [], self._death(process))
+        except GeneratorExit:  # nobody pulls the rest
+            self.close()
+            raise
+
+    def _running(self) -> subprocess.Popen[str]:
+        if self._process is None or self._process.poll() is not None:
+            self.close()
+            package = str(Path(__file__).parents[1])
+            limits = [str(self._seconds), str(self._megabytes)]
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", _START, package, *limits],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                encoding="utf-8",
+            )
+        return self._process
+
+    def _send(self, process: subprocess.Popen[str], message: object) -> None:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(message) + "\n")
+        process.stdin.flush()
+
+    def _answer(self, process: subprocess.Popen[str]) -> dict[str, Any]:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        if not line.endswith("\n"):
+            raise EOFError
+        answer = json.loads(line)
+        if not isinstance(answer, dict):
+            raise ValueError
+        return answer
+
+    def _death(self, process: subprocess.Popen[str]) -> str:
+        """Why the process ended, in words."""
+        self.close()
+        code = process.returncode
+        if code == -signal.SIGALRM:
+            return f"a part of it takes longer than {self._seconds:g} s"
+        if code < 0:
+            with suppress(ValueError):
+                return (
+                    f"it crashes its reader ({signal.Signals(-code).name}), "
+                    f"which has {self._megabytes:,} MB"
+                )
+        return "it ends its reader"
+
+    def close(self) -> None:
+        """End the process."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                with suppress(OSError):
+                    stream.close()
+
+
+def _row(row: list[Any]) -> Row:
+    kind, text, box = row
+    return str(kind), str(text), None if box is None else tuple(map(float, box))

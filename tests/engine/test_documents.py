@@ -1,0 +1,189 @@
+"""Documents as tables: their blocks, which files a query reads, and who may read them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from document_files import (
+    DOCX_BLOCKS,
+    HTML,
+    HTML_BLOCKS,
+    MARKDOWN,
+    MARKDOWN_BLOCKS,
+    write_docx,
+)
+from reportlab.pdfgen.canvas import Canvas
+
+import blendfusion as bf
+from blendfusion.documents.chunks import chunked, tokens_in
+from blendfusion.documents.process import PageRead, Reader
+
+
+def write_pdf(path: Path, pages: int, word: str = "mill") -> None:
+    canvas = Canvas(os.fspath(path), invariant=True)
+    for number in range(1, pages + 1):
+        canvas.setFont("Helvetica", 18)
+        canvas.drawString(72, 700, f"Part {number}")
+        canvas.setFont("Helvetica", 10)
+        canvas.drawString(72, 660, f"The {word} of page {number} grinds.")
+        canvas.showPage()
+    canvas.save()
+
+
+@pytest.fixture
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> bf.Session:
+    monkeypatch.chdir(tmp_path)
+    Path("m.html").write_text(HTML, encoding="utf-8")
+    Path("m.md").write_text(MARKDOWN, encoding="utf-8")
+    Path("m.txt").write_text("One.\n\nTwo\nlines.\n", encoding="utf-8")
+    write_docx(Path("m.docx"))
+    write_pdf(Path("a.pdf"), 4)
+    write_pdf(Path("b.pdf"), 2, "barn")
+    model = bf.ScriptedModel(lambda request: "barn" in str(request.values[0]))
+    return bf.connect(model, cache=None, read_files="local")
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int | None]]:
+    """The files and pages that were read."""
+    found: list[tuple[str, int | None]] = []
+    inherited = Reader.read
+
+    def read(self: Reader, path: str, wanted: Callable[[int], Any] | None) -> Iterator[PageRead]:
+        for page in inherited(self, path, wanted):
+            found.append((path, page.page))
+            yield page
+
+    monkeypatch.setattr(Reader, "read", read)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("file", "blocks"),
+    [
+        ("m.html", HTML_BLOCKS),
+        ("m.md", MARKDOWN_BLOCKS),
+        ("m.docx", DOCX_BLOCKS),
+        ("m.txt", [("paragraph", "One."), ("paragraph", "Two\nlines.")]),
+    ],
+)
+def test_the_blocks_of_a_file(
+    session: bf.Session, file: str, blocks: list[tuple[str, str]]
+) -> None:
+    rows = session.sql(f"SELECT * FROM read_documents('{file}')").to_pylist()
+    assert [(row["kind"], row["text"]) for row in rows] == blocks
+    assert [row["block"] for row in rows] == list(range(1, len(rows) + 1))
+    assert {(row["file"], row["page"], row["bbox"], row["error"]) for row in rows} == {
+        (file, None, None, None)
+    }
+
+
+def test_the_blocks_of_a_pdf_have_pages_and_places(session: bf.Session) -> None:
+    rows = session.read_documents("b.pdf").to_pylist()
+    assert [(r["page"], r["block"], r["kind"], r["text"]) for r in rows] == [
+        (1, 1, "title", "Part 1"),
+        (1, 2, "paragraph", "The barn of page 1 grinds."),
+        (2, 1, "title", "Part 2"),
+        (2, 2, "paragraph", "The barn of page 2 grinds."),
+    ]
+    left, top = rows[0]["bbox"]["left"], rows[0]["bbox"]["top"]
+    height = 842
+    assert abs(left - 72) < 2
+    assert height - 725 < top < height - 700
+
+
+def test_a_filter_on_files_leaves_others_unread(
+    session: bf.Session, reads: list[tuple[str, int | None]]
+) -> None:
+    query = "SELECT text FROM read_documents('*.pdf') WHERE file = 'b.pdf' AND llm_filter('Barn?', text)"
+    assert len(session.sql(query).to_pylist()) == 2
+    assert {file for file, _ in reads} == {"b.pdf"}
+
+
+@pytest.mark.parametrize(
+    ("condition", "pages"),
+    [("page = 3", {3}), ("page BETWEEN 2 AND 3", {2, 3}), ("page > 9", set())],
+)
+def test_a_filter_on_pages_leaves_others_unread(
+    session: bf.Session, reads: list[tuple[str, int | None]], condition: str, pages: set[int]
+) -> None:
+    every = session.sql("SELECT * FROM read_documents('a.pdf')").to_pylist()
+    reads.clear()
+    found = session.sql(f"SELECT * FROM read_documents('a.pdf') WHERE {condition}").to_pylist()
+    assert found == [row for row in every if row["page"] in pages]
+    assert {page for _, page in reads} == pages
+
+
+def test_a_limit_ends_the_reading(session: bf.Session, reads: list[tuple[str, int | None]]) -> None:
+    Path("many").mkdir()
+    for number in range(30):
+        Path(f"many/{number:02}.txt").write_text("The barn.", encoding="utf-8")
+    query = "SELECT file FROM read_documents('many') WHERE llm_filter('Barn?', text) LIMIT 2"
+    assert len(session.sql(query).to_pylist()) == 2
+    assert len(reads) < 12
+
+
+def test_a_query_reads_documents_only_where_it_may_read_files(session: bf.Session) -> None:
+    query = "SELECT * FROM read_documents('m.txt')"
+    with pytest.raises(bf.QueryError, match="read-only") as refused:
+        session.sql(query, read_only=True)
+    session.register_documents("docs", "m.txt")
+    assert len(session.sql("SELECT * FROM docs", read_only=True).to_pylist()) == 2
+    session.sql("SET blendfusion.read_files = 'off'")
+    with pytest.raises(bf.QueryError, match="may not read files") as refused:
+        session.sql(query)
+    assert "register_documents" in str(refused.value.hint)
+    hidden = 'SELECT * FROM __blendfusion.documents."{""path"": ""m.md""}"'
+    with pytest.raises(bf.QueryError, match=r"unknown table"):
+        session.sql(hidden)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "hint"),
+    [
+        ("'m.txd'", "no file 'm.txd'", "m.txt"),
+        ("'x*.pdf'", "no file matches", ""),
+        ("'m.txt', chnk => 1", "no argument 'chnk'", "chunk"),
+        ("'m.txt', chunk => -1", "whole number from 0", ""),
+        ("'m.txt', on_error => 'no'", "null, skip, raise", ""),
+        ("'m.txt', 400", "only the path has no name", ""),
+        ("'https://x.org/a.pdf'", "is a URL", "Download"),
+        ("", "the path is missing", "FROM"),
+    ],
+)
+def test_wrong_arguments(session: bf.Session, arguments: str, message: str, hint: str) -> None:
+    with pytest.raises(bf.QueryError, match=message) as raised:
+        session.sql(f"SELECT * FROM read_documents({arguments})")
+    assert hint in str(raised.value.hint)
+
+
+def test_what_cannot_be_read_is_a_row_nothing_or_an_error(session: bf.Session) -> None:
+    Path("m.pdf").write_text("no pdf", encoding="utf-8")
+    (row,) = session.sql("SELECT * FROM read_documents('m.pdf')").to_pylist()
+    assert (row["kind"], row["text"]) == ("error", None)
+    assert row["error"] == "it is no PDF: '%PDF-' is not in its first bytes"
+    assert session.read_documents("m.pdf", on_error="skip").to_pylist() == []
+    with pytest.raises(bf.QueryError, match=r"'m\.pdf' cannot be read: it is no PDF"):
+        session.read_documents("m.pdf", on_error="raise").to_pylist()
+
+
+def test_plans_name_the_documents(session: bf.Session) -> None:
+    query = "SELECT text FROM read_documents($1, chunk => 50) WHERE llm_filter('Barn?', text)"
+    plan = session.sql(query, param_values=["m.txt"]).explain_text()
+    assert "read_documents('m.txt', chunk => 50) [text]" in plan
+
+
+def test_chunks_hold_blocks_and_divide_long_ones(session: bf.Session) -> None:
+    text = " ".join(f"Sentence {number} is here." for number in range(40))
+    rows = [("header", "h", None), ("title", "A", None), ("paragraph", text, None)]
+    rows += [("title", "B", None), ("paragraph", "Short.", None)]
+    found = chunked(rows, 50)
+    assert max(tokens_in(text) for _, text, _ in found) <= 50
+    assert " ".join(text.replace("\n\n", " ") for _, text, _ in found) == f"A {text} B Short."
+    assert found[-1][1] == "B\n\nShort."
+    (chunk,) = session.read_documents("m.md", chunk=400).to_pylist()
+    assert chunk["text"].startswith("The mill\n\nIt grinds every day.")
