@@ -17,6 +17,7 @@ from blendfusion.estimates.sampling import distinct_in_all
 from blendfusion.estimates.simulate import DryRows, DryRun, StageSeen, occurrences
 from blendfusion.estimates.simulated_model import Guesser, Tally
 from blendfusion.estimates.token_costs import Meter
+from blendfusion.execution.predicate_order import Order
 from blendfusion.models.wrappers.cascade import targets_in
 from blendfusion.observe.progress import counted
 from blendfusion.planner.explain.expression_text import shown
@@ -116,6 +117,8 @@ class Estimate:
     """The price of the session's model, if known."""
     weights: Mapping[str, str] = field(default_factory=dict)
     """The weights in use, by the names of local models: those of the file, or a copy."""
+    orders: Mapping[int, Order] = field(default_factory=dict, repr=False, compare=False)
+    """The orders of predicates of each stage, by number, with what is known of them."""
 
     @property
     def total(self) -> Usage:
@@ -204,6 +207,7 @@ def estimated(frame: Frame) -> Estimate:
     if prepared.staged is None:
         plain = tuple(_plain(call, prepared.reason, guesser) for call in prepared.calls)
         return Estimate(plain, weights=weights)
+    guesser.ledger = session.ledger.for_query()
     guesser.embedder = session.remembered_vectors
     session.calls.settle(session, prepared.calls, guesser)
     rows = DryRows(guesser, session.workbench_source())
@@ -222,7 +226,8 @@ def estimated(frame: Frame) -> Estimate:
         problem = str(outward(error, session.options.redaction)).splitlines()[0][:200]
     report = _Report(prepared.staged, run, guesser, session)
     price = _price(session, guesser.known_of(None))
-    return Estimate(tuple(report.operators(problem)), price, weights)
+    orders = {number: counts.order for number, counts in run.counts.items()}
+    return Estimate(tuple(report.operators(problem)), price, weights, orders)
 
 
 def _price(session: Session, models: Known) -> Price | None:

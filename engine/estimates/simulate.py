@@ -55,6 +55,8 @@ class DryRows(RowWise):
         self.tallies: dict[Ask, Tally] = {}
         """The counts of the current stage's calls."""
         self.keep_arguments = False
+        self._looks = False
+        """Whether rows are looked at, before they reach their calls."""
         self._shares: dict[Expr, Share] = {}
 
     def column(self, expr: Expr, rows: Rows) -> Column:
@@ -65,9 +67,9 @@ class DryRows(RowWise):
         arguments = [self.argument(a, rows) for a in expr.args]
         tally = self.guesser.tally = self.tallies.setdefault(expr, Tally())
         self.guesser.counted = expr.call.task
-        tally.rows += len(rows)
+        tally.rows += 0 if self._looks else len(rows)
         table = pa.table(arguments, names=[str(i) for i in range(len(arguments))])
-        if self.keep_arguments:
+        if self.keep_arguments and not self._looks:
             tally.arguments.append(table)
         if expr.call.ingredient.kind.has_body and not expr.call.ingredient.kind.version:
             self.guesser.counted = None  # it asks questions of its own
@@ -106,6 +108,13 @@ class DryRows(RowWise):
         values: Column = pa.array([[n] for n in numbers] if listed else numbers, expr.call.type)
         rows.known[expr] = values
         return values
+
+    def from_stored(self, expr: Expr, rows: Rows) -> Column:
+        self._looks = True
+        try:
+            return super().from_stored(expr, rows)
+        finally:
+            self._looks = False
 
     def is_known(self, expr: Expr, rows: Rows) -> bool:
         return False  # a look-up would count as a question

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from functools import cached_property
@@ -107,6 +107,13 @@ class Guesser(Asker):
         """Tasks among them without any known answer."""
         self.blind: set[Task] = set()
 
+    def found_model(self, call: Call) -> CachedModel:
+        cache = self.known_of(call).cache
+        return self._boundless if cache is None else cache
+
+    def answers_of(self, call: Call) -> Mapping[Values, Answer]:
+        return self._guessed.get((self.sent(call.task), self._names(call)), {})
+
     def known_of(self, call: Call | None) -> Known:
         """The known properties of the models that answer ``call``."""
         names = self._names(call)
@@ -143,7 +150,7 @@ class Guesser(Asker):
         certain = self.certain(task)
         if certain is not None:
             return [certain] * len(values)
-        sent = sent or self._settled.get(task, task)
+        sent = sent or self.sent(task)
         question = sent, self._names(call)
         answers = self._guessed.setdefault(question, {})
         new = list(dict.fromkeys(v for v in values if v not in answers))

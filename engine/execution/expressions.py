@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.execution.scratch_context import Workbench
+from blendfusion.models.protocol.model import Values
 from blendfusion.planner.ir.builders import cast_to_text, function, in_list
 from blendfusion.planner.ir.nodes import (
     GATES,
@@ -33,6 +34,8 @@ from blendfusion.planner.ir.nodes import (
     walk,
 )
 from blendfusion.udfs.ask.dispatcher import Asker, UnknownAnswerError
+from blendfusion.udfs.declare.kinds import RowQuestion
+from blendfusion.udfs.evaluate.distinct import distinct
 from blendfusion.udfs.evaluate.evaluate import evaluate
 from blendfusion.udfs.joins.matcher import Matches, matcher
 
@@ -158,6 +161,37 @@ class RowWise:
         except UnknownAnswerError:
             return False
         return True
+
+    def values(self, ask: Ask, rows: Rows) -> tuple[list[Values], np.ndarray] | None:
+        """(the distinct values about which ``ask`` asks one question each, the place of each row's
+        value among them); None if its questions are known only when it runs, or are several."""
+        kind = ask.call.ingredient.kind
+        if (
+            type(kind) is not RowQuestion
+            or ask.domain is not None
+            or any(map(needs_model, ask.args))
+        ):
+            return None
+        values, places = distinct([self.argument(a, rows) for a in ask.args])
+        return values, _numpy(places)
+
+    def known_rows(self, expr: Expr, rows: Rows) -> np.ndarray:
+        """True for the rows on which every call of ``expr`` has a stored answer."""
+        known = np.full(len(rows), True)
+        for ask in asks(expr):
+            if not self.asker.lookup.any_answer(ask.call):
+                return np.full(len(rows), False)
+            found = self.values(ask, rows)
+            if found is None:
+                return np.full(len(rows), self.is_known(expr, rows))
+            values, places = found
+            stored = self.asker.lookup.stored(ask.call, values)
+            known &= np.array([v in stored for v in values], dtype=bool)[places]
+        return known
+
+    def from_stored(self, expr: Expr, rows: Rows) -> Column:
+        """As ``column``, on rows with stored answers, some of which come again to be asked."""
+        return self.column(expr, rows)
 
     def columns(self, exprs: Sequence[Expr], rows: Rows) -> list[Column]:
         """The values of several expressions; those without a model in one plan."""
@@ -286,7 +320,7 @@ class RowWise:
             pieces.append(value)
 
         for condition, result in zip(branches[0::2], branches[1::2], strict=False):
-            met = _true(self.column(condition, rows.take(open_rows)))
+            met = is_true(self.column(condition, rows.take(open_rows)))
             settle(open_rows[met], result)
             open_rows = open_rows[~met]
         if otherwise is not None:
@@ -322,7 +356,8 @@ def _whole(column: Column) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def _true(mask: Column) -> np.ndarray:
+def is_true(mask: Column) -> np.ndarray:
+    """Where a predicate is true, not NULL."""
     return _numpy(_whole(pc.fill_null(mask, False)))
 
 

@@ -35,6 +35,10 @@ class Predicate:
     calls: tuple[AskLine, ...]
     seen: Seen | None
     """None before a run."""
+    rank: float | None = None
+    """By which its order was chosen in a run."""
+    expected: str = ""
+    """The expectations before its first row, if they changed the order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +84,18 @@ def stage_lines(
     *,
     full: bool = False,
     off: Sequence[str] = (),
+    expected: Mapping[int, Order] | None = None,
 ) -> Iterator[StageLines]:
     """The stages of ``plan`` in the order of execution, with their counts, if any; texts are cut
-    unless ``full``. ``off``: the rules that are switched off."""
+    unless ``full``. ``off``: the rules that are switched off. ``expected``: the orders of
+    predicates with which stages would start."""
     names: dict[int, list[str]] = {}
     limited = {} if LIMITED_STAGES in off else limited_stages(plan)
     for place, stage in enumerate(plan.stages, 1):
         last, seen = stage is plan.last, counts.get(stage.number)
         limit = _limit(stage, limited.get(stage.number), in_order=FEW_VALUES_FIRST not in off)
-        yield _stage(stage, place, last, names, seen, limit, full=full)
+        first = (expected or {}).get(stage.number)
+        yield _stage(stage, place, last, names, seen, limit, first, full=full)
         names[stage.number] = names_of(stage.block, names)
 
 
@@ -99,6 +106,7 @@ def _stage(
     names: Mapping[int, Sequence[str]],
     counts: Counts | None,
     limit: str,
+    expected: Order | None,
     *,
     full: bool,
 ) -> StageLines:
@@ -112,12 +120,17 @@ def _stage(
         return tuple(AskLine(a, _ask_text(a, below, full)) for a in calls)
 
     order = counts.order if counts is not None and counts.order.seen else None
+    first = order if order is not None else expected
+    changed = first is not None and first.first != sorted(first.first)
+    places = range(len(block.where)) if first is None else first.first
     predicates = []
-    for i in order.places if order is not None else range(len(block.where)):
+    for i in places if order is None else order.places:
         term = block.where[i]
         seen = None if order is None else order.seen[i]
         text = cut(shown(term, below), full)
-        predicates.append(Predicate(i + 1, text, new(asks(term)), seen))
+        why = first.priors[i].why if changed and first is not None else ""
+        rank = None if order is None else order.rank(i)
+        predicates.append(Predicate(i + 1, text, new(asks(term)), seen, rank, why))
     computed = [e for e in block.select if asks(e)]
     return StageLines(
         place=place,

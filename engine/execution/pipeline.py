@@ -10,11 +10,13 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
 
+import numpy as np
 import pyarrow as pa
 
 from blendfusion.datafusion.arrow_layouts import plain_batch, plain_schema
-from blendfusion.execution.expressions import Rows, RowWise
+from blendfusion.execution.expressions import Rows, RowWise, is_true
 from blendfusion.execution.predicate_order import Order
+from blendfusion.execution.predicate_priors import priors
 from blendfusion.models.embedders.cache import VectorCounts
 from blendfusion.options import Options
 from blendfusion.planner.ir.nodes import Ask, Block
@@ -116,6 +118,9 @@ def run(
         if table is None:
             break
         start = perf_counter()
+        if learning and not counts.chunks:
+            known, in_money = priors(block.where, Rows(table), rowwise)
+            order.expect(known, in_money=in_money)
         rows = _survivors(block, Rows(table), rowwise, order)
         order.revise()
         survivors = len(rows)
@@ -167,29 +172,50 @@ def _next_size(
 
 def _survivors(block: Block, rows: Rows, rowwise: RowWise, order: Order) -> Rows:
     waiting = list(order.places)
+    if order.adaptive and len(waiting) > 1:
+        rows, waiting = _by_stored_answers(block, rows, waiting, rowwise, order)
+    ledger = rowwise.asker.ledger
     while waiting and len(rows):
-        i = _next(block, waiting, rows, rowwise, order)
-        waiting.remove(i)
-        seen, before = order.seen[i], rowwise.asker.tokens
+        i = waiting.pop(0)
+        seen, tokens, cost = order.seen[i], rowwise.asker.tokens, ledger.cost or 0.0
         seen.rows_in += len(rows)
         later = (*(block.where[j] for j in waiting), *block.select)
         rows = rows.filter(rowwise.column(block.where[i], rows), later)
         seen.rows_out += len(rows)
-        seen.tokens += rowwise.asker.tokens - before
+        seen.tokens += rowwise.asker.tokens - tokens
+        seen.cost += (ledger.cost or 0.0) - cost
     return rows
 
 
-def _next(block: Block, waiting: list[int], rows: Rows, rowwise: RowWise, order: Order) -> int:
-    """The next predicate: one that the cache decides on all of these rows, else by rank.
+def _by_stored_answers(
+    block: Block, rows: Rows, waiting: list[int], rowwise: RowWise, order: Order
+) -> tuple[Rows, list[int]]:
+    """The rows that no stored answer drops, and the predicates that are left to be asked.
 
-    A repeated query therefore asks nothing: its first predicate is then cached for every row,
-    whatever order was learned.
+    Stored answers are free, so they decide first, row by row. A repeated query therefore asks
+    nothing, whatever order was learned.
     """
-    if order.adaptive and len(waiting) > 1 and rowwise.asker.hits:
-        for i in waiting:
-            if rowwise.is_known(block.where[i], rows):
-                return i
-    return waiting[0]
+    left = []
+    for i in waiting:
+        known = rowwise.known_rows(block.where[i], rows) if len(rows) else np.zeros(0, dtype=bool)
+        if not known.any():
+            left.append(i)
+            continue
+        whole = bool(known.all())
+        some = rows if whole else rows.take(np.flatnonzero(known))
+        evaluate = rowwise.column if whole else rowwise.from_stored
+        passed = is_true(evaluate(block.where[i], some))
+        kept = np.full(len(rows), True)
+        kept[np.flatnonzero(known)[~passed]] = False
+        if whole:
+            order.seen[i].rows_in += len(rows)
+            order.seen[i].rows_free += len(rows)
+            order.seen[i].rows_out += int(passed.sum())
+        else:
+            left.append(i)
+        later = (*(block.where[j] for j in waiting), *block.select)
+        rows = rows if kept.all() else rows.filter(pa.array(kept), later)
+    return rows, left
 
 
 def _selected(block: Block, rows: Rows, rowwise: RowWise) -> pa.Table:

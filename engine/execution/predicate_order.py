@@ -1,22 +1,45 @@
-"""The order of a block's model predicates, learned while it runs.
+"""The order of a block's model predicates: by what is known before a run, then by its rows.
 
-The predicate that drops the most rows per cost goes first, and the next sees its survivors. Both
-are measured on the rows so far: the order is revised after every chunk. It does not depend on time,
-so the same data and model give the same order.
+The predicate that drops the most rows per cost goes first, and the next sees its survivors. At
+first, earlier answers, the lengths of values and prices tell what to expect; from the first chunk
+on, the rows so far do, and the order is revised after every chunk. It does not depend on time, so
+the same data, model and stored answers give the same order.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+_MARGIN = 1.5
+"""How much larger the expected rank of a predicate must be to come before one that is written
+before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """The expectations of a predicate before any row."""
+
+    pass_rate: float
+    """The share of the rows that it will pass."""
+    weight: float
+    """As how many rows that counts beside those that come."""
+    cost: float
+    """The cost of a row without a stored answer: money, or tokens."""
+    why: str
+    """The text that says so."""
 
 
 @dataclass(slots=True)
 class Seen:
-    """The counts of one predicate: rows in, rows that passed, and tokens."""
+    """The counts of one predicate: rows in, rows that passed, tokens, and the cost in money."""
 
     rows_in: int = 0
     rows_out: int = 0
+    rows_free: int = 0
+    """The rows in that stored answers decided."""
     tokens: int = 0
+    cost: float = 0.0
 
     @property
     def pass_rate(self) -> float:
@@ -26,24 +49,51 @@ class Seen:
     def tokens_per_row(self) -> float:
         return self.tokens / self.rows_in if self.rows_in else 0.0
 
-    @property
-    def rank(self) -> float:
-        """Share of the rows dropped per token spent (Hellerstein and Stonebraker 1993)."""
-        dropped = 1.0 - self.pass_rate
-        if not self.tokens:  # free: answered from the cache
-            return float("inf") if dropped else 0.0
-        return dropped / self.tokens_per_row
-
 
 class Order:
-    """The order of predicates: as written at first, by rank after some rows."""
+    """The order of predicates: as written, or by priors, at first; by rank after some rows."""
 
     def __init__(self, n: int, *, adaptive: bool) -> None:
         self.seen = [Seen() for _ in range(n)]
         self.places = list(range(n))
         self.adaptive = adaptive
+        self.priors: Sequence[Prior] = ()
+        """The expectations of each predicate before the first row; () for none."""
+        self.in_money = False
+        """Whether costs are money, because all models have a price, not tokens."""
+        self.first = list(range(n))
+        """The order of the first rows."""
+
+    def expect(self, priors: Sequence[Prior], *, in_money: bool) -> None:
+        """Order the predicates by what is known of them; as written if it makes little
+        difference."""
+        self.priors, self.in_money = priors, in_money
+        places: list[int] = []
+        for i in range(len(priors)):
+            rank = self.rank(i)
+            later = (n for n, j in enumerate(places) if rank > _MARGIN * self.rank(j))
+            places.insert(next(later, len(places)), i)
+        self.places, self.first = places, list(places)
 
     def revise(self) -> None:
-        """Sort the predicates by rank; those without rows stay at the end."""
+        """Sort the predicates by rank."""
         if self.adaptive:
-            self.places.sort(key=lambda i: (-self.seen[i].rank, i))
+            self.places.sort(key=lambda i: (-self.rank(i), i))
+
+    def rank(self, i: int) -> float:
+        """The share of the rows that predicate ``i`` drops, by the rows so far and what was known
+        before, per cost of a row that is asked (Hellerstein and Stonebraker 1993)."""
+        seen = self.seen[i]
+        paid = seen.rows_in - seen.rows_free
+        spent = seen.cost if self.in_money else seen.tokens
+        if not self.priors:
+            dropped = 1.0 - seen.pass_rate
+            cost = spent / paid if paid else 0.0
+        else:
+            prior = self.priors[i]
+            passed = seen.rows_out + prior.pass_rate * prior.weight
+            dropped = 1.0 - passed / (seen.rows_in + prior.weight)
+            cost = spent / paid if paid and spent else prior.cost
+        if not cost:  # no question is left
+            return float("inf") if dropped else 0.0
+        return dropped / cost

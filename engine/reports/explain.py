@@ -50,7 +50,8 @@ def explained(
             out += beside.cascade(call)
     else:
         counts, off = frame.last_counts if analyze else {}, frame.session.rules_off
-        for stage in stage_lines(prepared.staged, counts, full=verbose, off=off):
+        orders = {} if estimate is None else estimate.orders
+        for stage in stage_lines(prepared.staged, counts, full=verbose, off=off, expected=orders):
             out.append(f"Stage {stage.place}{' → result' if stage.last else ''}")
             out += ["  " + line for line in _stage(stage, beside.at(stage.place))]
     out += beside.total()
@@ -203,10 +204,14 @@ def _stage(stage: StageLines, beside: _Beside) -> list[str]:
         out.append(stage.limit)
     if stage.order is not None:
         out.append(_ORDER_LEARNED if stage.order.adaptive else _ORDER_WRITTEN)
+    elif any(predicate.expected for predicate in stage.predicates):
+        out.append(_ORDER_EXPECTED)
     for predicate in stage.predicates:
         rows = ""
         if predicate.seen is not None:
-            rows = f"  {_seen(predicate.seen, ranked=stage.order is not None)}"
+            rows = f"  {_seen(predicate.seen, predicate.rank if stage.order else None)}"
+        if predicate.expected:
+            rows += f"  [at first: {predicate.expected}]"
         out += [f"filter {predicate.place}: {predicate.text}{rows}", *calls(predicate.calls)]
     out.append("from DataFusion:")
     out += ["  " + line for line in stage.source]
@@ -222,18 +227,19 @@ def _unknown(pairing: Pairing) -> str:
 
 
 _ORDER_LEARNED = "tried from the highest rank on (rank: share of rows dropped, per token):"
+_ORDER_EXPECTED = "tried at first from the most rows dropped per cost on, as known before the run:"
 _ORDER_WRITTEN = "tried as written (rank: share of rows dropped, per token):"
 
 
-def _seen(seen: Seen, *, ranked: bool) -> str:
+def _seen(seen: Seen, rank: float | None) -> str:
     if not seen.rows_in:
         return "[no row came here]"
     text = f"rows {seen.rows_in:,} → {seen.rows_out:,}"
-    if not ranked:
+    if rank is None:
         return f"[{text}]"
     why = f"{1 - seen.pass_rate:.0%} dropped, {seen.tokens_per_row:.1f} tokens a row"
-    rank = f"rank {seen.rank:.4f}" if math.isfinite(seen.rank) else "all from the cache"
-    return f"[{text}: {why}, {rank}]"
+    known = not seen.tokens or math.isinf(rank)
+    return f"[{text}: {why}, {'all from the cache' if known else f'rank {rank:.4f}'}]"
 
 
 def _usage(usage: Usage, expected: int | None) -> str:

@@ -149,8 +149,9 @@ def _note(stage: StageLines, predicate: Predicate, tried: int) -> str:
     else:
         facts.append(f"{1 - seen.pass_rate:.0%} dropped")
         facts.append(f"{seen.tokens_per_row:.1f} tokens a row")
-        known = math.isfinite(seen.rank)
-        facts.append(f"rank {seen.rank:.4f}" if known else "all from the cache")
+        known = not seen.tokens or predicate.rank is None or math.isinf(predicate.rank)
+        facts.append("all from the cache" if known else f"rank {predicate.rank:.4f}")
+        facts += [f"at first: {predicate.expected}"] if predicate.expected else []
     return " · ".join(facts)
 
 

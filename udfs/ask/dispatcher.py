@@ -23,6 +23,7 @@ from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.options import OnError
 from blendfusion.redaction import Redaction
 from blendfusion.types import Answer, Constraint, ModelInfo, Task
+from blendfusion.udfs.ask.answer_lookup import AnswerLookup
 from blendfusion.udfs.ask.cascade import Cascade
 from blendfusion.udfs.ask.job import Job
 from blendfusion.udfs.ask.ledger import Ledger
@@ -104,6 +105,7 @@ class Asker:
         self._models: dict[ModelNames, CachedModel] = {}
         """The models that were asked or looked up."""
         self._settled: dict[Task, Task] = {}
+        self.lookup = AnswerLookup(self)
 
     @property
     def model(self) -> CachedModel:
@@ -121,6 +123,20 @@ class Asker:
         if found is None:
             found = self._models[names] = self._opened(self._look_up(names), names)
         return found
+
+    def found_model(self, call: Call) -> CachedModel:
+        """As ``model_of``, but not reached, nor charged for: to look at what it is and knows."""
+        names = self._names(call)
+        return self._models.get(names) or self._look_up(names)
+
+    def answers_of(self, call: Call) -> Mapping[Values, Answer]:
+        """The answers to the question of ``call`` in this run so far."""
+        key = self.sent(call.task), self.targets_of(call), self._names(call)
+        return self._answered.get(key, {})
+
+    def sent(self, task: Task) -> Task:
+        """The task that a model reads for ``task``."""
+        return self._settled.get(task, task)
 
     def _names(self, call: Call | None) -> ModelNames:
         return ModelNames() if call is None else call.model_names(self.targets)
@@ -165,7 +181,7 @@ class Asker:
         """The answer that no model is needed for: NULL from an empty set of options, or the only
         option. None if a model must be asked. Raises QueryError for options or examples that were
         not read."""
-        settled = self._settled.get(task, task)
+        settled = self.sent(task)
         constraint = settled.constraint
         choice = constraint.item or constraint
         for name, query in (("options", choice.query), ("examples", settled.examples_query)):
@@ -197,7 +213,7 @@ class Asker:
         certain = self.certain(task)
         if certain is not None:
             return [certain] * len(values)
-        sent = sent or self._settled.get(task, task)
+        sent = sent or self.sent(task)
         targets = self.targets_of(call)
         names = self._names(call)
         answered = self._answered.setdefault((sent, targets, names), {})

@@ -70,6 +70,11 @@ class Ledger:
         """The spending in money; None if a model that was asked has no price."""
         return self._cost
 
+    def usage_of(self, task: Task) -> Usage | None:
+        """The usage of the values of ``task`` so far, in all runs of the session; None before the
+        first."""
+        return self._by_task.get(task)
+
     def open(self, model: CachedModel, *, first: bool = True) -> None:
         """From here on ``model`` is asked; not the ``first``: its answers say whose they are.
         Raises OptionError if a cost is limited and it has no price, or one of several that may be

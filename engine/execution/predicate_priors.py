@@ -1,0 +1,119 @@
+"""Expectations of a block's predicates before they see a row: see ``Order``.
+
+Earlier answers to a question say how often a predicate over it is true; without any, labels are
+equally frequent, and a predicate is true for half of the rows. The cost a row is that of the values
+that are not stored: tokens as measured, else by characters, at the prices of their models if all
+have one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from blendfusion.budget import Price
+from blendfusion.execution.expressions import Rows, RowWise
+from blendfusion.execution.predicate_order import Prior
+from blendfusion.planner.ir.builders import boolean_literal
+from blendfusion.planner.ir.nodes import (
+    Ask,
+    Expr,
+    Field,
+    asks,
+    asks_model,
+    fields,
+    needs_model,
+    substitute,
+)
+from blendfusion.udfs.ask.decode import decode
+from blendfusion.udfs.declare.call import Call
+
+MOST_EARLIER = 1000
+"""Stored answers that are looked at for one question."""
+_CHARACTERS_PER_TOKEN = 4
+_ANSWER_TOKENS = 2
+_HALF = 0.5
+_ASSUMED_ROWS = 0.5
+_MOST_ROWS = 32.0
+"""As how many rows of the run what is assumed counts, and what earlier answers tell."""
+_MILLION = 1_000_000
+
+
+def priors(terms: Sequence[Expr], rows: Rows, rowwise: RowWise) -> tuple[list[Prior], bool]:
+    """The expectations of each predicate, given some first rows; whether its cost is money."""
+    calls = {a.call for term in terms for a in asks(term) if asks_model(a)}
+    prices = {call: rowwise.asker.lookup.price_of(call) for call in calls}
+    priced = {call: price for call, price in prices.items() if price is not None}
+    in_money = bool(calls) and len(priced) == len(calls)
+    return [_prior(term, rows, rowwise, priced if in_money else {}) for term in terms], in_money
+
+
+def _prior(term: Expr, rows: Rows, rowwise: RowWise, prices: dict[Call, Price]) -> Prior:
+    own = list(dict.fromkeys(a for a in asks(term) if asks_model(a)))
+    if not own:
+        return Prior(_HALF, _ASSUMED_ROWS, 0.0, "no question")
+    costs = [_cost(ask, rows, rowwise, prices.get(ask.call)) for ask in own]
+    tokens, cost = (sum(parts) for parts in zip(*costs, strict=True))
+    rate, weight, basis = _pass_rate(term, own, rowwise)
+    price = f", {cost / _MILLION:.2g} of money a row" if prices else ""
+    why = f"about {1 - rate:.0%} dropped ({basis}), about {tokens:.1f} tokens{price or ' a row'}"
+    return Prior(rate, weight, cost if prices else tokens, why)
+
+
+def _cost(ask: Ask, rows: Rows, rowwise: RowWise, price: Price | None) -> tuple[float, float]:
+    """(tokens, cost in millionths of money) of a row of which no answer to ``ask`` is stored."""
+    asker = rowwise.asker
+    found = rowwise.values(ask, rows)
+    if found is None:  # its questions are known only when it runs
+        return 1.0, 0.0 if price is None else price.prompt
+    values, places = found
+    stored = asker.lookup.stored(ask.call, values)
+    new = [v for v in values if v not in stored]
+    n = len(rows)
+    if new:
+        n = int(np.array([v not in stored for v in values], dtype=bool)[places].sum())
+    new = new or values
+    seen = asker.ledger.usage_of(ask.call.task)
+    if seen is not None and seen.values:
+        each = len(new) / n / seen.values
+        prompt, completion = seen.prompt_tokens * each, seen.completion_tokens * each
+        evaluated = seen.evaluated_tokens * each
+    else:
+        characters = sum(len(text) for value in new for text in value if text)
+        prompt = evaluated = characters / _CHARACTERS_PER_TOKEN / n
+        completion = _ANSWER_TOKENS * len(new) / n
+    money = 0.0 if price is None else prompt * price.prompt + completion * price.completion
+    return evaluated + completion, money
+
+
+def _pass_rate(term: Expr, own: Sequence[Ask], rowwise: RowWise) -> tuple[float, float, str]:
+    """The share of rows that a predicate passes, as how many rows that counts, and on what it is
+    based."""
+    assumed = _HALF, _ASSUMED_ROWS, "assumed"
+    ask, call = own[0], own[0].call
+    if len(own) > 1 or call.type != call.answer_type or _reads_beside(term, ask):
+        return assumed
+    earlier = rowwise.asker.lookup.earlier(call, MOST_EARLIER)
+    options = call.task.constraint.options if call.task.constraint.kind == "choice" else ()
+    texts = earlier or list(options)
+    if not texts:
+        return assumed
+    column = pa.table([decode(texts, call.type)], names=["0"])
+    alone = substitute(term, lambda part: Field(0) if part == ask else None)
+    try:
+        passed = rowwise.workbench().columns([alone], column)[0]
+    except Exception:  # DataFusion may refuse an expression alone; it is evaluated differently then
+        return assumed
+    true = pc.sum(passed, min_count=0).as_py()
+    basis = f"{true:,} of {len(earlier):,} earlier answers pass" if earlier else "labels assumed"
+    weight = min(len(earlier), _MOST_ROWS) if earlier else _ASSUMED_ROWS
+    return (true + 1) / (len(texts) + 2), weight, basis
+
+
+def _reads_beside(term: Expr, ask: Ask) -> bool:
+    """Whether a predicate reads columns besides a call's arguments, or other calls."""
+    rest = substitute(term, lambda part: boolean_literal(True) if part == ask else None)
+    return bool(fields(rest)) or needs_model(rest)

@@ -1,0 +1,131 @@
+"""Predicates are ordered by what is known before a run: stored answers, which are free, row by row;
+how often earlier answers passed; the lengths of values; the prices of models. EXPLAIN says why."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+import blendfusion as bf
+
+N = 200
+
+
+def _even(call: bf.Request) -> bool:
+    """Whether the number in a value is even; for the question 'rare', whether it ends in 7."""
+    number = int("".join(filter(str.isdigit, call.values[0] or "")))
+    return number % 10 == 7 if call.question == "rare" else number % 2 == 0
+
+
+class _Shop:
+    def __init__(self, **prices: bf.Price) -> None:
+        self.model = bf.ScriptedModel(_even, name="dear")
+        self.cheap = bf.ScriptedModel(_even, name="cheap")
+        self.session = bf.connect(self.model, cache=None, progress="off", prices=prices or None)
+        self.session.register_model("cheap", self.cheap)
+        data = {
+            "id": [*range(N)],
+            "x": [f"t{i}" for i in range(N)],
+            "long": [f"{i} " + "word " * 40 for i in range(N)],
+        }
+        self.session.from_pydict(data, "r")
+
+    def asked(self, sql: str) -> dict[str, int]:
+        """The values asked, by question."""
+        self.model.calls.clear()
+        self.cheap.calls.clear()
+        self.session.sql(sql).collect()
+        calls = [*self.model.calls, *self.cheap.calls]
+        return dict(Counter(call.question for call in calls))
+
+    def explained(self, sql: str) -> list[str]:
+        """EXPLAIN's lines about the order of predicates."""
+        lines = self.session.sql(sql).explain_text().splitlines()
+        return [line.strip() for line in lines if "filter " in line or "tried" in line]
+
+
+def test_a_predicate_that_is_answered_already_is_asked_nothing_first() -> None:
+    shop = _Shop()
+    assert shop.asked("SELECT id FROM r WHERE llm_filter('dear', long)") == {"dear": N}
+    asked = shop.asked("SELECT id FROM r WHERE llm_filter('a', x) AND llm_filter('dear', long)")
+    assert asked == {"a": N // 2}
+
+
+def test_stored_answers_decide_row_by_row() -> None:
+    shop = _Shop()
+    shop.asked("SELECT id FROM r WHERE llm_filter('b', long) AND id < 100")
+    asked = shop.asked(
+        "SELECT id FROM r WHERE llm_filter('a', x) AND llm_filter('b', long) AND id < 150"
+    )
+    # Stored answers leave 50 of the first 100 rows to 'a'. Of the other 50, one predicate sees all,
+    # the other those that pass.
+    assert sum(asked.values()) == 50 + 50 + 25
+    assert asked["b"] <= 50
+
+
+def test_what_a_run_has_learned_of_one_column_spares_another() -> None:
+    shop = _Shop()
+    sql = "SELECT id FROM r WHERE llm_filter('a', x) AND llm_filter('b', long)"
+    shop.session.sql(f"CREATE VIEW twice AS {sql} UNION ALL {sql}")
+    first = shop.asked(sql)
+    assert sum(first.values()) <= N + N // 2 + 1
+    assert shop.asked("SELECT * FROM twice") == {}
+
+
+def test_a_predicate_that_passed_few_rows_comes_first() -> None:
+    shop = _Shop()
+    shop.asked("SELECT id FROM r WHERE llm_filter('rare', x) AND id < 50")
+    shop.asked("SELECT id FROM r WHERE llm_filter('even', x) AND id < 50")
+    sql = "SELECT id FROM r WHERE llm_filter('even', x) AND llm_filter('rare', x) AND id >= 50"
+    lines = shop.explained(sql)
+    assert lines[0].startswith("tried at first from the most rows dropped per cost on")
+    assert "llm_filter('rare', r.x)" in lines[1]
+    assert "about 88% dropped (5 of 50 earlier answers pass)" in lines[1]
+    assert "about 50% dropped (25 of 50 earlier answers pass)" in lines[2]
+    assert shop.asked(sql) == {"rare": 150, "even": 15}
+
+
+def test_labels_seen_so_far_tell_how_many_rows_pass() -> None:
+    shop = _Shop()
+    labels = bf.ScriptedModel(lambda call: "b" if call.values[0] == "t3" else "a")
+    shop.session.register_model("labels", labels)
+    label = "llm_classify(x, ['a', 'b'], model => 'labels')"
+    shop.session.sql(f"SELECT {label} AS l FROM r WHERE id < 30").collect()
+    rare, frequent = (
+        shop.explained(f"SELECT id FROM r WHERE llm_filter('q', x) AND {label} = '{text}'")
+        for text in "ba"
+    )
+    assert "= 'b'" in rare[1]
+    assert "1 of 30 earlier answers pass" in rare[1]
+    assert "llm_filter('q', r.x)" in frequent[0], "as written: 'a' drops next to nothing"
+
+
+def test_short_values_come_before_long_ones() -> None:
+    shop = _Shop()
+    sql = "SELECT id FROM r WHERE llm_filter('a', long) AND llm_filter('b', x)"
+    lines = shop.explained(sql)
+    assert "llm_filter('b', r.x)" in lines[1]
+    assert "tokens a row" in lines[1]
+    assert shop.asked(sql) == {"b": N, "a": N // 2}
+    # A small difference leaves what is written.
+    assert shop.explained(sql.replace("long", "concat(x, x)"))[0].startswith("filter 1")
+
+
+def test_the_cheaper_of_two_models_comes_first() -> None:
+    dear, cheap = bf.Price(prompt=10, completion=10), bf.Price(prompt=0.1, completion=0.1)
+    sql = "SELECT id FROM r WHERE llm_filter('a', x) AND llm_filter('b', x, model => 'cheap')"
+    shop = _Shop(dear=dear, cheap=cheap)
+    lines = shop.explained(sql)
+    assert "llm_filter('b', r.x" in lines[1]
+    assert "of money a row" in lines[1]
+    assert shop.asked(sql) == {"b": N, "a": N // 2}
+    assert _Shop().asked(sql) == {"a": N, "b": N // 2}, "without prices: as written"
+
+
+@pytest.mark.parametrize("off", ["", "predicate_order"])
+def test_the_written_order_can_be_kept(off: str) -> None:
+    shop = _Shop()
+    shop.session.sql(f"SET blendfusion.rules_off = '{off}'")
+    asked = shop.asked("SELECT id FROM r WHERE llm_filter('a', long) AND llm_filter('b', x)")
+    assert asked == ({"a": N, "b": N // 2} if off else {"b": N, "a": N // 2})
