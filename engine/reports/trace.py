@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
@@ -27,6 +27,7 @@ from blendfusion.reports.html_report import fragment_of, page_of
 from blendfusion.reports.run_record import Run, run_of
 from blendfusion.types import Answer, Task, Usage
 from blendfusion.udfs.ask.cascade import CascadeOutcome
+from blendfusion.udfs.ask.dispatcher import Results
 from blendfusion.udfs.ask.job import Job
 from blendfusion.udfs.ask.ledger import Ledger
 from blendfusion.udfs.ask.observer import StageCounts
@@ -117,7 +118,7 @@ class Trace:
         self.first_model: Callable[[], str] = str
         """The name of the session's model; of several, the first."""
         self.vectors_by_call: Mapping[Call, VectorCounts] = {}
-        self.results_by_call: Mapping[Call, Sized] = {}
+        self.results_by_call: Mapping[Call, Results] = {}
         self.run: Run | None = None
         """The record of the run besides its calls."""
 
@@ -142,7 +143,14 @@ class Trace:
     @property
     def function_rows(self) -> dict[str, int]:
         """The number of distinct rows that each function of the user has seen, by its call."""
-        return {call.text: len(results) for call, results in self.results_by_call.items()}
+        results = self.results_by_call.items()
+        return {call.text: len(found) - found.stored for call, found in results}
+
+    @property
+    def stored_function_rows(self) -> dict[str, int]:
+        """The number of distinct rows whose results earlier runs stored, of each deterministic
+        function of the user, by its call."""
+        return {call.text: found.stored for call, found in self.results_by_call.items()}
 
     def begin(
         self, session: Session, query: str = "", calls: int = 1, plan: Prepared | None = None

@@ -45,6 +45,8 @@ class Results:
 
     places: dict[object, int] = field(default_factory=dict)
     arrays: list[pa.Array] = field(default_factory=list)
+    stored: int = 0
+    """The number of rows whose results were stored by an earlier run."""
 
     def __len__(self) -> int:
         return sum(map(len, self.arrays))

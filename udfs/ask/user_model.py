@@ -25,6 +25,9 @@ class UserModel:
     def __init__(self, asker: Asker, call: Call) -> None:
         self._asker = asker
         self._call = call
+        self.repeats = True
+        """Whether a run on the same rows would give the same: no question failed, and nothing but
+        the model was used."""
 
     @property
     def info(self) -> ModelInfo:
@@ -33,6 +36,7 @@ class UserModel:
     @property
     def embedder(self) -> Embedder | None:
         """The session's embedder; None if it has none."""
+        self.repeats = False
         try:
             return self._asker.embedder_for(self._call)
         except ModelNotFound:
@@ -77,6 +81,7 @@ class UserModel:
         present = [r for r in rows if any(v is not None and v.strip() for v in r)]
         to = arrow_type(constraint)
         answers = self._asker.ask(task, present, self._call, stops=False)
+        self.repeats = self.repeats and all(answer.error is None for answer in answers)
         found = outcomes(
             self._call, answers, present, self._asker, task=task, to=to, on_error=on_error
         )

@@ -205,6 +205,8 @@ class UserBody(Kind):
     columns: tuple[pa.DataType, ...]
     """The types of the value columns; in an aggregate, those of one row's values."""
     serial: int = 0
+    code: str = ""
+    """The digest under which results are stored; '' for a function that is not deterministic."""
 
     @property
     def version(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from blendfusion.udfs.ask.user_model import UserModel
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.kinds import UserAggregate, UserBody
 from blendfusion.udfs.evaluate.distinct import Column
+from blendfusion.udfs.evaluate.stored_results import StoredResults
 
 
 def run_body(kind: UserBody, call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
@@ -40,13 +41,45 @@ def run_body(kind: UserBody, call: Call, columns: Sequence[Column], asker: Asker
     present = pc.invert(_all_null(keys)).to_numpy(zero_copy_only=False)
     inputs = [k.filter(pa.array(present)) for k in keys]
     if len(inputs[0]):
-        answers = kind.body(UserModel(asker, call), *leading, *inputs, **literals)
-        results.arrays.append(_checked(call, answers, len(inputs[0])))
+
+        def run(columns: Sequence[pa.Array]) -> tuple[pa.Array, bool]:
+            model = UserModel(asker, call)
+            answers = kind.body(model, *leading, *columns, **literals)
+            return _checked(call, answers, len(columns[0])), model.repeats
+
+        if kind.code:
+            results.arrays.append(_with_stored(kind, call, inputs, asker, run))
+        else:
+            results.arrays.append(run(inputs)[0])
     places = np.where(present, len(results) - len(inputs[0]) + np.cumsum(present) - 1, -1)
     results.places.update(zip(first, places.tolist(), strict=True))
     taken = np.fromiter((results.places[row] for row in rows), np.int64, len(rows))
     known = pa.concat_arrays([*results.arrays, pa.nulls(0, call.type)])
     return known.take(pa.array(taken, mask=taken < 0))
+
+
+def _with_stored(
+    kind: UserBody,
+    call: Call,
+    inputs: Sequence[pa.Array],
+    asker: Asker,
+    run: Callable[[Sequence[pa.Array]], tuple[pa.Array, bool]],
+) -> pa.Array:
+    """The results of a deterministic function: ``run`` gives those that are not stored, and whether
+    they may be."""
+    stored = StoredResults(kind, call, asker)
+    rows = list(zip(*(a.to_pylist() for a in inputs), strict=True))
+    found = stored.find(rows)
+    asker.results_of(call).stored += len(found)
+    missing = [i for i in range(len(rows)) if i not in found]
+    known = stored.decoded(list(found.values()))
+    if not missing:
+        return known
+    new, repeats = run([a.take(pa.array(missing)) for a in inputs] if found else inputs)
+    if repeats:
+        stored.keep([rows[i] for i in missing], new)
+    place = np.argsort(np.array([*found, *missing]), kind="stable")
+    return pa.concat_arrays([known, new]).take(pa.array(place))
 
 
 def _groups(columns: Sequence[pa.Array], *, ordered: bool) -> list[pa.Array]:

@@ -17,7 +17,9 @@ from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import Body, UserAggregate, UserBody
 from blendfusion.udfs.declare.options import MODEL, ON_ERROR
 from blendfusion.udfs.declare.parameter import AnyParameter, Parameter
+from blendfusion.udfs.evaluate.stored_results import storable
 from blendfusion.udfs.functions import INGREDIENTS
+from blendfusion.udfs.register.code_digest import code_digest
 from blendfusion.udfs.register.expr import expression
 from blendfusion.udfs.register.signature import signature
 
@@ -74,6 +76,7 @@ def ingredient(
     name: str | None = None,
     returns: pa.DataType | None = None,
     aggregate: bool = False,
+    deterministic: bool | str = False,
 ) -> DefinedIngredient | Callable[[Body], DefinedIngredient]:
     """Make a function of a model and Arrow arrays an ingredient, usable in SQL the next line.
 
@@ -90,6 +93,11 @@ def ingredient(
     ``aggregate``: the function is an aggregate. Each array holds one list per group, of the
     group's rows, sorted unless the query orders them; a group without rows gives NULL.
 
+    ``deterministic``: equal rows have equal results, so that these are stored with the model's
+    answers, and later queries run the function for new rows only. A change of its own code, its
+    defaults or its literals makes new results; for a change of what it calls, give a version as
+    a text, ``deterministic="2"``, and change that.
+
     ::
 
         @bf.ingredient
@@ -100,7 +108,7 @@ def ingredient(
     """
 
     def define(function: Body) -> DefinedIngredient:
-        made = _made(function, name, returns, aggregate=aggregate)
+        made = _made(function, name, returns, aggregate=aggregate, deterministic=deterministic)
         _defined[made.name] = made
         return DefinedIngredient(made, function)
 
@@ -108,7 +116,12 @@ def ingredient(
 
 
 def _made(
-    function: Body, name: str | None, returns: pa.DataType | None, *, aggregate: bool
+    function: Body,
+    name: str | None,
+    returns: pa.DataType | None,
+    *,
+    aggregate: bool,
+    deterministic: bool | str,
 ) -> Ingredient:
     own = str(name or getattr(function, "__name__", "")).lower()
     if not own.isidentifier():
@@ -128,11 +141,18 @@ def _made(
     by_name = [p for p in parameters[last + 1 :] if p.kind is p.KEYWORD_ONLY]
     _check_parameters(own, parameters, columns, by_name)
     kind = UserAggregate if aggregate else UserBody
+    result = returns or _annotated(function, "return")
+    if deterministic and not storable(result):
+        raise ArgumentError(
+            f"'{own}' is deterministic, and results of type {result} cannot be stored",
+            hint="Return text, numbers, booleans, dates, or lists or structs of them.",
+        )
     body = kind(
         function,
-        returns or _annotated(function, "return"),
+        result,
         tuple(_annotated(function, p.name) for p in columns),
         next(_serials),
+        f"{deterministic} {code_digest(function)}" if deterministic else "",
     )
     variadic = columns[-1].kind is inspect.Parameter.VAR_POSITIONAL
     return Ingredient(
