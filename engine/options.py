@@ -278,6 +278,14 @@ class Options:
         unit="tokens",
         least=0,
     )
+    rows_per_prompt: int = _option(
+        HTTP,
+        1,
+        "Maximum values in one prompt, for short answers, where tokens are paid: the question and its examples "
+        "are sent once. The values of a prompt may influence each other's answers.",
+        unit="values",
+        least=1,
+    )
     batch_folder: str = _option(
         HTTP,
         "",
@@ -376,6 +384,7 @@ class OptionArguments(TypedDict, total=False):
     concurrency_most: int
     requests_per_minute: int
     tokens_per_minute: int
+    rows_per_prompt: int
     batch_folder: str
     accuracy: float
     recall: float

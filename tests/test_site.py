@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,16 +20,18 @@ from blendfusion.udfs.functions import INGREDIENTS
 ROOT = Path(__file__).parents[1]
 
 
-def generated() -> dict[str, str]:
-    spec = importlib.util.spec_from_file_location("site_pages", ROOT / "site" / "pages.py")
+def module(name: str) -> Any:
+    """A module of the folder ``site``."""
+    spec = importlib.util.spec_from_file_location(f"site_{name}", ROOT / "site" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return dict(module.pages())
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
 
 
-PAGES = generated()
+PAGES: dict[str, str] = dict(module("pages").pages())
+PICTURES = module("pictures")
 
 
 @pytest.mark.parametrize("ingredient", INGREDIENTS, ids=lambda i: i.name)
@@ -55,6 +59,18 @@ def test_every_public_name_is_in_the_reference() -> None:
     ]
     assert missing == []
     assert "### Session.register_file" in PAGES["api.md"]
+
+
+@pytest.mark.parametrize("name", sorted(PICTURES.PICTURES))
+def test_a_picture_shows_what_the_code_prints(name: str, update_golden: bool) -> None:
+    file = PICTURES.FOLDER / name
+    drawn = PICTURES.PICTURES[name]()
+    if update_golden:
+        file.write_text(drawn, "utf-8")
+    assert file.read_text("utf-8") == drawn
+    assert len(drawn) < 10_000
+    assert re.findall(r"(?:https?:|url\(|@import)[^\"]*", drawn) == ["http://www.w3.org/2000/svg"]
+    assert f"docs/pictures/{name}" in (ROOT / "README.md").read_text("utf-8")
 
 
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:

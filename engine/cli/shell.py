@@ -55,7 +55,8 @@ def _read(path: Path) -> str:
     try:
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as problem:
-        raise QueryError(f"cannot read '{path}': {problem}") from problem
+        reason = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8"
+        raise QueryError(f"cannot read '{path}': {reason}") from problem
 
 
 @dataclass
@@ -115,12 +116,15 @@ class Shell:
         frame = self.frame(text)
         style = format_for(self.output)
         check_output(style, self.output)
+        self.last = frame  # also where it fails or is interrupted: \trace shows what was answered
         table = frame.to_arrow_table()
         if self.output is not None or not self.interactive:
             write(table, style, self.output, full_cells=self.full_cells)
         else:
             self.show(page_of(table, full_cells=self.full_cells))
-        self.last, self.output = frame, None
+        if self.output is not None and self.interactive:
+            self.print(f"written: {self.output}, {table.num_rows:,} rows")
+        self.output = None
         if self.interactive and frame.trace.usage.values:
             print(spent(frame.trace.usage, frame.trace.cost, ""), file=sys.stderr)
         if self.timing:
@@ -130,7 +134,11 @@ class Shell:
         return self.session.sql(text, budget=self.budget, dialect=self.dialect)
 
     def print(self, text: str) -> None:
-        print(printable(text))
+        """Print a text; long lines of an interactive shell are broken between words."""
+        if self.interactive:
+            Console(highlight=False, markup=False).print(printable(text))
+        else:
+            print(printable(text))
 
     def show(self, text: str) -> None:
         """Print a text, through a pager if it is longer than the screen."""
@@ -191,6 +199,10 @@ def _query(argument: str, command: str) -> str:
     return argument
 
 
+TRACED = ("question", "values", "answer", "logprob", "error", "cached")
+"""The columns of a trace that a screen has room for, where any row has them; a page has all."""
+
+
 def _trace(shell: Shell, argument: str) -> None:
     if shell.last is None:
         raise QueryError("no query was run yet")
@@ -198,7 +210,13 @@ def _trace(shell: Shell, argument: str) -> None:
         shell.last.trace.to_html(argument)
         shell.print(f"written: {argument}")
     else:
-        shell.show(page_of(shell.last.trace.calls, full_cells=shell.full_cells))
+        calls = shell.last.trace.calls
+        if not calls.num_rows:
+            raise QueryError("the last query asked nothing")
+        shown = [
+            name for name in TRACED if any(v not in (None, False) for v in calls[name].to_pylist())
+        ]
+        shell.show(page_of(calls.select(shown), full_cells=shell.full_cells))
 
 
 def _timing(shell: Shell, argument: str) -> None:

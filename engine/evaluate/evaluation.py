@@ -331,7 +331,13 @@ def _drawn(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         drawn.add_column(head, no_wrap=True)
     for row in rows:
         drawn.add_row(*row)
-    console = Console(file=io.StringIO(), width=10_000, highlight=False, markup=False)
+    console = Console(
+        file=io.StringIO(),
+        width=10_000,
+        highlight=False,
+        markup=False,
+        color_system=None,  # a kernel of Jupyter sets FORCE_COLOR
+    )
     with console.capture() as captured:
         console.print(drawn)
     return "\n".join(line.rstrip() for line in captured.get().rstrip("\n").splitlines())

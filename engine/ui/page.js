@@ -376,10 +376,13 @@ async function answers(now, first) {
   }
   try {
     const found = await api(`answers/${now.id}?first=${first}&count=${PAGE}`);
+    const sure = found.some((one) => one.probability !== null); // generated answers have none
     const lines = found.map((one) => el("tr", {},
       cell(one.call), cell(one.values.map((v) => v ?? "NULL").join("\n")), cell(one.error ? `failed: ${one.error}` : one.answer),
-      cell(one.probability === null ? "" : `${(100 * one.probability).toFixed(0)} %`), cell(one.cached ? "cache" : one.model)));
-    $("answers").replaceChildren(table([["call"], ["about"], ["answer"], ["probability"], ["from"]], lines),
+      ...(sure ? [cell(one.probability === null ? "" : `${(100 * one.probability).toFixed(0)} %`)] : []),
+      cell(one.cached ? "cache" : one.model)));
+    const headings = ["call", "about", "answer", ...(sure ? ["probability"] : []), "from"];
+    $("answers").replaceChildren(table(headings.map((name) => [name]), lines),
       pager(now.answers, first, (to) => answers(now, to)));
   } catch (error) {
     $("answers").replaceChildren(el("p", { class: "empty" }, error.message));

@@ -14,6 +14,7 @@ from blendfusion.errors import ModelNotFound, close_matches
 from blendfusion.models.outlines.model import OutlinesModel, is_outlines
 from blendfusion.models.protocol.model import Model
 from blendfusion.models.wrappers.checked import CheckedModel
+from blendfusion.models.wrappers.packed import PackedModel
 from blendfusion.options import Options
 
 Build = Callable[[str, Options], Model]
@@ -29,6 +30,8 @@ class BackEnd(NamedTuple):
     """The forms of its names, for hints; '' for one that no hint suggests."""
     packaged: bool = False
     """Whether it needs nothing but its name."""
+    paid: bool = False
+    """Whether several values may share a prompt, as tokens are paid."""
 
 
 ENTRY_POINTS = "blendfusion.models"
@@ -55,7 +58,9 @@ def load(spec: str | Model | None, options: Options) -> Model:
         return _checked(spec)
     scheme, _, argument = spec.partition(":")
     if scheme in BACK_ENDS:
-        return BACK_ENDS[scheme].build(argument, options)
+        model = BACK_ENDS[scheme].build(argument, options)
+        paid = BACK_ENDS[scheme].paid and options.rows_per_prompt > 1
+        return PackedModel(model, options.rows_per_prompt) if paid else model
     added = _added()
     if scheme in added:
         return _checked(_from_entry_point(added[scheme], argument, options))
@@ -275,10 +280,10 @@ BACK_ENDS: dict[str, BackEnd] = {
     "hf": BackEnd(_hub, "'hf:OWNER/REPOSITORY/FILE.gguf'"),
     "smollm2": BackEnd(_smollm2, "'smollm2'", packaged=True),
     "gemma": BackEnd(_gemma, "'gemma'", packaged=True),
-    "openai": BackEnd(_openai, "'openai:MODEL@http://HOST:PORT/v1', 'openai:MODEL'"),
-    "anthropic": BackEnd(_anthropic, "'anthropic:MODEL'"),
-    "gemini": BackEnd(_gemini_api, "'gemini:MODEL'"),
-    "openai-batch": BackEnd(_openai_batch, "'openai-batch:MODEL'"),
+    "openai": BackEnd(_openai, "'openai:MODEL@http://HOST:PORT/v1', 'openai:MODEL'", paid=True),
+    "anthropic": BackEnd(_anthropic, "'anthropic:MODEL'", paid=True),
+    "gemini": BackEnd(_gemini_api, "'gemini:MODEL'", paid=True),
+    "openai-batch": BackEnd(_openai_batch, "'openai-batch:MODEL'", paid=True),
     "batch-file": BackEnd(_batch_file, "'batch-file:MODEL'"),
     "embedding": BackEnd(_embedding, packaged=True),
 }

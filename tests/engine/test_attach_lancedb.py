@@ -93,6 +93,21 @@ def test_a_search_joins_the_rows_of_a_query(session: bf.Session) -> None:
     assert [row["body"].split()[0] for row in found.to_pylist()] == ["bread", "city"]
 
 
+def test_an_index_of_ours_is_a_table_of_lancedb(tmp_path: Path) -> None:
+    lancedb = pytest.importorskip("lancedb")
+    session = bf.connect(None, cache=None)
+    session.from_pydict({"id": [1, 2], "body": ["a red bike", "a blue tent"]}, name="docs")
+    session.index("docs", columns=["body"], path=tmp_path / "docs.index")
+    database = lancedb.connect(tmp_path / "docs.index")
+    (name,) = database.list_tables().tables
+    table = database.open_table(name)
+    assert sorted(table.to_arrow()["body"].to_pylist()) == ["a blue tent", "a red bike"]
+    assert table.count_rows("id = 1") == 1
+    assert [index.index_type for index in table.list_indices()]
+    found = table.search("bike", query_type="fts").limit(1).to_list()
+    assert found[0]["body"] == "a red bike"
+
+
 def test_what_cannot_be_searched_says_why(
     session: bf.Session, database: Path, tmp_path: Path
 ) -> None:

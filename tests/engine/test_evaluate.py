@@ -340,3 +340,13 @@ def test_a_label_that_is_hidden_is_not_in_an_error() -> None:
         session.from_pydict({"x": ["a", "b"], "label": ["yes", "secret"]}, name="t")
         with pytest.raises(bf.ArgumentError, match="… is a label, but neither yes nor no"):
             session.evaluate("t", "llm_filter('q', x)", "label")
+
+
+def test_a_report_has_no_control_codes_where_colours_are_forced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as a kernel of Jupyter sets it
+    session = bf.connect(bf.ScriptedModel(lambda call: True), cache=None)
+    session.from_pydict({"x": ["a"], "y": [True]}, name="t")
+    report = session.evaluate("t", "llm_filter('q', x)", "y")
+    assert "\x1b" not in f"{report}{report.best}"

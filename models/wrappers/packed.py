@@ -1,0 +1,169 @@
+"""Many values in one prompt, where tokens are paid: the question and its examples are sent once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from blendfusion.models.constraints.constraint import holds
+from blendfusion.models.prompts.canonical import canonical
+from blendfusion.models.prompts.prompt import reference, render
+from blendfusion.models.protocol.abilities import Abilities, abilities_of
+from blendfusion.models.protocol.model import Model, OnAnswer, Values, answer_each, ignore_answer
+from blendfusion.types import Answer, Constraint, ModelInfo, StructField, Task, Usage
+
+_KINDS = ("boolean", "choice", "integer", "number", "date", "timestamp")
+"""Kinds of answers that are short. A text or a struct costs more than its question."""
+_SHARE = 0.5
+"""The share of the window that the values of one prompt may take."""
+
+
+class PackedModel:
+    """Asks ``inner`` about up to ``most`` values in one prompt, each with a field of its own in the
+    answer. A value without a valid answer there is asked alone.
+
+    The values of a prompt may influence each other's answers, so these are stored apart from those
+    of ``inner``.
+    """
+
+    def __init__(self, inner: Model, most: int) -> None:
+        self.inner, self._most = inner, most
+
+    @property
+    def abilities(self) -> Abilities:
+        able = abilities_of(self.inner)
+        return replace(able, at_once=able.at_once * self._most, fingerprint="")
+
+    @property
+    def outages(self) -> tuple[str, ...]:
+        """Messages about servers that are left out."""
+        return tuple(getattr(self.inner, "outages", ()))
+
+    @property
+    def info(self) -> ModelInfo:
+        info = self.inner.info
+        digest = hashlib.sha256(f"{info.fingerprint}\n{self._most}".encode()).hexdigest()
+        fingerprint = f"{info.fingerprint.partition(':')[0]}-packed:{digest[:32]}"
+        settings = {**info.settings, "rows_per_prompt": str(self._most)}
+        return replace(info, fingerprint=fingerprint, settings=settings)
+
+    @property
+    def batch_size(self) -> int:
+        return self.inner.batch_size * self._most
+
+    def count_tokens(self, text: str) -> int:
+        return self.inner.count_tokens(text)
+
+    def close(self) -> None:
+        self.inner.close()
+
+    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
+        """One answer a tuple, in order. Raises what ``inner`` raises."""
+        return self.answer_each(task, values, ignore_answer)
+
+    def answer_each(
+        self, task: Task, values: Sequence[Values], on_answer: OnAnswer
+    ) -> list[Answer]:
+        """Like ``answer``; the answers of a prompt are reported together."""
+        if task.images or task.aggregate or task.constraint.kind not in _KINDS:
+            return answer_each(self.inner, task, values, on_answer)
+        answers: dict[int, Answer] = {}
+        spent: dict[int, Usage] = {}
+
+        def settle(place: int, answer: Answer) -> None:
+            usage = answer.usage + spent.pop(place, Usage())
+            answers[place] = answer.with_usage(replace(usage, values=1))
+            on_answer(place, answers[place])
+
+        texts = _texts(task, values)
+        groups: dict[int, list[list[int]]] = {}
+        for group in self._groups(texts):
+            groups.setdefault(len(group), []).append(group)
+        for size, alike in groups.items():
+            if size == 1:
+                continue
+            packed = _packed(task, size)
+
+            def heard(
+                number: int, answer: Answer, alike: list[list[int]] = alike, packed: Task = packed
+            ) -> None:
+                group = alike[number]
+                parts = _parts(answer, packed, task.constraint)
+                share = replace(answer.usage, values=0, failed=0)
+                spent[group[0]] = share
+                for place, text in zip(group, parts, strict=True):
+                    if text is not None:
+                        settle(place, Answer(text))
+
+            rows = [tuple(texts[place] for place in group) for group in alike]
+            answer_each(self.inner, packed, rows, heard)
+        left = [place for place in range(len(values)) if place not in answers]
+        if left:
+            answer_each(
+                self.inner,
+                task,
+                [values[place] for place in left],
+                lambda number, answer: settle(left[number], answer),
+            )
+        return [answers[place] for place in range(len(values))]
+
+    def _groups(self, texts: Sequence[str]) -> Iterator[list[int]]:
+        """The places of the values of each prompt."""
+        room = int(self.inner.info.window * _SHARE)
+        group: list[int] = []
+        tokens = 0
+        for place, text in enumerate(texts):
+            more = self.inner.count_tokens(text)
+            if group and (len(group) == self._most or tokens + more > room):
+                yield group
+                group, tokens = [], 0
+            group.append(place)
+            tokens += more
+        if group:
+            yield group
+
+
+def _texts(task: Task, values: Sequence[Values]) -> list[str]:
+    """Each value as one line; several values of a row with their names."""
+    prompt = render(task, shots=False)
+    if len(task.columns) <= 1:
+        return [prompt.block(row, one_line=True).strip() for row in values]
+    return ["; ".join(f"{n}: {v}" for n, v in prompt.named(row)) for row in values]
+
+
+def _packed(task: Task, size: int) -> Task:
+    """The question of ``task`` about ``size`` texts, with an answer for each."""
+    numbers = [str(number) for number in range(1, size + 1)]
+    plain = task.in_full
+    question = reference(plain.question, plain.columns)
+    if plain.form == "statement":
+        question = f"Is this true of the text? {question}"
+    lines = [f"{question} Answer for each text by itself, in the field with its number."]
+    if plain.constraint.meanings:
+        pairs = zip(plain.constraint.options, plain.constraint.meanings, strict=True)
+        lines.append("; ".join(f"{option}: {meaning}" for option, meaning in pairs))
+    for example in plain.examples:
+        lines.append(f"Example: {'; '.join(example.values)} → {example.answer}")
+    fields = tuple(StructField(number, plain.constraint) for number in numbers)
+    return Task(
+        ingredient=task.ingredient,
+        question=" ".join(lines).replace("{", "{{").replace("}", "}}"),
+        constraint=Constraint("struct", fields=fields),
+        columns=tuple(f"text {number}" for number in numbers),
+    )
+
+
+def _parts(answer: Answer, packed: Task, constraint: Constraint) -> list[str | None]:
+    """The answer for each text; None where there is no valid one."""
+    fields = packed.constraint.fields
+    if answer.text is None:
+        return [None] * len(fields)
+    stated = json.loads(answer.text)
+    found: list[str | None] = []
+    for field in fields:
+        value = stated.get(field.name)
+        text = None if value is None else canonical(value, constraint)
+        found.append(text if text is not None and holds(constraint, text) else None)
+    return found
