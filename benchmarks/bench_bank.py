@@ -3,7 +3,7 @@
     python benchmarks/bench_bank.py [--model auto|FILE|openai:NAME@URL] [--data FOLDER] [--rows 20]
     [--part choose|report|public|unseen]
 
-The questions are those of our bank (``bank``) and about public data sets (``public_questions``).
+The questions are those of our bank (``blendfusion.models.tuning.bank``) and about public data sets (``public_questions``).
 *unseen*, the default, is the bank's part *report* and the public questions: nothing is chosen on
 them. *area* is the area under the ROC curve (0.5 is chance), *balanced* the balanced accuracy at the
 model's own threshold, *limit* that of the best threshold, chosen with the right answers. *off*: the
@@ -22,12 +22,12 @@ from math import exp, nan
 from pathlib import Path
 
 import numpy as np
-from bank import bank
 from bench_questions import auc, off
-from public_questions import Asked, public
+from public_questions import public
 
 from blendfusion.models.protocol.model import Model
 from blendfusion.models.registry.load import load
+from blendfusion.models.tuning.bank import Asked, bank
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 
@@ -73,8 +73,8 @@ def balanced(answers: Sequence[bool], truth: Sequence[bool]) -> float:
 
 
 def questions(part: str, data: Path | None, rows: int) -> Iterator[Asked]:
-    if part in ("choose", "report", "unseen"):
-        yield from bank("report" if part == "unseen" else part, rows)
+    if part != "public":
+        yield from bank("choose" if part == "choose" else "report", rows)
     if part in ("public", "unseen") and data is not None:
         yield from public(data, rows)
 

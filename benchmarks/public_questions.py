@@ -5,7 +5,6 @@ The labels decide which answer is right, and are never shown to a model.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,18 +12,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from blendfusion.models.tuning.bank import Asked, in_order
+
 Record = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A question with the texts it is asked about. ``yes``: whether the answer to each is yes."""
-
-    name: str
-    kind: str
-    question: str
-    texts: tuple[str, ...]
-    yes: tuple[bool, ...]
 
 
 def _column(name: str) -> Callable[[Record], str]:
@@ -181,19 +171,3 @@ def public(data: Path, rows: int) -> Iterator[Asked]:
             if text:
                 answers.setdefault(text, holds(row))
         yield in_order(f"{name}: {question}", name, question, answers, rows)
-
-
-def in_order(name: str, kind: str, question: str, answers: Mapping[str, bool], rows: int) -> Asked:
-    """The question with at most ``rows`` of the texts, as many with a yes as with a no if there are
-    enough, in an order that a hash decides."""
-    order = sorted(answers, key=_hash)
-    yes = [text for text in order if answers[text]]
-    no = [text for text in order if not answers[text]]
-    most = rows // 2
-    some = {*yes[: max(most, rows - len(no))], *no[: max(most, rows - len(yes))]}
-    kept = tuple(text for text in order if text in some)
-    return Asked(name, kind, question, kept, tuple(answers[text] for text in kept))
-
-
-def _hash(text: str) -> bytes:
-    return hashlib.blake2s(text.encode(), digest_size=8).digest()

@@ -25,7 +25,7 @@ ConstraintKind = Literal[
     "score",
 ]
 
-TaskForm = Literal["question", "statement", "summary", "query", "likelihood"]
+TaskForm = Literal["question", "statement", "summary", "query", "likelihood", "behind"]
 
 FinishReason = Literal["complete", "decided", "length", "error"]
 

@@ -22,10 +22,10 @@ ORDER = """
     errors
     budget options models.constraints models.weights
     models.protocol observe
-    models.guarantees models.prompts models.stores
+    models.guarantees models.prompts models.stores models.vectors
     models.scores models.wrappers cache
     models models.http models.verbalizer
-    models.llama models.outlines
+    models.llama models.outlines models.tuning
     models.registry
     models.embedders
     udfs.declare

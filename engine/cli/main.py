@@ -23,6 +23,7 @@ from blendfusion.cli.replay import add_replay_command, files_of
 from blendfusion.cli.results import FORMATS, check_output, format_for, write
 from blendfusion.cli.sessions import add_model, add_session, budget_of, session_of
 from blendfusion.cli.shell import add_shell_command
+from blendfusion.cli.tune import add_tune_command
 from blendfusion.cli.ui import add_ui_command
 from blendfusion.errors import BlendFusionError, QueryError
 from blendfusion.observe.progress import spent
@@ -132,6 +133,7 @@ def _parser() -> argparse.ArgumentParser:
     add_index_command(commands)
     add_cache_command(commands)
     add_models_command(commands)
+    add_tune_command(commands)
     add_bench_command(commands)
     return parser
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from blendfusion.estimates.loaded_models import Known
 from blendfusion.estimates.simulated_model import CHARACTERS_PER_TOKEN, Tally
-from blendfusion.models.prompts.prompt import render, replies_of
+from blendfusion.models.prompts.prompt import BEHIND, render, replies_of
 from blendfusion.models.protocol.images import IMAGE_TOKENS
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.scripted import ScriptedModel
@@ -120,7 +120,7 @@ class Meter:
 
     def _behind(self, task: Task) -> int:
         """Tokens of the question behind each value, where its likelihood is the answer."""
-        if self._scripted or self._rewrite_task(task).form != "likelihood":
+        if self._scripted or self._rewrite_task(task).form not in BEHIND:
             return 0
         return sum(self._tokens(text) for text in replies_of(self._rewrite_task(task)))
 

@@ -6,15 +6,11 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
-import numpy as np
-import numpy.typing as npt
-
 from blendfusion.errors import ModelNotFound, close_matches
+from blendfusion.models.vectors.vector import Vectors as Vectors
+from blendfusion.models.vectors.vector import normalised as normalised
 from blendfusion.options import Options
 from blendfusion.types import Usage
-
-Vectors: TypeAlias = npt.NDArray[np.float32]
-"""Vectors of texts, one row per text."""
 
 VARIABLE = "BLENDFUSION_EMBEDDER"
 FORMS = "'wordllama', 'openai:MODEL@http://HOST:PORT/v1', 'openai:MODEL'"
@@ -133,18 +129,8 @@ def no_embedder() -> Embedder:
     return load_embedder(None, Options())
 
 
-def normalised(vectors: npt.NDArray[np.floating]) -> Vectors:
-    """The rows scaled to length one; zero rows stay unchanged.
-
-    >>> normalised(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
-    [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
-    """
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
-
-
 def _wordllama(argument: str, options: Options) -> Embedder:
-    from blendfusion.models.embedders.wordllama import WordLlamaEmbedder
+    from blendfusion.models.vectors.wordllama import WordLlamaEmbedder
 
     return WordLlamaEmbedder()
 

@@ -29,16 +29,24 @@ class Asking:
     """The rows of a task, and the answers to them as they are settled."""
 
     def __init__(
-        self, opened: Opened, task: Task, options: Options, on_answer: OnAnswer = ignore_answer
+        self,
+        opened: Opened,
+        task: Task,
+        options: Options,
+        on_answer: OnAnswer = ignore_answer,
+        *,
+        in_chat: bool = False,
     ) -> None:
+        """``in_chat``: a question behind the text stands in the chat template."""
         self.opened = opened
         self.context = opened.context
         self.task = task
         self.options = options
-        self.layout = _layout(task, opened.context, shots=options.shots)
+        self.layout = _layout(task, opened.context, shots=options.shots, in_chat=in_chat)
         self.prefix = self._tokens(self.layout.head, start=True)
         self._on_answer = on_answer
         self.tail = self._tokens(self.layout.tail)
+        self.behind = self._tokens(self.layout.behind)
         self._answers: dict[int, Answer] = {}
         self._places: dict[Row, list[int]] = {}
         self.spent = Spent()
@@ -162,12 +170,12 @@ class Asking:
         return tuple(tokens)
 
 
-def _layout(task: Task, context: LlamaContext, *, shots: bool) -> Layout:
+def _layout(task: Task, context: LlamaContext, *, shots: bool, in_chat: bool) -> Layout:
     """Running text without a list of options for closed sets and scores, where small models were
     measured to be better in it (docs/lab.md); else, and for images, which models have seen in
     chats only, the chat template, where the model has one."""
     prompt = render(task, shots=shots, listed=False)
-    if prompt.replies and not task.images:
+    if prompt.replies and not task.images and not in_chat:
         return plain(prompt)
     prompt = render(task, shots=shots)
     template = context.chat_template()

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from blendfusion.models.prompts.prompt import Prompt
+from blendfusion.models.prompts.prompt import BEHIND, Prompt
 from blendfusion.models.protocol.model import Values
 
 _SENTINEL = "\x02{}\x03"
@@ -25,12 +25,18 @@ class Piece:
     special: bool
 
 
+_QUESTION = (Piece("\nQuestion:", special=False),)
+_ANSWER = (Piece("\nAnswer:", special=False),)
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
     """Where the values stand: ``head`` + values + ``tail``, then the model replies.
 
     ``lead`` begins every reply (token boundaries: running text continues with a blank).
-    ``stop`` may end it; one of the model's end tokens always may.
+    ``stop`` may end it; one of the model's end tokens always may. Where the question stands behind
+    the values, the reply is the question; ``behind`` follows it, and ``answer_lead`` begins yes and
+    no.
     """
 
     prompt: Prompt
@@ -38,6 +44,8 @@ class Layout:
     tail: tuple[Piece, ...]
     lead: str
     stop: str
+    behind: tuple[Piece, ...] = ()
+    answer_lead: str = ""
 
     def block(self, values: Values) -> str:
         """The values as one text. Where a line break ends a turn, values are folded to one line,
@@ -47,7 +55,7 @@ class Layout:
 
 def plain(prompt: Prompt) -> Layout:
     """Instruction, shots and question as running text, as a base model continues it."""
-    if prompt.task.form == "likelihood":
+    if prompt.task.form in BEHIND:
         return _before_question(prompt)
     parts = [prompt.instruction]
     parts += [f"{question}\nAnswer: {reply}" for question, reply in prompt.shots]
@@ -57,10 +65,10 @@ def plain(prompt: Prompt) -> Layout:
 
 
 def _before_question(prompt: Prompt) -> Layout:
-    """The values, up to where a question follows whose answer is yes."""
-    shots = [f"{text}\nQuestion: {question}\nAnswer: Yes" for text, question in prompt.shots]
+    """The values, up to where a question follows, and what then leads to its answer."""
+    shots = [f"{question}\nAnswer: {reply}" for question, reply in prompt.shots]
     head = Piece("\n\n".join([*shots, prompt.head]), special=False)
-    return Layout(prompt, (head,), (Piece("\nQuestion:", special=False),), lead=" ", stop="\n")
+    return Layout(prompt, (head,), _QUESTION, lead=" ", stop="\n", behind=_ANSWER, answer_lead=" ")
 
 
 def chat(prompt: Prompt, template: str, *, bos: str, eos: str) -> Layout | None:
@@ -73,7 +81,10 @@ def chat(prompt: Prompt, template: str, *, bos: str, eos: str) -> Layout | None:
         pieces = _fill(template, candidate, bos, eos)
         if pieces is not None:
             last = max(place for place, piece in enumerate(pieces) if not piece.special)
-            return Layout(prompt, pieces[: last + 1], pieces[last + 1 :], lead="", stop="")
+            head, tail = pieces[: last + 1], pieces[last + 1 :]
+            if prompt.task.form in BEHIND:
+                return Layout(prompt, head, _QUESTION, lead=" ", stop="\n", behind=tail)
+            return Layout(prompt, head, tail, lead="", stop="")
     return None
 
 

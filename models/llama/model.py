@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 
 from blendfusion.errors import ModelFailed
@@ -37,16 +38,17 @@ from blendfusion.models.llama.ref_counts import Loan
 from blendfusion.models.llama.scale import Scoring
 from blendfusion.models.llama.switch import Switch
 from blendfusion.models.llama.weights import Chosen, ConversionFailed, choose, identity
-from blendfusion.models.prompts.prompt import PROMPT_VERSION
+from blendfusion.models.prompts.prompt import BEHIND, PROMPT_VERSION
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.events import model_call, model_loaded, rows_computed
 from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
 from blendfusion.models.verbalizer.calibration import CALIBRATION_VERSION
 from blendfusion.models.verbalizer.describe import scored_by
+from blendfusion.models.verbalizer.query_likelihood import Score
 from blendfusion.models.verbalizer.score_as_yes_no import rewrite_task
-from blendfusion.models.verbalizer.ways import ByLikelihood, way_of
+from blendfusion.models.verbalizer.ways import Way, way_of
 from blendfusion.options import Options
-from blendfusion.types import Answer, Constraint, ModelInfo, Task, Usage
+from blendfusion.types import Answer, Constraint, ModelInfo, Task, TaskForm, Usage
 
 BATCH_ROWS = 256
 CPU_ROWS = 4
@@ -66,7 +68,9 @@ class LlamaModel:
     its own; if the parent's was on a GPU, which a child cannot use, it raises ModelFailed.
     """
 
-    def __init__(self, path: Path | str, options: Options) -> None:
+    def __init__(self, path: Path | str, options: Options, *, tuned: bool = True) -> None:
+        """``tuned``: questions about no known idea are asked in the way chosen for the weights
+        (``ways``); else by yes and no."""
         self.path = Path(path).expanduser()
         self._options = options
         self._lock = threading.Lock()
@@ -75,9 +79,9 @@ class LlamaModel:
         check_gguf(self.path)
         self.projector = projector_of(self.path, options.projector)
         """The projector, which encodes images; None: the model reads text only."""
-        self._way = way_of(self.path)
+        self._way = way_of(self.path) if tuned else None
         self.rewrite_task: Callable[[Task], Task] = partial(
-            rewrite_task, options=options, likelihood=self._way is not None
+            rewrite_task, options=options, way=self._way
         )
         """The task that is run for a task: for some scores, a yes/no question."""
         self._choose(choose(self.path, options))
@@ -97,7 +101,9 @@ class LlamaModel:
             fingerprint=self.fingerprint,
             weights=self.weights,
             rewrite_task=self.rewrite_task,
-            scored_by=partial(_scored_by, self.rewrite_task, wordings=self._options.wordings),
+            scored_by=partial(
+                _scored_by, self.rewrite_task, wordings=self._options.wordings, way=self._way
+            ),
         )
 
     @property
@@ -161,6 +167,31 @@ class LlamaModel:
         with self._borrowed() as opened:
             return len(opened.context.tokenize(text, special=False))
 
+    @property
+    def has_chat_template(self) -> bool:
+        return bool(self._ready().context.chat_template())
+
+    def question_scores(self, question: str, texts: Sequence[str], way: Way) -> list[Score]:
+        """The scores of a question behind texts, which ``way`` would weigh."""
+        form: TaskForm = "behind" if way.answer else "likelihood"
+        task = Task("llm_filter", question, Constraint("boolean"), ("text",), form=form)
+        switch = Switch()
+
+        def work() -> list[Score]:
+            with opened.lock:
+                opened.context.watch(switch)
+                try:
+                    asking = Asking(opened, task, self._options, in_chat=way.prompt == "chat")
+                    asking.begin()
+                    rows = [asking.row((text,)) for text in texts]
+                    return Likelihood(asking, way).scores(rows)
+                except BaseException:
+                    opened.forget()
+                    raise
+
+        with self._borrowed() as opened:
+            return run_aside(work, switch.stop)
+
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
         return self.answer_each(task, values, ignore_answer)
 
@@ -197,7 +228,8 @@ class LlamaModel:
                 opened, task, self._options, values, on_answer, self.projector, answered
             )
         rewritten = self.rewrite_task(task)
-        asking = Asking(opened, rewritten, self._options, on_answer)
+        in_chat = rewritten.form in BEHIND and self._way is not None and self._way.prompt == "chat"
+        asking = Asking(opened, rewritten, self._options, on_answer, in_chat=in_chat)
         scored = task.constraint if task.constraint.kind == "score" else None
         answers = answered(asking, values, None if rewritten is task else scored, self._way)
         spent = asking.spent
@@ -243,7 +275,7 @@ class LlamaModel:
 
     def _choose(self, chosen: Chosen) -> None:
         self._chosen = chosen
-        self._fingerprint = fingerprint(chosen, self._options, self.projector)
+        self._fingerprint = fingerprint(chosen, self._options, self.projector, self._way)
 
     def _forked(self) -> None:
         """In a child: the parent's model is of no use here, where its threads are not."""
@@ -255,10 +287,12 @@ class LlamaModel:
         self._lock, self._loan, self._process = threading.Lock(), None, os.getpid()
 
 
-def fingerprint(chosen: Chosen, options: Options, projector: Path | None = None) -> str:
+def fingerprint(
+    chosen: Chosen, options: Options, projector: Path | None = None, way: Way | None = None
+) -> str:
     """A digest of all that can change an answer: the weights, whether they are a copy of another
-    type, llama.cpp, the wording, shots, calibration, how long an answer and a prompt may be, and
-    what makes vectors of images."""
+    type, llama.cpp, the wording, shots, calibration, how long an answer and a prompt may be, what
+    makes vectors of images, and how questions about no known idea are asked."""
     facts = [
         identity(chosen.source),
         chosen.type,
@@ -272,15 +306,22 @@ def fingerprint(chosen: Chosen, options: Options, projector: Path | None = None)
         options.n_ctx,
         options.n_gpu_layers,
         *([] if projector is None else [identity(projector)]),
+        *([] if way is None else [_facts(way)]),
     ]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
+
+
+def _facts(way: Way) -> tuple[object, ...]:
+    vectors = version("wordllama") if way.similarity else ""
+    weights = (way.likelihood, way.answer, way.similarity, way.threshold)
+    return (way.prompt, *weights, vectors)
 
 
 def answered(
     asking: Asking,
     values: Sequence[Values],
     scored: Constraint | None = None,
-    way: ByLikelihood | None = None,
+    way: Way | None = None,
 ) -> list[Answer]:
     """The answers to values, the way that their constraint is answered; ``scored``: the scores that
     are wanted of what is asked as a yes or no; ``way``: the weights of questions by likelihood."""
@@ -292,7 +333,7 @@ def answered(
     method: Choosing | Grading | Likelihood | Scoring | Writing
     if scored is not None:
         method = Grading(asking, scored)
-    elif asking.task.form == "likelihood" and way is not None:
+    elif asking.task.form in BEHIND and way is not None:
         method = Likelihood(asking, way)
     elif not asking.layout.prompt.replies:
         method = Writing(asking)
@@ -314,5 +355,7 @@ def _only(options: Sequence[str]) -> Answer:
     return Answer(options[0], logprob=0.0, usage=Usage(values=1))
 
 
-def _scored_by(rewrite_task: Callable[[Task], Task], task: Task, *, wordings: bool) -> str | None:
-    return scored_by(rewrite_task(task), wordings=wordings)
+def _scored_by(
+    rewrite_task: Callable[[Task], Task], task: Task, *, wordings: bool, way: Way | None
+) -> str | None:
+    return scored_by(rewrite_task(task), wordings=wordings, way=way)

@@ -64,7 +64,7 @@ class Opened:
     prefix: tuple[int, ...] = ()
     """The tokens that every sequence of the context begins with; () if uncertain."""
     tasks: dict[TaskKey, Known] = field(default_factory=dict)
-    neutrals: dict[Task, Neutral] = field(default_factory=dict)
+    neutrals: dict[tuple[Task, str], Neutral] = field(default_factory=dict)
     vocabulary: Any = None
     guides: dict[tuple[str, str, str], Guide] = field(default_factory=dict)
     """By pattern, lead and stop."""
@@ -104,13 +104,14 @@ class Opened:
             self.tasks[key] = make()
         return self.tasks[key]
 
-    def neutral(self, task: Task, make: Callable[[], Neutral]) -> Neutral:
-        """The likelihood of a question behind neutral texts, computed at its first use."""
-        if task not in self.neutrals:
+    def neutral(self, key: tuple[Task, str], make: Callable[[], Neutral]) -> Neutral:
+        """The scores of a question behind neutral texts, by a task and the form of its prompt,
+        computed at the first use."""
+        if key not in self.neutrals:
             if len(self.neutrals) >= REMEMBERED_TASKS:
                 self.neutrals.pop(next(iter(self.neutrals)))
-            self.neutrals[task] = make()
-        return self.neutrals[task]
+            self.neutrals[key] = make()
+        return self.neutrals[key]
 
     def guide(self, pattern: str, lead: str, stop: str) -> Guide:
         key = (pattern, lead, stop)

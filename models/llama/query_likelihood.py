@@ -1,50 +1,78 @@
-"""Yes/no questions by their own likelihood behind the text.
+"""Yes/no questions by their own likelihood behind the text, by yes against no behind both, and by
+the similarity of both.
 
 A row is the text; the tokens of the question follow one by one, and the logarithms of their
-probabilities add up. ``verbalizer.query_likelihood`` turns the sum into odds."""
+probabilities add up. Where the model's way weighs its answer, what leads to it follows.
+``verbalizer.query_likelihood`` turns both into odds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from blendfusion.models.llama.batch import Asking, Row, Runs
-from blendfusion.models.verbalizer.query_likelihood import Neutral, neutral, neutral_values
-from blendfusion.models.verbalizer.ways import ByLikelihood
+from blendfusion.models.vectors.wordllama import WordLlamaEmbedder
+from blendfusion.models.verbalizer.label_words import TRUTH
+from blendfusion.models.verbalizer.query_likelihood import (
+    Neutral,
+    Odds,
+    Score,
+    neutral,
+    neutral_values,
+)
+from blendfusion.models.verbalizer.ways import Way
 from blendfusion.types import Answer
+
+_DIGITS = 6
+"""Digits of a similarity: later ones of float sums differ between machines."""
 
 
 class Likelihood:
-    """Answers yes where the question is likelier than behind neutral texts."""
+    """Answers yes where question and answer are likelier than behind neutral texts."""
 
-    def __init__(self, asking: Asking, way: ByLikelihood) -> None:
+    def __init__(self, asking: Asking, way: Way) -> None:
         self._asking = asking
         self._way = way
-        [question] = asking.layout.prompt.replies
-        lead = asking.layout.lead
-        self._question = tuple(asking.context.tokenize(lead + question, special=False))
-        self.reserve = len(self._question) - 1
+        layout, context = asking.layout, asking.context
+        [question] = layout.prompt.replies
+        self._question = tuple(context.tokenize(layout.lead + question, special=False))
+        self._before_answer = asking.behind if way.answer else ()
+        self._yes, self._no = (
+            [context.tokenize(layout.answer_lead + word, special=False)[0] for word in words]
+            for words in TRUTH
+        )
+        self.reserve = len(self._question) + len(self._before_answer)
 
     def decide(self, rows: Sequence[Row]) -> None:
         """Settle all rows."""
         asking = self._asking
-        behind = asking.opened.neutral(asking.task, self._neutral)
+        neutral_scores = asking.opened.neutral((asking.task, self._way.prompt), self._neutral)
+        behind = Odds(self._way, neutral_scores)
         if asking.options.calibration == "column":
-            behind = behind.with_column(self._totals(rows))
+            behind = behind.with_column(self.scores(rows))
         if near := self._decide(rows, behind, asking.run, asking.noise):
             self._decide(near, behind, asking.run_again, noise=0.0)
 
-    def _decide(self, rows: Sequence[Row], behind: Neutral, run: Runs, noise: float) -> list[Row]:
-        """Settle the rows; those nearer to a tie than ``noise`` a token are returned."""
-        ties: list[Row] = []
+    def scores(self, rows: Sequence[Row]) -> list[Score]:
+        """The scores of rows, without those of neutral texts."""
+        scores: list[Score] = [(0.0, 0.0, 0.0)] * len(rows)
+        self._run(rows, self._asking.run, scores.__setitem__)
+        return scores
 
-        def settle(row: int, total: float) -> None:
-            if abs(total - behind.threshold) < noise * len(self._question):
+    def _decide(self, rows: Sequence[Row], behind: Odds, run: Runs, noise: float) -> list[Row]:
+        """Settle the rows; those whose odds are nearer to even than ``noise`` of a score could make
+        them are returned."""
+        ties: list[Row] = []
+        least = behind.noise(noise, len(self._question))
+
+        def settle(row: int, score: Score) -> None:
+            odds = behind.log(score)
+            if abs(odds) < least:
                 ties.append(rows[row])
                 return
-            odds = behind.log_odds(total)
             logprob = -float(np.logaddexp(0.0, -abs(odds)))
             self._asking.settle(rows[row], Answer(str(odds > 0).lower(), logprob=logprob))
 
@@ -52,33 +80,55 @@ class Likelihood:
         return ties
 
     def _neutral(self) -> Neutral:
-        task = self._asking.task
-        rows = [self._asking.row(values) for values in neutral_values(task)]
-        return neutral(self._totals(rows), self._way)
+        rows = [self._asking.row(values) for values in neutral_values(self._asking.task)]
+        return neutral(self.scores(rows))
 
-    def _totals(self, rows: Sequence[Row]) -> list[float]:
-        totals = [0.0] * len(rows)
-        self._run(rows, self._asking.run, totals.__setitem__)
-        return totals
-
-    def _run(self, rows: Sequence[Row], run: Runs, settle: Callable[[int, float], None]) -> None:
-        """Pass the index of each row and the log probability of the question behind it to
-        ``settle``."""
+    def _run(self, rows: Sequence[Row], run: Runs, settle: Callable[[int, Score], None]) -> None:
+        """Pass the index of each row and its scores to ``settle``."""
         totals = [0.0] * len(rows)
         seen = [0] * len(rows)
+        question = self._question
+        similar = self._similarities(rows)
 
         def step(row: int, logits: Any) -> Sequence[int]:
-            totals[row] += _logprob(logits, self._question[seen[row]])
+            place = seen[row]
             seen[row] += 1
-            if seen[row] < len(self._question):
-                return (self._question[seen[row] - 1],)
-            settle(row, totals[row])
+            if place == len(question):
+                answer = _log_sum(logits[self._yes]) - _log_sum(logits[self._no])
+                settle(row, (totals[row], answer, similar[row]))
+                return ()
+            totals[row] += float(logits[question[place]]) - _log_sum(logits)
+            if place + 1 < len(question):
+                return (question[place],)
+            if self._before_answer:
+                return (question[place], *self._before_answer)
+            settle(row, (totals[row], 0.0, similar[row]))
             return ()
 
-        run(rows, step, self.reserve)
+        if self._way.likelihood:
+            run(rows, step, self.reserve)
+            return
+        # The answer alone: what leads to it is computed at once.
+        seen = [len(question)] * len(rows)
+        run([(*row, *question, *self._before_answer) for row in rows], step, 0)
+
+    def _similarities(self, rows: Sequence[Row]) -> list[float]:
+        """The cosines of the vectors of the question and of rows."""
+        if not self._way.similarity:
+            return [0.0] * len(rows)
+        [question] = self._asking.layout.prompt.replies
+        end = -len(self._asking.tail)
+        texts = [self._asking.context.text(row[:end]).strip() for row in rows]
+        vectors = _embedder().embed([question, *texts])
+        return [round(float(cosine), _DIGITS) for cosine in vectors[1:] @ vectors[0]]
 
 
-def _logprob(logits: Any, token: int) -> float:
-    """The log probability of a token."""
-    shifted = logits - logits.max()
-    return float(shifted[token]) - float(np.log(np.exp(shifted).sum(dtype=np.float64)))
+@lru_cache(maxsize=1)
+def _embedder() -> WordLlamaEmbedder:
+    return WordLlamaEmbedder()
+
+
+def _log_sum(logits: Any) -> float:
+    """The logarithm of the sum of the exponentials."""
+    most = logits.max()
+    return float(most) + float(np.log(np.exp(logits - most).sum(dtype=np.float64)))

@@ -21,6 +21,8 @@ T = TypeVar("T")
 PROMPT_VERSION = "3"
 """A part of fingerprints: change it with any wording here or in ``examples``."""
 
+BEHIND = ("likelihood", "behind")
+"""The forms of tasks whose question stands behind the text."""
 _LINE_BREAK = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 """A place of a value in a question; a brace that is doubled is a brace."""
@@ -44,7 +46,7 @@ class Prompt:
     @property
     def head(self) -> str:
         """The beginning of every question of this task; the block of values follows."""
-        return self.label if self.task.form == "likelihood" else f"{self.question}\n{self.label}"
+        return self.label if self.task.form in BEHIND else f"{self.question}\n{self.label}"
 
     def block(self, values: Values, *, one_line: bool = False) -> str:
         """The values alone, with a leading blank or line break. Among several values, the further
@@ -101,9 +103,8 @@ def render(task: Task, *, shots: bool = True, listed: bool = True) -> Prompt:
     label = "Texts:" if task.aggregate else "Text:" if len(task.columns) <= 1 else "Values:"
     if task.images:
         label = "Image:" if len(task.columns) <= 1 else "Images:"
-    if task.form == "likelihood":
-        pairs = tuple((f"Text: {shot.text}", shot.question) for shot in ANSWERED_YES)
-        return Prompt(task, "", _varied(pairs, task.variant), "", label, replies_of(task))
+    if task.form in BEHIND:
+        return _question_behind(task, label)
     options = ""
     if listed:
         options = _named(task.constraint, task.variant)
@@ -122,10 +123,22 @@ def render(task: Task, *, shots: bool = True, listed: bool = True) -> Prompt:
     )
 
 
+def _question_behind(task: Task, label: str) -> Prompt:
+    """The prompt of a question that stands behind the text: after texts, each with a question whose
+    answer is yes, or with either answer where the answer counts, too."""
+    alone = task.form == "likelihood"
+    shots = tuple(
+        (f"Text: {shot.text}\nQuestion: {shot.question}", shot.reply)
+        for shot in (ANSWERED_YES if alone else SCORED["boolean"])
+    )
+    instruction = "" if alone else _INSTRUCTIONS["boolean"]
+    return Prompt(task, instruction, _varied(shots, task.variant), "", label, replies_of(task))
+
+
 def replies_of(task: Task) -> tuple[str, ...]:
     """The model's output for each canonical answer of the task's closed set, in its order; for a
     score, the points of its scale; for the likelihood of a question, the question."""
-    if task.form == "likelihood":
+    if task.form in BEHIND:
         return (_question(task),)
     if task.constraint.kind == "boolean":
         return ("Yes", "No")

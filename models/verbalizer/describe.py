@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from blendfusion.models.constraints.constraint import closed_set
-from blendfusion.models.prompts.prompt import replies_of
+from blendfusion.models.prompts.prompt import BEHIND, replies_of
 from blendfusion.models.verbalizer.label_words import related_words_of, words_of
 from blendfusion.models.verbalizer.parse_question import question_idea
+from blendfusion.models.verbalizer.ways import Way
 from blendfusion.types import Task
 
 _WORDS = 4
@@ -19,9 +20,10 @@ _LABELS = 6
 _LETTERS = 40
 
 
-def scored_by(task: Task, *, wordings: bool) -> str | None:
+def scored_by(task: Task, *, wordings: bool, way: Way | None = None) -> str | None:
     """The words of the replies of a boolean or a choice, the first few of each; None for replies
-    that are scored by themselves alone, or generated. Only related words of one token count.
+    that are scored by themselves alone, or generated. Only related words of one token count. ``way``: how
+    a question behind the text is scored.
 
     >>> from blendfusion.types import Constraint
     >>> scored_by(Task("llm_filter", "Is it about sports?", Constraint("boolean")), wordings=True)
@@ -30,8 +32,8 @@ def scored_by(task: Task, *, wordings: bool) -> str | None:
     >>> scored_by(Task("llm_classify", "", labels), wordings=True)
     'Film by film, movie, cinema, actor, …; Novels by novels'
     """
-    if task.form == "likelihood":
-        return f"the likelihood of “{_short(replies_of(task)[0])}” behind the text"
+    if task.form in BEHIND and way is not None:
+        return _behind(_short(replies_of(task)[0]), way)
     options = closed_set(task.constraint) or ()
     if not wordings or len(options) < 2:
         return None
@@ -47,6 +49,18 @@ def scored_by(task: Task, *, wordings: bool) -> str | None:
     ]
     left = len(labels) - _LABELS
     return "; ".join(labels[:_LABELS] + ([f"{left:,} more"] if left > 0 else []))
+
+
+def _behind(question: str, way: Way) -> str:
+    """The scores of a question behind the text, and how well questions are answered by them."""
+    parts = {
+        f"the likelihood of “{question}” behind the text": way.likelihood,
+        f"yes against no behind the text and “{question}”": way.answer,
+        "their similarity": way.similarity,
+    }
+    measured = f" (mean area {way.area:.2f}, balanced accuracy {way.balanced:.2f})"
+    named = ", ".join(part for part, weight in parts.items() if weight)
+    return f"{named}{measured if way.area else ''}"
 
 
 def _few(words: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from blendfusion.models.constraints.constraint import closed_set
 from blendfusion.models.verbalizer.lexicon import idea_of
 from blendfusion.types import Task
 
-_TRUTH = (("Yes", "correct"), ("No", "wrong"))
+TRUTH = (("Yes", "correct"), ("No", "wrong"))
 _ARTICLE = re.compile(r"^(?:an?|the)\s+", re.IGNORECASE)
 _BETWEEN = re.compile(r"\s*[/,;&|]\s*|\s+(?:and|or)\s+")
 _DENIED = re.compile(r"\b(?:not?|non|never|none|without|less|un)\b|n't\b")
@@ -29,7 +29,7 @@ def words_of(task: Task) -> tuple[tuple[str, ...], ...]:
     (('world',), ('sci/tech', 'sci', 'tech'))
     """
     if task.constraint.kind == "boolean":
-        return _TRUTH
+        return TRUTH
     options = closed_set(task.constraint) or ()
     meanings = task.constraint.meanings or ("",) * len(options)
     return tuple(_label(*label) for label in zip(options, meanings, strict=True))

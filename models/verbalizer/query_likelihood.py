@@ -1,13 +1,15 @@
-"""Odds of a yes by the likelihood of the question behind the text.
+"""Odds of a yes by the likelihood of the question behind the text, by the answer behind both, and by
+their similarity.
 
 A small model that is asked a question answers by the tone of the text. The same model tells much
 better which question fits a text: after a few texts, each with a question whose answer is yes,
 "Does the customer want a refund?" is likelier behind a text whose writer wants one (query
-likelihood: Ponte and Croft 1998, for ranking documents). No word list is needed.
+likelihood: Ponte and Croft 1998, for ranking documents). No word list is needed. A larger model
+answers well, too: yes against no is scored behind the question. Vectors of question and text tell
+subjects that a small model does not know.
 
-The log probability of the question depends on its words, so it is compared with those behind
-neutral texts (``calibration_texts``). In their standard deviations above their mean, it gives the
-logarithm of the odds by the two weights of the model (``ways``).
+The scores depend on the words of the question, so they are compared with those behind neutral texts
+(``calibration_texts``). The weights of the model (``ways``) make log odds of them.
 """
 
 from __future__ import annotations
@@ -19,38 +21,66 @@ import numpy as np
 
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.verbalizer.calibration_texts import ANY
-from blendfusion.models.verbalizer.ways import ByLikelihood
+from blendfusion.models.verbalizer.ways import Way
 from blendfusion.options import Options
 from blendfusion.types import Task
 
 _LEAST_SPREAD = 0.1
 
+Score = tuple[float, float, float]
+"""Of a question and a text: the log probability of the question behind the text; the log odds of
+yes against no behind both; the cosine of their vectors. 0.0 where a way does not need one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Neutral:
-    """The log probabilities of a question behind neutral texts, summed over its tokens."""
+    """The scores of a question behind neutral texts: mean and standard deviation of the likelihood,
+    the mean of the answer."""
 
-    mean: float
+    likelihood: float
     spread: float
-    way: ByLikelihood
+    answer: float
 
-    @property
-    def threshold(self) -> float:
-        """The log probability at which yes and no are equally likely."""
-        return self.mean + self.way.shift * self.spread
+    def relative(self, score: Score) -> Score:
+        """The likelihood in standard deviations above the mean, the answer above its mean.
 
-    def with_column(self, totals: Sequence[float]) -> Neutral:
-        """With a threshold halfway to the mean of the values asked together."""
-        middle = float(np.mean(totals)) - self.way.shift * self.spread
-        return replace(self, mean=(self.mean + middle) / 2)
+        >>> Neutral(likelihood=-24.0, spread=2.0, answer=-1.0).relative((-20.0, 0.5, 0.3))
+        (2.0, 1.5, 0.3)
+        """
+        likelihood, answer, similarity = score
+        return (likelihood - self.likelihood) / self.spread, answer - self.answer, similarity
 
-    def log_odds(self, total: float) -> float:
-        """The logarithm of the odds of a yes, by the log probability behind a text.
 
-        >>> Neutral(mean=-24.0, spread=2.0, way=ByLikelihood(1.0, 1.5)).log_odds(-20.0)
+@dataclass(frozen=True, slots=True)
+class Odds:
+    """The odds of a yes to one question. ``shift``: what the other values of a column take from
+    each."""
+
+    way: Way
+    neutral: Neutral
+    shift: float = 0.0
+
+    def log(self, score: Score) -> float:
+        """The logarithm of the odds, by the scores of a text.
+
+        >>> way = Way("text", likelihood=1.0, threshold=1.5)
+        >>> Odds(way, Neutral(-24.0, 2.0, 0.0)).log((-20.0, 0.0, 0.0))
         0.5
         """
-        return self.way.slope * (total - self.threshold) / self.spread
+        likelihood, answer, similarity = self.neutral.relative(score)
+        way = self.way
+        odds = way.likelihood * likelihood + way.answer * answer + way.similarity * similarity
+        return odds - way.threshold - self.shift
+
+    def with_column(self, scores: Sequence[Score]) -> Odds:
+        """With a threshold halfway to the mean of the values asked together."""
+        middle = float(np.mean([self.log(score) for score in scores]))
+        return replace(self, shift=self.shift + middle / 2)
+
+    def noise(self, noise: float, tokens: int) -> float:
+        """Maximum change of the log odds where each score of a token may change by ``noise``."""
+        likelihood = abs(self.way.likelihood) * tokens / self.neutral.spread
+        return noise * (likelihood + 2 * abs(self.way.answer))
 
 
 def by_likelihood(task: Task, options: Options) -> bool:
@@ -72,6 +102,8 @@ def neutral_values(task: Task) -> list[Values]:
     return [(text,) * max(1, len(task.columns)) for text in ANY]
 
 
-def neutral(totals: Sequence[float], way: ByLikelihood) -> Neutral:
-    """The facts of the log probabilities behind ``neutral_values``."""
-    return Neutral(float(np.mean(totals)), max(_LEAST_SPREAD, float(np.std(totals))), way)
+def neutral(scores: Sequence[Score]) -> Neutral:
+    """The facts of the scores behind ``neutral_values``."""
+    likelihood, answer, _ = np.asarray(scores, dtype=np.float64).T
+    spread = max(_LEAST_SPREAD, float(np.std(likelihood)))
+    return Neutral(float(likelihood.mean()), spread, float(answer.mean()))

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from blendfusion.models.verbalizer.parse_question import question_idea
 from blendfusion.models.verbalizer.query_likelihood import by_likelihood
+from blendfusion.models.verbalizer.ways import Way
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 
@@ -27,10 +28,10 @@ _FORMS = (
 """Questions for a degree, with their yes/no questions."""
 
 
-def rewrite_task(task: Task, options: Options, *, likelihood: bool = False) -> Task:
+def rewrite_task(task: Task, options: Options, *, way: Way | None = None) -> Task:
     """The task that a local model runs for ``task``: for a score about one known idea, the yes/no
-    question; for a yes/no question about no known idea, with ``likelihood``, its own likelihood
-    behind the text.
+    question; for a yes/no question about no known idea, by the model's ``way``, its own likelihood
+    behind the text, and the answer behind both.
 
     Other tasks are returned unchanged, and so are scores with examples, which have numbers.
 
@@ -38,11 +39,11 @@ def rewrite_task(task: Task, options: Options, *, likelihood: bool = False) -> T
     >>> rewrite_task(task, Options()).question
     'Is this review positive?'
     >>> task = Task("llm_filter", "Does the customer want a refund?", Constraint("boolean"))
-    >>> rewrite_task(task, Options(), likelihood=True).form
+    >>> rewrite_task(task, Options(), way=Way("text", likelihood=1.0)).form
     'likelihood'
     """
-    if likelihood and by_likelihood(task, options) and question_idea(task) is None:
-        return replace(task, form="likelihood")
+    if way is not None and by_likelihood(task, options) and question_idea(task) is None:
+        return replace(task, form="behind" if way.answer else "likelihood")
     if task.constraint.kind != "score" or task.examples:
         return task
     if not options.wordings or options.calibration == "none":

@@ -1,36 +1,110 @@
 """The way in which a model answers yes/no questions about no known idea, chosen by measurement.
 
-``ways.txt`` lists the models whose answers were better by the likelihood of the question than by
-yes and no, on the part *choose* of benchmarks/bank. Every other model answers by yes and no.
+``ways.txt`` lists the choices that we ship; ``blendfusion tune`` adds those of other models to a
+file in the user's cache folder, which come first. Both name a model by a digest of its weights.
+A model that is in neither answers by yes and no.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
+import tempfile
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal, TypeAlias, get_args
+
+from blendfusion.models.weights.python_packages import cache_folder
 
 WAYS = Path(__file__).with_name("ways.txt")
+_HEADING = (
+    "# digest, prompt, weights of likelihood, answer and similarity, threshold, area, "
+    "balanced accuracy, name\n"
+)
 _ENDS = 1 << 16
+_FIELDS = 9
+
+PromptForm: TypeAlias = Literal["words", "text", "chat"]
+"""``words``: yes and no are scored behind the question and the text, as running text. ``text``: the
+question stands behind the text, in running text; ``chat``: the same, in the chat template."""
 
 
 @dataclass(frozen=True, slots=True)
-class ByLikelihood:
-    """The weights of a model. ``slope``: log odds per standard deviation of the neutral texts;
-    ``shift``: standard deviations above their mean at which yes and no are equally likely."""
+class Way:
+    """The log odds of a yes are the scores of ``query_likelihood`` times their weights, less
+    ``threshold``: of the ``likelihood`` of the question, of the ``answer`` behind it, of the
+    ``similarity`` of both texts, for which the package wordllama is needed. ``area`` and ``balanced`` are what was measured (the area under the ROC
+    curve and the balanced accuracy on questions that nothing was chosen on); 0: not measured."""
 
-    slope: float
-    shift: float
+    prompt: PromptForm = "words"
+    likelihood: float = 0.0
+    answer: float = 0.0
+    similarity: float = 0.0
+    threshold: float = 0.0
+    area: float = 0.0
+    balanced: float = 0.0
+
+    def __str__(self) -> str:
+        """
+        >>> print(Way("text", likelihood=0.9, threshold=1.35))
+        yes/no by likelihood
+        >>> print(Way("chat", likelihood=0.5, answer=1.0, area=0.91, balanced=0.84))
+        yes/no by likelihood, answer; chat template (area 0.91, balanced accuracy 0.84)
+        """
+        weights = {
+            "likelihood": self.likelihood,
+            "answer": self.answer,
+            "similarity": self.similarity,
+        }
+        by = f"yes/no by {', '.join(name for name, weight in weights.items() if weight) or 'words'}"
+        chat = "; chat template" if self.prompt == "chat" else ""
+        measured = f" (area {self.area:.2f}, balanced accuracy {self.balanced:.2f})"
+        return f"{by}{chat}{measured if self.area else ''}"
 
 
-def way_of(weights: Path) -> ByLikelihood | None:
+def way_of(weights: Path) -> Way | None:
     """The way of a GGUF file; None: by yes and no."""
-    return _read().get(weights_digest(weights))
+    way = known_way(weights_digest(weights))
+    return None if way is None or way.prompt == "words" else way
+
+
+def known_way(digest: str) -> Way | None:
+    """What was chosen for the weights of a digest, ``words`` included; None: nothing was."""
+    ways = (*_user_ways().get(digest, ()), *_shipped().get(digest, ()))
+    return next((way for way in ways if not way.similarity or compares_vectors()), None)
+
+
+def compares_vectors() -> bool:
+    """Whether vectors of texts are at hand, which a weight of the similarity needs."""
+    return find_spec("wordllama") is not None
+
+
+def keep_way(digest: str, way: Way, name: str) -> Path:
+    """Write a choice to the user's file, in the place of an earlier one; returns the file."""
+    file = user_file()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lines = file.read_text("utf-8").splitlines() if file.is_file() else []
+    kept = [line for line in lines if line[:1] not in ("", "#") and line.split()[0] != digest]
+    weights = (way.likelihood, way.answer, way.similarity)
+    numbers = (*weights, way.threshold, way.area, way.balanced)
+    shown = " ".join(f"{number:.4g}" for number in numbers)
+    kept.append(f"{digest} {way.prompt} {shown} {' '.join(name.split())}")
+    handle, made = tempfile.mkstemp(dir=file.parent, prefix=file.name)
+    with os.fdopen(handle, "w", encoding="utf-8") as written:
+        written.write(_HEADING + "\n".join(kept) + "\n")
+    os.replace(made, file)
+    return file
+
+
+def user_file() -> Path:
+    """The file of the choices that were made on this machine."""
+    return cache_folder() / "ways.txt"
 
 
 def weights_digest(weights: Path) -> str:
-    """A digest of a file's size, beginning and end, as ``ways.txt`` names it."""
+    """A digest of a file's size, beginning and end, as the files of ways name it."""
     state = weights.stat()
     return _digest(weights, state.st_size, state.st_mtime_ns)
 
@@ -46,7 +120,30 @@ def _digest(weights: Path, size: int, changed: int) -> str:
 
 
 @lru_cache(maxsize=1)
-def _read() -> dict[str, ByLikelihood]:
-    lines = WAYS.read_text("utf-8").splitlines()
-    rows = [line.split(maxsplit=3) for line in lines if line and not line.startswith("#")]
-    return {digest: ByLikelihood(float(slope), float(shift)) for digest, slope, shift, _ in rows}
+def _shipped() -> dict[str, tuple[Way, ...]]:
+    return _read(WAYS.read_text("utf-8"))
+
+
+def _user_ways() -> dict[str, tuple[Way, ...]]:
+    try:
+        return _read(user_file().read_text("utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return {}
+
+
+def _read(text: str) -> dict[str, tuple[Way, ...]]:
+    """The choices in a file, of one digest in their order; lines that cannot be read are left out, as a cache may be broken."""
+    found: dict[str, tuple[Way, ...]] = {}
+    for line in text.splitlines():
+        fields = line.split(maxsplit=_FIELDS - 1)
+        if line.startswith("#") or len(fields) < _FIELDS:
+            continue
+        digest, prompt, *numbers = fields[:-1]
+        for form in get_args(PromptForm):
+            if form == prompt:
+                try:
+                    way = Way(form, *map(float, numbers))
+                except ValueError:
+                    continue
+                found[digest] = (*found.get(digest, ()), way)
+    return found

@@ -3,13 +3,13 @@
 from collections import Counter
 
 import pytest
-from bank import bank
-from public_questions import QUESTIONS, Asked, public
+from public_questions import QUESTIONS, public
 from public_sets import datasets
 
+from blendfusion.models.tuning.bank import Asked, bank
 from blendfusion.models.verbalizer.calibration_texts import BANKS
 
-CHOOSE, REPORT = (list(bank(part, rows=1_000)) for part in ("choose", "report"))
+CHOOSE, REPORT = (list(bank("choose", rows=1_000)), list(bank("report", rows=1_000)))
 
 
 def test_the_bank_has_many_questions_of_many_kinds_with_both_answers() -> None:

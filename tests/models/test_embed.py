@@ -15,7 +15,7 @@ from blendfusion.models.embedders.cache import CachedEmbedder, LazyEmbedder
 from blendfusion.models.embedders.embedder import Embedder, load_embedder
 from blendfusion.models.embedders.openai import OpenAIEmbedder
 from blendfusion.models.embedders.scripted import ScriptedEmbedder
-from blendfusion.models.embedders.wordllama import WordLlamaEmbedder
+from blendfusion.models.vectors.wordllama import WordLlamaEmbedder
 from blendfusion.options import Options
 
 
@@ -74,7 +74,7 @@ def test_the_package_itself_is_not_imported() -> None:
     wordllama()
     code = """
 import logging, sys
-from blendfusion.models.embedders.wordllama import WordLlamaEmbedder
+from blendfusion.models.vectors.wordllama import WordLlamaEmbedder
 WordLlamaEmbedder().embed(["text"])
 assert "wordllama" not in sys.modules and not logging.getLogger().handlers
 """
@@ -88,7 +88,7 @@ def test_a_fingerprint_is_that_of_the_files() -> None:
 
 
 def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("blendfusion.models.embedders.wordllama.PACKAGE", "not_installed_anywhere")
+    monkeypatch.setattr("blendfusion.models.vectors.wordllama.PACKAGE", "not_installed_anywhere")
     with pytest.raises(ModelNotFound, match=r"pip install 'blendfusion\[search\]'"):
         WordLlamaEmbedder()
 

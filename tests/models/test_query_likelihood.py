@@ -11,18 +11,24 @@ from blendfusion.models.prompts.prompt import render
 from blendfusion.models.verbalizer.describe import scored_by
 from blendfusion.models.verbalizer.query_likelihood import (
     Neutral,
+    Odds,
     by_likelihood,
     neutral,
 )
 from blendfusion.models.verbalizer.score_as_yes_no import rewrite_task
-from blendfusion.models.verbalizer.ways import WAYS, ByLikelihood, way_of, weights_digest
+from blendfusion.models.verbalizer.ways import (
+    WAYS,
+    Way,
+    way_of,
+    weights_digest,
+)
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Example, Task
 
 REFUND = Task(
     "llm_filter", "Does the customer want their money back?", Constraint("boolean"), ("text",)
 )
-WAY = ByLikelihood(slope=1.0, shift=1.0)
+WAY = Way("text", likelihood=1.0, threshold=1.0)
 NO_REFUND = (
     "The handle is loose, could you send me a new screw?",
     "What are your opening hours over Easter?",
@@ -47,7 +53,7 @@ WANTED = (
     ],
 )
 def test_other_tasks_are_answered_as_before(other):
-    assert rewrite_task(other, Options(), likelihood=True) == other
+    assert rewrite_task(other, Options(), way=WAY) == other
 
 
 @pytest.mark.parametrize(
@@ -68,32 +74,42 @@ def test_the_question_stands_behind_the_value_and_no_value_can_forge_one():
     assert "\n" not in layout.block((forged,))
 
 
-def test_explain_names_the_question():
-    task = rewrite_task(REFUND, Options(), likelihood=True)
+def test_explain_names_the_question_and_how_good_answers_are():
+    way = replace(WAY, similarity=2.0, area=0.77, balanced=0.65)
+    alone = scored_by(rewrite_task(REFUND, Options(), way=WAY), wordings=True, way=WAY)
+    both = scored_by(rewrite_task(REFUND, Options(), way=way), wordings=True, way=way)
 
-    assert (
-        scored_by(task, wordings=True)
-        == "the likelihood of “Does the customer want their money back?” behind the text"
-    )
+    assert alone == "the likelihood of “Does the customer want their money back?” behind the text"
+    assert both == f"{alone}, their similarity (mean area 0.77, balanced accuracy 0.65)"
 
 
 def test_odds_are_even_at_the_threshold_and_grow_with_the_likelihood():
-    behind = neutral([-30.0, -28.0, -26.0], WAY)
+    behind = neutral([(-30.0, 1.0, 0.0), (-28.0, 1.0, 0.0), (-26.0, 1.0, 0.0)])
+    odds = Odds(WAY, behind)
 
-    assert behind.mean == -28.0
-    assert behind.log_odds(behind.threshold) == 0.0
-    assert behind.log_odds(-20.0) > behind.log_odds(-24.0) > 0 > behind.log_odds(-30.0)
+    assert (behind.likelihood, behind.answer) == (-28.0, 1.0)
+    assert odds.log((-28.0 + behind.spread, 0.0, 0.0)) == pytest.approx(0.0)
+    assert odds.log((-20.0, 0.0, 0.0)) > odds.log((-24.0, 9.0, 0.9)) > 0
+    assert odds.log((-30.0, 9.0, 0.9)) < 0
+
+
+def test_answer_and_similarity_count_by_their_weights():
+    odds = Odds(replace(WAY, answer=2.0, similarity=4.0), Neutral(-28.0, 2.0, -1.0))
+
+    assert odds.log((-28.0, 0.5, 0.25)) == 2.0 * 1.5 + 4.0 * 0.25 - WAY.threshold
+    assert odds.noise(0.1, tokens=10) == pytest.approx(0.1 * (1.0 * 10 / 2.0 + 2.0 * 2))
 
 
 def test_neutral_texts_that_are_all_alike_divide_by_no_zero():
-    assert neutral([-10.0, -10.0], WAY).log_odds(-9.0) > 0
+    assert Odds(WAY, neutral([(-10.0, 0.0, 0.0)] * 2)).log((-9.0, 0.0, 0.0)) > 0
 
 
 def test_the_column_moves_the_threshold_halfway():
-    behind = Neutral(mean=-30.0, spread=2.0, way=WAY)
-    moved = behind.with_column([-20.0, -24.0])
+    behind = Odds(WAY, Neutral(-30.0, 2.0, 0.0))
+    moved = behind.with_column([(-20.0, 0.0, 0.0), (-24.0, 0.0, 0.0)])
+    middle = (-22.0, 0.0, 0.0)
 
-    assert moved.threshold == pytest.approx((behind.threshold - 22.0) / 2)
+    assert moved.log(middle) == pytest.approx(behind.log(middle) / 2)
 
 
 def test_a_model_that_was_not_measured_answers_by_yes_and_no(tmp_path):

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blendfusion.errors import ModelNotFound
-from blendfusion.models.embedders.embedder import Vectors, normalised
+from blendfusion.models.vectors.vector import Vectors, normalised
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -1,0 +1,77 @@
+"""``blendfusion tune``: chooses how local weights are asked yes/no questions, by measurement."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TypeAlias
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from blendfusion.errors import OptionError
+from blendfusion.models.llama.model import LlamaModel
+from blendfusion.models.registry.load import load
+from blendfusion.models.tuning.tune import Tuned, tune
+from blendfusion.models.verbalizer.ways import keep_way, user_file, weights_digest
+from blendfusion.options import Options
+from blendfusion.redaction import printable
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+_LEAST_ROWS = 4
+
+
+def add_tune_command(commands: Commands) -> None:
+    """Add ``tune`` to a parser's commands."""
+    parser = commands.add_parser(
+        "tune", help="choose how local weights are asked yes/no questions, by measurement"
+    )
+    parser.set_defaults(run=_tune)
+    parser.add_argument("model", metavar="MODEL", help="local weights, as --model names them")
+    parser.add_argument(
+        "--rows", type=int, default=12, help="texts per question of the bank (default: 12)"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="show the choice without keeping it")
+
+
+def _tune(arguments: argparse.Namespace) -> int:
+    if arguments.rows < _LEAST_ROWS:
+        raise OptionError(f"--rows {arguments.rows}: at least {_LEAST_ROWS} texts are needed")
+    options = Options()
+    named = load(arguments.model, options)
+    if not isinstance(named, LlamaModel):
+        named.close()
+        raise OptionError(
+            f"{arguments.model} is no local model in process",
+            hint="Name the packaged model (smollm2, gemma), a GGUF file, or a file of the Hub.",
+        )
+    path = named.path
+    named.close()
+    model = LlamaModel(path, options, tuned=False)
+    try:
+        found = tune(model, arguments.rows, progress=_report)
+    finally:
+        model.close()
+    _show(found)
+    if not arguments.dry_run:
+        keep_way(weights_digest(path), found.way, path.name)
+        print(f"kept in {printable(str(user_file()))}")
+    return 0
+
+
+def _report(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _show(found: Tuned) -> None:
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for heading in ("candidate", "area", "balanced accuracy"):
+        table.add_column(heading, no_wrap=True)
+    for way, quality in found.compared:
+        table.add_row(str(way), f"{quality.area:.2f}", f"{quality.balanced:.2f}")
+    console = Console(file=sys.stdout, highlight=False, markup=False)
+    console.width = 10_000
+    console.print(table)
+    print(f"chosen: {found.way}")

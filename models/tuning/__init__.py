@@ -1,0 +1,1 @@
+"""Chooses how a model is asked yes/no questions, by how well it answers a bank of our own."""

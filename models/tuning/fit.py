@@ -1,0 +1,109 @@
+"""Fits the weights of a way to answers of the bank, and measures how well they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from blendfusion.models.guarantees.logistic import fitted
+from blendfusion.models.verbalizer.query_likelihood import Score, neutral
+from blendfusion.models.verbalizer.ways import Way
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The scores of a question, compared with those behind neutral texts: one row a text.
+    ``yes``: the right answers."""
+
+    kind: str
+    scores: Floats
+    yes: Bools
+
+
+@dataclass(frozen=True)
+class Quality:
+    """The mean area under the ROC curve and the mean balanced accuracy of questions."""
+
+    area: float
+    balanced: float
+
+    @property
+    def sum(self) -> float:
+        return self.area + self.balanced
+
+
+def scored(
+    kind: str, scores: Sequence[Score], neutral_scores: Sequence[Score], yes: Sequence[bool]
+) -> Scored:
+    """The scores of a question, compared with those behind neutral texts."""
+    behind = neutral(neutral_scores)
+    relative = np.array([behind.relative(score) for score in scores])
+    return Scored(kind, relative, np.asarray(yes, dtype=bool))
+
+
+def fit(way: Way, questions: Sequence[Scored]) -> Way:
+    """``way`` with the weights that make its odds likeliest; a weight of zero stays zero."""
+    used = [place for place, weight in enumerate(_weights(way)) if weight]
+    rows = np.concatenate([one.scores[:, used] for one in questions])
+    yes = np.concatenate([one.yes for one in questions]).astype(np.int64)
+    weights = fitted(rows, yes, 2).weights
+    *slopes, constant = (float(weight) for weight in weights[:, 1] - weights[:, 0])
+    every = [0.0, 0.0, 0.0]
+    for place, slope in zip(used, slopes, strict=True):
+        every[place] = slope
+    likelihood, answer, similarity = every
+    return replace(
+        way, likelihood=likelihood, answer=answer, similarity=similarity, threshold=-constant
+    )
+
+
+def odds(way: Way, scores: Floats) -> Floats:
+    """The log odds of relative scores."""
+    return np.asarray(scores @ np.array(_weights(way)) - way.threshold)
+
+
+def _weights(way: Way) -> tuple[float, float, float]:
+    return way.likelihood, way.answer, way.similarity
+
+
+def left_out(way: Way, questions: Sequence[Scored]) -> Quality:
+    """How well ``way`` answers, its weights fitted to questions about other kinds of text."""
+    found = []
+    for kind in dict.fromkeys(one.kind for one in questions):
+        learned = fit(way, [one for one in questions if one.kind != kind])
+        found += [(odds(learned, one.scores), one.yes) for one in questions if one.kind == kind]
+    return quality(found)
+
+
+def quality(answers: Sequence[tuple[Floats, Bools]]) -> Quality:
+    """The quality of the log odds of questions, each with its right answers."""
+    return Quality(_mean(area, answers), _mean(balanced, answers))
+
+
+def area(odds: Floats, yes: Bools) -> float:
+    """The area under the ROC curve.
+
+    >>> area(np.array([0.5, 0.9, 0.1]), np.array([True, True, False]))
+    1.0
+    """
+    pairs = odds[yes][:, None] - odds[~yes]
+    return float(np.mean((pairs > 0) + (pairs == 0) / 2))
+
+
+def balanced(odds: Floats, yes: Bools) -> float:
+    """The mean share of right answers among the texts with a yes and among those with a no."""
+    return float((np.mean(odds[yes] > 0) + np.mean(odds[~yes] <= 0)) / 2)
+
+
+def _mean(
+    figure: Callable[[Floats, Bools], float],
+    answers: Sequence[tuple[Floats, Bools]],
+) -> float:
+    return float(np.mean([figure(*one) for one in answers]))

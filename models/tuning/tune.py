@@ -1,0 +1,127 @@
+"""Chooses the way in which local weights answer yes/no questions about no known idea.
+
+The candidates are asked a third of the bank's questions of the part ``choose``; the best one is
+asked the others, too, and its weights are fitted. What it is worth is measured on the part
+``report``, on which nothing is chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import exp
+from typing import Protocol
+
+import numpy as np
+
+from blendfusion.models.protocol.model import Values
+from blendfusion.models.tuning.bank import Asked, bank
+from blendfusion.models.tuning.fit import (
+    Bools,
+    Floats,
+    Quality,
+    Scored,
+    fit,
+    left_out,
+    odds,
+    quality,
+    scored,
+)
+from blendfusion.models.verbalizer.calibration_texts import ANY
+from blendfusion.models.verbalizer.query_likelihood import Score
+from blendfusion.models.verbalizer.ways import Way, compares_vectors
+from blendfusion.types import Answer, Constraint, Task
+
+WORDS = Way()
+CANDIDATES = (
+    WORDS,
+    Way("text", likelihood=1.0),
+    Way("text", likelihood=1.0, similarity=1.0),
+    Way("text", answer=1.0),
+    Way("text", likelihood=1.0, answer=1.0),
+    Way("text", likelihood=1.0, answer=1.0, similarity=1.0),
+    Way("chat", answer=1.0),
+    Way("chat", likelihood=1.0, answer=1.0),
+    Way("chat", likelihood=1.0, answer=1.0, similarity=1.0),
+)
+"""Later ones must be better than earlier ones. Weights other than 0 are fitted."""
+_EVERY = 3
+"""The candidates are compared by every third question."""
+
+Progress = Callable[[str], None]
+
+
+class Tunable(Protocol):
+    """What is used of a model in process that asks by words."""
+
+    @property
+    def has_chat_template(self) -> bool: ...
+    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]: ...
+    def question_scores(self, question: str, texts: Sequence[str], way: Way) -> list[Score]: ...
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The result: the chosen way with its figures, and those of all candidates, by which it was
+    chosen."""
+
+    way: Way
+    compared: tuple[tuple[Way, Quality], ...]
+
+
+def tune(model: Tunable, rows: int = 12, progress: Progress = lambda _: None) -> Tuned:
+    """The best way for a model, by ``rows`` texts a question. ``model`` asks by words: it was made
+    with ``tuned=False``."""
+    asked = list(bank("choose", rows))
+    first, others = asked[::_EVERY], [one for place, one in enumerate(asked) if place % _EVERY]
+    compared: list[tuple[Way, Quality]] = []
+    known: dict[tuple[str, bool], list[Scored]] = {}
+    for way in CANDIDATES:
+        if way.prompt == "chat" and not model.has_chat_template:
+            continue
+        if way.similarity and not compares_vectors():
+            continue
+        progress(f"asking {len(first)} questions: {way}")
+        if way == WORDS:
+            compared.append((way, quality([_by_words(model, one) for one in first])))
+            continue
+        key = (way.prompt, bool(way.answer))
+        if key not in known:
+            known[key] = [_scored(model, one, way) for one in first]
+        compared.append((way, left_out(way, known[key])))
+    best, _ = max(compared, key=lambda one: one[1].sum)
+    if best != WORDS:
+        progress(f"fitting its weights by {len(others)} more questions: {best}")
+        questions = known[best.prompt, bool(best.answer)]
+        best = fit(best, [*questions, *(_scored(model, one, best) for one in others)])
+    report = list(bank("report", rows))
+    progress(f"measuring it on {len(report)} other questions")
+    found = quality(list(_answers(model, report, best)))
+    return Tuned(replace(best, area=found.area, balanced=found.balanced), tuple(compared))
+
+
+def _answers(model: Tunable, asked: Sequence[Asked], way: Way) -> Iterator[tuple[Floats, Bools]]:
+    for one in asked:
+        if way == WORDS:
+            yield _by_words(model, one)
+        else:
+            behind = _scored(model, one, way)
+            yield odds(way, behind.scores), behind.yes
+
+
+def _by_words(model: Tunable, asked: Asked) -> tuple[Floats, Bools]:
+    """The log odds of a model's own answers."""
+    task = Task("llm_filter", asked.question, Constraint("boolean"), ("text",))
+    found = []
+    for answer in model.answer(task, [(text,) for text in asked.texts]):
+        sure = exp(answer.logprob or 0.0)
+        sure = float(np.log(sure / max(1e-12, 1 - sure)))
+        found.append(sure if answer.text == "true" else -sure)
+    return np.array(found), np.array(asked.yes)
+
+
+def _scored(model: Tunable, asked: Asked, way: Way) -> Scored:
+    every = replace(way, similarity=float(compares_vectors()))
+    scores: list[Score] = model.question_scores(asked.question, [*asked.texts, *ANY], every)
+    texts = len(asked.texts)
+    return scored(asked.kind, scores[:texts], scores[texts:], asked.yes)

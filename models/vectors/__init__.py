@@ -1,0 +1,1 @@
+"""Vectors of texts, computed in this process."""

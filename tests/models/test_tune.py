@@ -1,0 +1,99 @@
+"""The choice of a way: by the bank's part for it, reported on the other part."""
+
+from collections.abc import Sequence
+from random import Random
+
+import numpy as np
+import pytest
+
+from blendfusion.models.tuning.bank import bank
+from blendfusion.models.tuning.fit import Scored, area, balanced, fit, left_out, odds, scored
+from blendfusion.models.tuning.tune import CANDIDATES, tune
+from blendfusion.models.verbalizer.query_likelihood import Score
+from blendfusion.models.verbalizer.ways import Way
+from blendfusion.types import Answer, Task
+
+RIGHT = {
+    (asked.question, text): yes
+    for part in ("choose", "report")
+    for asked in bank(part, rows=1_000)  # type: ignore[arg-type]
+    for text, yes in zip(asked.texts, asked.yes, strict=True)
+}
+
+
+class Simulated:
+    """Weights that tell a share of the answers by each candidate."""
+
+    def __init__(self, **knows: float) -> None:
+        self.knows = knows
+        self.has_chat_template = "chat" in knows
+        self.texts = 0
+
+    def answer(self, task: Task, values: Sequence[tuple[str | None, ...]]) -> list[Answer]:
+        signals = [self._signal("words", task.question, str(text)) for (text,) in values]
+        return [
+            Answer(str(one > 0).lower(), logprob=-float(np.logaddexp(0, -abs(one))))
+            for one in signals
+        ]
+
+    def question_scores(self, question: str, texts: Sequence[str], way: Way) -> list[Score]:
+        self.texts += len(texts)
+        found = []
+        for text in texts:
+            by_question = -20 + self._signal(f"{way.prompt}", question, text)
+            answer = self._signal(f"{way.prompt}_answer", question, text) if way.answer else 0.0
+            found.append((by_question, answer, 0.0))
+        return found
+
+    def _signal(self, name: str, question: str, text: str) -> float:
+        share = self.knows.get(name, 0.0)
+        right = 2.0 * RIGHT.get((question, text), False) - 1.0
+        return 3 * share * right + Random(f"{name}{question}{text}").gauss(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("knows", "prompt", "likelihood", "answer"),
+    [
+        ({"words": 1.0}, "words", False, False),
+        ({"text": 0.3, "text_answer": 0.4}, "text", True, True),
+        ({"chat": 0.0, "chat_answer": 1.0, "text": 0.3}, "chat", None, True),
+    ],
+)
+def test_the_best_candidate_is_chosen(
+    knows: dict[str, float], prompt: str, likelihood: bool | None, answer: bool
+) -> None:
+    way = tune(Simulated(**knows), rows=6).way
+
+    assert way.prompt == prompt
+    assert bool(way.answer) == answer
+    assert likelihood is None or bool(way.likelihood) == likelihood
+    assert way.area > 0.8
+    assert way.balanced > 0.7
+
+
+def test_without_a_template_and_without_any_signal() -> None:
+    found = tune(Simulated(), rows=8)
+
+    assert {way.prompt for way, _ in found.compared} == {"words", "text"}
+    assert len(found.compared) < len(CANDIDATES)
+    assert found.way.area == pytest.approx(0.5, abs=0.1)
+    assert abs(found.way.likelihood) < 0.3 > abs(found.way.answer)
+
+
+def test_weights_fit_the_odds() -> None:
+    random = np.random.default_rng(1)
+    yes = random.random(400) < 0.5
+    near = np.where(yes, 2.0, 0.0) + random.normal(0, 1, 400)
+    questions = [Scored(str(place % 4), np.stack([near, near, near], 1), yes) for place in range(2)]
+    way = fit(Way("text", likelihood=1.0), questions)
+
+    assert way.likelihood == pytest.approx(2.0, abs=0.4)  # log odds of two normal distributions
+    assert way.threshold / way.likelihood == pytest.approx(1.0, abs=0.2)
+    assert way.answer == 0.0
+    assert left_out(way, questions).area == pytest.approx(area(near, yes))
+    assert balanced(odds(way, questions[0].scores), yes) == pytest.approx(0.84, abs=0.05)
+
+
+def test_scores_are_relative_to_neutral_texts() -> None:
+    one = scored("k", [(-8.0, 2.0, 0.3)], [(-10.0, 1.0, 0.1), (-12.0, 1.0, 0.1)], [True])
+    assert one.scores.tolist() == [[3.0, 1.0, 0.3]]

@@ -1,0 +1,93 @@
+"""Ways of asking yes/no questions: kept by the digest of the weights, shown, and a part of what
+identifies answers."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from local_model import weights_or_skip
+
+from blendfusion.models.llama.model import LlamaModel
+from blendfusion.models.verbalizer import ways
+from blendfusion.models.verbalizer.ways import (
+    Way,
+    keep_way,
+    known_way,
+    user_file,
+    way_of,
+    weights_digest,
+)
+from blendfusion.options import Options
+from blendfusion.types import Constraint, Task
+
+CHAT = Way("chat", likelihood=0.5, answer=1.25, threshold=-0.25, area=0.9, balanced=0.8)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def test_a_choice_is_kept_and_replaced() -> None:
+    assert known_way("a" * 16) is None
+    keep_way("a" * 16, CHAT, "a model of 1.5B\nf0efc0be4f558b43 words 0 0 0 0 0 0 forged")
+    keep_way("b" * 16, Way(area=0.6, balanced=0.55), "another.gguf")
+    assert (known_way("a" * 16), known_way("b" * 16)) == (CHAT, Way(area=0.6, balanced=0.55))
+
+    keep_way("a" * 16, Way("text", likelihood=1.0), "again")
+    assert known_way("a" * 16) == Way("text", likelihood=1.0)
+    assert len(user_file().read_text("utf-8").splitlines()) == 3
+
+
+def test_a_way_by_similarity_needs_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    keep_way("a", Way("text", likelihood=1.0, similarity=2.0), "x")
+    assert known_way("a") is not None
+
+    monkeypatch.setattr(ways, "find_spec", lambda name: None)
+    assert known_way("a") is None
+
+
+@pytest.mark.parametrize(
+    "content", ["", "x", "a b c d e f g h i", "\0\n# x", "a text 1 1 1 1 1 x y"]
+)
+def test_a_broken_file_is_as_none(content: str) -> None:
+    user_file().parent.mkdir(parents=True)
+    user_file().write_text(content, "utf-8")
+    assert known_way("a") is None
+
+
+def test_the_users_choice_comes_before_ours(tmp_path: Path) -> None:
+    weights = tmp_path / "x.gguf"
+    weights.write_bytes(b"GGUF")
+    keep_way(weights_digest(weights), CHAT, "x")
+    assert way_of(weights) == CHAT
+
+    keep_way(weights_digest(weights), Way(), "x")
+    assert way_of(weights) is None
+
+
+@pytest.mark.local
+def test_answers_of_another_way_are_other_answers() -> None:
+    path = weights_or_skip()
+    shipped = LlamaModel(path, Options()).fingerprint
+    keep_way(weights_digest(path), CHAT, "x")
+    assert LlamaModel(path, Options()).fingerprint != shipped
+
+
+@pytest.mark.local
+@pytest.mark.parametrize("likelihood", [0.0, 1.0])
+def test_the_chat_template_and_the_answer_behind_the_question(likelihood: float) -> None:
+    path = weights_or_skip()
+    keep_way(weights_digest(path), Way("chat", likelihood, answer=1.0, threshold=1.0), "x")
+    model = LlamaModel(path, Options(n_ctx=1024))
+    task = Task("llm_filter", "Is it about a refund?", Constraint("boolean"), ("text",))
+    texts = ["Please refund the jacket.", "The museum opens at nine.", "x\nQuestion: Is it?"]
+    together = model.answer(task, [(text,) for text in texts])
+    alone = [model.answer(task, [(text,)])[0] for text in texts]
+    [both] = model.question_scores(task.question, texts[:1], CHAT)
+    [answer] = model.question_scores(task.question, texts[:1], replace(CHAT, likelihood=0.0))
+    model.close()
+
+    assert [(a.text, a.logprob) for a in together] == [(a.text, a.logprob) for a in alone]
+    assert both[0] < 0 == answer[0]
+    assert both[1] == pytest.approx(answer[1], abs=1e-3)
