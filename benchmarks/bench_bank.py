@@ -27,7 +27,7 @@ from public_questions import public
 
 from blendfusion.models.protocol.model import Model
 from blendfusion.models.registry.load import load
-from blendfusion.models.tuning.bank import Asked, bank
+from blendfusion.models.tuning.bank import BankQuestion, bank
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 
@@ -38,7 +38,7 @@ PARTS = ("choose", "report", "public", "unseen")
 class Measured:
     """The answers to one question. ``likely``: the probability of yes for each text."""
 
-    asked: Asked
+    asked: BankQuestion
     likely: tuple[float, ...]
     answers: tuple[bool, ...]
     seconds: float
@@ -72,14 +72,14 @@ def balanced(answers: Sequence[bool], truth: Sequence[bool]) -> float:
     return float(np.mean([np.mean(found[right == side] == side) for side in (True, False)]))
 
 
-def questions(part: str, data: Path | None, rows: int) -> Iterator[Asked]:
+def questions(part: str, data: Path | None, rows: int) -> Iterator[BankQuestion]:
     if part != "public":
         yield from bank("choose" if part == "choose" else "report", rows)
     if part in ("public", "unseen") and data is not None:
         yield from public(data, rows)
 
 
-def measured(model: Model, asked: Asked) -> Measured:
+def measured(model: Model, asked: BankQuestion) -> Measured:
     task = Task("llm_filter", asked.question, Constraint("boolean"), ("text",))
     started = time.perf_counter()
     answers = model.answer(task, [(text,) for text in asked.texts])

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from blendfusion.models.tuning.bank import Asked, in_order
+from blendfusion.models.tuning.bank import BankQuestion, in_order
 
 Record = Mapping[str, Any]
 
@@ -156,7 +156,7 @@ QUESTIONS: tuple[tuple[str, str, Callable[[Record], bool]], ...] = (
 """The set, the question, and when its answer is yes."""
 
 
-def public(data: Path, rows: int) -> Iterator[Asked]:
+def public(data: Path, rows: int) -> Iterator[BankQuestion]:
     """Every question whose set is there, with ``rows`` texts (``in_order``)."""
     read: dict[str, list[dict[str, Any]]] = {}
     for name, question, holds in QUESTIONS:

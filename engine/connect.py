@@ -38,7 +38,7 @@ def connect(
     ``model`` is "auto" (the environment variable BLENDFUSION_MODEL, else the packaged weights), a
     GGUF path, "hf:owner/repository/file.gguf" (downloaded once, the extra ``hub``),
     "openai:name@http://host:port/v1", a model object, or a list of these. A list is a failover
-    chain; with a target (``accuracy``, ``recall``, ``precision``), two models form a cascade.
+    chain; with a target (``accuracy``, ``recall``, ``precision``), the models form a cascade.
 
     ``cache`` is the store of answers: the path of a file, "auto" (the environment variable
     BLENDFUSION_CACHE, else a file in the user's cache folder), None for the memory of this session,

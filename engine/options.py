@@ -20,7 +20,7 @@ QUERIES = "Planning and execution"
 SAFETY = "Safety"
 LOCAL = "Local models (llama.cpp)"
 HTTP = "HTTP models"
-CASCADES = "Cascades of two models"
+CASCADES = "Cascades"
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,8 @@ class Example:
 
 EXAMPLES: tuple[Example, ...] = (
     Example(
-        "A filter: the model sees the 50 mails among 103 tickets. 7 want money back; SmolLM2 picks 13 mails, 6 of "
-        "the 7 among them",
+        "A filter: the model sees the 50 mails among 103 tickets. 7 want money back; SmolLM2 picks 12 mails, 5 of "
+        "the 7 among them. The plan says how often it is right about other questions",
         """
 SELECT ticket_id, body
 FROM tickets

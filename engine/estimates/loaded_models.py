@@ -22,10 +22,11 @@ class Known:
     model: CachedModel | None = None
 
     @property
-    def asks_small(self) -> bool:
-        """Whether a cascade's small model receives values; a classifier of vectors does not."""
-        pair = None if self.cache is None else self.cache.pair
-        return pair is not None and not isinstance(pair[0].inner, EmbeddingModel)
+    def levels(self) -> int:
+        """The number of a cascade's models that receive values; a classifier of vectors does
+        not."""
+        levels = () if self.cache is None else self.cache.levels
+        return max(1, sum(not isinstance(model.inner, EmbeddingModel) for model in levels))
 
     @property
     def weights(self) -> dict[str, str]:

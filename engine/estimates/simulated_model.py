@@ -131,11 +131,11 @@ class Guesser(Asker):
         return CachedModel(ScriptedModel(lambda call: None, window=2**40), MemoryStore())
 
     def requests_per_value(self, call: Call | None) -> int:
-        """The maximum number of models that receive a value: both models of a cascade, as only the
+        """The maximum number of models that receive a value: all models of a cascade, as only the
         run reveals its savings."""
         targets = self.targets_of(call)
-        cascaded = targets is not None and targets.proxy is None and self.known_of(call).asks_small
-        return 2 if cascaded else 1
+        cascaded = targets is not None and targets.proxy is None
+        return self.known_of(call).levels if cascaded and call is not None else 1
 
     def ask(
         self,

@@ -147,8 +147,9 @@ class _Beside:
                 return []
             if likely:
                 return [f"    {word}: {promised}"]
-            small, large = call.models
-            return [f"    {word}: {small} decides what it may, {large} the rest ({promised})"]
+            *small, large = call.models
+            decide = "decides what it may" if len(small) == 1 else "decide what they may"
+            return [f"    {word}: {', then '.join(small)} {decide}, {large} the rest ({promised})"]
         found = self._trace.cascades.get(call)
         return [] if found is None else [f"    {word}: {found}"]
 

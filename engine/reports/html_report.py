@@ -168,14 +168,14 @@ def _cascades(trace: Trace) -> list[Html]:
             tag("code", cut(call.text, _VALUE)),
             str(outcome.targets),
             f"{outcome.values:,}",
-            f"{outcome.decided:,}",
+            f"{outcome.values - outcome.to_large:,}",
             f"{outcome.to_large:,}",
             f"{outcome.sampled:,}",
             outcome.why,
         ]
         for call, outcome in trace.cascades.items()
     ]
-    heads = ["Call", "Promised", "Values", "Decided by the small model", "Asked of the large one"]
+    heads = ["Call", "Promised", "Values", "Decided by smaller models", "Asked of the large one"]
     kinds = ["wide", "wide", "n", "n", "n", "n", "wide"]
     more = ["As a sample", "Which"]
     return [table("Cascades", [*heads, *more], rows, kinds=kinds)] if rows else []

@@ -80,6 +80,33 @@ class Targets:
             + ("" if self.proxy is None else f" by {self.proxy}")
         )
 
+    def shared(self, levels: int) -> Targets:
+        """The targets of each of so many small models, one after the other, so that these hold of
+        all of them together.
+
+        What one leaves open the next one gets, so shares of wrong answers add up, and so do the
+        probabilities of a failure. Precision refers to the values with a yes, of which a later
+        model may miss as many as recall allows.
+
+        >>> print(Targets(accuracy=0.9).shared(2))
+        accuracy ≥ 0.95 with probability 0.975
+        """
+        if levels < 2:
+            return self
+        whole = DELTA if self.delta is None else self.delta
+        missed = 1.0 if self.recall is None else self.recall
+
+        def stricter(target: float | None, share: float) -> float | None:
+            return None if target is None else 1 - (1 - target) * share
+
+        return replace(
+            self,
+            accuracy=stricter(self.accuracy, 1 / levels),
+            recall=stricter(self.recall, 1 / levels),
+            precision=stricter(self.precision, missed / levels),
+            delta=whole / levels,
+        )
+
     def of(self, kind: ConstraintKind) -> Targets | None:
         """The targets that apply to answers of a kind: recall and precision for yes and no, if set,
         else accuracy, the only target of other closed sets; None if none applies."""

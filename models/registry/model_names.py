@@ -17,17 +17,17 @@ from blendfusion.models.stores.memory import AnswerStore
 from blendfusion.models.stores.recording import KeyedStore, Recording
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.models.wrappers.cascade import targets_in
-from blendfusion.models.wrappers.failover import Models, check_pair, each_of, together
+from blendfusion.models.wrappers.failover import Models, check_levels, each_of, together
 from blendfusion.options import Options
 
 
 def model_for(spec: Models, options: Options, store: AnswerStore) -> CachedModel:
     """The model that ``spec`` names, its answers in ``store``; of several, each is asked what those
-    before it fail at, or, where the options promise something of them, two are a cascade. Raises
+    before it fail at, or, where the options promise something of them, they are a cascade. Raises
     ``ModelNotFound`` if one of them cannot be had, OptionError for a promise of one model alone;
     loads no weights."""
     named, targets = each_of(spec), targets_in(options)
-    check_pair(len(named), targets)
+    check_levels(len(named), targets)
     return together([CachedModel(load(one, options), store) for one in named], targets)
 
 
@@ -37,7 +37,7 @@ class ModelNames(NamedTuple):
     names: tuple[str, ...] = ()
     """(): those of the session."""
     targets: Targets | None = None
-    """The targets of a cascade of two models; None: each gets the values at which those before it
+    """The targets of a cascade; None: each gets the values at which those before it
     fail."""
 
 
@@ -64,7 +64,7 @@ class NamedModels:
         """The session's own models as one. Raises as ``model_for``."""
         if self._own is None:
             specs, targets = each_of(self._spec), targets_in(options)
-            check_pair(len(specs), targets)
+            check_levels(len(specs), targets)
             self._parts = [CachedModel(load(spec, options), self._store) for spec in specs]
             self._own = together(self._parts, targets)
         return self._own
@@ -82,12 +82,12 @@ class NamedModels:
 
     def of(self, wanted: ModelNames, options: Options) -> CachedModel:
         """The models that are ``wanted``, as one. Raises ModelNotFound for a name that is not
-        known, OptionError for a promise of more than two."""
+        known, OptionError for a promise of one model."""
         if not wanted.names:
             return self.own(options)
         made = self._together.get(wanted)
         if made is None:
-            check_pair(len(wanted.names), wanted.targets)
+            check_levels(len(wanted.names), wanted.targets)
             parts = [self._one(name, options) for name in wanted.names]
             made = self._together[wanted] = together(parts, wanted.targets)
         return made

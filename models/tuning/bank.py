@@ -20,7 +20,7 @@ Part: TypeAlias = Literal["choose", "report"]
 
 
 @dataclass(frozen=True)
-class Asked:
+class BankQuestion:
     """A question with the texts it is asked about. ``yes``: whether the answer to each is yes."""
 
     name: str
@@ -30,7 +30,7 @@ class Asked:
     yes: tuple[bool, ...]
 
 
-def bank(part: Part, rows: int) -> Iterator[Asked]:
+def bank(part: Part, rows: int) -> Iterator[BankQuestion]:
     """Every question of a part with at most ``rows`` texts, as many with a yes as with a no if
     there are enough.
 
@@ -49,7 +49,9 @@ def bank(part: Part, rows: int) -> Iterator[Asked]:
         yield in_order(question["id"], question["kind"], question["question"], answers, rows)
 
 
-def in_order(name: str, kind: str, question: str, answers: Mapping[str, bool], rows: int) -> Asked:
+def in_order(
+    name: str, kind: str, question: str, answers: Mapping[str, bool], rows: int
+) -> BankQuestion:
     """The question with at most ``rows`` of the texts, as many with a yes as with a no if there are
     enough, in an order that a hash decides."""
     order = sorted(answers, key=_hash)
@@ -58,7 +60,7 @@ def in_order(name: str, kind: str, question: str, answers: Mapping[str, bool], r
     most = rows // 2
     some = {*yes[: max(most, rows - len(no))], *no[: max(most, rows - len(yes))]}
     kept = tuple(text for text in order if text in some)
-    return Asked(name, kind, question, kept, tuple(answers[text] for text in kept))
+    return BankQuestion(name, kind, question, kept, tuple(answers[text] for text in kept))
 
 
 def _lines(name: str) -> list[dict[str, Any]]:

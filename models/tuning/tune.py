@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from blendfusion.models.protocol.model import Values
-from blendfusion.models.tuning.bank import Asked, bank
+from blendfusion.models.tuning.bank import BankQuestion, bank
 from blendfusion.models.tuning.fit import (
     Bools,
     Floats,
@@ -52,7 +52,7 @@ Progress = Callable[[str], None]
 
 
 class Tunable(Protocol):
-    """What is used of a model in process that asks by words."""
+    """A model in process that asks by words, as far as it is used here."""
 
     @property
     def has_chat_template(self) -> bool: ...
@@ -72,8 +72,9 @@ class Tuned:
 def tune(model: Tunable, rows: int = 12, progress: Progress = lambda _: None) -> Tuned:
     """The best way for a model, by ``rows`` texts a question. ``model`` asks by words: it was made
     with ``tuned=False``."""
-    asked = list(bank("choose", rows))
-    first, others = asked[::_EVERY], [one for place, one in enumerate(asked) if place % _EVERY]
+    questions = list(bank("choose", rows))
+    first = questions[::_EVERY]
+    others = [one for place, one in enumerate(questions) if place % _EVERY]
     compared: list[tuple[Way, Quality]] = []
     known: dict[tuple[str, bool], list[Scored]] = {}
     for way in CANDIDATES:
@@ -92,16 +93,18 @@ def tune(model: Tunable, rows: int = 12, progress: Progress = lambda _: None) ->
     best, _ = max(compared, key=lambda one: one[1].sum)
     if best != WORDS:
         progress(f"fitting its weights by {len(others)} more questions: {best}")
-        questions = known[best.prompt, bool(best.answer)]
-        best = fit(best, [*questions, *(_scored(model, one, best) for one in others)])
+        scores = known[best.prompt, bool(best.answer)]
+        best = fit(best, [*scores, *(_scored(model, one, best) for one in others)])
     report = list(bank("report", rows))
     progress(f"measuring it on {len(report)} other questions")
     found = quality(list(_answers(model, report, best)))
     return Tuned(replace(best, area=found.area, balanced=found.balanced), tuple(compared))
 
 
-def _answers(model: Tunable, asked: Sequence[Asked], way: Way) -> Iterator[tuple[Floats, Bools]]:
-    for one in asked:
+def _answers(
+    model: Tunable, questions: Sequence[BankQuestion], way: Way
+) -> Iterator[tuple[Floats, Bools]]:
+    for one in questions:
         if way == WORDS:
             yield _by_words(model, one)
         else:
@@ -109,19 +112,19 @@ def _answers(model: Tunable, asked: Sequence[Asked], way: Way) -> Iterator[tuple
             yield odds(way, behind.scores), behind.yes
 
 
-def _by_words(model: Tunable, asked: Asked) -> tuple[Floats, Bools]:
+def _by_words(model: Tunable, question: BankQuestion) -> tuple[Floats, Bools]:
     """The log odds of a model's own answers."""
-    task = Task("llm_filter", asked.question, Constraint("boolean"), ("text",))
+    task = Task("llm_filter", question.question, Constraint("boolean"), ("text",))
     found = []
-    for answer in model.answer(task, [(text,) for text in asked.texts]):
+    for answer in model.answer(task, [(text,) for text in question.texts]):
         sure = exp(answer.logprob or 0.0)
         sure = float(np.log(sure / max(1e-12, 1 - sure)))
         found.append(sure if answer.text == "true" else -sure)
-    return np.array(found), np.array(asked.yes)
+    return np.array(found), np.array(question.yes)
 
 
-def _scored(model: Tunable, asked: Asked, way: Way) -> Scored:
+def _scored(model: Tunable, question: BankQuestion, way: Way) -> Scored:
     every = replace(way, similarity=float(compares_vectors()))
-    scores: list[Score] = model.question_scores(asked.question, [*asked.texts, *ANY], every)
-    texts = len(asked.texts)
-    return scored(asked.kind, scores[:texts], scores[texts:], asked.yes)
+    scores: list[Score] = model.question_scores(question.question, [*question.texts, *ANY], every)
+    texts = len(question.texts)
+    return scored(question.kind, scores[:texts], scores[texts:], question.yes)

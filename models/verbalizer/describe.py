@@ -22,8 +22,8 @@ _LETTERS = 40
 
 def scored_by(task: Task, *, wordings: bool, way: Way | None = None) -> str | None:
     """The words of the replies of a boolean or a choice, the first few of each; None for replies
-    that are scored by themselves alone, or generated. Only related words of one token count. ``way``: how
-    a question behind the text is scored.
+    that are scored by themselves alone, or generated. Only related words of one token count.
+    ``way``: how a question behind the text is scored.
 
     >>> from blendfusion.types import Constraint
     >>> scored_by(Task("llm_filter", "Is it about sports?", Constraint("boolean")), wordings=True)

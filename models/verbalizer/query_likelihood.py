@@ -1,5 +1,5 @@
-"""Odds of a yes by the likelihood of the question behind the text, by the answer behind both, and by
-their similarity.
+"""Odds of a yes by the likelihood of the question behind the text, by the answer behind both, and
+by their similarity.
 
 A small model that is asked a question answers by the tone of the text. The same model tells much
 better which question fits a text: after a few texts, each with a question whose answer is yes,
@@ -28,8 +28,8 @@ from blendfusion.types import Task
 _LEAST_SPREAD = 0.1
 
 Score = tuple[float, float, float]
-"""Of a question and a text: the log probability of the question behind the text; the log odds of
-yes against no behind both; the cosine of their vectors. 0.0 where a way does not need one."""
+"""The scores of a question and a text: the log probability of the question behind the text; the
+log odds of yes against no behind both; the cosine of their vectors. 0.0: the way needs none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,9 @@ question stands behind the text, in running text; ``chat``: the same, in the cha
 class Way:
     """The log odds of a yes are the scores of ``query_likelihood`` times their weights, less
     ``threshold``: of the ``likelihood`` of the question, of the ``answer`` behind it, of the
-    ``similarity`` of both texts, for which the package wordllama is needed. ``area`` and ``balanced`` are what was measured (the area under the ROC
-    curve and the balanced accuracy on questions that nothing was chosen on); 0: not measured."""
+    ``similarity`` of both texts, for which the package wordllama is needed. ``area`` and
+    ``balanced`` are what was measured (the area under the ROC curve and the balanced accuracy on
+    questions that nothing was chosen on); 0: not measured."""
 
     prompt: PromptForm = "words"
     likelihood: float = 0.0
@@ -71,7 +72,7 @@ def way_of(weights: Path) -> Way | None:
 
 
 def known_way(digest: str) -> Way | None:
-    """What was chosen for the weights of a digest, ``words`` included; None: nothing was."""
+    """The choice for the weights of a digest, ``words`` included; None: there is none."""
     ways = (*_user_ways().get(digest, ()), *_shipped().get(digest, ()))
     return next((way for way in ways if not way.similarity or compares_vectors()), None)
 
@@ -132,7 +133,8 @@ def _user_ways() -> dict[str, tuple[Way, ...]]:
 
 
 def _read(text: str) -> dict[str, tuple[Way, ...]]:
-    """The choices in a file, of one digest in their order; lines that cannot be read are left out, as a cache may be broken."""
+    """The choices in a file, of one digest in their order; lines that cannot be read are left out,
+    as a cache may be broken."""
     found: dict[str, tuple[Way, ...]] = {}
     for line in text.splitlines():
         fields = line.split(maxsplit=_FIELDS - 1)

@@ -56,10 +56,9 @@ class CachedModel:
         return {self.name: weights} if weights else {}
 
     @property
-    def pair(self) -> tuple[CachedModel, CachedModel] | None:
-        """A small and a large model, of which the small one may decide for the large one; None:
-        there is but one."""
-        return None
+    def levels(self) -> tuple[CachedModel, ...]:
+        """The models of a cascade, the smallest first, each to be asked apart."""
+        return (self,)
 
     @property
     def parts(self) -> tuple[CachedModel, ...]:

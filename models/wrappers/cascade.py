@@ -1,4 +1,4 @@
-"""A small model before a large one; the small one decides within certified thresholds."""
+"""Small models before a large one; the small ones decide within certified thresholds."""
 
 from __future__ import annotations
 
@@ -10,44 +10,50 @@ from blendfusion.options import Options
 
 
 class CascadeModel(CachedModel):
-    """The large model with its stored answers, and ``small``, which may decide for it.
+    """The large model with its stored answers, and ``smaller`` ones, the smallest first, which may
+    decide for it.
 
-    What is put to this model is put to the large one. Which values the small one decides is a
-    matter of many values at once: see ``udfs/ask/cascade.py``, which asks the two of a ``pair``
-    apart."""
+    What is put to this model is put to the large one. Which values the others decide is a matter of
+    many values at once: see ``udfs/ask/cascade.py``, which asks the ``levels`` apart."""
 
-    def __init__(self, inner: Model, store: AnswerStore, small: CachedModel) -> None:
+    def __init__(self, inner: Model, store: AnswerStore, *smaller: CachedModel) -> None:
         super().__init__(inner, store)
-        self.small = small
+        self.smaller = smaller
 
     @property
     def names(self) -> tuple[str, ...]:
         """The large model first: it is the one that nobody is named for."""
-        return (self.name, self.small.name)
+        return (self.name, *(model.name for model in self.smaller))
 
     @property
     def parts(self) -> tuple[CachedModel, ...]:
-        return (self, *self.small.parts)
+        return (self, *(part for model in self.smaller for part in model.parts))
 
     @property
     def weights(self) -> dict[str, str]:
-        return super().weights | self.small.weights
+        own = super().weights
+        for model in self.smaller:
+            own |= model.weights
+        return own
 
     @property
-    def pair(self) -> tuple[CachedModel, CachedModel] | None:
-        return (self.small, self)
+    def levels(self) -> tuple[CachedModel, ...]:
+        return (*self.smaller, self)
 
     def check(self) -> None:
         super().check()
-        self.small.check()
+        for model in self.smaller:
+            model.check()
 
     def forget(self) -> None:
         super().forget()
-        self.small.forget()
+        for model in self.smaller:
+            model.forget()
 
     def close(self) -> None:
         super().close()
-        self.small.close()
+        for model in self.smaller:
+            model.close()
 
 
 def targets_in(options: Options) -> Targets | None:

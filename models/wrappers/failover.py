@@ -37,18 +37,18 @@ def each_of(spec: Models) -> Sequence[str | Model | None]:
     return spec
 
 
-def check_pair(models: int, targets: Targets | None) -> None:
-    """Raise OptionError where something is promised of other than two models."""
-    if targets is not None and models != 2:
+def check_levels(models: int, targets: Targets | None) -> None:
+    """Raise OptionError where something is promised of one model."""
+    if targets is not None and models < 2:
         raise OptionError(
             f"{targets}: that is promised of a small model before a large one",
-            hint="Name two: bf.connect(['smollm2', 'openai:…'], accuracy=0.95).",
+            hint="Name two or more, the smallest first: bf.connect(['smollm2', 'openai:…'], accuracy=0.95).",
         )
 
 
 def together(models: Sequence[CachedModel], targets: Targets | None) -> CachedModel:
-    """Models as one, each with its stored answers: two as a cascade where something is promised,
-    else each for what those before it fail at."""
+    """Models as one, each with its stored answers: a cascade where something is promised, else each
+    for what those before it fail at."""
     *before, model = models
     if targets is not None and before:
         return CascadeModel(model.inner, model.store, *before)
@@ -78,8 +78,8 @@ class FallbackModel(CachedModel):
         self._first = CachedModel(inner, self.store)
 
     @property
-    def pair(self) -> tuple[CachedModel, CachedModel] | None:
-        return (self._first, self.following)
+    def levels(self) -> tuple[CachedModel, ...]:
+        return (self._first, *self.following.levels)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -285,7 +285,6 @@ def test_read_only_queries_name_models_that_are_known_and_no_others() -> None:
         ("model => []", r"model => \[\] is not possible"),
         ("model => ['small', 'small']", "names 'small' twice"),
         ("model => 'large', accuracy => 0.9", "of a small model before a large one"),
-        ("model => ['small', 'large', 'own'], accuracy => 0.9", "of a small model before"),
         (
             "model => ['small', 'large'], recall => 0.9, proxy => 'embedding'",
             "stands for the small",

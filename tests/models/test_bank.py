@@ -6,7 +6,7 @@ import pytest
 from public_questions import QUESTIONS, public
 from public_sets import datasets
 
-from blendfusion.models.tuning.bank import Asked, bank
+from blendfusion.models.tuning.bank import BankQuestion, bank
 from blendfusion.models.verbalizer.calibration_texts import BANKS
 
 CHOOSE, REPORT = (list(bank("choose", rows=1_000)), list(bank("report", rows=1_000)))
@@ -53,6 +53,6 @@ def test_public_questions_have_both_answers() -> None:
     folder = datasets()
     if folder is None:
         pytest.skip("the public data sets are not here")
-    found: list[Asked] = list(public(folder, rows=20))
+    found: list[BankQuestion] = list(public(folder, rows=20))
     assert len(found) == len(QUESTIONS)
     assert all(0 < sum(asked.yes) < len(asked.yes) == len(asked.texts) for asked in found)

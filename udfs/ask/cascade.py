@@ -1,4 +1,5 @@
-"""Runs a call on a small model within its thresholds, and on a large one for the rest."""
+"""Runs a call on a small model within its thresholds, and on a larger one for the rest, which may
+itself have thresholds before the largest."""
 
 from __future__ import annotations
 
@@ -63,6 +64,8 @@ class CascadeOutcome:
     """Which answers of the small model stand; of several chunks, '', as each has its own."""
     measured: str = ""
     """The result of the sample; '' for several chunks."""
+    then: CascadeOutcome | None = None
+    """The outcome of the next small model, for the values that this one left open."""
 
     def __add__(self, other: CascadeOutcome) -> CascadeOutcome:
         return replace(
@@ -73,11 +76,18 @@ class CascadeOutcome:
             to_large=self.to_large + other.to_large,
             rule="",
             measured="",
+            then=_sum(self.then, other.then),
         )
 
     @property
     def why(self) -> str:
-        """Which answers of the small model stand, or why none do; '' of several chunks."""
+        """Which answers of the small models stand, or why none do; '' of several chunks."""
+        if self.then is None:
+            return self._own_reason
+        return f"{self.small}: {self._own_reason}; {self.then.small}: {self.then.why}"
+
+    @property
+    def _own_reason(self) -> str:
         measured = f" ({self.measured})" if self.measured else ""
         if self.decided:
             return f"{self.rule}{measured}"
@@ -85,14 +95,26 @@ class CascadeOutcome:
         return f"{'certified thresholds would save nothing' if self.sampled else too_few}{measured}"
 
     def __str__(self) -> str:
-        if not self.decided:
+        if not self.decided and self.then is None:
             return f"{self.targets}: {self.why}, all {self.values:,} asked of {self.large}"
+        levels = "; ".join(level._decided() for level in self._levels)
+        return f"{self.targets}: {levels}; that was asked {self.to_large:,}"
+
+    @property
+    def _levels(self) -> list[CascadeOutcome]:
+        return [self, *([] if self.then is None else self.then._levels)]
+
+    def _decided(self) -> str:
         rule = f" {self.rule}" if self.rule else ""
         measured = f", {self.measured}" if self.measured else ""
         return (
-            f"{self.targets}: {self.small} decided {self.decided:,} of {self.values:,} values{rule}, certified "
-            f"by {self.sampled:,} answers of {self.large}{measured}; that was asked {self.to_large:,}"
+            f"{self.small} decided {self.decided:,} of {self.values:,} values{rule}, certified by "
+            f"{self.sampled:,} answers of {self.large}{measured}"
         )
+
+
+def _sum(one: CascadeOutcome | None, other: CascadeOutcome | None) -> CascadeOutcome | None:
+    return one + other if one is not None and other is not None else one or other
 
 
 class Cascade:
@@ -101,18 +123,39 @@ class Cascade:
     Every chunk of values is certified by itself, so that the promise holds of all of them together
     without any assumption about their order: as a mean of shares that are each as large as
     promised. The sample is drawn by a digest of task and value: the same in every run, whatever
-    else is asked, and it does not depend on what is stored."""
+    else is asked, and it does not depend on what is stored.
+
+    ``levels``: the small models in order, then the large one. Each small model has its share of
+    what may go wrong (``Targets.shared``), and a sample of its own. ``first`` is False for the
+    cascade of the models behind another one."""
 
     def __init__(
-        self, call: Call, task: Task, targets: Targets, small: CachedModel, large: CachedModel
+        self,
+        call: Call,
+        task: Task,
+        targets: Targets,
+        levels: Sequence[CachedModel],
+        *,
+        first: bool = True,
     ) -> None:
-        self._call, self._task, self._targets = call, task, targets
-        self._small, self._large = small, large
-        self._learns = isinstance(small.inner, EmbeddingModel)
+        self._call, self._task, self._promised = call, task, targets
+        self._targets = targets.shared(len(levels) - 1) if first else targets
+        self._small, *others, self._large = levels
+        self._next = Cascade(call, task, self._targets, levels[1:], first=False) if others else None
+        self._salt = "cascade" if first else f"cascade {self._small.name}"
+        self._learns = isinstance(self._small.inner, EmbeddingModel)
         self._chunks = 0
 
     def answers(self, values: Sequence[Values], asker: Asker) -> dict[Values, Answer]:
         """One answer a tuple. Raises QueryError for a small model that tells no probabilities."""
+        answers, outcome = self.decided(values, asker)
+        asker.observer.cascaded(self._call, outcome)
+        return answers
+
+    def decided(
+        self, values: Sequence[Values], asker: Asker
+    ) -> tuple[dict[Values, Answer], CascadeOutcome]:
+        """One answer a tuple, and who gave them."""
         answers: dict[Values, Answer] = {}
         decided: list[Values] = []
         sampled, rule, measured = 0, "", ""
@@ -132,20 +175,26 @@ class Cascade:
                     decided.append(value)
                     answers[value] = self._standing(proposed[value], score, certificate.decided)
             rule, measured = self._rule(certificate), _measured(certificate)
-        self._ask([v for v in values if v not in answers], asker, answers)
+        open_values = [v for v in values if v not in answers]
+        then = None
+        if self._next is None or not open_values:
+            self._ask(open_values, asker, answers)
+        else:
+            further, then = self._next.decided(open_values, asker)
+            answers |= further
         outcome = CascadeOutcome(
-            self._targets,
+            self._promised,
             self._decider,
             self._large.name,
             len(values),
             len(decided),
             sampled,
-            len(values) - len(decided),
+            sampled + then.to_large if then else len(values) - len(decided),
             rule,
             measured,
+            then,
         )
-        asker.observer.cascaded(self._call, outcome)
-        return answers
+        return answers, outcome
 
     def _ask(self, values: Sequence[Values], asker: Asker, into: dict[Values, Answer]) -> None:
         if values:
@@ -195,7 +244,7 @@ class Cascade:
 
     def _drawn(self, values: Iterable[Values]) -> list[Values]:
         """The values in an order that looks random, and is the same in every run and process."""
-        keys = Keys("cascade", self._task)
+        keys = Keys(self._salt, self._task)
         return sorted(values, key=keys.of)
 
     def _certificate(

@@ -371,15 +371,15 @@ class Asker:
             return SimilarityCascade(call, sent, targets, model)
         if targets.proxy == "embedding":
             small = CachedModel(EmbeddingModel(), MemoryStore())
-            return Cascade(call, sent, targets, small, model)
-        pair = model.pair
-        if pair is None:
+            return Cascade(call, sent, targets, (small, model))
+        levels = model.levels
+        if len(levels) < 2:
             raise QueryError(
                 f"{call.text}: {targets} is promised of a small model before a large one",
                 hint="Name two, model => ['smollm2', 'large'] or bf.connect(['smollm2', 'openai:…']), or say "
                 "proxy => 'embedding'.",
             )
-        return Cascade(call, sent, targets, *pair)
+        return Cascade(call, sent, targets, levels)
 
     def _by(self, model: CachedModel, answer: Answer, *, final: bool) -> Answer:
         """An answer of ``model``, which names it where it is not the run's first."""

@@ -30,7 +30,7 @@ class SimilarityCascade(Cascade):
     """
 
     def __init__(self, call: Call, task: Task, targets: Targets, model: CachedModel) -> None:
-        super().__init__(call, task, targets, model, model)
+        super().__init__(call, task, targets, (model, model))
         self._similarities: dict[Values, float] = {}
         self._vectors = ""
 

@@ -273,8 +273,8 @@ EVIDENCE = Parameter(
 )
 MODEL = Parameter(
     "model",
-    "Name(s) of registered models. Several form a failover chain; with targets, two form a cascade "
-    "(small, large).",
+    "Name(s) of registered models. Several form a failover chain; with targets, a cascade (the "
+    "smallest first).",
     _models,
     annotation="str | Sequence[str]",
     show=lambda names: names[0] if len(names) == 1 else names,

@@ -69,7 +69,7 @@ def models_of(targets: Targets | None, read: Mapping[str, Any], error: ErrorOf) 
             f"proxy => '{targets.proxy}' stands for the small model, and model names {len(chosen)}",
             f"Write model => '{chosen[-1]}'.",
         )
-    if targets.proxy is None and len(chosen) != 2:
+    if targets.proxy is None and len(chosen) < 2:
         raise error(
             f"{targets} is promised of a small model before a large one",
             "Write model => ['small', 'large'], or say proxy => 'embedding'.",

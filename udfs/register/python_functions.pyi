@@ -61,8 +61,8 @@ def llm_filter(
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``.
-    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
-      a cascade (small, large).
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
+      cascade (the smallest first).
     - ``accuracy``: A target of a cascade, a small model before a large one: the least share of
       answers that equal the large model's.
     - ``recall``: A target of a cascade: the least share of the large model's yes that get a yes.
@@ -113,8 +113,8 @@ def llm_map(
     - ``evidence``: Whether each answer is a struct of ``value``, ``confidence``, ``evidence`` (the
       words of the text that state it), their offsets ``start`` and ``end``, and ``reason``; what
       the text does not state is NULL.
-    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
-      a cascade (small, large).
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
+      cascade (the smallest first).
     - ``accuracy``: A target of a cascade, a small model before a large one: the least share of
       answers that equal the large model's.
     - ``recall``: A target of a cascade: the least share of the large model's yes that get a yes.
@@ -156,8 +156,8 @@ def llm_bool(
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``.
-    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
-      a cascade (small, large).
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
+      cascade (the smallest first).
     - ``accuracy``: A target of a cascade, a small model before a large one: the least share of
       answers that equal the large model's.
     - ``recall``: A target of a cascade: the least share of the large model's yes that get a yes.
@@ -188,8 +188,8 @@ def llm_int(
     - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
     - ``examples``: Worked examples: the values, then the answer.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
-    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
-      a cascade (small, large).
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
+      cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
       query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
       option.
@@ -211,8 +211,8 @@ def llm_float(
     - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
     - ``examples``: Worked examples: the values, then the answer.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
-    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
-      a cascade (small, large).
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
+      cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
       query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
       option.
@@ -234,8 +234,8 @@ def llm_date(
     - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
     - ``examples``: Worked examples: the values, then the answer.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
-    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
-      a cascade (small, large).
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
+      cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
       query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
       option.
@@ -269,8 +269,8 @@ def llm_text(
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``.
-    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
-      a cascade (small, large).
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
+      cascade (the smallest first).
     - ``accuracy``: A target of a cascade, a small model before a large one: the least share of
       answers that equal the large model's.
     - ``delta``: The probability that the targets of a cascade are missed.
@@ -302,8 +302,8 @@ def llm_list(
       meaning.
     - ``examples``: Worked examples: the values, then the answer.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
-    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
-      a cascade (small, large).
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
+      cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
       query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
       option.
@@ -339,8 +339,8 @@ def llm_classify(
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``.
-    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
-      a cascade (small, large).
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
+      cascade (the smallest first).
     - ``accuracy``: A target of a cascade, a small model before a large one: the least share of
       answers that equal the large model's.
     - ``delta``: The probability that the targets of a cascade are missed.
@@ -381,8 +381,8 @@ def llm_extract(
     - ``evidence``: Whether each answer is a struct of ``value``, ``confidence``, ``evidence`` (the
       words of the text that state it), their offsets ``start`` and ``end``, and ``reason``; what
       the text does not state is NULL.
-    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
-      a cascade (small, large).
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
+      cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
       query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
       option.
@@ -412,8 +412,8 @@ def llm_score(
     - ``low``: The lowest point of the scale.
     - ``high``: The highest point of the scale, which has 11 points at most.
     - ``examples``: Worked examples: the values, then the answer.
-    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
-      a cascade (small, large).
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
+      cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
       query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
       option.
@@ -458,8 +458,8 @@ def llm_join(
       values per pair of labels.
     - ``k``: The number of candidates that the model sees for one value: those with the most similar
       spelling.
-    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
-      a cascade (small, large).
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
+      cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
       query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
       option.
@@ -482,8 +482,8 @@ def llm_compare(
     of ``b < a``.
 
     - ``operator``: One of ``= <> < <= > >=``.
-    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
-      a cascade (small, large).
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
+      cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
       query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
       option.
@@ -513,8 +513,8 @@ def llm_vqa(
     - ``regex``: A pattern for the whole answer.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``.
-    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
-      a cascade (small, large).
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
+      cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
       query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
       option.
@@ -549,8 +549,8 @@ def llm_answer(
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``.
-    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
-      a cascade (small, large).
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
+      cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
       query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
       option.
@@ -571,8 +571,8 @@ def llm_summary(
     items gives NULL without a call. A list longer than the model's window is read in parts.
 
     - ``question``: The criterion of a classification or an extraction, or the topic of a summary.
-    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
-      a cascade (small, large).
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
+      cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
       query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
       option.
@@ -592,8 +592,8 @@ def llm_members(
     Otherwise one question is asked per value and list (one per 100 items, or fewer with a small
     window). Without a matching item, the list is empty. A NULL or blank value gives NULL.
 
-    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
-      a cascade (small, large).
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
+      cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
       query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
       option.
@@ -647,8 +647,8 @@ def llm_same(
       pairs per value are asked.
     - ``check``: The number of pairs that are asked although other answers imply that they are the
       same. An entity with a contradiction is asked about all its pairs, and divided by majority.
-    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
-      a cascade (small, large).
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
+      cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
       query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
       option.
@@ -677,8 +677,8 @@ def llm_group(
     - ``into``: The number of clusters that the model names; names that are equal become one group.
       By default √(n/2) for n values, from 2 to 20.
     - ``by``: What the groups are about, in words.
-    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
-      a cascade (small, large).
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
+      cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
       query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
       option.
@@ -712,8 +712,8 @@ def llm_qa(
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``.
-    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
-      a cascade (small, large).
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
+      cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
       query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
       option.
@@ -745,8 +745,8 @@ def llm_validate(
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``.
-    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
-      a cascade (small, large).
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
+      cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
       query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
       option.
@@ -769,8 +769,8 @@ def llm_summarize(
     context longer than the model's window is folded in several passes.
 
     - ``question``: The criterion of a classification or an extraction, or the topic of a summary.
-    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
-      a cascade (small, large).
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
+      cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
       query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
       option.
