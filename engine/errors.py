@@ -188,7 +188,10 @@ def close_matches(name: str, known: Iterable[str]) -> str:
     "Did you mean 'llm_filter'?"
     """
     names = sorted(set(known))
-    near = difflib.get_close_matches(name, names, n=1)
+    folded = {known.lower(): known for known in reversed(names)}
+    near = difflib.get_close_matches(name, names, n=1) or [
+        folded[one] for one in difflib.get_close_matches(name.lower(), folded, n=1)
+    ]
     if near:
         return f"Did you mean '{near[0]}'?"
     if not names:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, redirect_stdout
+from contextlib import closing, contextmanager, redirect_stdout
 from functools import cached_property, partial, update_wrapper
 from io import StringIO
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, ParamSpec, get_args
@@ -28,7 +28,7 @@ from blendfusion.evaluate.evaluation import Evaluation
 from blendfusion.evaluate.run import evaluate_frame
 from blendfusion.execution.executor import joined
 from blendfusion.execution.pipeline import Counts
-from blendfusion.frame_run import Latest, answered, tables_of
+from blendfusion.frame_run import Latest, answered, result_schema, tables_of
 from blendfusion.prepare.result_names import named
 from blendfusion.redaction import WITHHELD, printable
 from blendfusion.replay.changes import Change
@@ -42,7 +42,7 @@ from blendfusion.reports.trace import Trace
 from blendfusion.udfs.declare.call_registry import readable
 from blendfusion.udfs.register.python_functions import llm_join
 from blendfusion.unsupported.prepared import Prepared, optimized, prepare, understood_error
-from blendfusion.unsupported.provenance import Origin, Verb, given, unread, written
+from blendfusion.unsupported.provenance import Origin, Verb, given, pointed, unread, written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -275,10 +275,16 @@ class Frame(DataFrame):
     def _understood(self, problem: Exception, text: str = "") -> BlendFusionError:
         return understood_error(self, problem, text)
 
-    def running(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def running(self) -> Iterator[None]:
         """Convert DataFusion's exceptions within this context to ExecutionError."""
         called = functions_in(" ".join(call.text for call in self.prepared.calls))
-        return running(self._session.options.redaction, called)
+        try:
+            with running(self._session.options.redaction, called):
+                yield
+        except BlendFusionError as problem:
+            pointed(self, problem)
+            raise
 
     # --- running ---------------------------------------------------------------------------------
 
@@ -357,7 +363,7 @@ class Frame(DataFrame):
     def execute_stream(self) -> Any:
         """Batches of the result, lazily: closing the stream early ends the work."""
         tables = tables_of(self, eager=False) if self.prepared.calls else self._plain_rows()
-        return Stream(self.schema(), tables, self._session.options.redaction)
+        return Stream(result_schema(self), tables, self._session.options.redaction)
 
     def execute_stream_partitioned(self) -> list[Any]:
         return [self.execute_stream()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -25,6 +26,9 @@ from blendfusion.unsupported.provenance import given, written
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
     from blendfusion.udfs.ask.dispatcher import Asker
+
+
+_MIXED = re.compile(r"\bUnion\b|\bCASE\b")
 
 
 @dataclass(slots=True)
@@ -115,10 +119,10 @@ def _plain_batches(frame: Frame, asker: Asker) -> Iterator[pa.RecordBatch]:
 
 def result_schema(frame: Frame) -> pa.Schema:
     """The schema of the result. ``schema`` knows less than DataFusion's analyser about columns of a
-    union, and about columns that are NULL in a branch."""
+    union or of a CASE with branches of several types, and about columns that are NULL in one."""
     schema = frame.schema()
-    united = "Union" in frame.logical_plan().display_indent()
-    if not united and not any(pa.types.is_null(field.type) for field in schema):
+    mixed = _MIXED.search(frame.logical_plan().display_indent())
+    if mixed is None and not any(pa.types.is_null(field.type) for field in schema):
         return schema
     plan = optimized(frame)
     return SessionContext.create_dataframe_from_logical_plan(frame.session, plan).schema()

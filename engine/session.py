@@ -57,6 +57,7 @@ from blendfusion.reports.trace import Trace
 from blendfusion.search.tables import SearchTables
 from blendfusion.search_session import SearchSession
 from blendfusion.sql.information import INFORMATION
+from blendfusion.sql.source_map import Translation
 from blendfusion.sql.stored_calls import StoredCall
 from blendfusion.text_to_sql.draft import Draft, draft
 from blendfusion.udfs.ask.dispatcher import Asker
@@ -361,8 +362,8 @@ class Session(SearchSession):
         if words == OURS:
             return query
 
-        def run(text: str, words: str) -> Frame:
-            return self.sql(text, dialect=words)
+        def run(ours: Translation, words: str) -> Frame:
+            return self.sql(ours.sql, dialect=words)
 
         return translation(self, query, words, run, param_values).sql
 

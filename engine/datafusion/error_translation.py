@@ -38,7 +38,7 @@ def understood(
     if isinstance(problem, BlendFusionError):
         return problem
     text = foreign(_LISTS.sub(r"\1", text_of(problem)), redaction, query=query, hidden=hidden)
-    for look in (_value, _function, _arguments, _table, _column, _syntax, _kept):
+    for look in _LOOKS:
         found = look(text, context, query)
         if found is not None:
             return found
@@ -49,9 +49,6 @@ _NO_TEXT = re.compile(
     r"(?:Cannot automatically convert|Unsupported CAST from) (.+) to (?:Large)?(Utf8|Binary)"
 )
 _FIELDS = "Write what it is made of, value by value: column['field'] of a struct, column['key'] of a map; "
-_WILDCARD = "expression Wildcard"
-
-
 _BYTES = "non UTF-8 data"
 
 
@@ -64,8 +61,6 @@ def unfit(text: str, named: str) -> QueryError | None:
     whose it is."""
     if not named:
         return None
-    if _WILDCARD in text:
-        return QueryError(f"{named}: * is no value", hint="Name the columns, one by one.")
     if _BYTES in text:
         return QueryError(
             f"{named}: a value of type BINARY is no text in UTF-8",
@@ -110,9 +105,13 @@ def _kept(text: str, _context: object, query: str) -> QueryError | None:
 def words(text: str) -> str:
     """DataFusion's words, less what it puts around them, with call sites as the user wrote them."""
     less = readable(_PREFIXES.sub("", text).split("\n\nbacktrace")[0].strip())
-    return _INTERNAL.sub("DataFusion cannot run this: ", less)
+    less = _INTERNAL.sub("DataFusion cannot run this: ", less)
+    return _LIMIT.sub("LIMIT takes a number that is known before the query runs", less)
 
 
+_LIMIT = re.compile(
+    r"(?:This feature is not implemented: )?Unsupported LIMIT expression: .*", re.DOTALL
+)
 _INTERNAL = re.compile(r"^Internal error: ")
 _NO_MATCH = re.compile(
     r"No function matches the given name and argument types '(\w+)(\(.*?\))'\. .*?"
@@ -143,12 +142,14 @@ def _function(text: str, context: SessionContext, query: str) -> QueryError | No
     name = found[1]
     known = {n for n in (*context.udfs(), *context.udafs(), *context.udwfs()) if n not in CALLS}
     known |= set(known_ingredients())
-    hint = _OTHERWISE.get(name.lower()) or close_matches(name, known)
+    near = close_matches(name, known)
+    hint = _OTHERWISE.get(name.lower()) or (near if "mean" in near else _LISTED)
     if re.match(r"ai[._]", name, re.IGNORECASE):
         hint = _OF_WAREHOUSES
     return QueryError(f"unknown function '{name}'", hint=hint)
 
 
+_LISTED = "SHOW FUNCTIONS lists the functions that there are."
 _OTHERWISE = {"llm_rank": "For the best rows write ORDER BY llm_score('…', value) DESC LIMIT 10."}
 """Remedies for functions that users may expect, but that do not exist."""
 
@@ -156,6 +157,17 @@ _OF_WAREHOUSES = (
     "Functions of Snowflake, BigQuery and Databricks need their dialect: "
     "session.sql(query, dialect='snowflake'), 'bigquery' or 'databricks'."
 )
+
+
+def _ungrouped(text: str, _context: object, query: str) -> QueryError | None:
+    found = re.search(r'column "(.+?)" must appear in the GROUP BY', text)
+    if found is None:
+        return None
+    name = readable(found[1])
+    return QueryError(
+        f"column '{name}' is in neither GROUP BY nor an aggregate function",
+        hint=f"Add it to GROUP BY, or take one value of each group: first_value({name}).",
+    )
 
 
 _QUOTED_PATH = re.compile(
@@ -189,12 +201,24 @@ def _column(text: str, context: SessionContext, query: str) -> QueryError | None
     found = re.search(r"No field named (.+?)\.(?:\s|$)", text)
     if not found:
         return None
-    name = found[1].strip("'\"")
+    name = found[1].strip("'").replace('"', "")
     listed = re.search(r"Valid fields are (.+?)\.(?:\s|$)", text)
-    valid = [f.strip().strip("'\"") for f in (listed[1] if listed else "").split(", ")]
-    columns = [v.split(".")[-1].strip('"') for v in valid if v and readable(v) == v]
-    hint = close_matches(name.split(".")[-1], columns) or "No column can be named here."
-    return QueryError(f"unknown column '{name}'", hint=hint)
+    valid = [f.strip().replace('"', "") for f in (listed[1] if listed else "").split(", ")]
+    columns = [v for v in valid if v and readable(v) == v]
+    relation, _, last = name.rpartition(".")
+    relations = sorted({column.rpartition(".")[0] for column in columns} - {""})
+    hint = close_matches(last, [column.rpartition(".")[2] for column in columns])
+    if relation and relations and relation not in relations:
+        hint = f"The relations here: {', '.join(relations)}."
+    return QueryError(f"unknown column '{name}'", hint=hint or "No column can be named here.")
+
+
+def _ambiguous(text: str, _context: object, query: str) -> QueryError | None:
+    found = re.search(r"Ambiguous reference to unqualified field (.+)", text)
+    if found is None:
+        return None
+    name = found[1].strip().strip("'\"")
+    return QueryError(f"column '{name}' is ambiguous", hint="Write its relation before it.")
 
 
 def _syntax(text: str, context: SessionContext, query: str) -> QueryError | None:
@@ -209,3 +233,9 @@ def _syntax(text: str, context: SessionContext, query: str) -> QueryError | None
     place = lines[number - 1].strip() if 0 < number <= len(lines) else ""
     message = message[:1].lower() + message[1:].replace("found: EOF", "found the end of the query")
     return QueryError(f"SQL syntax on line {number}: {message}", hint=f"See {place!r}.")
+
+
+_LOOKS = (
+    *(_value, _function, _arguments, _table, _column, _ambiguous, _ungrouped, _syntax, _kept),
+)
+"""What tells an error that has a remedy, the first that does."""

@@ -14,7 +14,7 @@ from blendfusion.dialects.shared.catalog import Known
 from blendfusion.dialects.suql import translate as suql
 from blendfusion.dialects.warehouses import bigquery, databricks, snowflake
 from blendfusion.errors import BlendFusionError, OptionError, QueryError
-from blendfusion.sql.error_places import unknown_name
+from blendfusion.sql.error_places import named_place
 from blendfusion.sql.query_tree import Reader
 from blendfusion.sql.source_map import Translation, placed, unchanged, within
 
@@ -58,7 +58,7 @@ def translation(
     session: Session,
     text: str,
     dialect: str,
-    run: Callable[[str, str], Frame],
+    run: Callable[[Translation, str], Frame],
     positional: Sequence[Any] | None,
 ) -> Translation:
     """``text``, a query in ``dialect``, in our SQL. Raises QueryError, with the place in ``text``.
@@ -71,14 +71,14 @@ def translation(
     def schema(query: str) -> pa.Schema | None:
         if query not in schemas and query not in problems:
             try:
-                schemas[query] = run(query, dialect).schema()
+                schemas[query] = run(unchanged(query), dialect).schema()
             except BlendFusionError as problem:
                 problems[query] = problem
         return schemas.get(query)
 
     def first(query: str) -> object:
         try:
-            frame = run(query, OURS)
+            frame = run(unchanged(query), OURS)
             values = [] if frame.prepared.calls else frame.to_arrow_table().column(0).to_pylist()
         except BlendFusionError:
             return None
@@ -105,13 +105,13 @@ def planned(
     session: Session,
     text: str,
     dialect: str,
-    run: Callable[[str, str], Frame],
+    run: Callable[[Translation, str], Frame],
     positional: Sequence[Any] | None,
 ) -> Frame:
     """A frame of ``text``: see ``translation``. Errors say where in ``text`` they are."""
     ours = translation(session, text, dialect, run, positional)
     try:
-        return run(ours.sql, OURS)
+        return run(ours, OURS)
     except QueryError as problem:
         raise _pointed(problem, ours) from problem
 
@@ -119,7 +119,7 @@ def planned(
 def _pointed(error: QueryError, translation: Translation) -> QueryError:
     """An error of our SQL as one of the text that the user wrote."""
     source = translation.source
-    found = unknown_name(error.message, source)
+    found = named_place(error.message, source)
     if found is not None:
         error.span = found
         return placed(error, unchanged(source))

@@ -4,7 +4,7 @@ DataFusion."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -28,17 +28,21 @@ from blendfusion.reports.confirmation import demand
 from blendfusion.reports.plan_warnings import warn_of_comparisons
 from blendfusion.reports.trace import Trace
 from blendfusion.search.sources import searched
+from blendfusion.sql.call_sites import find_sites
 from blendfusion.sql.column_coercions import types_beside_columns
-from blendfusion.sql.error_places import syntax_place, unknown_name
+from blendfusion.sql.error_places import named_place, owners, syntax_place
+from blendfusion.sql.lateral import Columns
 from blendfusion.sql.letter_case import in_any_case
 from blendfusion.sql.parameters import spelled_parameters, texts_of
 from blendfusion.sql.read_only import READING, check_plan
 from blendfusion.sql.source_map import Translation, placed, unchanged, within
 from blendfusion.sql.statements import creates, creates_table
+from blendfusion.sql.token_tree import TokenTree
 from blendfusion.sql.type_calls import Typed
 from blendfusion.sql.unnest import unnested
 from blendfusion.udfs.ask.thread_handoff import Serve, directly
 from blendfusion.udfs.declare.call import Call
+from blendfusion.udfs.register.user_functions import known_ingredients
 from blendfusion.unsupported.provenance import Text
 
 if TYPE_CHECKING:
@@ -63,6 +67,10 @@ class Query:
     param_values: dict[str, Any] | None = None
     named_params: dict[str, Any] = field(default_factory=dict)
     budget: Budget | None = None
+    source: Translation | None = None
+    """How the text came from one in another dialect."""
+    respelled: Translation | None = None
+    """How it came from one with names in another letter case."""
 
     def planned(self, session: Session) -> Frame:
         """The frame of the query. Raises QueryError for one that cannot be planned.
@@ -76,10 +84,8 @@ class Query:
             if respelled is None:
                 raise
             try:
-                return replace(self, text=respelled.sql)._planned(session)
+                return replace(self, text=respelled.sql, respelled=respelled)._planned(session)
             except QueryError as second:
-                if _UNKNOWN.search(second.message):
-                    raise problem from None
                 raise within(second, respelled) from None
 
     def _in_any_case(self, session: Session) -> Translation | None:
@@ -109,7 +115,20 @@ class Query:
             if types:
                 ready = session.calls.typed(session, self.text, parameters, whole=True, types=types)
                 frame = self._frame(session, ready, parameters)
-        return named(frame, ready.written)
+        return named(frame, self._written(ready.written))
+
+    def _written(self, calls: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
+        """The calls with names as the user wrote them."""
+        ours = self.respelled
+        if ours is None:
+            return calls
+        tree = TokenTree(ours.sql)
+        sites = find_sites(tree, known_ingredients())
+        places = [(s.text, ours.origin(*tree.span(s.start, s.call_stop))) for s in sites]
+        spelled = {text: " ".join(ours.source[a:b].split()) for text, (a, b) in places}
+        return {
+            name: tuple(spelled.get(text, text) for text in texts) for name, texts in calls.items()
+        }
 
     def _frame(self, session: Session, ready: Typed, parameters: dict[str, str]) -> Frame:
         columns = partial(_columns, session, self.options)
@@ -139,16 +158,16 @@ class Query:
                 ours = ready.translation if text == ready.sql else unchanged("")
                 error.span = (
                     error.span
-                    or unknown_name(error.message, self.text)
+                    or named_place(error.message, self.text)
                     or syntax_place(str(problem), ours)
                 )
+                _list_owners(error, self.text, columns)
             raise error from problem
         if self.options is READING:
             check_plan(planned.logical_plan())
         session.views.note(text)
-        origin = Text(
-            text, self.options, self.param_values, self.named_params, self.text, ready.unread
-        )
+        given = self.options, self.param_values, self.named_params
+        origin = Text(text, *given, self.text, ready.unread, self.source)
         return session.new_frame(planned, origin, self.budget)
 
     @contextmanager
@@ -178,6 +197,17 @@ class Query:
                 raise asker.error from None
             raise
         trace.warn(asker.outages)
+
+
+def _list_owners(error: QueryError, text: str, columns: Columns) -> None:
+    """Names the relations of a column that is ambiguous."""
+    found = re.match(r"column '(.+)' is ambiguous$", error.message)
+    if found is None or error.span is None:
+        return
+    relations = owners(found[1], error.span[0], text, columns)
+    if relations:
+        either = " or ".join(f"{relation}.{found[1]}" for relation in relations)
+        error.reword(f"{error.message}: {' and '.join(relations)} have it", f"Write {either}.")
 
 
 def _columns(

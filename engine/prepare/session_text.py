@@ -18,6 +18,7 @@ from blendfusion.options import declared
 from blendfusion.prepare.query import Query
 from blendfusion.sql.information import as_query, option_shown
 from blendfusion.sql.read_only import READING, check_text
+from blendfusion.sql.source_map import Translation
 from blendfusion.sql.statements import Explain, Setting, statement
 from blendfusion.udfs.declare.call_registry import without_digests
 
@@ -35,6 +36,8 @@ class SessionText:
     dialect: str | None
     budget: Budget | None
     read_only: bool
+    source: Translation | None = None
+    """How the text came from one in another dialect."""
 
     def planned(
         self,
@@ -54,8 +57,9 @@ class SessionText:
         if dialect == OURS:
             return self._in_our_words(session, by_name, named)
 
-        def run(text: str, dialect: str) -> Frame:
-            return replace(self, text=text, dialect=dialect).planned(session, by_name, named)
+        def run(ours: Translation, dialect: str) -> Frame:
+            inner = replace(self, text=ours.sql, dialect=dialect, source=ours)
+            return inner.planned(session, by_name, named)
 
         return planned(session, self.text, dialect, run, ordered)
 
@@ -72,7 +76,7 @@ class SessionText:
         option = option_shown(self.text)
         if option is not None:
             declared(option)
-        query = Query(as_query(self.text), options, param_values, named, budget)
+        query = Query(as_query(self.text), options, param_values, named, budget, self.source)
         shown = _explained(session, parsed, query) if isinstance(parsed, Explain) else None
         return query.planned(session) if shown is None else session.new_table(pa.table(shown))
 

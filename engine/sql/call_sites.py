@@ -244,6 +244,12 @@ def _argument(tree: TokenTree, part: Span, site: Site) -> None:
             f"{site.ingredient.name}: the parameter ${name} has no value",
             hint=f"Pass it: session.sql(query, param_values={{{name!r}: …}}).",
         )
+    if tree.kind(stop - 1) == TokenType.STAR:
+        problem = ArgumentError(
+            f"{site.ingredient.name}: * is no value", hint="Name the columns, one by one."
+        )
+        problem.span = tree.span(start, stop)
+        raise problem
     site.arguments.append(Value(_name(tree, part)))
     site.values.append(part)
 

@@ -8,22 +8,15 @@ type; asked for values of that type, the model cannot answer what would fail to 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
 from datafusion import DataFrame
 
-from blendfusion.sql.infer_constraints import combined
+from blendfusion.sql.infer_constraints import combined, of_arrow
 from blendfusion.types import Constraint
 from blendfusion.udfs.declare.call import VALUE
 from blendfusion.udfs.declare.call_registry import after_call
 
-_TYPES = (
-    (re.compile(r"U?Int\d+"), Constraint("integer")),
-    (re.compile(r"Float\d+|Decimal\d+"), Constraint("number")),
-    (re.compile(r"Boolean"), Constraint("boolean")),
-    (re.compile(r"Date\d+"), Constraint("date")),
-    (re.compile(r"Timestamp"), Constraint("timestamp")),
-)
 _REFUSED = re.compile(
     r"comparison operation (?:Utf8 \S+ (\w+)|(\w+) \S+ Utf8)\b"
     r"|coercion from List\((\w+)[^)]*\), Utf8 "
@@ -31,20 +24,25 @@ _REFUSED = re.compile(
 )
 
 
-def types_beside_columns(frame: DataFrame, names: Sequence[str]) -> dict[str, Constraint]:
+def types_beside_columns(
+    frame: DataFrame, held: Mapping[str, Collection[str]]
+) -> dict[str, Constraint]:
     """The types to which DataFusion coerces the answers of these calls in ``frame``, by name, where
-    it shows them."""
+    it shows them. ``held``: the columns that hold the answers of each."""
     try:
         plan = frame.optimized_logical_plan().display_indent()
     except Exception as problem:  # what is wrong besides shows when the frame is run
-        return refused(str(problem), names)
-    return coerced(plan, names)
+        return refused(str(problem), held)
+    return coerced(plan, held)
 
 
-def coerced(plan: str, names: Iterable[str]) -> dict[str, Constraint]:
-    """The types to which DataFusion's ``plan`` casts the calls of these names. Calls without a
-    cast, or with contrary ones, are left out."""
-    found = {name: combined(_casts(plan, name)) for name in names}
+def coerced(plan: str, held: Mapping[str, Collection[str]]) -> dict[str, Constraint]:
+    """The types to which DataFusion's ``plan`` casts the calls of these names, or columns that hold
+    their answers. Calls without a cast, or with contrary ones, are left out."""
+    found = {
+        name: combined([*_casts(plan, name), *(k for c in columns for k in _column_casts(plan, c))])
+        for name, columns in held.items()
+    }
     return {name: constraint for name, constraint in found.items() if constraint is not None}
 
 
@@ -55,7 +53,7 @@ def refused(problem: str, names: Iterable[str]) -> dict[str, Constraint]:
     """
     kinds = _REFUSED.search(problem)
     only = list(names)
-    constraint = _constraint(kinds[kinds.lastindex or 0]) if kinds else None
+    constraint = of_arrow(kinds[kinds.lastindex or 0]) if kinds else None
     return {only[0]: constraint} if constraint is not None and len(only) == 1 else {}
 
 
@@ -66,11 +64,12 @@ def _casts(plan: str, name: str) -> list[Constraint]:
         field = rf', Utf8\("{VALUE}"\)\)' if start[1] else ""
         rest = plan[after_call(plan, start.end()) :]
         kinds = re.match(rf"{field}(?: AS \w+)* AS (\w+)", rest)
-        constraint = _constraint(kinds[1]) if kinds else None
+        constraint = of_arrow(kinds[1]) if kinds else None
         if constraint is not None:
             constraints.append(constraint)
     return constraints
 
 
-def _constraint(kind: str) -> Constraint | None:
-    return next((c for pattern, c in _TYPES if pattern.fullmatch(kind)), None)
+def _column_casts(plan: str, column: str) -> list[Constraint]:
+    kinds = re.findall(rf"\bCAST\({re.escape(column)} AS (\w+)", plan)
+    return [constraint for constraint in map(of_arrow, kinds) if constraint is not None]

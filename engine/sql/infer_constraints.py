@@ -9,13 +9,30 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from blendfusion.sql.comparisons import Compared, compared
-from blendfusion.sql.resolve_columns import References, Use
+from blendfusion.sql.relations import Use
+from blendfusion.sql.resolve_columns import References
 from blendfusion.types import Constraint
 from blendfusion.udfs.declare.call import VALUE
 
-_NUMERIC_AGGREGATES = (exp.Sum, exp.Avg, exp.Stddev, exp.StddevSamp, exp.Variance, exp.Median)
-_NUMERIC_FUNCTIONS = (exp.Abs, exp.Round, exp.Ceil, exp.Floor, exp.Sqrt, exp.Exp, exp.Ln)
+_NUMERIC = (
+    *(exp.Sum, exp.Avg, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop),
+    *(exp.Median, exp.Abs, exp.Round, exp.Ceil, exp.Floor, exp.Sqrt, exp.Exp, exp.Ln, exp.Pow),
+    *(exp.Sign, exp.Trunc, exp.Neg),
+)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv)
+_BITWISE = (
+    *(exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseNot),
+    *(exp.BitwiseLeftShift, exp.BitwiseRightShift),
+)
+_LISTS = (exp.Unnest, exp.Explode, exp.ArraySize, exp.ArrayToString)
+_OF_MOMENTS = (exp.Extract, exp.TimestampTrunc, exp.DateTrunc, exp.DateBin)
+_SAME = (
+    *(exp.Coalesce, exp.Greatest, exp.Least, exp.Max, exp.Min, exp.AnyValue, exp.Any, exp.All),
+    *(exp.First, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag, exp.Lead),
+)
+"""What gives one of the values that it is given."""
+_AROUND = (exp.Window, exp.Filter, exp.Order, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
+"""What stands around an aggregate, whose value stays."""
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 
 _INTEGERS = {"TINYINT", "SMALLINT", "INT", "BIGINT", "UTINYINT", "USMALLINT", "UINT", "UBIGINT"}
@@ -34,8 +51,9 @@ class Context(NamedTuple):
     """The constraint on its answers; None if nothing is inferred."""
     compared: tuple[Compared, ...] | None = None
     """The comparisons that are all it does with them; None: it does more."""
-    beside_columns: bool = False
-    """It compares them with something whose type only DataFusion knows, and says nothing more."""
+    columns: frozenset[str] | None = None
+    """The columns that hold them, where it puts them beside something whose type only DataFusion
+    knows, and says nothing more; None elsewhere."""
     misplaced: Constraint | None = None
     """A result that keeps errors stands itself where such an answer is needed."""
 
@@ -54,9 +72,9 @@ def contexts(
             if node.name in kept:
                 values = [value for value in map(_value_of, places) if value is not None]
                 values += [use.column for use in fields if use.fields == (VALUE,)]
-                found[node.name] = _context_of_kept(node, _places(values, refers)[0])
+                found[node.name] = _context_of_kept(node, _places(values, refers)[0], refers)
             else:
-                found[node.name] = _context(places)
+                found[node.name] = _context(places, refers)
     return found
 
 
@@ -83,27 +101,30 @@ def _passing(place: exp.Expr) -> exp.Expr | None:
         return parent.parent
     if isinstance(parent, exp.Case) and child.arg_key == "default":
         return parent
-    if isinstance(parent, exp.Coalesce | exp.Max | exp.Min):
-        return parent
-    if isinstance(parent, exp.Nullif) and child.arg_key == "this":
-        return parent
+    if isinstance(parent, _SAME) and child.arg_key in ("this", "expressions", "default"):
+        is_list = isinstance(parent, exp.Any | exp.All) and not isinstance(child, exp.Subquery)
+        return None if is_list else parent
+    if isinstance(parent, (exp.Nullif, *_AROUND)) and child.arg_key == "this":
+        return parent if not isinstance(parent, exp.Order) or parent.parent is not None else None
     return None
 
 
-def _context(places: Sequence[exp.Expr]) -> Context:
+def _context(places: Sequence[exp.Expr], refers: References) -> Context:
     """The context of a call at these places, the call's own place first."""
     constraints = [_constraint_of_use(place) for place in places]
     constraint = combined([s for s in constraints if s is not None])
-    own = _subquery_of(places[0]) or places[0]
-    return Context(constraint, compared(places[0]), constraint is None and _is_compared(own))
+    columns = frozenset(refers.names(places)) if constraint is None else None
+    if not columns and not any(map(_is_coerced, places)):
+        columns = None
+    return Context(constraint, compared(places[0]), columns)
 
 
-def _context_of_kept(node: exp.Expr, values: Sequence[exp.Expr]) -> Context:
+def _context_of_kept(node: exp.Expr, values: Sequence[exp.Expr], refers: References) -> Context:
     """The context of a call whose result keeps errors: that of its field ``value``."""
     if not values:
         needed = _constraint_of_use(node) or (Constraint() if _is_part_of_call(node) else None)
         return Context(misplaced=needed)
-    context = _context(values)
+    context = _context(values, refers)
     # Only what the call's own place reads is known to be all that is read.
     return context if _value_of(node) is not None else context._replace(compared=None)
 
@@ -134,9 +155,11 @@ def _value_of(place: exp.Expr) -> exp.Expr | None:
     return None
 
 
-def _is_compared(node: exp.Expr) -> bool:
+def _is_coerced(node: exp.Expr) -> bool:
+    """DataFusion may cast the value to the type of something beside it."""
     _, parent = _around(node)
-    return isinstance(parent, (*_COMPARISONS, exp.Between, exp.In))
+    part = isinstance(parent, exp.Func | exp.Binary | exp.Between | exp.In | exp.Array)
+    return part and not _is_part_of_call(node)
 
 
 def _subquery_of(node: exp.Expr) -> exp.Subquery | None:
@@ -169,8 +192,6 @@ def combined(constraints: Iterable[Constraint]) -> Constraint | None:
 
 def _constraint_of_use(node: exp.Expr) -> Constraint | None:
     child, parent = _around(node)
-    if isinstance(parent, exp.Filter) and child.arg_key == "this":
-        child, parent = parent, parent.parent
     if parent is None:
         return None
     if _is_predicate_place(child, parent):
@@ -190,18 +211,73 @@ def _constraint_of_use(node: exp.Expr) -> Constraint | None:
         return _like(parent.expressions or ([] if query is None else [query]))
     if isinstance(parent, exp.Case) and child is parent.this:
         return _like([branch.this for branch in parent.args["ifs"]])
-    if isinstance(parent, exp.Coalesce):
+    if isinstance(parent, exp.If) and child is parent.this:
+        return _like([parent.parent.this]) if isinstance(parent.parent, exp.Case) else None
+    if isinstance(parent, exp.Coalesce | exp.Greatest | exp.Least):
         return _like([e for e in (parent.this, *parent.expressions) if e is not child])
     if isinstance(parent, exp.Nullif) and child is parent.this:
         return _like([parent.expression])
     if isinstance(parent, _ARITHMETIC):
-        other = parent.expression if child is parent.this else parent.this
-        return Constraint("date") if isinstance(other, exp.Interval) else Constraint("number")
-    if isinstance(parent, (*_NUMERIC_AGGREGATES, *_NUMERIC_FUNCTIONS, exp.Neg)):
+        return _beside(child, parent)
+    if isinstance(parent, _NUMERIC) and child is parent.this:
         return Constraint("number")
-    if isinstance(parent, exp.Extract | exp.TimestampTrunc | exp.DateTrunc):
+    if isinstance(parent, _BITWISE):
+        return Constraint("integer")
+    if isinstance(parent, exp.LogicalAnd | exp.LogicalOr):
+        return Constraint("boolean")
+    if isinstance(parent, _OF_MOMENTS):
         return Constraint("date")
+    if isinstance(parent, exp.Anonymous):
+        return _of_argument(child, parent)
+    return _of_list(child, parent)
+
+
+def _beside(child: exp.Expr, parent: exp.Expr) -> Constraint:
+    """The constraint of an operand of arithmetic."""
+    left = child is parent.this
+    other = parent.expression if left else parent.this
+    if isinstance(other, exp.Interval):
+        return Constraint("date")
+    kind = _of_value(other)
+    if kind is None or kind.kind != "date":
+        return Constraint("number")
+    # A date less a date is a number of days, a date and a number of days is a date.
+    return Constraint("date" if left and isinstance(parent, exp.Sub) else "integer")
+
+
+def _of_argument(child: exp.Expr, function: exp.Anonymous) -> Constraint | None:
+    """The constraint of an argument of a function that sqlglot does not know."""
+    name, arguments = function.name.lower(), function.expressions
+    if name in ("date_part", "datepart") and child is arguments[-1]:
+        return Constraint("date")
+    if name in ("arrow_cast", "arrow_try_cast") and child is arguments[0]:
+        kind = arguments[-1]
+        return of_arrow(kind.name) if isinstance(kind, exp.Literal) else None
+    if name in ("cardinality", "list_length", "array_has", "list_has", "list_contains"):
+        return Constraint("list", item=Constraint("text")) if child is arguments[0] else None
     return None
+
+
+def _of_list(child: exp.Expr, parent: exp.Expr) -> Constraint | None:
+    """The constraint of what can only be a list."""
+    if isinstance(parent, exp.Any | exp.All) and isinstance(child, exp.Subquery):
+        return None
+    if isinstance(parent, exp.Any | exp.All):
+        comparison = parent.parent
+        item = _like([comparison.this]) if isinstance(comparison, exp.Binary) else None
+    elif isinstance(parent, exp.ArrayContains) and child is parent.this:
+        item = _like([parent.expression])
+    elif isinstance(parent, exp.Bracket) and child is parent.this:
+        places = parent.expressions
+        if not (len(places) == 1 and isinstance(places[0], exp.Literal) and places[0].is_int):
+            return None
+        item = None
+    elif isinstance(parent, _LISTS):
+        item = None
+    else:
+        return None
+    plain = item is None or item.kind in ("text", "regex")
+    return Constraint("list", item=Constraint("text") if plain else item)
 
 
 def _is_predicate_place(child: exp.Expr, parent: exp.Expr) -> bool:
@@ -227,6 +303,20 @@ def _of_type(kind: exp.DataType) -> Constraint | None:
     if name in _TIMESTAMPS:
         return Constraint("timestamp")
     return None
+
+
+_ARROW = (
+    (re.compile(r"U?Int\d+"), Constraint("integer")),
+    (re.compile(r"Float\d+|Decimal\d+(?:\(.*\))?"), Constraint("number")),
+    (re.compile(r"Boolean"), Constraint("boolean")),
+    (re.compile(r"Date\d+"), Constraint("date")),
+    (re.compile(r"Timestamp(?:\(.*\))?"), Constraint("timestamp")),
+)
+
+
+def of_arrow(kind: str) -> Constraint | None:
+    """The constraint of answers of a type of Arrow's; None for texts, and what no answer is."""
+    return next((found for pattern, found in _ARROW if pattern.fullmatch(kind)), None)
 
 
 def _like(others: list[exp.Expr]) -> Constraint | None:

@@ -180,6 +180,18 @@ class Reader(TokenTree):
         around = [(q.end - q.start, scope) for q, scope in self.scopes() if q.start < at < q.end]
         return min(around, key=lambda found: found[0])[1].text(self) if around else ""
 
+    def unqualified(self, name: str) -> Iterator[int]:
+        """The positions at which a name stands without a relation, and is no alias."""
+        for at in range(len(self.tokens)):
+            dots = TokenType.DOT in (self.kind(at - 1), self.kind(at + 1))
+            if (
+                self.is_name(at)
+                and not dots
+                and self.word(at - 1) != "AS"
+                and self.name(at) == name
+            ):
+                yield at
+
     def sources(self, select: Select) -> Iterator[Source]:
         """The relations of a SELECT, those in parentheses too."""
         for source in select.sources:

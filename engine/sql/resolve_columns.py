@@ -7,12 +7,13 @@ set operations match columns by position; a common table expression hides the ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from sqlglot import exp
 
+from blendfusion.sql.relations import Common, Frame, Item, Relation, Use, name_of
 from blendfusion.udfs.declare.arguments import quoted_name
 
 Columns: TypeAlias = "Callable[[str], Collection[str] | None]"
@@ -24,58 +25,6 @@ _BY_ALIAS_TOO = ("group", "having", "qualify", "distinct")
 """The clauses in which a name may be a select item's, where no relation has it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """A column of a relation: its name, and the select items that give its values: one for each
-    branch of a set operation, none for a column of a table. Or all columns of a table of the
-    catalogue, which is asked only where their names or number matter."""
-
-    name: str = ""
-    origins: tuple[exp.Expr, ...] = ()
-    table: str | None = None
-    """The table's name as SQL."""
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """A column that refers to a select item, and the fields that it takes of its value."""
-
-    column: exp.Expr
-    fields: tuple[str, ...] = ()
-
-
-@dataclass(slots=True)
-class _Relation:
-    """A source of FROM."""
-
-    path: tuple[str, ...] = ()
-    items: Sequence[Item] = ()
-    known: bool = True
-    """``items`` are all its columns."""
-    visible: bool = True
-    """It has columns behind ON: the right side of a semi join has none."""
-    merged: frozenset[str] = frozenset()
-    """The columns of USING, which are one with those of a relation before it."""
-
-
-@dataclass(slots=True)
-class _Frame:
-    """The relations of one SELECT, and of those around it."""
-
-    relations: list[_Relation] = field(default_factory=list)
-    parent: _Frame | None = None
-    outputs: Sequence[Item] = ()
-
-
-_Common: TypeAlias = "Mapping[str, Sequence[Item]]"
-
-
-def name_of(identifier: exp.Expr) -> str:
-    """The name that an identifier means: DataFusion lowers those without quotes."""
-    name = str(identifier.name)
-    return name if identifier.args.get("quoted") else name.lower()
-
-
 class References:
     """The columns of a statement that refer to select items."""
 
@@ -84,7 +33,8 @@ class References:
         self._known: dict[str, Collection[str] | None] = {}
         self._origins: dict[int, tuple[tuple[exp.Expr, ...], tuple[str, ...]]] = {}
         self._uses: dict[int, list[Use]] = {}
-        self._places: dict[int, tuple[_Frame, list[str]]] = {}
+        self._places: dict[int, tuple[Frame, list[str]]] = {}
+        self._holding: dict[str, list[Item]] = {}
         self._statement(tree)
 
     def uses(self, item: exp.Expr) -> Sequence[Use]:
@@ -95,12 +45,23 @@ class References:
         """The select items that a column refers to; none for a column of a table."""
         return self._origins.get(id(column), ((), ()))[0]
 
+    def names(self, values: Iterable[exp.Expr]) -> set[str]:
+        """The columns that hold one of ``values`` and nothing else, as DataFusion writes them:
+        ``relation.column``, or ``column`` of a relation without a name."""
+        mine = {id(value) for value in values}
+        return {
+            name
+            for name, held in self._holding.items()
+            if all(any(id(o) in mine for o in item.origins) for item in held)
+            and f"{name.rpartition('.')[0]}.*" not in self._holding
+        }
+
     def relation(self, at: int) -> tuple[str, int] | None:
         """The name of the relation of the column that starts at an offset of the text, and how many
         names before the column's name it; None where no column starts, or of none that is known."""
         if at not in self._places:
             return None
-        inner: _Frame | None
+        inner: Frame | None
         inner, parts = self._places[at]
         while inner is not None:
             found = self._relation(inner, parts)
@@ -121,14 +82,14 @@ class References:
             self._query(tree, None, {})
             return
         common = self._with(tree, None, {})
-        self._expression(tree, _Frame(), common, skip=("with_",))
+        self._expression(tree, Frame(), common, skip=("with_",))
 
-    def _query(self, node: exp.Expr, outer: _Frame | None, common: _Common) -> Sequence[Item]:
+    def _query(self, node: exp.Expr, outer: Frame | None, common: Common) -> Sequence[Item]:
         """The columns of a query; what is not understood has none."""
         if isinstance(node, exp.Subquery):
             common = self._with(node, outer, common)
             items = self._query(node.this, outer, common)
-            self._tail(node, _Frame(parent=outer), items, common)
+            self._tail(node, Frame(parent=outer), items, common)
             return items
         if isinstance(node, exp.SetOperation):
             return self._set_operation(node, outer, common)
@@ -136,14 +97,14 @@ class References:
             return self._select(node, outer, self._with(node, outer, common))
         if isinstance(node, exp.Values):
             return self._values(node, outer, common)
-        self._expression(node, _Frame(parent=outer), common)
+        self._expression(node, Frame(parent=outer), common)
         return []
 
     def _set_operation(
-        self, node: exp.SetOperation, outer: _Frame | None, common: _Common
+        self, node: exp.SetOperation, outer: Frame | None, common: Common
     ) -> Sequence[Item]:
         left: exp.Expr = node
-        waiting: list[tuple[exp.SetOperation, _Common]] = []
+        waiting: list[tuple[exp.SetOperation, Common]] = []
         while isinstance(left, exp.SetOperation):  # a long chain is deep on the left
             common = self._with(left, outer, common)
             waiting.append((left, common))
@@ -151,11 +112,12 @@ class References:
         items = self._query(left, outer, common)
         for operation, common in reversed(waiting):
             right = self._query(operation.expression, outer, common)
+            self._hold([*items, *right])
             items = self._side_by_side(items, right, by_name=bool(operation.args.get("by_name")))
-            self._tail(operation, _Frame(parent=outer), items, common)
+            self._tail(operation, Frame(parent=outer), items, common)
         return items
 
-    def _with(self, node: exp.Expr, outer: _Frame | None, common: _Common) -> _Common:
+    def _with(self, node: exp.Expr, outer: Frame | None, common: Common) -> Common:
         clause = node.args.get("with_")
         if clause is None:
             return common
@@ -173,18 +135,18 @@ class References:
             found[name] = self._renamed(self._query(query, outer, inside), alias)
         return found
 
-    def _values(self, node: exp.Values, outer: _Frame | None, common: _Common) -> list[Item]:
+    def _values(self, node: exp.Values, outer: Frame | None, common: Common) -> list[Item]:
         rows = [row.expressions for row in node.expressions if isinstance(row, exp.Tuple)]
         for row in rows:
             for value in row:
-                self._expression(value, _Frame(parent=outer), common)
+                self._expression(value, Frame(parent=outer), common)
         columns = zip(*rows, strict=False)
         return [
             Item(f"column{i}", tuple(map(_bare, column))) for i, column in enumerate(columns, 1)
         ]
 
-    def _select(self, node: exp.Select, outer: _Frame | None, common: _Common) -> list[Item]:
-        frame = _Frame(parent=outer)
+    def _select(self, node: exp.Select, outer: Frame | None, common: Common) -> list[Item]:
+        frame = Frame(parent=outer)
         source = node.args.get("from_")
         if source is not None:
             self._source(source.this, frame, common)
@@ -205,7 +167,7 @@ class References:
         self._tail(node, frame, items, common)
         return items
 
-    def _tail(self, node: exp.Expr, frame: _Frame, items: Sequence[Item], common: _Common) -> None:
+    def _tail(self, node: exp.Expr, frame: Frame, items: Sequence[Item], common: Common) -> None:
         """ORDER BY and LIMIT, which see the names of the result first."""
         frame.outputs = items
         order = node.args.get("order")
@@ -225,7 +187,7 @@ class References:
 
     # --- FROM ------------------------------------------------------------------------------------
 
-    def _join(self, join: exp.Join, frame: _Frame, common: _Common) -> None:
+    def _join(self, join: exp.Join, frame: Frame, common: Common) -> None:
         before = list(frame.relations)
         self._source(join.this, frame, common)
         right = frame.relations[len(before) :]
@@ -241,12 +203,12 @@ class References:
             for relation in before if join.side == "RIGHT" else right:
                 relation.visible = False
 
-    def _source(self, node: exp.Expr, frame: _Frame, common: _Common) -> None:
+    def _source(self, node: exp.Expr, frame: Frame, common: Common) -> None:
         alias = node.args.get("alias")
         path = (name_of(alias.this),) if alias is not None and alias.args.get("this") else ()
-        made = _Relation(path)
+        made = Relation(path)
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table | exp.Subquery):
-            inner = _Frame(parent=frame.parent)  # joins in parentheses
+            inner = Frame(parent=frame.parent)  # joins in parentheses
             self._source(node.this, inner, common)
             for join in node.args.get("joins") or ():
                 self._join(join, inner, common)
@@ -260,7 +222,7 @@ class References:
         elif isinstance(node, exp.Lateral):
             inner_node = node.this
             if isinstance(inner_node, exp.Subquery):
-                outer = _Frame(list(frame.relations), frame.parent)
+                outer = Frame(list(frame.relations), frame.parent)
                 made.items = self._renamed(self._query(inner_node, outer, common), alias)
             else:
                 self._expression(inner_node, frame, common)
@@ -280,10 +242,15 @@ class References:
             made.items = self._renamed([], alias)
             made.known = bool(made.items)
         frame.relations.append(made)
+        self._hold(made.items, *made.path[-1:])
         for join in node.args.get("joins") or ():
             self._join(join, frame, common)
 
-    def _names(self, relation: _Relation) -> Collection[str] | None:
+    def _hold(self, items: Iterable[Item], *relation: str) -> None:
+        for item in items:
+            self._holding.setdefault(".".join((*relation, item.name or "*")), []).append(item)
+
+    def _names(self, relation: Relation) -> Collection[str] | None:
         """The names of a relation's columns; None if they are not known."""
         tables = [item.table for item in relation.items if item.table is not None]
         if not relation.known or any(self._of_table(table) is None for table in tables):
@@ -312,10 +279,10 @@ class References:
         return found
 
     @staticmethod
-    def _columns_of(relation: _Relation) -> Sequence[Item]:
+    def _columns_of(relation: Relation) -> Sequence[Item]:
         return relation.items if relation.known else [*relation.items, Item(table=_UNKNOWN)]
 
-    def _every(self, frame: _Frame) -> list[Item]:
+    def _every(self, frame: Frame) -> list[Item]:
         """The columns of ``*``."""
         shown = [relation for relation in frame.relations if relation.visible]
         if not any(relation.merged for relation in shown):
@@ -332,7 +299,7 @@ class References:
                     found.append(item)
         return found
 
-    def _outputs(self, item: exp.Expr, frame: _Frame) -> Iterator[Item]:
+    def _outputs(self, item: exp.Expr, frame: Frame) -> Iterator[Item]:
         """The columns that an item of a select list gives."""
         star = item.this if isinstance(item, exp.Column) else item
         if not isinstance(star, exp.Star):
@@ -341,7 +308,7 @@ class References:
         within = frame
         if isinstance(item, exp.Column):
             path = tuple(name_of(part) for part in item.parts[:-1])
-            within = _Frame([r for r in frame.relations if r.path[-len(path) :] == path])
+            within = Frame([r for r in frame.relations if r.path[-len(path) :] == path])
         dropped = {
             name_of(e.this if isinstance(e, exp.Column) else e)
             for e in star.args.get("except_") or ()
@@ -386,8 +353,8 @@ class References:
     def _expression(
         self,
         node: exp.Expr,
-        frame: _Frame,
-        common: _Common,
+        frame: Frame,
+        common: Common,
         *,
         aliases: bool = False,
         first: bool = False,
@@ -411,7 +378,7 @@ class References:
                     if isinstance(child, exp.Expr)
                 ]
 
-    def _resolve(self, column: exp.Column, frame: _Frame, *, aliases: bool, first: bool) -> None:
+    def _resolve(self, column: exp.Column, frame: Frame, *, aliases: bool, first: bool) -> None:
         parts = [name_of(part) for part in column.parts]
         if aliases and first:
             named = [item for item in frame.outputs if item.name == parts[0]]
@@ -419,7 +386,7 @@ class References:
                 self._note(column, _origins(named), parts[1:])
                 return
         self._places[column.parts[0].meta.get("start", -1)] = frame, parts
-        inner: _Frame | None = frame
+        inner: Frame | None = frame
         while inner is not None:
             relation = self._relation(inner, parts)
             if relation is not None:
@@ -439,8 +406,8 @@ class References:
             inner = inner.parent
 
     def _relation(
-        self, frame: _Frame, parts: Sequence[str]
-    ) -> tuple[_Relation, Sequence[str]] | None:
+        self, frame: Frame, parts: Sequence[str]
+    ) -> tuple[Relation, Sequence[str]] | None:
         """The relation that qualifies a column, and the names behind it."""
         for length in range(len(parts) - 1, 0, -1):
             path = tuple(parts[:length])
@@ -449,7 +416,7 @@ class References:
                     return relation, parts[length:]
         return None
 
-    def _of_from(self, frame: _Frame, name: str, *, aliases: bool) -> list[Item] | None:
+    def _of_from(self, frame: Frame, name: str, *, aliases: bool) -> list[Item] | None:
         """The columns of this name in the relations of a query; None if none has it."""
         relations = [r for r in frame.relations if r.visible]
         found = [item for r in relations for item in r.items if item.name == name]
@@ -460,7 +427,7 @@ class References:
             return [] if any(name in (self._names(r) or ()) for r in tables) else None
         return None
 
-    def _is_elsewhere(self, frame: _Frame, name: str, *, aliases: bool) -> bool:
+    def _is_elsewhere(self, frame: Frame, name: str, *, aliases: bool) -> bool:
         """A name that no table of ``frame`` has would refer to a select item."""
         named = [item for item in frame.outputs if aliases and item.name == name]
         if any(self.origins(o) or not isinstance(o, exp.Column) for o in _origins(named)):

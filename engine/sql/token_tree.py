@@ -96,6 +96,10 @@ class TokenTree:
         text = self.tokens[at].text if 0 <= at < len(self.tokens) else ""
         return self.kind(at) != TokenType.STRING and text.replace("_", "a").isidentifier()
 
+    def is_called(self, at: int) -> bool:
+        """The parenthesis at ``at`` holds the arguments of a function."""
+        return self.is_name(at - 1) and self.word(at - 1) not in _NOT_CALLED
+
     def is_query(self, start: int, end: int) -> bool:
         """The tokens are a query in parentheses."""
         inside = start
@@ -174,7 +178,7 @@ class TokenTree:
                         return start
                     start -= 1
                     continue
-                if not self.is_name(start - 1) or self.word(start - 1) in _NOT_CALLED:
+                if not self.is_called(start):
                     return start
                 start -= 1
                 continue

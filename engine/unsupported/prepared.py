@@ -18,7 +18,7 @@ from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.call_registry import calls_in, readable
 from blendfusion.unsupported.nested_stages import NOTHING, Fed, chained
 from blendfusion.unsupported.opaque_tables import Leaf
-from blendfusion.unsupported.provenance import given
+from blendfusion.unsupported.provenance import given, pointed
 from blendfusion.unsupported.rewrite import encoded, twin
 
 if TYPE_CHECKING:
@@ -99,4 +99,5 @@ def optimized(frame: Frame) -> LogicalPlan:
 def understood_error(frame: Frame, problem: Exception, text: str = "") -> BlendFusionError:
     """The error for an exception of DataFusion about ``frame``, or about ``text`` of it."""
     session = frame.session
-    return understood(problem, session, text, session.options.redaction, given(frame))
+    error = understood(problem, session, text, session.options.redaction, given(frame))
+    return pointed(frame, error)

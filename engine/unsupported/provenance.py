@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from datafusion import DataFrame, SQLOptions
 
+from blendfusion.errors import BlendFusionError, QueryError
+from blendfusion.sql.error_places import named_place
 from blendfusion.sql.parameters import texts_of
+from blendfusion.sql.source_map import Translation
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
@@ -36,6 +39,8 @@ class Text:
     """The text as the user wrote it."""
     unread: tuple[str, ...] = ()
     """The parts of it that say nothing of the types of answers, since sqlglot cannot read them."""
+    dialect: Translation | None = None
+    """How ``written`` came from a text in another dialect."""
 
 
 Origin = Verb | Text | None
@@ -54,6 +59,15 @@ def unread(frame: Frame) -> tuple[str, ...]:
     """The parts of its SQL that say nothing of the types of answers."""
     text = _text(frame)
     return () if text is None else text.unread
+
+
+def pointed(frame: Frame, error: BlendFusionError) -> BlendFusionError:
+    """An error of the plan of ``frame`` with its place in the user's text, where that is known."""
+    text = _text(frame)
+    if text is not None and isinstance(error, QueryError) and error.span is None:
+        found = named_place(error.message, text.written)
+        error.span = text.dialect.origin(*found) if found and text.dialect else found
+    return error
 
 
 def given(frame: Frame) -> set[str]:

@@ -12,7 +12,7 @@ from blendfusion.arrow_types import is_bytes, is_text
 from blendfusion.dialects.shared.braces import Given
 from blendfusion.dialects.shared.catalog import Known
 from blendfusion.errors import QueryError
-from blendfusion.sql.error_places import unknown_name
+from blendfusion.sql.error_places import named_place
 from blendfusion.sql.letter_case import RESERVED
 from blendfusion.sql.query_tree import Source
 from blendfusion.sql.rewriter import Weaver, Written
@@ -47,7 +47,7 @@ class Columns:
     def unknown(self, query: str, at: int) -> QueryError:
         """The error of a query that stands at ``at`` and whose schema is not known."""
         problem = self.known.problem(self._with_common(query, at))
-        span = None if problem is None else unknown_name(problem.message, self.reader.text)
+        span = None if problem is None else named_place(problem.message, self.reader.text)
         if problem is None or span is None:
             hint = "Name them in its SELECT in the place of *."
             return self.reader.refused(at, "the columns of this context are not known", hint)

@@ -74,9 +74,9 @@ class _SUQL:
 
     def _call(self, at: int) -> _Call | None:
         reader = self.reader
-        name = reader.word(at).lower()
+        name = reader.name(at) if reader.opens(at + 1) else ""
         qualified = reader.kind(at - 1) == TokenType.DOT
-        if name not in (*_ANSWERS, "summary") or not reader.opens(at + 1) or qualified:
+        if name not in (*_ANSWERS, "summary") or qualified:
             return None
         if at == 0:
             raise reader.refused(
@@ -165,7 +165,8 @@ class _SUQL:
     def _truths(self, call: _Call) -> list[Form]:
         """The literals Yes and No that an answer is compared with, as booleans."""
         reader, found = self.reader, []
-        behind, before = call.stop, call.start - 1
+        start, behind = self._in_parentheses(call)
+        before = start - 1
         if reader.kind(behind) in _COMPARISONS:
             found.append(behind + 1)
         elif reader.kind(before) in _COMPARISONS:
@@ -180,13 +181,22 @@ class _SUQL:
         truths = [self._truth(at) for at in found]
         return [] if None in truths else [t for t in truths if t is not None]
 
+    def _in_parentheses(self, call: _Call) -> tuple[int, int]:
+        """The call with the parentheses around it alone."""
+        start, stop = call.start, call.stop
+        reader = self.reader
+        while reader.close.get(start - 1) == stop and not reader.is_called(start - 1):
+            start, stop = start - 1, stop + 1
+        return start, stop
+
     def _is_compared(self, call: _Call) -> bool:
         """It is compared with something that is no boolean."""
         reader = self.reader
         if self._is_typed(call):
             return False
-        sides = reader.kind(call.stop) in _ORDERED or reader.kind(call.start - 1) in _ORDERED
-        word = reader.word(call.stop + (reader.word(call.stop) == "NOT"))
+        start, stop = self._in_parentheses(call)
+        sides = reader.kind(stop) in _ORDERED or reader.kind(start - 1) in _ORDERED
+        word = reader.word(stop + (reader.word(stop) == "NOT"))
         return sides or word in ("IN", "LIKE", "ILIKE", "BETWEEN", "SIMILAR")
 
     def _branches(self, at: int) -> list[int]:
@@ -201,7 +211,10 @@ class _SUQL:
 
     def _truth(self, at: int) -> Form | None:
         reader = self.reader
-        if reader.kind(at) != TokenType.STRING:
+        first = at = reader.open.get(at, at)  # before the operator stands its end
+        while reader.opens(at):
+            at += 1
+        if reader.close.get(first, at) != 2 * at - first or reader.kind(at) != TokenType.STRING:
             return None
         truth = _TRUTH.get(reader.tokens[at].text.strip().rstrip(".").lower())
         return None if truth is None else Form(at, at + 1, lambda: [truth])

@@ -1,0 +1,131 @@
+"""What people write without thinking of types or letters: it runs, or the error says where and
+why."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from scripts import Counted
+
+import blendfusion as bf
+
+
+def script(call: bf.Request) -> object:
+    kind, text = call.constraint.kind, " ".join(value or "" for value in call.values)
+    if kind == "boolean":
+        return len(text) % 2 == 1
+    if kind in ("integer", "number"):
+        return len(text)
+    return ["a", "b"] if kind == "list" else f"T:{text}"
+
+
+@pytest.fixture(scope="module")
+def db() -> Counted:
+    made = Counted(script).add(
+        "t",
+        {"id": [1, 2, 3], "x": ["one", "three", None], "n": [5, None, 7], "b": [True, None, False]},
+    )
+    made.add("u", {"id": [1, 2], "y": ["p", "qq"], "m": [1, 2]})
+    made.add("People", {"Id": [1, 2], "Name": ["Ann", "bob"]})
+    made.session.from_arrow(
+        pa.table({"st": [{"a": 1}], "by": pa.array([b"\xff"]), "xs": [["a"]]}), name="odd"
+    )
+    return made
+
+
+F, G = "llm_map('q', x)", "llm_map('q', y)"
+TYPES = {
+    f"SELECT id FROM t WHERE 3 < ANY (SELECT {G} FROM u)": ("integer", []),
+    f"SELECT CASE 3 WHEN {F} THEN 1 END AS c FROM t": ("integer", [1, None, None]),
+    f"SELECT greatest({F}, 3) AS c FROM t": ("integer", [3, 5, 3]),
+    f"SELECT lag({F}) OVER (ORDER BY id) + 1 AS c FROM t": ("number", [None, 4, 6]),
+    f"SELECT max({F}) OVER () > 3 AS c FROM t": ("integer", [True, True, True]),
+    f"SELECT first_value({F} ORDER BY id) > 3 AS c FROM t": ("integer", [False]),
+    f"SELECT bool_and({F}) AS c FROM t": ("boolean", [True]),
+    f"SELECT {F} & 1 AS c FROM t": ("integer", [1, 1, None]),
+    f"SELECT arrow_cast({F}, 'Int32') AS c FROM t": ("integer", [3, 5, None]),
+    f"SELECT CAST(DATE '2020-01-01' + {F} AS TEXT) AS c FROM t": (
+        "integer",
+        ["2020-01-04", "2020-01-06", None],
+    ),
+    f"SELECT unnest({F}) AS c FROM t WHERE id = 1": ("list of text", ["a", "b"]),
+    f"SELECT 'b' = ANY({F}) AS c FROM t": ("list of text", [True, True, None]),
+    f"SELECT {F}[2] AS c FROM t": ("list of text", ["b", "b", None]),
+    # Only DataFusion knows what it casts the answers to.
+    f"SELECT coalesce({F}, n) AS c FROM t": ("integer", [3, 5, 7]),
+    f"SELECT [{F}, n] AS c FROM t WHERE id = 1": ("integer", [[3, 5]]),
+    f"SELECT n AS c FROM t WHERE n > 5 EXCEPT SELECT {F} AS v FROM t": ("integer", [7]),
+    f"SELECT m AS c FROM u JOIN (SELECT {G} AS z FROM u) b ON u.m = b.z": ("integer", [1, 2]),
+    f"SELECT m AS c FROM u JOIN (SELECT {G} AS m FROM u) b USING (m)": ("integer", [1, 2]),
+    f"WITH w AS (SELECT {G} AS z FROM u) SELECT m AS c FROM u, w WHERE m = z": ("integer", [1, 2]),
+    # Another column of that name, cast in the same query, says nothing.
+    f"SELECT (SELECT max(z) FROM (SELECT {G} AS z FROM u) b) AS c FROM "
+    "(SELECT '5' AS z) b WHERE b.z = (SELECT max(n) - 2 FROM t)": ("text", ["T:qq"]),
+}
+
+
+@pytest.mark.parametrize("sql", TYPES)
+def test_a_place_says_what_an_answer_looks_like(db: Counted, sql: str) -> None:
+    frame = db.session.sql(sql)
+    kind, rows = TYPES[sql]
+    assert [str(call.task.constraint) for call in frame.prepared.calls] == [kind]
+    column = frame.to_arrow_table().column(0).to_pylist()
+    assert sorted(column, key=str) == sorted(rows, key=str)
+
+
+def test_branches_of_case_with_several_types_have_one_type(db: Counted) -> None:
+    sql = "SELECT CASE WHEN b THEN n ELSE x END AS c FROM t WHERE llm_filter('q', x)"
+    assert db.rows(sql) == [("5",), ("three",)]
+    stream = db.session.sql(sql).execute_stream()
+    assert [batch.to_pyarrow().schema.types for batch in stream] == [[pa.string()]]
+
+
+ERRORS = {
+    "SELECT llm_filter('q', [*]) FROM t": "llm_filter: * is no value",
+    "SELECT llm_qa('q', [t.*]) FROM t": "llm_qa: * is no value",
+    "SELECT [llm_text('q', st)] FROM odd": "llm_text: a value of type STRUCT is no text",
+    "SELECT [llm_text('q', by)] FROM odd": "llm_text: a value of type BINARY is no text",
+    "SELECT [id] FROM t JOIN u ON t.id = u.id": "column 'id' is ambiguous: t and u have it",
+    "SELECT llm_text('q', [x]) FROM t GROUP BY id": "column 't.x' is in neither GROUP BY nor",
+    "SELECT [llm_text('q', x) + 1] FROM t": "Cannot coerce arithmetic expression",
+    "SELECT id FROM t WHERE [llm_filter('q', x) AND n]": "Cannot infer common argument type",
+    "SELECT id FROM t [LIMIT llm_int('q', 'x')]": "LIMIT takes a number that is known",
+    "SELECT llm_text('q', x) FROM t; [SELECT 1]": "only supports a single SQL statement",
+    "SELECT llm_text('q', x) FROM t WHER[E]": "found the end of the query",
+    """SELECT ["LLM_FILTER"]('q', x) FROM t""": "Did you mean 'llm_filter'",
+    "SELECT q.[name] FROM people p WHERE llm_filter('q', p.name)": "unknown column 'q.Name'",
+    "SELECT [array_length(llm_text('q', x))] FROM t": "array_length does not take",
+}
+
+
+@pytest.mark.parametrize("dialect", ["sql", "snowflake"])
+@pytest.mark.parametrize("marked", ERRORS)
+def test_errors_say_where(db: Counted, marked: str, dialect: str) -> None:
+    start, end = marked.index("["), marked.index("]") - 1
+    sql = marked.replace("[", "").replace("]", "")
+    with pytest.raises(bf.QueryError) as error:
+        db.session.sql(sql, dialect=dialect).to_pydict()
+    assert ERRORS[marked] in str(error.value)
+    assert error.value.span == (start, end)
+
+
+def test_columns_are_named_as_they_were_written(db: Counted) -> None:
+    sql = "SELECT llm_qa('w', name) FILTER (WHERE ID > 0), llm_text('w',  NAME) FROM people GROUP BY NAME"
+    names = db.session.sql(sql).schema().names
+    assert names == ["llm_qa('w', name) FILTER (WHERE ID > 0)", "llm_text('w', NAME)"]
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "(answer(x, 'q')) = ('Yes')",
+        "(('Yes')) = ((answer(x, 'q')))",
+        "(answer(x, 'q')) IN ('Yes')",
+        """"answer"(x, 'q') = 'Yes'""",
+    ],
+)
+def test_parentheses_and_quotes_of_suql_change_nothing(db: Counted, where: str) -> None:
+    sql = f"SELECT id FROM t WHERE {where}"
+    frame = db.session.sql(sql, dialect="suql")
+    assert [call.task.constraint.kind for call in frame.prepared.calls] == ["boolean"]
+    assert frame.to_pydict() == {"id": [1, 2]}
