@@ -238,4 +238,4 @@ def _syntax(text: str, context: SessionContext, query: str) -> QueryError | None
 _LOOKS = (
     *(_value, _function, _arguments, _table, _column, _ambiguous, _ungrouped, _syntax, _kept),
 )
-"""What tells an error that has a remedy, the first that does."""
+"""The translations of errors that have a remedy, tried in order."""

@@ -30,9 +30,9 @@ _SAME = (
     *(exp.Coalesce, exp.Greatest, exp.Least, exp.Max, exp.Min, exp.AnyValue, exp.Any, exp.All),
     *(exp.First, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag, exp.Lead),
 )
-"""What gives one of the values that it is given."""
+"""Functions whose result is one of their arguments."""
 _AROUND = (exp.Window, exp.Filter, exp.Order, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
-"""What stands around an aggregate, whose value stays."""
+"""The clauses of an aggregate, which do not change its type."""
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 
 _INTEGERS = {"TINYINT", "SMALLINT", "INT", "BIGINT", "UTINYINT", "USMALLINT", "UINT", "UBIGINT"}
