@@ -129,3 +129,11 @@ def test_parentheses_and_quotes_of_suql_change_nothing(db: Counted, where: str) 
     frame = db.session.sql(sql, dialect="suql")
     assert [call.task.constraint.kind for call in frame.prepared.calls] == ["boolean"]
     assert frame.to_pydict() == {"id": [1, 2]}
+
+
+def test_numbers_to_choose_from_are_not_compared_with_a_text(db: Counted) -> None:
+    call = "{{LLMMap('Which?', x, options=(1, 2, 3))}}"
+    assert db.session.sql(f"SELECT x FROM t WHERE {call} = 2").prepared.calls
+    with pytest.raises(bf.QueryError, match="'D' is a text, and the options are numbers") as error:
+        db.session.sql(f"SELECT x FROM t WHERE {call} = 'D'")
+    assert error.value.span == (67, 70)

@@ -31,6 +31,7 @@ class Options:
         explicit = options is not None or returns is not None or given.one("regex") is not None
         inferred = None if explicit else self._inferred(given.call)
         if options is not None and self.reader.word(options.start) not in ("NONE", "NULL"):
+            self._check_kinds(options, given.call)
             written.append(["options => ", *self._set(options)])
         elif inferred is not None:
             written.append([f"options => {inferred}"])
@@ -97,6 +98,18 @@ class Options:
             base = self.base(given)
             return [f"(SELECT {base.column} FROM {base.relation})"]
         return list(self.weaver.woven(given.start, given.stop))
+
+    def _check_kinds(self, options: Given, call: Braces) -> None:
+        """Raises QueryError for options that are numbers, compared with a text."""
+        reader, at = self.reader, call.stop + 1
+        inside = range(options.start + 1, options.stop - 1)
+        kinds = {reader.kind(i) for i in inside} - {TokenType.COMMA}
+        equal = reader.kind(call.stop) in (TokenType.EQ, TokenType.NEQ)
+        if equal and reader.kind(at) == TokenType.STRING and kinds == {TokenType.NUMBER}:
+            text = reader.written(at, at + 1)
+            raise reader.refused(
+                at, f"{text} is a text, and the options are numbers", "Write options of one type."
+            )
 
     def _inner(self, given: Given) -> Braces | None:
         """The call that an argument is, with braces of its own or without."""
