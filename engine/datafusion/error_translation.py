@@ -92,6 +92,10 @@ def _kept(text: str, _context: object, query: str) -> QueryError | None:
     )
     if struct is None and "not found in struct" not in text and "Dot access" not in text:
         return None
+    if "Dot access" in text and struct is None:
+        return QueryError(
+            "a field is taken by its name in brackets", hint="Write (…)['name'] for (…).name."
+        )
     if "not found in struct" in text and "llm_extract" in query.lower():
         hint = "An extraction has the fields of its schema, named as they are there."
         return QueryError(words(text), hint=hint)
@@ -106,9 +110,15 @@ def words(text: str) -> str:
     """DataFusion's words, less what it puts around them, with call sites as the user wrote them."""
     less = readable(_PREFIXES.sub("", text).split("\n\nbacktrace")[0].strip())
     less = _INTERNAL.sub("DataFusion cannot run this: ", less)
+    less = _DEBUG.sub(r"\1", less)
     return _LIMIT.sub("LIMIT takes a number that is known before the query runs", less)
 
 
+_DEBUG = re.compile(
+    r"ScalarFunction\(ScalarFunction \{ func: ScalarUDF \{ inner: PythonFunctionScalarUDF \{ "
+    r'name: "(.*?)", func: .*',
+    re.DOTALL,
+)
 _LIMIT = re.compile(
     r"(?:This feature is not implemented: )?Unsupported LIMIT expression: .*", re.DOTALL
 )

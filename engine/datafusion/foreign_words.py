@@ -27,7 +27,7 @@ _TOKEN = re.compile(
 )
 _NAMED = frozenset(
     """
-        column columns field fields table function config option variable key type
+        column columns field fields table function config option variable key type statement
         """.split()
 )
 """A quotation behind one of these is a name."""
@@ -60,10 +60,10 @@ _WORDS = frozenset(
         numbers object of offset on one only operation operator option or order other out outer
         overflow overflowed overflowing page panic panicked parameter parquet parse parser parsing
         partition partitions pattern per plan planner plus point position positive possible power
-        precision previous produce provided query range read reading record recursion regex
+        precision prepared previous produce provided query range read reading record recursion regex
         regular repeat repetition request requested require required requires resource resources
         result return returned returns row rows rule same scalar scale schema second seconds
-        separator sequence set should signature signed size smaller sort step store stream string
+        separator sequence set should signature signed size smaller sort statement step store stream string
         strings struct subquery substring such sum support supported symbol syntax table task than
         that the there time timestamp timezone to too total trailing tried type types unable unary
         unclosed unexpected unicode union unit unknown unnest unsigned unsupported until up use

@@ -239,11 +239,8 @@ def _argument(tree: TokenTree, part: Span, site: Site) -> None:
         site.literals.append(part)
         return
     if len(tokens) == 1 and tree.text[tokens[0].start] == "$":
-        name = tokens[0].text[1:]
-        raise ArgumentError(
-            f"{site.ingredient.name}: the parameter ${name} has no value",
-            hint=f"Pass it: session.sql(query, param_values={{{name!r}: …}}).",
-        )
+        _parameter(tree, part, site)
+        return
     if tree.kind(stop - 1) == TokenType.STAR:
         problem = ArgumentError(
             f"{site.ingredient.name}: * is no value", hint="Name the columns, one by one."
@@ -251,6 +248,20 @@ def _argument(tree: TokenTree, part: Span, site: Site) -> None:
         problem.span = tree.span(start, stop)
         raise problem
     site.arguments.append(Value(_name(tree, part)))
+    site.values.append(part)
+
+
+def _parameter(tree: TokenTree, part: Span, site: Site) -> None:
+    """A parameter that has no value yet: one of PREPARE, which EXECUTE gives as a value."""
+    ingredient, name = site.ingredient, tree.tokens[part[0]].text[1:]
+    question = len(site.arguments) < sum(p.name not in site.named for p in ingredient.leading)
+    prepared = tree.word(0) == "PREPARE"
+    if question or not prepared:
+        hint = f"Pass it: session.sql(query, param_values={{{name!r}: …}})."
+        if prepared:
+            hint = "A prepared question is a literal; parameters are values to ask about."
+        raise ArgumentError(f"{ingredient.name}: the parameter ${name} has no value", hint=hint)
+    site.arguments.append(Value())
     site.values.append(part)
 
 

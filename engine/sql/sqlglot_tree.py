@@ -94,8 +94,8 @@ def _tree(tokens: Sequence[Token], sql: str) -> tuple[exp.Expr | None, int]:
 
 
 def _operators(tokens: Sequence[Token]) -> Iterator[Token]:
-    """The tokens with ``@>`` and ``<@`` as one."""
-    whole = None
+    """The tokens with ``@>`` and ``<@`` as one, and IS UNKNOWN as IS TRUE, also of a truth value."""
+    whole, before = None, ""
     for first, second in zip(tokens, (*tokens[1:], None), strict=True):
         if whole is not None:
             whole = None
@@ -103,6 +103,9 @@ def _operators(tokens: Sequence[Token]) -> Iterator[Token]:
         pair = "" if second is None else first.text + second.text
         if second is not None and pair in _PAIRS and first.end + 1 == second.start:
             whole = Token(_PAIRS[pair], pair, first.line, first.col, first.start, second.end)
+        if before == "IS" and word(first) == "UNKNOWN":
+            first = Token(TokenType.TRUE, "TRUE", first.line, first.col, first.start, first.end)
+        before = before if before == "IS" and word(first) == "NOT" else word(first)
         yield whole or first
 
 

@@ -42,6 +42,7 @@ TYPES = {
     f"SELECT max({F}) OVER () > 3 AS c FROM t": ("integer", [True, True, True]),
     f"SELECT first_value({F} ORDER BY id) > 3 AS c FROM t": ("integer", [False]),
     f"SELECT bool_and({F}) AS c FROM t": ("boolean", [True]),
+    f"SELECT id FROM t WHERE {F} IS NOT UNKNOWN": ("boolean", [1, 2]),
     f"SELECT {F} & 1 AS c FROM t": ("integer", [1, 1, None]),
     f"SELECT arrow_cast({F}, 'Int32') AS c FROM t": ("integer", [3, 5, None]),
     f"SELECT CAST(DATE '2020-01-01' + {F} AS TEXT) AS c FROM t": (
@@ -137,3 +138,28 @@ def test_numbers_to_choose_from_are_not_compared_with_a_text(db: Counted) -> Non
     with pytest.raises(bf.QueryError, match="'D' is a text, and the options are numbers") as error:
         db.session.sql(f"SELECT x FROM t WHERE {call} = 'D'")
     assert error.value.span == (67, 70)
+
+
+def test_parameters_of_prepared_statements_are_values(db: Counted) -> None:
+    session = db.session
+    session.sql("PREPARE one(TEXT) AS SELECT llm_filter('q', $1) AS v")
+    session.sql("PREPARE two(TEXT, TEXT) AS SELECT llm_text('q', x, $2) AS v FROM t WHERE x = $1")
+    assert db.rows("EXECUTE one('abc')") == [(True,)]
+    assert db.rows("EXECUTE one('ab')") == [(False,)]
+    assert db.rows("EXECUTE two('one', 'more')") == [("T:one more",)]
+    with pytest.raises(bf.ArgumentError, match="A prepared question is a literal"):
+        session.sql("PREPARE three(TEXT) AS SELECT llm_filter($1, x) FROM t")
+    with pytest.raises(bf.QueryError, match="Prepared statement 'four' does not exist"):
+        session.sql("EXECUTE four(1)").to_pydict()
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("SELECT * FROM generate_series(1, llm_int('q', 'x'))", r"got llm_int\('q', …\)$"),
+        ("SELECT (llm_extract(x, 'a INT')).a > 3 FROM t", r"Write \(…\)\['name'\]"),
+    ],
+)
+def test_errors_hold_no_words_of_the_implementation(db: Counted, sql: str, message: str) -> None:
+    with pytest.raises(bf.QueryError, match=message):
+        db.session.sql(sql).to_pydict()
