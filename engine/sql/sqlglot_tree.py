@@ -94,7 +94,7 @@ def _tree(tokens: Sequence[Token], sql: str) -> tuple[exp.Expr | None, int]:
 
 
 def _operators(tokens: Sequence[Token]) -> Iterator[Token]:
-    """The tokens with ``@>`` and ``<@`` as one, and IS UNKNOWN as IS TRUE, also of a truth value."""
+    """The tokens with ``@>`` and ``<@`` as one, and IS UNKNOWN as IS TRUE."""
     whole, before = None, ""
     for first, second in zip(tokens, (*tokens[1:], None), strict=True):
         if whole is not None:
