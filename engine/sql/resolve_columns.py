@@ -112,7 +112,6 @@ class References:
         items = self._query(left, outer, common)
         for operation, common in reversed(waiting):
             right = self._query(operation.expression, outer, common)
-            self._hold([*items, *right])
             items = self._side_by_side(items, right, by_name=bool(operation.args.get("by_name")))
             self._tail(operation, Frame(parent=outer), items, common)
         return items

@@ -68,7 +68,10 @@ class Translation:
 
     def _cut(self, start: int, end: int) -> Iterable[Piece]:
         """The pieces of the characters ``start`` to ``end`` of ``sql``."""
-        for piece, first in zip(self.pieces, self._starts, strict=True):
+        i = max(0, bisect_right(self._starts, start) - 1)
+        for piece, first in zip(self.pieces[i:], self._starts[i:], strict=True):
+            if first >= end:
+                break
             a, b = max(start - first, 0), min(end - first, len(piece.text))
             if a >= b:
                 continue

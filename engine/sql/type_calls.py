@@ -87,6 +87,8 @@ def typed(
         tree = Reader(known.sql)
     try:
         found = _typed(tree, ingredients, parameters or {}, columns, types or {}, whole=whole)
+        if known.sql == sql:
+            return found
         return replace(found, translation=known.then(found.translation))
     except QueryError as problem:
         raise within(problem, known) from None
