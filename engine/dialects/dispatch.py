@@ -120,7 +120,7 @@ def _pointed(error: QueryError, translation: Translation) -> QueryError:
     """An error of our SQL as one of the text that the user wrote."""
     source = translation.source
     found = named_place(error.message, source)
-    if found is not None:
+    if found is not None and (error.span is None or "unknown " in error.message):
         error.span = found
         return placed(error, unchanged(source))
     line = re.match(r"SQL syntax on line (\d+):", error.message)

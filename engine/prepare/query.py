@@ -80,6 +80,7 @@ class Query:
         try:
             return self._planned(session)
         except QueryError as problem:
+            problem.span = problem.span or named_place(problem.message, self.text)
             respelled = self._in_any_case(session) if _UNKNOWN.search(problem.message) else None
             if respelled is None:
                 raise

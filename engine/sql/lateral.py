@@ -204,15 +204,10 @@ class Rewriting(ABC):
     def _is_bare(self, name: str) -> bool:
         """True if a column of this name is written without its relation, though there are two:
         DataFusion says so."""
-        reader = self.reader
         relations = [range(s.start, s.stop) for s in self.select.sources]
         return any(
-            self._is_identifier(at)
-            and reader.name(at) == name
-            and TokenType.DOT not in (reader.kind(at - 1), reader.kind(at + 1))
-            and reader.word(at - 1) != "AS"
-            and not any(at in relation for relation in relations)
-            for at in range(self.whole.start + 1, self.whole.end)
+            self.whole.start < at < self.whole.end and not any(at in r for r in relations)
+            for at in self.reader.unqualified(name)
         )
 
     # --- what changes ----------------------------------------------------------------------------
@@ -241,7 +236,7 @@ class Rewriting(ABC):
 
     def _reference(self, at: int, alias: str, name: str, inside: str) -> str:
         text = _listed(alias, [inside])
-        if inside != name and self._is_item(at, at + 3) and self._is_only(at, name):
+        if inside != name and self.reader.is_item(at, at + 3) and self._is_only(at, name):
             text += f" AS {quoted_name(name)}"
         return text
 
@@ -259,11 +254,11 @@ class Rewriting(ABC):
                 if follows:
                     continue
                 every = self._every_column(owner, alias, known, inside)
-                if every is None or not self._is_item(at, at + 1):
+                if every is None or not self.reader.is_item(at, at + 1):
                     return None
                 edits.append((at, at + 1, every))
             elif reader.begins_item(at - 2, self.select) and reader.name(at - 2) == alias:
-                if not self._is_item(at - 2, at + 1):
+                if not self.reader.is_item(at - 2, at + 1):
                     return None
                 edits.append((at - 2, at + 1, _listed(alias, known)))
         return edits
@@ -286,11 +281,6 @@ class Rewriting(ABC):
 
     def _columns_of(self, source: Source) -> Sequence[str] | None:
         return self.columns(self.reader.written(source.start, source.stop))
-
-    def _is_item(self, start: int, end: int) -> bool:
-        """The tokens are a whole item of the select list."""
-        ends = end >= self.select.items[1] or self.reader.kind(end) == TokenType.COMMA
-        return ends and self.reader.begins_item(start, self.select)
 
     def _is_only(self, at: int, name: str) -> bool:
         """True if no other item of the select list can have this name: DataFusion tells columns of

@@ -162,3 +162,16 @@ def test_parameters_of_prepared_statements_are_values(db: Counted) -> None:
 def test_errors_hold_no_words_of_the_implementation(db: Counted, sql: str, message: str) -> None:
     with pytest.raises(bf.QueryError, match=message):
         db.session.sql(sql).to_pydict()
+
+
+def test_a_null_in_a_prompt_gives_null_without_a_call(db: Counted) -> None:
+    sql = "SELECT AI.GENERATE_INT(('How many in ', x, ' of ', n, '?')).result AS c FROM t"
+    frame = db.session.sql(sql, dialect="bigquery")
+    assert frame.to_pydict() == {"c": [5, None, None]}  # of "one 5"
+    assert frame.trace.usage.values == 1
+
+
+def test_a_function_that_is_named_once_is_the_place_of_its_error(db: Counted) -> None:
+    with pytest.raises(bf.QueryError, match="llm_search: ") as error:
+        db.session.sql("SELECT * FROM t, llm_search('t', 'words', kk => 3)")
+    assert error.value.span == (17, 50)

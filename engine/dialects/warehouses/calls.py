@@ -356,13 +356,15 @@ def wrapped(before: str, inside: Written, behind: str) -> Written:
 
 
 def asks(ours: str, call: Call, prompt: str = "prompt", *options: str) -> Written:
-    """``ours(question, value…, option…)`` about a prompt."""
+    """``ours(question, value…, option…)`` about a prompt, which is NULL if one of its values is."""
     question, values = call.prompt(prompt)
-    yield f"{ours}({quoted(question)}"
+    several = len(values) > 1
+    for i, value in enumerate(values if several else ()):
+        yield from ("CASE WHEN " if i == 0 else " AND ", *value, " IS NOT NULL")
+    yield f"{' THEN ' * several}{ours}({quoted(question)}"
     for value in values:
-        yield ", "
-        yield from value
-    yield "".join(f", {option}" for option in options) + ")"
+        yield from (", ", *value)
+    yield "".join(f", {option}" for option in options) + ")" + " END" * several
 
 
 def fixed(ours: str, question: str, call: Call, value: str, *options: str) -> Written:
