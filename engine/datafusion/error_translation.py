@@ -217,7 +217,11 @@ def _column(text: str, context: SessionContext, query: str) -> QueryError | None
     columns = [v for v in valid if v and readable(v) == v]
     relation, _, last = name.rpartition(".")
     relations = sorted({column.rpartition(".")[0] for column in columns} - {""})
-    hint = close_matches(last, [column.rpartition(".")[2] for column in columns])
+    names = [column.rpartition(".")[2] for column in columns]
+    hint = close_matches(last, names)
+    folded = next((column for column in names if column.lower() == last.lower()), None)
+    if folded is not None and folded != last:
+        hint = f'Names without double quotes are read in lower case: write "{folded}" in them.'
     if relation and relations and relation not in relations:
         hint = f"The relations here: {', '.join(relations)}."
     return QueryError(f"unknown column '{name}'", hint=hint or "No column can be named here.")

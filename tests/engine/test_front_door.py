@@ -175,3 +175,8 @@ def test_a_function_that_is_named_once_is_the_place_of_its_error(db: Counted) ->
     with pytest.raises(bf.QueryError, match="llm_search: ") as error:
         db.session.sql("SELECT * FROM t, llm_search('t', 'words', kk => 3)")
     assert error.value.span == (17, 50)
+
+
+def test_a_name_with_capitals_in_an_expression_says_how_to_write_it(db: Counted) -> None:
+    with pytest.raises(bf.QueryError, match='write "Name" in them'):
+        db.session.table("People").filter("llm_filter('q', Name)")
