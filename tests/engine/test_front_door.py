@@ -26,6 +26,7 @@ def db() -> Counted:
         {"id": [1, 2, 3], "x": ["one", "three", None], "n": [5, None, 7], "b": [True, None, False]},
     )
     made.add("u", {"id": [1, 2], "y": ["p", "qq"], "m": [1, 2]})
+    made.add("s", {"x": ["xx", "x" * 10]})  # as texts, '2' comes behind '10'
     made.add("People", {"Id": [1, 2], "Name": ["Ann", "bob"]})
     made.session.from_arrow(
         pa.table({"st": [{"a": 1}], "by": pa.array([b"\xff"]), "xs": [["a"]]}), name="odd"
@@ -180,3 +181,35 @@ def test_a_function_that_is_named_once_is_the_place_of_its_error(db: Counted) ->
 def test_a_name_with_capitals_in_an_expression_says_how_to_write_it(db: Counted) -> None:
     with pytest.raises(bf.QueryError, match='write "Name" in them'):
         db.session.table("People").filter("llm_filter('q', Name)")
+
+
+def test_names_in_other_letters_are_one_call(db: Counted) -> None:
+    frame = db.session.sql("SELECT x FROM t WHERE llm_filter('q', x) AND NOT llm_filter('q', X)")
+    assert len(frame.prepared.calls) == 1
+    assert frame.to_pydict() == {"x": []}
+    keys = "(llm_map('m', X) IS TRUE), (llm_map('m', x) IS TRUE)"
+    rows = db.rows(
+        f"SELECT (llm_map('m', x) IS TRUE) a, count(*) FROM t GROUP BY GROUPING SETS ({keys}, ())"
+    )
+    assert sorted(rows, key=str) == [(False, 1), (False, 1), (None, 3), (True, 2), (True, 2)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("SELECT rank() OVER (ORDER BY {} DESC) AS c, x FROM s", [(1, "x" * 10), (2, "xx")]),
+        ("SELECT min({}) AS c FROM s", [(2,)]),
+        ("SELECT x FROM s ORDER BY {} DESC LIMIT 1", [("x" * 10,)]),
+        ("SELECT x FROM s WHERE {0} > (SELECT {0} FROM s ORDER BY x LIMIT 1)", [("x" * 10,)]),
+    ],
+)
+def test_blendsql_compares_answers_as_whole_numbers(
+    db: Counted, sql: str, rows: list[tuple[object, ...]]
+) -> None:
+    found = db.session.sql(sql.format("{{LLMMap('How long?', x)}}"))
+    assert sorted(map(tuple, (row.values() for row in found.to_pylist()))) == sorted(rows)
+
+
+def test_a_parameter_is_the_only_value(db: Counted) -> None:
+    found = db.session.sql("SELECT llm_text('w', $a) AS v", param_values={"a": "one"})
+    assert found.to_pydict() == {"v": ["T:one"]}
