@@ -39,6 +39,7 @@ _SPECIAL = (
 """Methods that anybody calls, whatever their names begin with."""
 _FUNCTION = re.compile(r"PyErr \{ type: <class '([\w.]+)'>, value: (.*?), traceback: ", re.DOTALL)
 """DataFusion's text of an exception in a Python function of the program."""
+_UNBOUND = re.compile(r"Placeholder '(\$\w+|\?)' was not provided a value")
 _MISUSE = (TypeError, AttributeError, NotImplementedError, ImportError, Warning)
 """Exceptions that Python raises for a wrong call, not for data."""
 
@@ -149,6 +150,13 @@ def _translated(problem: BaseException, redaction: Redaction) -> BlendFusionErro
         return ExecutionError(
             f"a function of the program raised {raised}", hint=redaction.remedy or None
         )
+    unbound = _UNBOUND.search(text_of(problem))
+    if unbound is not None:
+        name = unbound[1]
+        hint = f"Pass it: session.sql(query, param_values={{{name[1:]!r}: …}})."
+        if name == "?":
+            hint = "Pass it: session.sql(query, param_values=[…])."
+        return QueryError(f"the parameter {name} has no value", hint=hint)
     original = words(text_of(problem))
     shown = words(foreign(text_of(problem), redaction))
     hint = redaction.remedy or None if shown != original else None

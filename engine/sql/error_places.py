@@ -18,6 +18,7 @@ _NAMED = re.compile(
 )
 _AMBIGUOUS = re.compile(r"column '([^']+)' is ambiguous")
 _OPERATOR = re.compile(r"operation \w+ (\S+) \w+|expression \w+ (\S+) \w+ to valid types")
+_PARAMETER = re.compile(r"the parameter (\S+) has no value")
 _OPERAND = (TokenType.STRING, TokenType.NUMBER)
 
 
@@ -62,6 +63,7 @@ def owners(
 
 def _places(message: str, tree: Reader) -> Iterator[tuple[int, int]]:
     named, operator = _NAMED.search(message), _OPERATOR.search(message)
+    parameter = _PARAMETER.search(message)
     for at, token in enumerate(tree.tokens):
         if named is not None and named[1]:
             if named[1] == token.text.lower() and tree.opens(at + 1):
@@ -71,6 +73,8 @@ def _places(message: str, tree: Reader) -> Iterator[tuple[int, int]]:
                 yield at, at + 1
         elif operator is not None and at and _is_operator(token, operator[1] or operator[2]):
             yield tree.operand_before(at), tree.operand_after(at + 1)
+        elif parameter is not None and tree.written(at, at + 1) == parameter[1]:
+            yield at, at + 1
         elif "LIMIT takes" in message and tree.word(at) == "LIMIT":
             yield at, tree.operand_after(at + 1)
 

@@ -95,18 +95,24 @@ def _tree(tokens: Sequence[Token], sql: str) -> tuple[exp.Expr | None, int]:
 
 def _operators(tokens: Sequence[Token]) -> Iterator[Token]:
     """The tokens with ``@>`` and ``<@`` as one, and IS UNKNOWN as IS TRUE."""
-    whole, before = None, ""
-    for first, second in zip(tokens, (*tokens[1:], None), strict=True):
+    whole = None
+    for at, first in enumerate(tokens):
         if whole is not None:
             whole = None
             continue
+        second = tokens[at + 1] if at + 1 < len(tokens) else None
         pair = "" if second is None else first.text + second.text
         if second is not None and pair in _PAIRS and first.end + 1 == second.start:
             whole = Token(_PAIRS[pair], pair, first.line, first.col, first.start, second.end)
-        if before == "IS" and word(first) == "UNKNOWN":
+        elif first.text.upper() == "UNKNOWN" and _is_tested(tokens, at):
             first = Token(TokenType.TRUE, "TRUE", first.line, first.col, first.start, first.end)
-        before = before if before == "IS" and word(first) == "NOT" else word(first)
         yield whole or first
+
+
+def _is_tested(tokens: Sequence[Token], at: int) -> bool:
+    """IS or IS NOT stands before the token at ``at``."""
+    before = [word(token) for token in tokens[max(0, at - 2) : at]]
+    return before[-1:] == ["IS"] or before == ["IS", "NOT"]
 
 
 def _expression(tokens: Sequence[Token], at: int) -> tuple[int, int]:

@@ -178,8 +178,10 @@ def _places(
     kept = {name for name, site in zip(names, sites, strict=True) if site.kept}
     found = contexts(syntax, names, refers, kept)
     unread = tuple(" ".join(tree.text[start:end].split()) for start, end in gaps)
-    sorted_by = set(nulls_last(syntax, frozenset(names), refers))
-    behind = [at for at, token in enumerate(tree.tokens) if token.end + 1 in sorted_by]
+    behind: list[int] = []
+    if "DESC" in tree.words:
+        sorted_by = set(nulls_last(syntax, frozenset(names), refers))
+        behind = [at for at, token in enumerate(tree.tokens) if token.end + 1 in sorted_by]
     return _Places(found, behind, unread, refers)
 
 

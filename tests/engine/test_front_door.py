@@ -94,6 +94,7 @@ ERRORS = {
     "SELECT llm_text('q', x) FROM t; [SELECT 1]": "only supports a single SQL statement",
     "SELECT llm_text('q', x) FROM t WHER[E]": "found the end of the query",
     """SELECT ["LLM_FILTER"]('q', x) FROM t""": "Did you mean 'llm_filter'",
+    "SELECT id FROM t WHERE llm_filter('q', x) AND id = [$a]": "the parameter $a has no value",
     "SELECT q.[name] FROM people p WHERE llm_filter('q', p.name)": "unknown column 'q.Name'",
     "SELECT [array_length(llm_text('q', x))] FROM t": "array_length does not take",
 }
