@@ -52,7 +52,7 @@ class References:
         return {
             name
             for name, held in self._holding.items()
-            if all(any(id(o) in mine for o in item.origins) for item in held)
+            if all(item.origins and mine.issuperset(map(id, item.origins)) for item in held)
             and f"{name.rpartition('.')[0]}.*" not in self._holding
         }
 
@@ -229,8 +229,11 @@ class References:
         elif isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
             parts = tuple(name_of(part) for part in node.parts)
             made.path = path or parts
-            if len(parts) == 1 and parts[0] in common:
-                made.items = self._renamed(common[parts[0]], alias)
+            common_items = common.get(parts[0]) if len(parts) == 1 else None
+            # DataFusion's plan names columns by the table's own name, too, below its alias.
+            self._hold([Item()] if common_items is None else common_items, parts[-1])
+            if common_items is not None:
+                made.items = self._renamed(common_items, alias)
             elif alias is not None and alias.args.get("columns"):
                 made.items = self._renamed([], alias)
             else:
