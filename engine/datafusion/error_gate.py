@@ -153,10 +153,11 @@ def _translated(problem: BaseException, redaction: Redaction) -> BlendFusionErro
     unbound = _UNBOUND.search(text_of(problem))
     if unbound is not None:
         name = unbound[1]
-        hint = f"Pass it: session.sql(query, param_values={{{name[1:]!r}: …}})."
-        if name == "?":
-            hint = "Pass it: session.sql(query, param_values=[…])."
-        return QueryError(f"the parameter {name} has no value", hint=hint)
+        given = "[…]" if name == "?" else f"{{{name[1:]!r}: …}}"
+        return QueryError(
+            f"the parameter {name} has no value",
+            hint=f"Pass it: session.sql(query, param_values={given}).",
+        )
     original = words(text_of(problem))
     shown = words(foreign(text_of(problem), redaction))
     hint = redaction.remedy or None if shown != original else None

@@ -360,10 +360,13 @@ def asks(ours: str, call: Call, prompt: str = "prompt", *options: str) -> Writte
     question, values = call.prompt(prompt)
     several = len(values) > 1
     for i, value in enumerate(values if several else ()):
-        yield from ("CASE WHEN " if i == 0 else " AND ", *value, " IS NOT NULL")
+        yield "CASE WHEN " if i == 0 else " AND "
+        yield from value
+        yield " IS NOT NULL"
     yield f"{' THEN ' * several}{ours}({quoted(question)}"
     for value in values:
-        yield from (", ", *value)
+        yield ", "
+        yield from value
     yield "".join(f", {option}" for option in options) + ")" + " END" * several
 
 
