@@ -38,6 +38,15 @@ ORDER BY ticket_id""",
         explain=True,
     ),
     Example(
+        "A ranking by one plain idea, which small models do well: 44 of the 136 reviews have one or two stars. Of "
+        "SmolLM2's first ten, six do, and all ten name a defect",
+        """
+SELECT llm_score('How negative is this review?', text) AS negative, stars, text
+FROM reviews
+ORDER BY negative DESC
+LIMIT 10""",
+    ),
+    Example(
         "A typed map: a number out of a sentence, ready for arithmetic",
         """
 SELECT llm_int('How many days?', text) AS days, text

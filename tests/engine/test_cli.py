@@ -31,6 +31,8 @@ def answer(call: Request) -> Value | None:
         return text in ("apple", "cherry") or "stopped" in text
     if call.constraint.kind == "choice":
         return call.constraint.options[len(text) % len(call.constraint.options)]
+    if call.constraint.kind == "score":
+        return len(text) % 11
     return len(text) if call.constraint.kind == "integer" else f"{len(call.values)} texts"
 
 
@@ -202,7 +204,7 @@ def test_the_demo_runs_every_example_from_any_folder(
         assert example.title in shown
         assert example.sql in shown
     assert shown.count("asked ") == len(demo.EXAMPLES)
-    assert len(model.calls) < 200
+    assert len(model.calls) < 350  # the ranking asks about each of the 136 reviews
 
 
 @pytest.mark.local
