@@ -32,6 +32,7 @@ from blendfusion.evaluate.improve import Improvement, check_call, improve
 from blendfusion.evaluate.question_file import StoredQuestion
 from blendfusion.evaluate.run import Wordings, evaluate_calls
 from blendfusion.execution.executor import STAGE_CATALOG, STAGE_SCHEMA
+from blendfusion.execution.expectations import expectations
 from blendfusion.execution.scratch_context import Workbench
 from blendfusion.files.query_files import QueryFiles
 from blendfusion.files.reading import register_file, table_name
@@ -50,6 +51,7 @@ from blendfusion.options import OF_MODELS, Options
 from blendfusion.planner.ir.document_tables import DOCUMENTS
 from blendfusion.planner.ir.search_tables import SEARCHES
 from blendfusion.planner.rules import rules_off
+from blendfusion.planner.rules.costly_predicates_last import Expected
 from blendfusion.prepare.function_registry import KnownCalls, ingredients
 from blendfusion.prepare.information import InformationTables
 from blendfusion.prepare.session_text import SessionText
@@ -178,6 +180,11 @@ class Session(SearchSession):
         )
         trace.vectors_by_call, trace.results_by_call = asker.vectors, asker.results
         return asker
+
+    @property
+    def expectations(self) -> Expected:
+        """The pass rates and costs of predicates, for the planner."""
+        return expectations(self, lambda: self.asker(Trace()))
 
     @property
     def budget(self) -> Budget:

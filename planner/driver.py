@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 
 from blendfusion.errors import PlanError
 from blendfusion.planner.initial_order import in_written_order
-from blendfusion.planner.ir.nodes import Plan, Rel, needs_model
+from blendfusion.planner.ir.nodes import Block, Plan, Rel, needs_model
 from blendfusion.planner.ir.traversal import expressions, subplans, transform, with_subplans
-from blendfusion.planner.rules import RULES, SIMILAR_FIRST, Rule
+from blendfusion.planner.rules import COSTLY_PREDICATES_LAST, RULES, SIMILAR_FIRST, Rule
+from blendfusion.planner.rules.costly_predicates_last import Expected, alike, costly_predicates_last
 from blendfusion.planner.rules.similar_first import Pays, never, similar_first
 from blendfusion.planner.substrait.null_aware_anti_join import with_nulls
 from blendfusion.planner.substrait.read import Root, read
@@ -48,14 +49,19 @@ def rewrite(
     null_aware: Sequence[bool] = (),
     similar_first_pays: Pays = never,
     written: Sequence[str] = (),
+    expected: Expected = alike,
 ) -> Rewritten:
     """Rewrite the Substrait plan ``data``; ``off`` names rules to leave out (required ones stay).
 
     ``null_aware`` has one entry per anti join from the top: whether it comes from NOT IN.
-    ``written`` names the calls in the query's order. Raises PlanError for a plan that cannot be
+    ``written`` names the calls in the query's order. ``expected`` gives the pass rate and the cost
+    of predicates. Raises PlanError for a plan that cannot be
     rewritten.
     """
-    changed = {SIMILAR_FIRST: partial(similar_first, pays=similar_first_pays)}
+    changed: dict[str, Callable[[Plan], Plan]] = {
+        SIMILAR_FIRST: partial(similar_first, pays=similar_first_pays),
+        COSTLY_PREDICATES_LAST: partial(costly_predicates_last, expected=expected),
+    }
     rules = [
         rule._replace(apply=changed.get(rule.name, rule.apply))
         for rule in RULES
@@ -76,11 +82,19 @@ def _rewritten(
     plan = driver.settled(root.plan, [rule for rule in used if not rule.last], {})
     places = {name: place for place, name in enumerate(dict.fromkeys(written))}
     plan = transform(plan, partial(in_written_order, places=places))
+    limited = any(_is_limit(part) for part in subplans(plan))
     for rule in used:
-        if rule.last:
+        # A limit ends the stages below its join early, and not those below a block in between.
+        if rule.last and not (limited and rule.name == COSTLY_PREDICATES_LAST):
             plan = transform(plan, partial(driver.applied, rule))
     _check(root.plan, plan)
     return Rewritten(Root(plan, root.names), driver.rewrites())
+
+
+def _is_limit(plan: Plan) -> bool:
+    return (
+        plan.limited if isinstance(plan, Block) else isinstance(plan, Rel) and plan.kind == "fetch"
+    )
 
 
 class _Driver:

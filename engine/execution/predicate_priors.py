@@ -8,7 +8,7 @@ have one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from blendfusion.budget import Price
 from blendfusion.execution.expressions import Rows, RowWise
 from blendfusion.execution.predicate_order import Prior
+from blendfusion.models.protocol.model import Values
 from blendfusion.planner.ir.builders import boolean_literal
 from blendfusion.planner.ir.nodes import (
     Ask,
@@ -35,6 +36,8 @@ MOST_EARLIER = 1000
 """Stored answers that are looked at for one question."""
 _CHARACTERS_PER_TOKEN = 4
 _ANSWER_TOKENS = 2
+_TOKENS = 16.0
+"""Tokens of a value of which nothing is known."""
 _HALF = 0.5
 _ASSUMED_ROWS = 0.5
 _MOST_ROWS = 32.0
@@ -49,6 +52,32 @@ def priors(terms: Sequence[Expr], rows: Rows, rowwise: RowWise) -> tuple[list[Pr
     priced = {call: price for call, price in prices.items() if price is not None}
     in_money = bool(calls) and len(priced) == len(calls)
     return [_prior(term, rows, rowwise, priced if in_money else {}) for term in terms], in_money
+
+
+def expected(
+    terms: Sequence[Expr], rowwise: RowWise, first_rows: Callable[[Ask], Sequence[Values]]
+) -> tuple[float, float]:
+    """The share of rows that predicates pass together, as far as earlier answers tell, and the cost
+    of a row without them: money if all models have a price, else tokens, as measured so far.
+    ``first_rows`` gives some values of a call, to see which of them are stored."""
+    calls = list(dict.fromkeys(a for t in terms for a in asks(t) if asks_model(a)))
+    passed = 1.0
+    for term in terms:
+        passed *= _pass_rate(term, [a for a in asks(term) if asks_model(a)], rowwise)[0]
+    asker = rowwise.asker
+    prices = [asker.lookup.price_of(ask.call) for ask in calls]
+    cost = 0.0
+    for ask, price in zip(calls, prices, strict=True):
+        seen = asker.ledger.usage_of(ask.call.task)
+        tokens = _TOKENS
+        if seen is not None and seen.values:
+            tokens = (seen.evaluated_tokens + seen.completion_tokens) / seen.values
+        if asker.lookup.any_answer(ask.call):
+            values = first_rows(ask)
+            stored = len(asker.lookup.stored(ask.call, values)) if values else 0
+            tokens *= 1 - stored / len(values) if values else 1
+        cost += tokens * (1.0 if price is None or None in prices else price.prompt)
+    return passed, cost
 
 
 def _prior(term: Expr, rows: Rows, rowwise: RowWise, prices: dict[Call, Price]) -> Prior:
@@ -93,8 +122,10 @@ def _pass_rate(term: Expr, own: Sequence[Ask], rowwise: RowWise) -> tuple[float,
     """The share of rows that a predicate passes, as how many rows that counts, and on what it is
     based."""
     assumed = _HALF, _ASSUMED_ROWS, "assumed"
+    if len(own) != 1:
+        return assumed
     ask, call = own[0], own[0].call
-    if len(own) > 1 or call.type != call.answer_type or _reads_beside(term, ask):
+    if call.type != call.answer_type or _reads_beside(term, ask):
         return assumed
     earlier = rowwise.asker.lookup.earlier(call, MOST_EARLIER)
     options = call.task.constraint.options if call.task.constraint.kind == "choice" else ()
@@ -106,6 +137,8 @@ def _pass_rate(term: Expr, own: Sequence[Ask], rowwise: RowWise) -> tuple[float,
     try:
         passed = rowwise.workbench().columns([alone], column)[0]
     except Exception:  # DataFusion may refuse an expression alone; it is evaluated differently then
+        return assumed
+    if not pa.types.is_boolean(passed.type):
         return assumed
     true = pc.sum(passed, min_count=0).as_py()
     basis = f"{true:,} of {len(earlier):,} earlier answers pass" if earlier else "labels assumed"

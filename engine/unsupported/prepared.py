@@ -82,6 +82,7 @@ def _staged(frame: Frame, calls: tuple[Call, ...], plan: LogicalPlan) -> Prepare
         null_aware=null_aware(text),
         similar_first_pays=frame.session.similar_first_pays,
         written=written,
+        expected=frame.session.expectations,
     )
     return Prepared(calls, staged(rewritten.root), rewritten.rewrites)
 

@@ -17,6 +17,7 @@ from blendfusion.planner.ir.nodes import Plan
 from blendfusion.planner.rules.call_extraction import call_extraction
 from blendfusion.planner.rules.cheap_joins_first import cheap_joins_first
 from blendfusion.planner.rules.copied_predicates import copied_predicates
+from blendfusion.planner.rules.costly_predicates_last import costly_predicates_last
 from blendfusion.planner.rules.cross_joins import cross_joins
 from blendfusion.planner.rules.implied_predicates import implied_predicates
 from blendfusion.planner.rules.join_tree_reduction import join_tree_reduction
@@ -52,6 +53,9 @@ SIMILAR_FIRST = "similar_first"
 """A rule with an option of its own. Beside the plan, it takes a function that judges where it pays.
 """
 
+COSTLY_PREDICATES_LAST = "costly_predicates_last"
+"""A rule that takes a function beside the plan: what is expected of predicates."""
+
 RULES: tuple[Rule, ...] = (
     Rule("whole_columns", whole_columns, True),  # while a call stands over the rows of its column
     Rule("joins_by_labels", joins_by_labels),  # before its labels become keys, or columns of pairs
@@ -77,6 +81,9 @@ RULES: tuple[Rule, ...] = (
     Rule("prune_columns", prune_columns),  # when it is clear what a block must carry
     # Last: when no limit comes down any more, and it is clear which blocks could not move up.
     Rule("cross_joins", cross_joins, last=True),
+    Rule(
+        COSTLY_PREDICATES_LAST, costly_predicates_last, last=True
+    ),  # when no limit is left to move
     Rule("join_tree_reduction", join_tree_reduction, last=True),  # before a side is a partner
     Rule("semi_join_reduction", semi_join_reduction, last=True),
     Rule(SIMILAR_FIRST, similar_first, last=True),  # when a limit has come down all the way

@@ -8,13 +8,19 @@ from collections import Counter
 import pytest
 
 import blendfusion as bf
+from blendfusion.models.prompts.canonical import Value
 
 N = 200
 
 
-def _even(call: bf.Request) -> bool:
-    """Whether the number in a value is even; for the question 'rare', whether it ends in 7."""
+def _even(call: bf.Request) -> Value:
+    """Whether the number in a value is even; for the question 'rare', whether it ends in 7. The
+    last digit is the integer, and b the label of even ones."""
     number = int("".join(filter(str.isdigit, call.values[0] or "")))
+    if call.constraint.options:
+        return "ab"[number % 2 == 0]
+    if call.constraint.kind == "integer":
+        return number % 10
     return number % 10 == 7 if call.question == "rare" else number % 2 == 0
 
 
@@ -121,6 +127,43 @@ def test_the_cheaper_of_two_models_comes_first() -> None:
     assert "of money a row" in lines[1]
     assert shop.asked(sql) == {"b": N, "a": N // 2}
     assert _Shop().asked(sql) == {"a": N, "b": N // 2}, "without prices: as written"
+
+
+LABEL = "llm_classify(r.x, ['a', 'b'])"
+BY_LABEL = f"SELECT r.id FROM r JOIN d ON {LABEL} = d.label WHERE llm_filter('q', r.long)"
+
+
+def _by_label() -> _Shop:
+    shop = _Shop()
+    shop.session.from_pydict({"label": ["a", "b"]}, "d")
+    return shop
+
+
+def test_a_predicate_comes_before_a_join_on_answers() -> None:
+    assert _by_label().asked(BY_LABEL) == {"q": N, "": N // 2}
+    assert _by_label().asked(f"{BY_LABEL} AND d.label = 'a'") == {"q": N, "": N // 2}
+
+
+def test_a_join_on_stored_answers_comes_before_a_predicate() -> None:
+    shop = _by_label()
+    shop.asked(f"SELECT {LABEL} FROM r")
+    sql = f"{BY_LABEL} AND d.label = 'a'"  # whose numbers are odd
+    rules = [rewrite.rule for rewrite in shop.session.sql(sql).prepared.rewrites]
+    assert "costly_predicates_last" in rules
+    assert shop.asked(sql) == {"q": N // 2}
+    assert "costly_predicates_last" in shop.session.sql(sql).explain_text(verbose=True)
+
+
+def test_a_join_on_a_cheap_models_answers_comes_before_a_dear_predicate() -> None:
+    dear, cheap = bf.Price(prompt=10, completion=10), bf.Price(prompt=0.1, completion=0.1)
+    shop = _Shop(dear=dear, cheap=cheap)
+    sql = "SELECT r.id FROM r JOIN flagged f ON llm_int('n', r.x, model => 'cheap') = f.n"
+    shop.session.from_pydict({"n": [1]}, "flagged")
+    assert shop.asked(f"{sql} WHERE llm_filter('q', r.long)") == {"n": N, "q": N // 10}
+    # A limit ends the stages below its join early.
+    limited = _Shop(dear=dear, cheap=cheap)
+    limited.session.from_pydict({"n": [2]}, "flagged")
+    assert limited.asked(f"{sql} WHERE llm_filter('q', r.long) LIMIT 1")["q"] < N // 10
 
 
 @pytest.mark.parametrize("off", ["", "predicate_order"])

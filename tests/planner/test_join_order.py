@@ -3,6 +3,8 @@ written: by values asked in natural queries, and by rows over random join trees.
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, note, settings
@@ -241,8 +243,15 @@ def _cases(draw: st.DrawFn) -> tuple[dict[str, pa.Table], str]:
 
 
 @pytest.mark.slow
-def test_random_join_trees_have_the_rows_of_full_evaluation(cases: int) -> None:
-    @settings(max_examples=max(1, cases // 4))
+@pytest.mark.parametrize("always", [False, True], ids=["by cost", "predicates last"])
+def test_random_join_trees_have_the_rows_of_full_evaluation(
+    cases: int, always: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if always:  # each predicate below a join on answers comes after it
+        module = import_module("blendfusion.planner.rules.costly_predicates_last")
+        monkeypatch.setattr(module, "_MARGIN", 0.0)
+
+    @settings(max_examples=max(1, cases // 8))
     @given(case=_cases())
     def check(case: tuple[dict[str, pa.Table], str]) -> None:
         tables, sql = case
