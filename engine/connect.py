@@ -8,6 +8,7 @@ from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 
 from blendfusion.budget import Budget, PriceList, Prices
 from blendfusion.cache import Cache, store_for
+from blendfusion.cluster.cluster import cluster_of
 from blendfusion.errors import OptionError
 from blendfusion.models.embedders.cache import LazyEmbedder
 from blendfusion.models.embedders.embedder import Embedder
@@ -31,6 +32,7 @@ def connect(
     budget: Budget | None = None,
     prices: PriceList = None,
     embedder: str | Embedder | None = "auto",
+    cluster: str | None = None,
     **options: Unpack[OptionArguments],
 ) -> Session:
     """Open a session with ``model``, in which tables are registered and queries run.
@@ -40,9 +42,10 @@ def connect(
     "openai:name@http://host:port/v1", a model object, or a list of these. A list is a failover
     chain; with a target (``accuracy``, ``recall``, ``precision``), the models form a cascade.
 
-    ``cache`` is the store of answers: the path of a file, "auto" (the environment variable
-    BLENDFUSION_CACHE, else a file in the user's cache folder), None for the memory of this session,
-    or an object with the methods of ``bf.AnswerStore``. ``options`` are the fields of
+    ``cache`` is the store of answers: the path of a file, "postgresql://…" (the extra ``postgres``)
+    or the URL of a folder or object store for machines that share answers, "auto" (the environment
+    variable BLENDFUSION_CACHE, else a file in the user's cache folder), None for the memory of this
+    session, or an object with the methods of ``bf.AnswerStore``. ``options`` are the fields of
     ``bf.Options``. ``config`` and ``runtime`` go to DataFusion.
 
     ``ctx`` is an existing DataFusion context: the session works on it, with its catalogs, tables,
@@ -55,8 +58,12 @@ def connect(
     wordllama), "openai:name@http://host:port/v1", an object with the methods of ``bf.Embedder``, or
     None. It is loaded at its first use.
 
+    ``cluster`` is "local" (a worker for each core), "local:4", "ray" or "ray://…" (the extra
+    ``ray``): workers then read the files of large tables and hold the models (docs/scale.md). They
+    start with the first query.
+
     Raises ModelNotFound for an unavailable model, and OptionError for an unknown option, an
-    invalid budget or price, or a ``ctx`` beside ``config`` or ``runtime``.
+    invalid budget, price or cluster, or a ``ctx`` beside ``config`` or ``runtime``.
 
     >>> session = connect(ScriptedModel(lambda call: "good" in call.values[0]))
     >>> frame = session.from_pydict({"text": ["good", "bad"]}, name="reviews")
@@ -69,7 +76,8 @@ def connect(
         raise OptionError(
             "ctx has its config and runtime already", hint="Pass them to SessionContext(…)."
         )
-    return Session(model, chosen, config, runtime, store, budget, prices, embedder, ctx)
+    workers = cluster_of(cluster)
+    return Session(model, chosen, config, runtime, store, budget, prices, embedder, ctx, workers)
 
 
 def register(

@@ -86,12 +86,13 @@ def _staged_tables(
         return
     frame.latest.execution = execution = Execution(
         session,
-        frame.prepared.staged,
+        session.as_run(frame.prepared.staged),
         asker,
         session.workbench_source(),
         session.options,
         rules_off=session.rules_off,
         fed=frame.prepared.fed,
+        elsewhere=session.elsewhere(),
     )
     with closing(execution.tables(eager=eager)) as tables:
         for table in tables:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import TracebackType
@@ -19,6 +20,8 @@ from datafusion.catalog import Catalog, Schema
 from datafusion.plan import ExecutionPlan
 
 from blendfusion.budget import Budget, PriceList, Prices, checked_budget
+from blendfusion.cluster.cluster import Cluster
+from blendfusion.cluster_session import ClusterSession
 from blendfusion.datafusion.adopted import Adopted
 from blendfusion.datafusion.debug_logs import withhold_debug_logs
 from blendfusion.datafusion.error_gate import gated
@@ -57,7 +60,6 @@ from blendfusion.prepare.information import InformationTables
 from blendfusion.prepare.session_text import SessionText
 from blendfusion.reports.trace import Trace
 from blendfusion.search.tables import SearchTables
-from blendfusion.search_session import SearchSession
 from blendfusion.sql.information import INFORMATION
 from blendfusion.sql.source_map import Translation
 from blendfusion.sql.stored_calls import StoredCall
@@ -74,7 +76,7 @@ _TABLES = 20
 
 
 @gated(lambda session: session.options.redaction)
-class Session(SearchSession):
+class Session(ClusterSession):
     """A ``datafusion.SessionContext`` whose SQL and frames may ask a model.
 
     All of DataFusion's registration functions work; ``sql`` and ``table`` return frames. Settings
@@ -94,6 +96,7 @@ class Session(SearchSession):
         prices: PriceList = None,
         embedder: str | Embedder | None = "auto",
         ctx: SessionContext | None = None,
+        cluster: Cluster | None = None,
     ) -> None:
         if isinstance(model, SessionContext):
             raise OptionError(
@@ -108,7 +111,10 @@ class Session(SearchSession):
         self.ledger = ledger
         """The session's spending so far, and its limits."""
         self._store: AnswerStore = MemoryStore() if store is None else store
-        self.models = NamedModels(model, self._store)
+        self.cluster, self.configured = cluster, config is not None or ctx is not None
+        if cluster is not None:
+            weakref.finalize(self, cluster.close)
+        self.models = NamedModels(model, self._store, self.owned)
         """The session's own models, and those that calls name."""
         self.measured = Measured()
         # A named model is looked up at once, so that a typing error shows here; the packaged one
@@ -210,6 +216,8 @@ class Session(SearchSession):
         """Free the models and close the file of stored answers. It may be called twice; the next
         question loads them again."""
         self.models.close()
+        if self.cluster is not None:
+            self.cluster.close()
         self._store.close()
         self.lazy_embedder.close()
 

@@ -40,6 +40,7 @@ ORDER = """
     documents
     unsupported
     execution
+    cluster
     estimates
     reports
     prepare
@@ -48,7 +49,7 @@ ORDER = """
     text_to_sql
     frame_run
     frame
-    frame_sources document_session search_session session
+    frame_sources document_session search_session cluster_session session
     connect
     notebooks
     blendfusion

@@ -63,8 +63,14 @@ def add_session(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cache",
         default="auto",
-        metavar="FILE",
-        help="where answers are kept, 'off' for nowhere (default: a file in your cache folder)",
+        metavar="PLACE",
+        help="where answers are kept: a file, postgresql://…, s3://bucket/folder, or 'off' for "
+        "nowhere (default: a file in your cache folder)",
+    )
+    parser.add_argument(
+        "--cluster",
+        metavar="NAME",
+        help="workers that read large tables and hold models: local, local:4, ray or ray://…",
     )
     parser.add_argument(
         "--budget",
@@ -127,6 +133,7 @@ def session_of(arguments: argparse.Namespace) -> Iterator[bf.Session]:
         read_files=arguments.read_files,
         embedder=arguments.embedder,
         show_values=arguments.show_values,
+        cluster=arguments.cluster,
     ) as session:
         for spec in arguments.table:
             register_spec(session, spec)

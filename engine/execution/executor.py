@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import pyarrow as pa
 from datafusion import DataFrame, SessionContext
@@ -46,6 +46,10 @@ STAGE_SCHEMA = "stages"
 _serials = count(1)
 
 
+Elsewhere: TypeAlias = "Callable[[Stage, Asker, Counts], Generator[pa.Table, None, None] | None]"
+"""Runs a stage in a cluster; None for one that it cannot run."""
+
+
 class Execution:
     """One run of a staged plan in a session. ``counts`` has the counts of each stage."""
 
@@ -59,8 +63,10 @@ class Execution:
         *,
         rules_off: Sequence[str] = (),
         fed: Fed = NOTHING,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         self._context = context
+        self._elsewhere = elsewhere
         self._plan = plan
         self._rowwise = RowWise(asker, workbench, self._rows_of)
         self._options = options
@@ -154,6 +160,13 @@ class Execution:
     ) -> Generator[pa.Table, None, None]:
         """The output of a stage, a chunk at a time. ``most``: the chunk size, deterministic for a
         limit above. ``found``: the rows of its source, if known."""
+        if self._elsewhere is not None and found is None and most is None:
+            counts = self.counts[stage.number]
+            tables = self._elsewhere(stage, self._rowwise.asker, counts)
+            if tables is not None:
+                with self._rowwise.asker.observer.stage(stage.number, counts):
+                    yield from self._noted(stage, tables)
+                return
         frame = self.source(stage)
         if found is not None:
             batches: Iterator[pa.RecordBatch] = iter(found)
@@ -181,6 +194,12 @@ class Execution:
             adaptive=self._adaptive,
             most=most,
         )
+        yield from self._noted(stage, tables)
+
+    def _noted(
+        self, stage: Stage, tables: Generator[pa.Table, None, None]
+    ) -> Generator[pa.Table, None, None]:
+        """These tables; the questions behind them count for the stage."""
         with closing(tables):
             while True:
                 with self._asking(stage):

@@ -51,8 +51,11 @@ def explained(
     else:
         counts, off = frame.last_counts if analyze else {}, frame.session.rules_off
         orders = {} if estimate is None else estimate.orders
-        for stage in stage_lines(prepared.staged, counts, full=verbose, off=off, expected=orders):
+        staged = frame.session.as_run(prepared.staged)
+        lines = stage_lines(staged, counts, full=verbose, off=off, expected=orders)
+        for stage, block in zip(lines, (s.block for s in staged.stages), strict=True):
             out.append(f"Stage {stage.place}{' → result' if stage.last else ''}")
+            out += [f"  {line}" for line in frame.session.place_of(block)]
             out += ["  " + line for line in _stage(stage, beside.at(stage.place))]
     out += beside.total()
     if trace is None:

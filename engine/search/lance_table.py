@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def lance_table(path: str | os.PathLike[str]) -> Table:
     """The Lance table in the folder or at the URI ``path`` as a DataFusion table. Raises QueryError
     if there is none, and ModelNotFound without the extra 'search'."""
-    return Table(LanceTable(place_of(path)))
+    return RegisteredLance(place_of(path))
 
 
 def place_of(path: str | os.PathLike[str]) -> str:
@@ -38,12 +38,13 @@ def place_of(path: str | os.PathLike[str]) -> str:
 
 class LanceTable(ScannedTable):
     """The dataset at a path. Each scan reads the latest version, with the columns at
-    registration."""
+    registration; or one fragment of ``version``."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, version: int | None = None, fragment: int | None = None) -> None:
         """Raises QueryError if there is no dataset."""
         super().__init__()
         self._path = path
+        self._version, self._fragment = version, fragment
         self._schema = opened_table(path).schema
 
     @property
@@ -52,7 +53,21 @@ class LanceTable(ScannedTable):
 
     def scans(self) -> Sequence[Scan]:
         dataset = opened_table(self._path)
-        return [functools.partial(_scan, dataset, part) for part in dataset.get_fragments()]
+        if self._version is not None:
+            dataset = dataset.checkout_version(self._version)
+        parts = dataset.get_fragments()
+        if self._fragment is not None:
+            parts = [part for part in parts if part.fragment_id == self._fragment]
+        return [functools.partial(_scan, dataset, part) for part in parts]
+
+
+class RegisteredLance(Table):
+    """A Lance table as DataFusion registers it, with its place."""
+
+    def __init__(self, place: str, version: int | None = None, fragment: int | None = None) -> None:
+        """Raises QueryError if there is no dataset."""
+        super().__init__(LanceTable(place, version, fragment))
+        self.place = place
 
 
 def _scan(

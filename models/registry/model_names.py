@@ -5,7 +5,7 @@ may name are the session's own models, those that were registered, and packaged 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
@@ -44,9 +44,16 @@ class ModelNames(NamedTuple):
 class NamedModels:
     """The models of one session, each loaded once, with its stored answers."""
 
-    def __init__(self, spec: Models, store: AnswerStore) -> None:
+    def __init__(
+        self,
+        spec: Models,
+        store: AnswerStore,
+        owned: Callable[[object, Model, Options], Model] = lambda spec, model, options: model,
+    ) -> None:
         self._spec = spec
         self._store = store
+        self._owned = owned
+        """The model that answers in the place of a loaded one, such as its like in a cluster."""
         self._registered: dict[str, str | Model] = {}
         self._own: CachedModel | None = None
         self._parts: list[CachedModel] = []
@@ -65,7 +72,7 @@ class NamedModels:
         if self._own is None:
             specs, targets = each_of(self._spec), targets_in(options)
             check_levels(len(specs), targets)
-            self._parts = [CachedModel(load(spec, options), self._store) for spec in specs]
+            self._parts = [self._made(spec, options) for spec in specs]
             self._own = together(self._parts, targets)
         return self._own
 
@@ -74,7 +81,7 @@ class NamedModels:
         for a model that cannot be had, OptionError for a name that is blank."""
         if not isinstance(name, str) or not name.strip():
             raise OptionError(f"{name!r} is no name of a model", hint="Write 'large', say.")
-        made = CachedModel(load(model, options), self._store)
+        made = self._made(model, options)
         if name in self._named:
             self._named[name].close()
         self._named[name], self._registered[name] = made, model
@@ -104,8 +111,11 @@ class NamedModels:
             if name not in packaged():
                 raise self._unknown(name)
             spec = name
-        self._named[name] = CachedModel(load(spec, options), self._store)
+        self._named[name] = self._made(spec, options)
         return self._named[name]
+
+    def _made(self, spec: str | Model | None, options: Options) -> CachedModel:
+        return CachedModel(self._owned(spec, load(spec, options), options), self._store)
 
     def _own_one(self, name: str, options: Options) -> CachedModel | None:
         """The one of the session's own models that was named so, or is called so."""

@@ -1,0 +1,144 @@
+"""A session's cluster: its workers, what runs there, and what does not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+from uuid import uuid4
+
+import pyarrow as pa
+
+from blendfusion.cluster.divide import SHIPPED_BYTES, Division, Files, Whole, divide
+from blendfusion.cluster.local import LocalWorkers
+from blendfusion.cluster.messages import has_bytes
+from blendfusion.cluster.owners import OwnedModel, Owners
+from blendfusion.cluster.protocol import BackEnd
+from blendfusion.cluster.spread import spread
+from blendfusion.cluster.tasks import Tasks
+from blendfusion.errors import OptionError
+from blendfusion.execution.pipeline import Counts
+from blendfusion.models.protocol.model import Model
+from blendfusion.observe.progress import counted
+from blendfusion.options import Options
+from blendfusion.planner.stages.split import Stage, Staged
+from blendfusion.udfs.ask.dispatcher import Asker
+
+if TYPE_CHECKING:
+    from blendfusion.planner.ir.nodes import Block
+
+_HINT = "Write cluster='local', 'local:4', 'ray' or 'ray://host:10001'."
+
+
+class Tables(Protocol):
+    """The tables of a session, as far as workers can read them."""
+
+    @property
+    def own_names(self) -> set[str]:
+        """The names of the functions that only this process has."""
+        ...
+
+    def files_of(self, name: str) -> Files | None:
+        """The files behind a table; None for another one."""
+        ...
+
+    def small_rows(self, name: str, most_bytes: int) -> pa.Table | None:
+        """The rows of a table in memory; None for a larger one."""
+        ...
+
+
+class Cluster:
+    """Workers that run parts of scans and hold models. They start with the first query."""
+
+    def __init__(self, name: str, back_end: BackEnd) -> None:
+        self.name = name
+        self.back_end = back_end
+        self.owners = Owners(back_end)
+
+    @property
+    def size(self) -> int:
+        """The number of workers."""
+        return self.back_end.size
+
+    def owned(self, spec: object, model: Model, options: Options) -> Model:
+        """The model in the workers; ``model`` itself, which is asked here, where it cannot
+        travel."""
+        given = spec is None or isinstance(spec, str) or has_bytes(spec)
+        return OwnedModel(model, spec, options, self.owners) if given else model
+
+    def division(
+        self, block: Block, tables: Tables, options: Options, *, adaptive: bool = True
+    ) -> Division:
+        """The fragments of a stage. Raises Whole, with the reason."""
+        if options.accuracy or options.recall or options.precision:
+            raise Whole("a cascade needs all values at once")
+        return divide(
+            block,
+            tables.files_of,
+            lambda name: tables.small_rows(name, SHIPPED_BYTES),
+            tables.own_names,
+            options,
+            adaptive=adaptive,
+        )
+
+    def tables(
+        self,
+        stage: Stage,
+        tables: Tables,
+        asker: Asker,
+        options: Options,
+        counts: Counts,
+        *,
+        adaptive: bool,
+    ) -> Generator[pa.Table, None, None] | None:
+        """The output of a stage that workers run; None for one that they cannot."""
+        try:
+            division = self.division(stage.block, tables, options, adaptive=adaptive)
+        except Whole:
+            return None
+        run = uuid4().hex
+        fragments = [replace(fragment, run=run) for fragment in division.fragments]
+        return Tasks(fragments, self.back_end, asker, counts).tables()
+
+    def spread(self, plan: Staged, tables: Tables, options: Options) -> Staged:
+        """The plan as it runs here: what follows a divided part is a stage of its own."""
+        return spread(plan, lambda block: self.division(block, tables, options))
+
+    def line(self, block: Block, tables: Tables, options: Options) -> str:
+        """Where a stage runs, for EXPLAIN."""
+        try:
+            division = self.division(block, tables, options)
+        except Whole as reason:
+            return f"in this process: {reason}"
+        return (
+            f"in the cluster ({self.name}): {len(division.fragments):,} files of {division.table}, "
+            f"{counted(self.size, 'worker')}"
+        )
+
+    def close(self) -> None:
+        """End the workers; the next query starts others."""
+        self.owners.close()
+        self.back_end.close()
+
+
+def cluster_of(name: str | None) -> Cluster | None:
+    """The cluster of ``connect(cluster=…)``. Nothing is started yet. Raises OptionError."""
+    if name is None:
+        return None
+    if not isinstance(name, str):
+        raise OptionError(f"cluster={name!r} is not possible", hint=_HINT)
+    kind, _, rest = name.partition(":")
+    if kind == "local" and (not rest or (rest.isdigit() and 1 <= int(rest) <= 256)):
+        size = (
+            int(rest) if rest else len(os.sched_getaffinity(0)) if _LINUX else os.cpu_count() or 1
+        )
+        return Cluster(name, LocalWorkers(size))
+    if kind == "ray" and (not rest or rest.startswith("//")):
+        from blendfusion.cluster.ray_workers import RayWorkers
+
+        return Cluster(name, RayWorkers(name if rest else None))
+    raise OptionError(f"cluster={name!r} is not possible", hint=_HINT)
+
+
+_LINUX = hasattr(os, "sched_getaffinity")

@@ -1,0 +1,47 @@
+"""The protocol of a back end: places that take a message and give a reply."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+ROWS = ("rows", "more rows")
+"""A worker runs two fragments at a time: one scans while the other waits for answers."""
+LANES = (*ROWS, "answers")
+
+
+class PlaceGone(Exception):
+    """The process or machine of a place is gone."""
+
+
+class Place(Protocol):
+    """A thread in another process, on this machine or another one."""
+
+    def call(self, message: bytes) -> bytes:
+        """The reply to a message; one at a time. Raises PlaceGone."""
+        ...
+
+    def close(self) -> None:
+        """End it. May be called twice."""
+        ...
+
+
+class BackEnd(Protocol):
+    """Starts places. Each worker has one for each lane: two run fragments, one asks models."""
+
+    @property
+    def size(self) -> int:
+        """The number of workers."""
+        ...
+
+    def open(self, worker: int, lane: str) -> Place:
+        """The place of a worker for a lane; a worker that is gone is started
+        again. Raises PlaceGone."""
+        ...
+
+    def give_back(self, worker: int, lane: str, place: Place) -> None:
+        """Keep a place, which waits for a message, for the next ``open``."""
+        ...
+
+    def close(self) -> None:
+        """End all places. May be called twice."""
+        ...

@@ -1,0 +1,117 @@
+"""Workers as actors of a Ray cluster."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from typing import Any
+
+from blendfusion.cluster.protocol import Place, PlaceGone
+from blendfusion.errors import OptionError
+
+
+class RayPlace:
+    """An actor of Ray."""
+
+    def __init__(self, actor: Any) -> None:
+        self.actor = actor
+
+    def call(self, message: bytes) -> bytes:
+        ray = _ray()
+        try:
+            return bytes(ray.get(self.actor.call.remote(message)))
+        except ray.exceptions.RayActorError as problem:
+            raise PlaceGone("a worker of the Ray cluster is gone") from problem
+
+    def close(self) -> None:
+        _ray().kill(self.actor)
+
+
+class RayWorkers:
+    """Three actors for each CPU of the cluster: two run fragments, one asks models. Where Ray has
+    GPUs, each actor that asks gets one.
+
+    ``address`` is that of a cluster; None: the one of the environment, or a new one on this
+    machine.
+    """
+
+    def __init__(self, address: str | None) -> None:
+        _ray()
+        self._address = address
+        self._lock = threading.Lock()
+        self._places: dict[tuple[int, str], RayPlace] = {}
+        self._size: int | None = None
+        self._own = False
+        self._gpus = 0
+
+    @property
+    def size(self) -> int:
+        with self._lock:
+            if self._size is None:
+                ray = _ray()
+                if not ray.is_initialized():
+                    self._own = True
+                    here = {"PYTHONPATH": os.pathsep.join(sys.path)}  # modules of models
+                    ray.init(
+                        address=self._address,
+                        runtime_env=None if self._address else {"env_vars": here},
+                        log_to_driver=False,
+                        include_dashboard=False,
+                        configure_logging=False,
+                    )
+                resources = ray.cluster_resources()
+                self._gpus = int(resources.get("GPU", 0))
+                self._size = self._gpus or max(1, int(resources.get("CPU", 1)))
+            return self._size
+
+    def open(self, worker: int, lane: str) -> Place:
+        size = self.size
+        with self._lock:
+            place = self._places.pop((worker, lane), None)
+            if place is not None:
+                return place
+            ray = _ray()
+            gpus = 1 if self._gpus and lane == "answers" else 0
+            actor = ray.remote(num_cpus=0, num_gpus=gpus, max_restarts=0)(_Actor)
+            spread = {"scheduling_strategy": "SPREAD"} if size > 1 else {}
+            return RayPlace(actor.options(**spread).remote())
+
+    def give_back(self, worker: int, lane: str, place: Place) -> None:
+        assert isinstance(place, RayPlace)
+        with self._lock:
+            self._places[worker, lane] = place
+
+    def close(self) -> None:
+        with self._lock:
+            for place in self._places.values():
+                place.close()
+            self._places.clear()
+            if self._own and _ray().is_initialized():
+                _ray().shutdown()
+            self._size, self._own = None, False
+
+
+class _Actor:
+    """A worker's place in a process of Ray."""
+
+    def __init__(self) -> None:
+        from blendfusion.cluster.worker import Worker
+
+        self._worker = Worker()
+
+    def call(self, message: bytes) -> bytes:
+        return self._worker.call(message)
+
+    def process(self) -> int:
+        return os.getpid()
+
+
+def _ray() -> Any:
+    try:
+        import ray
+    except ImportError as problem:
+        raise OptionError(
+            "a cluster of Ray needs ray", hint="pip install 'blendfusion[ray]'"
+        ) from problem
+    return ray

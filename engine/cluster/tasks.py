@@ -1,0 +1,220 @@
+"""Runs the fragments of a stage in the workers, as fast as they take them, and yields rows in the
+order of the files."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator, Sequence
+
+import pyarrow as pa
+
+from blendfusion.cluster.messages import (
+    Begin,
+    Cancel,
+    Continue,
+    Done,
+    Fragment,
+    Message,
+    Reply,
+    Rows,
+    Wants,
+    decoded,
+    encoded,
+)
+from blendfusion.cluster.protocol import ROWS, BackEnd, Place, PlaceGone
+from blendfusion.errors import BlendFusionError
+from blendfusion.execution.pipeline import Counts
+from blendfusion.models.protocol.model import Values
+from blendfusion.types import Answer
+from blendfusion.udfs.ask.dispatcher import Asker
+
+_WAIT_SECONDS = 0.1
+_LOSSES = 3
+"""Workers that a fragment may lose before its query fails."""
+_AHEAD = 4
+"""Fragments for each worker that may be complete before the rows of an earlier one are read."""
+
+
+class Tasks:
+    """The fragments of one stage. An iteration of ``tables`` runs them."""
+
+    def __init__(
+        self, fragments: Sequence[Fragment], back_end: BackEnd, asker: Asker, counts: Counts
+    ) -> None:
+        self._fragments, self._back_end = fragments, back_end
+        self._asker, self._counts = asker, counts
+        self._changed = threading.Condition()
+        self._complete: dict[int, list[pa.Table]] = {}
+        self._begun = self._read = 0
+        self._again: list[int] = []
+        """Fragments whose worker is gone."""
+        self._losses = [0] * len(fragments)
+        self._error: BaseException | None = None
+        self._closed = False
+        self._opening = threading.Lock()
+        self._flights: dict[object, set[Values]] = {}
+        """The values that fragments wait for, by task and call."""
+
+    def tables(self) -> Generator[pa.Table, None, None]:
+        """The rows of all fragments, in order. Raises what a fragment or a question raised."""
+        places = [(worker, lane) for lane in ROWS for worker in range(self._back_end.size)]
+        threads = [
+            threading.Thread(target=self._work, args=place, daemon=True)
+            for place in places[: len(self._fragments)]
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            some, empty = False, None
+            for number in range(len(self._fragments)):
+                for table in self._taken(number):
+                    if len(table):
+                        some = True
+                        yield table
+                    else:
+                        empty = table
+            if not some and empty is not None:
+                yield empty
+        finally:
+            with self._changed:
+                self._closed = True
+                self._changed.notify_all()
+            for thread in threads:
+                thread.join()
+
+    def _taken(self, number: int) -> list[pa.Table]:
+        """The rows of a fragment, once it is complete."""
+        with self._changed:
+            while number not in self._complete:
+                if self._error is not None:
+                    raise self._error
+                self._changed.wait(_WAIT_SECONDS)
+            self._read = number + 1
+            self._changed.notify_all()
+            return self._complete.pop(number)
+
+    def _work(self, worker: int, lane: str) -> None:
+        place: Place | None = None
+        try:
+            while (number := self._next()) is not None:
+                try:
+                    if place is None:
+                        place = self._back_end.open(worker, lane)
+                    tables = self._run(place, self._fragments[number])
+                except PlaceGone as problem:
+                    place = None
+                    self._return(number, problem)
+                    continue
+                with self._changed:
+                    self._complete[number] = tables
+                    self._changed.notify_all()
+        except BaseException as problem:
+            with self._changed:
+                self._error = self._error or problem
+                self._changed.notify_all()
+        finally:
+            if place is not None:
+                self._back_end.give_back(worker, lane, place)
+
+    def _next(self) -> int | None:
+        """The next fragment; None after the last, or where nobody wants more."""
+        with self._changed:
+            while True:
+                if self._closed or self._error is not None:
+                    return None
+                if self._again:
+                    return self._again.pop(0)
+                if self._begun < min(
+                    len(self._fragments), self._read + _AHEAD * self._back_end.size
+                ):
+                    self._begun += 1
+                    return self._begun - 1
+                if self._read == len(self._fragments):
+                    return None
+                self._changed.wait()
+
+    def _return(self, number: int, problem: PlaceGone) -> None:
+        """A worker is gone with a fragment: another one gets it."""
+        with self._changed:
+            self._losses[number] += 1
+            if self._losses[number] > _LOSSES:
+                raise BlendFusionError(
+                    f"workers of the cluster end again and again on one file ({problem})",
+                    hint="Is there memory for it? Smaller files, or fewer workers, need less.",
+                )
+            self._again.append(number)
+            self._changed.notify_all()
+
+    def _run(self, place: Place, fragment: Fragment) -> list[pa.Table]:
+        tables: list[pa.Table] = []
+        reply = _sent(place, Begin(fragment))
+        while True:
+            if isinstance(reply, Done):
+                self._note(reply)
+                return tables
+            answers: list[Answer] | None = None
+            try:
+                if self._closed or self._error is not None:
+                    raise _NotWanted
+                if isinstance(reply, Rows):
+                    tables.append(reply.table)
+                else:
+                    assert isinstance(reply, Wants)
+                    answers = self._answers(reply)
+            except PlaceGone:
+                raise
+            except BaseException as problem:
+                _sent(place, Cancel())
+                if isinstance(problem, _NotWanted):
+                    return []
+                raise
+            reply = _sent(place, Continue(answers))
+
+    def _answers(self, wants: Wants) -> list[Answer]:
+        """The answers to the values of a fragment. Of equal values that several fragments want at
+        a time, one goes out: a failure, which no store keeps, is not tried again either."""
+        asker = self._asker
+        with self._opening:  # a model is looked up once
+            if asker.certain(wants.task) is None:
+                asker.model_of(wants.call)
+        flight = self._flights.setdefault((wants.task, wants.call), set())
+        with self._changed:
+            mine = [value for value in wants.values if value not in flight]
+            flight.update(mine)
+        try:
+            if mine:
+                asker.ask(wants.task, mine, wants.call, stops=wants.stops)
+        finally:
+            with self._changed:
+                flight.difference_update(mine)
+                self._changed.notify_all()
+        if len(mine) < len(wants.values):
+            with self._changed:
+                while self._error is None and not flight.isdisjoint(wants.values):
+                    self._changed.wait(_WAIT_SECONDS)
+        return asker.ask(wants.task, wants.values, wants.call, stops=wants.stops)
+
+    def _note(self, done: Done) -> None:
+        if done.error is not None:
+            raise done.error
+        assert done.counts is not None
+        observer, counts, more = self._asker.observer, self._counts, done.counts
+        with self._changed:
+            counts.rows_in += more.rows_in
+            counts.passed += more.passed
+            counts.rows_out += more.rows_out
+            counts.chunks += more.chunks
+            counts.seconds += more.seconds
+        for task, failed in done.failures.items():
+            observer.note_failures(task, failed)
+        for call, values in done.withheld.items():
+            observer.withheld(call, sorted(values, key=str))
+
+
+class _NotWanted(Exception):
+    """The rows of a fragment are not wanted any more."""
+
+
+def _sent(place: Place, message: Message) -> Reply:
+    reply: Reply = decoded(place.call(encoded(message)))
+    return reply

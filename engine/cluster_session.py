@@ -1,0 +1,100 @@
+"""The part of a session that has a cluster: its workers, and the tables that they can read."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pyarrow as pa
+from datafusion import SessionContext
+
+from blendfusion.cluster.cluster import Cluster
+from blendfusion.cluster.divide import Files, Whole
+from blendfusion.cluster.file_tables import FileTables
+from blendfusion.execution.executor import Elsewhere
+from blendfusion.models.protocol.model import Model
+from blendfusion.options import Options
+from blendfusion.planner.ir.nodes import Block
+from blendfusion.planner.rules import PREDICATE_ORDER, rules_off
+from blendfusion.planner.stages.split import Staged
+from blendfusion.search.lance_table import lance_table
+from blendfusion.search_session import SearchSession
+
+
+class ClusterSession(SearchSession):
+    """A context whose stages and models may be those of a cluster."""
+
+    cluster: Cluster | None = None
+    """The workers; None: everything runs in this process."""
+    configured = False
+    """Whether DataFusion has settings that workers do not know."""
+
+    @property
+    def file_tables(self) -> FileTables:
+        """The files that were registered as tables."""
+        if self._file_tables is None:
+            self._file_tables = FileTables(self)
+        return self._file_tables
+
+    _file_tables: FileTables | None = None
+
+    def register_parquet(self, name: str, path: Any, *args: Any, **kwargs: Any) -> None:
+        super().register_parquet(name, path, *args, **kwargs)
+        self._note("register_parquet", name, path, args, kwargs)
+
+    def register_csv(self, name: str, path: Any, *args: Any, **kwargs: Any) -> None:
+        super().register_csv(name, path, *args, **kwargs)
+        self._note("register_csv", name, path, args, kwargs)
+
+    def register_json(self, name: str, path: Any, *args: Any, **kwargs: Any) -> None:
+        super().register_json(name, path, *args, **kwargs)
+        self._note("register_json", name, path, args, kwargs)
+
+    def register_table(self, name: str, table: Any) -> None:
+        super().register_table(name, table)
+        self.file_tables.note_table(name, table)
+
+    def register_lance(self, name: str, path: str | os.PathLike[str]) -> None:
+        super().register_lance(name, path)
+        if self.cluster is not None:
+            self.file_tables.note_table(name, lance_table(path))
+
+    def _note(self, method: str, name: str, path: object, args: object, kwargs: Any) -> None:
+        if not args and not {"object_store", "options"} & kwargs.keys():
+            self.file_tables.note(method, name, path, kwargs)
+
+    def files_of(self, name: str) -> Files | None:
+        """The files behind a table; None for another one. Raises Whole where workers would read
+        them in another way."""
+        if self.configured:
+            raise Whole("the session has a configuration of DataFusion's of its own")
+        return self.file_tables.of(name)
+
+    def small_rows(self, name: str, most_bytes: int) -> pa.Table | None:
+        """The rows of a table in memory; None for one of more bytes."""
+        table = SessionContext.table(self, f'"{name}"')
+        if "partition_sizes" not in table.execution_plan().display_indent():
+            return None
+        rows = pa.table(table)
+        return rows if rows.nbytes <= most_bytes else None
+
+    def as_run(self, plan: Staged) -> Staged:
+        """A plan as this session runs it."""
+        return plan if self.cluster is None else self.cluster.spread(plan, self, self.options)
+
+    def place_of(self, block: Block) -> list[str]:
+        """Where a stage runs, for EXPLAIN; nothing without a cluster."""
+        return [] if self.cluster is None else [self.cluster.line(block, self, self.options)]
+
+    def elsewhere(self) -> Elsewhere | None:
+        """The function that runs a stage in the cluster; None without one."""
+        cluster, adaptive = self.cluster, PREDICATE_ORDER not in rules_off(self.options)
+        if cluster is None:
+            return None
+        return lambda stage, asker, counts: cluster.tables(
+            stage, self, asker, self.options, counts, adaptive=adaptive
+        )
+
+    def owned(self, spec: object, model: Model, options: Options) -> Model:
+        """A model as the session asks it: in its cluster, or here."""
+        return model if self.cluster is None else self.cluster.owned(spec, model, options)

@@ -1,0 +1,58 @@
+"""Functions of scripted models that workers of a cluster can import."""
+
+from __future__ import annotations
+
+import os
+import time
+import zlib
+from pathlib import Path
+
+from blendfusion.types import Request
+
+FOLDER = "CLUSTER_TEST_FOLDER"
+"""The environment variable of a folder that gets a file for each request."""
+
+
+def hashed(request: Request) -> object:
+    """A function of the question and the values, each request of which is noted."""
+    text = f"{request.task.question} {request.values}"
+    number = zlib.crc32(text.encode())
+    folder = os.environ.get(FOLDER)
+    if folder:
+        with (Path(folder) / str(os.getpid())).open("a") as log:
+            log.write(f"{request.task.ingredient} {request.values[0]}\n")
+    if request.constraint.kind == "boolean":
+        return number % 3 > 0
+    if request.constraint.kind in ("integer", "number"):
+        return number % 100
+    return f"{request.values[0]}!"
+
+
+def slowly(request: Request) -> object:
+    """The same, after 40 ms."""
+    time.sleep(0.04)
+    return hashed(request)
+
+
+def failing(request: Request) -> object:
+    """No answer to some."""
+    return None if str(request.values[0]).endswith("3") else hashed(request)
+
+
+def one_is_slow(request: Request) -> object:
+    """Takes 50 ms in all processes but the first that creates a file, and 500 ms there."""
+    folder = Path(os.environ[FOLDER])
+    mark = folder / "slow"
+    try:
+        mark.touch(exist_ok=False)
+        mark.write_text(str(os.getpid()))
+    except FileExistsError:
+        pass
+    slow = mark.read_text() == str(os.getpid())
+    time.sleep(0.5 if slow else 0.05)
+    return hashed(request)
+
+
+def requests_in(folder: Path) -> list[str]:
+    """All requests that were noted in ``folder``."""
+    return [line for file in folder.iterdir() for line in file.read_text().splitlines()]
