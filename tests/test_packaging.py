@@ -145,6 +145,8 @@ def test_every_extra_is_offered(metadata: Message) -> None:
         "hub",
         "outlines",
         "http2",
+        "postgres",
+        "ray",
         "search",
         "xlsx",
         "documents",

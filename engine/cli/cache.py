@@ -1,4 +1,4 @@
-"""``blendfusion cache``: statistics, deletion and copies of the file of stored answers."""
+"""``blendfusion cache``: statistics, deletion and copies of stored answers, wherever they are."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from blendfusion.cache import CACHE_VARIABLE, cache_path
+from blendfusion.cache import CACHE_VARIABLE, CopiedStore, store_for
 from blendfusion.errors import OptionError
 from blendfusion.models.stores.jsonl import WrongLine, entries_of, lines_of
-from blendfusion.models.stores.sqlite import MEGABYTE, SqliteStore
+from blendfusion.models.stores.sqlite import MEGABYTE
 from blendfusion.options import Options
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -25,21 +25,19 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def add_cache_command(commands: Commands) -> None:
     """Add ``cache`` with its subcommands to a parser's commands."""
-    cache = commands.add_parser(
-        "cache", help="manage the file of stored answers: stats, clear, export, import"
-    )
+    cache = commands.add_parser("cache", help="manage stored answers: stats, clear, export, import")
     actions = cache.add_subparsers(required=True, metavar="ACTION")
 
     def action(
-        name: str, what: str, run: Callable[[SqliteStore, argparse.Namespace], int]
+        name: str, what: str, run: Callable[[CopiedStore, argparse.Namespace], int]
     ) -> argparse.ArgumentParser:
         parser = actions.add_parser(name, help=what)
         parser.set_defaults(run=lambda arguments: _with_store(run, arguments))
         parser.add_argument(
             "--path",
-            type=Path,
-            metavar="FILE",
-            help=f"default: the file that {CACHE_VARIABLE} names, else the one in your cache folder",
+            metavar="PLACE",
+            help="a file, postgresql://…, file:///folder or s3://bucket/folder; default: what "
+            f"{CACHE_VARIABLE} names, else the file in your cache folder",
         )
         return parser
 
@@ -52,27 +50,23 @@ def add_cache_command(commands: Commands) -> None:
 
 
 def _with_store(
-    run: Callable[[SqliteStore, argparse.Namespace], int], arguments: argparse.Namespace
+    run: Callable[[CopiedStore, argparse.Namespace], int], arguments: argparse.Namespace
 ) -> int:
-    path = arguments.path or cache_path()
-    if path is None:
-        raise OptionError(
-            f"there is no file of stored answers: {CACHE_VARIABLE} is off",
-            hint="Pass --path FILE.",
-        )
-    if path.is_dir():
-        raise OptionError(f"'{path}' is a folder", hint="Pass --path FILE.")
-    store = SqliteStore(path, limit_mb=Options().cache_size)
+    place = arguments.path or "auto"
+    store = store_for(place, Options().cache_size)
+    if not isinstance(store, CopiedStore):
+        reason = f"there is no file of stored answers: {CACHE_VARIABLE} is off"
+        raise OptionError(reason, hint="Pass --path PLACE.")
     try:
         return run(store, arguments)
     finally:
         store.close()
 
 
-def _stats(store: SqliteStore, arguments: argparse.Namespace) -> int:
+def _stats(store: CopiedStore, arguments: argparse.Namespace) -> int:
     stats = store.stats()
     table = Table(box=SIMPLE_HEAD, show_header=False, show_edge=False, pad_edge=False)
-    table.add_row("file", str(store.path))
+    table.add_row("file" if isinstance(store.path, Path) else "place", str(store.path))
     table.add_row("answers", f"{stats.entries:,}")
     table.add_row("models", f"{stats.models:,}")
     table.add_row("size", f"{stats.bytes / MEGABYTE:,.1f} MB")
@@ -90,14 +84,14 @@ def _moment(seconds: int | None) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def _clear(store: SqliteStore, arguments: argparse.Namespace) -> int:
+def _clear(store: CopiedStore, arguments: argparse.Namespace) -> int:
     entries = store.stats().entries
     store.clear()
     print(f"forgot {entries:,} answers")
     return 0
 
 
-def _export(store: SqliteStore, arguments: argparse.Namespace) -> int:
+def _export(store: CopiedStore, arguments: argparse.Namespace) -> int:
     to_output = arguments.file == "-"
     try:
         # Answers are as private as the file that they come from.
@@ -120,7 +114,7 @@ def _text(path: Path) -> TextIO:
     return path.open(encoding="utf-8")
 
 
-def _import(store: SqliteStore, arguments: argparse.Namespace) -> int:
+def _import(store: CopiedStore, arguments: argparse.Namespace) -> int:
     from_input = arguments.file == "-"
     try:
         with nullcontext(sys.stdin) if from_input else _text(Path(arguments.file)) as lines:

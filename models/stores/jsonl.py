@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import cast, get_args
 
+from blendfusion.models.stores.entry import Entry
 from blendfusion.models.stores.key import KEY_BYTES, KEY_VERSION
-from blendfusion.models.stores.sqlite import Entry
 from blendfusion.types import Answer, FinishReason
 
 _STORED = tuple(f for f in get_args(FinishReason) if f != "error")

@@ -6,13 +6,12 @@ from __future__ import annotations
 import math
 import os
 import sqlite3
-import struct
 import threading
 import time
 import warnings
 import weakref
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -22,11 +21,20 @@ from typing import TypeVar
 from blendfusion.errors import CacheWarning
 from blendfusion.models.protocol.events import cache_trouble
 from blendfusion.models.protocol.model import Values
+from blendfusion.models.stores.entry import (
+    REFRESHED_AFTER_SECONDS,
+    Damaged,
+    Entry,
+    Row,
+    after,
+    checked,
+    pieces,
+    row_of,
+)
 from blendfusion.models.stores.key import MODEL_BYTES, Keys, model_prefix
-from blendfusion.models.stores.memory import FROM_CACHE, MemoryStore, StoreStats
+from blendfusion.models.stores.memory import MemoryStore, StoreStats
 from blendfusion.models.stores.sqlite_file import (
     BUSY_SECONDS,
-    Damaged,
     NotOurs,
     forked,
     identity,
@@ -39,13 +47,11 @@ from blendfusion.models.stores.sqlite_file import (
     set_aside,
     transaction,
 )
-from blendfusion.types import Answer, FinishReason, Task
+from blendfusion.types import Answer, Task
 
 T = TypeVar("T")
 
 MEGABYTE = 1_000_000
-REFRESHED_AFTER_SECONDS = 86_400
-"""How old the time of an entry's last use must be for a look-up to write a new one."""
 _AT_ONCE = 500
 """Keys of one look-up statement: SQLite of any age takes so many."""
 _SCANNED = 1.2
@@ -55,19 +61,7 @@ _HOUR = 3_600
 _KEPT, _FULL = 0.8, 0.9
 _HURRIED_SECONDS = 0.2
 """How long answers wait for a lock after an interruption."""
-_pack = struct.Struct("<d").pack
-_crc32 = zlib.crc32
 _COLUMNS = "key, text, finish, logprob, used, mark"
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A stored answer under its key, which tells nothing of the question or the values."""
-
-    key: bytes
-    answer: Answer
-    used: int
-    """When it was last used, about: seconds since 1970, UTC."""
 
 
 class SqliteStore:
@@ -128,7 +122,7 @@ class SqliteStore:
 
     def store_many(self, fingerprint: str, task: Task, answers: Mapping[Values, Answer]) -> None:
         keys, now = Keys(fingerprint, task), int(self._clock())
-        rows = (_row(Entry(keys.of(v), a, now)) for v, a in answers.items())
+        rows = (row_of(Entry(keys.of(v), a, now)) for v, a in answers.items())
         stored: _Inserted | None = None
         try:
             stored = self._insert([row for row in rows if row is not None])
@@ -142,7 +136,7 @@ class SqliteStore:
         def some(connection: sqlite3.Connection) -> list[str]:
             rows = connection.execute(
                 "SELECT text FROM answers WHERE key >= ? AND key < ? AND text IS NOT NULL LIMIT ?",
-                (prefix, _after(prefix), most),
+                (prefix, after(prefix), most),
             )
             return [text for (text,) in rows]
 
@@ -161,7 +155,7 @@ class SqliteStore:
                     connection.execute("DELETE FROM answers")
                 else:
                     first = model_prefix(fingerprint)
-                    last = _after(first)
+                    last = after(first)
                     connection.execute(
                         "DELETE FROM answers WHERE key >= ? AND key < ?", (first, last)
                     )
@@ -212,7 +206,7 @@ class SqliteStore:
         new = 0
         waiting = iter(entries)
         while some := list(islice(waiting, _ROWS_OF_A_TRANSACTION)):
-            inserted = self._insert([row for row in map(_row, some) if row is not None])
+            inserted = self._insert([row for row in map(row_of, some) if row is not None])
             if inserted is None:
                 raise OSError(f"{self.path} cannot be written")
             new += inserted.new
@@ -225,25 +219,12 @@ class SqliteStore:
     ) -> dict[Values, Answer]:
         found: dict[Values, Answer] = {}
         stale: list[bytes] = []
-        equal: dict[tuple[str | None, str], tuple[int, Answer]] = {}
-        crc32, pack = _crc32, _pack
         fresh = int(self._clock()) - REFRESHED_AFTER_SECONDS
-        for key, text, finish, logprob, used, mark in _among(connection, wanted):
-            known_sum = equal.get((text, finish))  # this runs for every value
-            if known_sum is None:
-                answer = _answer(text, finish, None)
-                known_sum = equal[text, finish] = (_sum(text, finish), answer)
-            known, answer = known_sum
-            if logprob is None:
-                right = crc32(key, known)
-            else:
-                right = crc32(key + pack(logprob), known)
-                answer = Answer(text, finish, logprob, FROM_CACHE)
-            if right != mark or type(used) is not int:
-                raise Damaged("an answer is not as it was written")
-            found[wanted[key]] = answer
-            if used < fresh:
-                stale.append(key)
+        with closing(_among(connection, wanted)) as rows:
+            for key, answer, used in checked(rows):
+                found[wanted[key]] = answer
+                if used < fresh:
+                    stale.append(key)
         if stale and self._writable:
             self._refresh(connection, stale)
         return found
@@ -254,7 +235,7 @@ class SqliteStore:
         connection.execute("PRAGMA busy_timeout = 0")
         try:
             with or_not():
-                for rows in _pieces(keys, _ROWS_OF_A_TRANSACTION):
+                for rows in pieces(keys, _ROWS_OF_A_TRANSACTION):
                     with transaction(connection):
                         connection.executemany(
                             "UPDATE answers SET used = ? WHERE key = ?", [(now, k) for k in rows]
@@ -262,7 +243,7 @@ class SqliteStore:
         finally:
             connection.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
 
-    def _insert(self, rows: Sequence[_Row]) -> _Inserted | None:
+    def _insert(self, rows: Sequence[Row]) -> _Inserted | None:
         """None if the file does not take them."""
 
         def insert(connection: sqlite3.Connection) -> _Inserted:
@@ -316,12 +297,7 @@ class SqliteStore:
             f"SELECT {_COLUMNS} FROM answers WHERE key > ? ORDER BY key LIMIT ?",
             (last, _ROWS_OF_A_TRANSACTION),
         )
-        page = []
-        for key, text, finish, logprob, used, mark in rows:
-            if _mark(key, text, finish, logprob) != mark or type(used) is not int:
-                raise Damaged("an answer is not as it was written")
-            page.append(Entry(key, _answer(text, finish, logprob), used))
-        return page
+        return [Entry(*row) for row in checked(rows)]
 
     # --- the file itself -------------------------------------------------------------------------
 
@@ -404,42 +380,14 @@ class SqliteStore:
         self._open.clear()
 
 
-_Row = tuple[bytes, str | None, FinishReason, float | None, int, int]
-
-
 @dataclass(frozen=True, slots=True)
 class _Inserted:
     new: int
 
 
-def _row(entry: Entry) -> _Row | None:
-    """An entry as it is stored; None for text that no database holds (half a surrogate pair)."""
-    text, finish = entry.answer.text, entry.answer.finish
-    logprob = None if entry.answer.logprob is None else float(entry.answer.logprob)
-    if logprob is not None and math.isnan(logprob):  # which SQLite would read back as NULL
-        logprob = None
-    try:
-        mark = _mark(entry.key, text, finish, logprob)
-    except UnicodeEncodeError:
-        return None
-    return entry.key, text, finish, logprob, entry.used, mark
-
-
-def _mark(key: bytes, text: str | None, finish: str, logprob: float | None) -> int:
-    """The checksum of an entry: SQLite itself does not see a flipped bit in a text."""
-    number = b"" if logprob is None else _pack(logprob)
-    return _crc32(number, _crc32(key, _sum(text, finish)))
-
-
-def _sum(text: str | None, finish: str) -> int:
-    return _crc32(f"{finish} {'' if text is None else 'text '}{text}".encode())
-
-
-def _answer(text: str | None, finish: FinishReason, logprob: float | None) -> Answer:
-    return Answer(text, finish, logprob, FROM_CACHE)
-
-
-def _among(connection: sqlite3.Connection, wanted: Mapping[bytes, Values]) -> Iterator[_Row]:
+def _among(
+    connection: sqlite3.Connection, wanted: Mapping[bytes, Values]
+) -> Generator[Row, None, None]:
     """The stored rows of these keys: by a scan from the first to the last, where most of what lies
     between them is wanted (a query that runs again), else key by key."""
     if len(wanted) > _AT_ONCE:
@@ -451,25 +399,11 @@ def _among(connection: sqlite3.Connection, wanted: Mapping[bytes, Values]) -> It
                 if row[0] in wanted:
                     yield row
             return
-    for keys in _pieces(sorted(wanted), _AT_ONCE):  # in order: a page is read once
+    for keys in pieces(sorted(wanted), _AT_ONCE):  # in order: a page is read once
         marks = ",".join("?" * len(keys))
         yield from connection.execute(
             f"SELECT {_COLUMNS} FROM answers WHERE key IN ({marks})", keys
         )
-
-
-def _after(prefix: bytes) -> bytes:
-    """The first key behind all that begin with ``prefix``; longer than any of them at the end.
-
-    >>> _after(b"ab"), _after(bytes([1, 255]))
-    (b'ac', b'\\x02')
-    """
-    shorter = prefix.rstrip(b"\xff")
-    return shorter[:-1] + bytes([shorter[-1] + 1]) if shorter else prefix + b"\xff" * 32
-
-
-def _pieces(items: Sequence[T], length: int) -> Iterator[Sequence[T]]:
-    return (items[start : start + length] for start in range(0, len(items), length))
 
 
 def _used_bytes(connection: sqlite3.Connection) -> int:

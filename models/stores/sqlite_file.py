@@ -12,6 +12,8 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
+from blendfusion.models.stores.entry import Damaged
+
 T = TypeVar("T")
 
 SCHEMA_VERSION = 1
@@ -48,10 +50,6 @@ _DAMAGE = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _FORBIDDEN = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
 _MAX_NAMES = 1000
 _creating = threading.Lock()
-
-
-class Damaged(Exception):
-    """A file does not hold the data that was written."""
 
 
 class NotOurs(Exception):

@@ -12,6 +12,7 @@ import pytest
 from golden import cases, pages
 from loopback import Body, Reply, serving
 from scripts import Counted, hashed, unordered
+from stores import KINDS, place
 
 import blendfusion as bf
 from blendfusion.cache import FILE_NAME, cache_path
@@ -317,3 +318,34 @@ def test_a_word_for_no_file_makes_none(
     with bf.connect(bf.ScriptedModel(lambda call: True), cache=word) as session:
         assert session.sql("SELECT llm_filter('q', 'x') AS f").to_pydict() == {"f": [True]}
     assert [*tmp_path.iterdir()] == []
+
+
+# --- answers that machines share -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_second_session_asks_nothing_wherever_the_answers_are(
+    kind: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    where = place(kind, tmp_path)
+    monkeypatch.setenv("BLENDFUSION_CACHE", where)
+    for asked in (2, 0):
+        db = counted("auto").add("t", {"x": ["a", "b"]})
+        db.rows("SELECT llm_filter('f', x) FROM t")
+        assert len(db.model.calls) == asked
+        db.session.close()
+    lines, copy = tmp_path / "lines.jsonl", place(kind, tmp_path / "copy")
+    assert main(["cache", "stats"]) == 0
+    assert main(["cache", "export", str(lines)]) == 0
+    assert main(["cache", "import", str(lines), "--path", copy]) == 0
+    assert main(["cache", "clear"]) == 0
+    shown = capsys.readouterr()
+    assert "added 2 answers\nforgot 2 answers\n" in shown.out
+    assert "p%40ss" not in shown.out + shown.err
+    db = counted(copy).add("t", {"x": ["a", "b", "c"]})
+    db.rows("SELECT llm_filter('f', x) FROM t")
+    assert len(db.model.calls) == 1
+    db.session.close()

@@ -1,4 +1,4 @@
-"""A query that is killed again and again, over one file of answers, continues where it stopped."""
+"""A query that is killed again and again, over one place of answers, continues where it stopped."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from loopback import Body, Reply, said, serving
+from stores import TIMED_KINDS, place
 
 VALUES = 2_000
 KILLS = 20
@@ -50,7 +51,8 @@ def value_of(body: Body) -> str:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_a_killed_query_continues_where_it_stopped(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", TIMED_KINDS)
+def test_a_killed_query_continues_where_it_stopped(kind: str, tmp_path: Path) -> None:
     rng = random.Random(7)
     asked: Counter[str] = Counter()
     lock = threading.Lock()
@@ -72,7 +74,7 @@ def test_a_killed_query_continues_where_it_stopped(tmp_path: Path) -> None:
     with serving(script) as server:
         code = RUNNER.format(
             spec=f"openai:tiny@{server.url}",
-            cache=str(tmp_path / "answers.sqlite"),
+            cache=place(kind, tmp_path),
             concurrency=CONCURRENCY,
             values=VALUES,
         )

@@ -10,8 +10,6 @@ import random
 import shutil
 import sqlite3
 import stat
-import subprocess
-import sys
 import tempfile
 import threading
 import warnings
@@ -21,36 +19,23 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from stored_answers import TASK, found, many
 
 from blendfusion.errors import CacheWarning
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.stores import sqlite_file
+from blendfusion.models.stores.entry import REFRESHED_AFTER_SECONDS
 from blendfusion.models.stores.jsonl import WrongLine, entries_of, lines_of
-from blendfusion.models.stores.sqlite import REFRESHED_AFTER_SECONDS, SqliteStore
-from blendfusion.types import Answer, Constraint, Task, Usage
+from blendfusion.models.stores.sqlite import SqliteStore
+from blendfusion.types import Answer
 
-TASK = Task("llm_int", "How many?", Constraint("integer"), ("x",))
 SECRET = "the patient's name"
-
-
-def right(value: str) -> Answer:
-    """The one right answer to a value."""
-    return Answer(f"answer to {value}", logprob=-float(len(value)))
-
-
-def many(start: int, stop: int) -> dict[Values, Answer]:
-    return {(f"value {i}",): right(f"value {i}") for i in range(start, stop)}
 
 
 def filled(path: Path, entries: int = 500) -> SqliteStore:
     store = SqliteStore(path)
     store.store_many("m", TASK, many(0, entries))
     return store
-
-
-def found(store: SqliteStore, asked: dict[Values, Answer]) -> dict[Values, Answer]:
-    answers = store.get_many("m", TASK, list(asked))
-    return {v: a.with_usage(Usage()) for v, a in answers.items()}
 
 
 @pytest.fixture
@@ -423,65 +408,6 @@ def test_an_interrupt_in_a_transaction_harms_nothing(path: Path) -> None:
 
 # --- several at once -----------------------------------------------------------------------------
 
-WORKER = """
-import random, sys, threading
-sys.path.insert(0, {folder!r})
-from test_sqlite_store import SqliteStore, TASK, found, right
-from pathlib import Path
-
-store = SqliteStore(Path({path!r}))
-wrong = []
-
-def work(seed):
-    rng = random.Random(seed)
-    mine = {{}}
-    for _ in range({rounds}):
-        batch = {{(f"value {{rng.randrange({values})}}",): None for _ in range(rng.randint(1, 64))}}
-        batch = {{v: right(v[0]) for v in batch}}
-        if rng.random() < 0.5:
-            store.store_many("m", TASK, batch)
-            mine.update(batch)
-        else:
-            known = found(store, batch | mine)
-            if not known.items() <= (batch | mine).items():
-                wrong.append("a wrong answer")
-            if not mine.items() <= known.items():
-                wrong.append("an answer was lost")
-
-threads = [threading.Thread(target=work, args=({seed} * 4 + i,)) for i in range(4)]
-for thread in threads: thread.start()
-for thread in threads: thread.join()
-store.close()
-print(wrong)
-"""
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_two_processes_with_four_threads_each_share_a_file(path: Path, seed: int) -> None:
-    here = str(Path(__file__).parent)
-    codes = [
-        WORKER.format(folder=here, path=str(path), rounds=40, values=3_000, seed=seed * 2 + number)
-        for number in (0, 1)
-    ]
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", code],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for code in codes
-    ]
-    for process in running:
-        out, err = process.communicate(timeout=300)
-        assert (out.strip(), err) == ("[]", "")
-    store = SqliteStore(path)
-    everything = many(0, 3_000)
-    known = found(store, everything)
-    assert known.items() <= everything.items()
-    assert len(known) == store.stats().entries > 1_000
-    store.close()
-
 
 def test_no_store_opens_a_file_while_another_makes_it(
     path: Path, monkeypatch: pytest.MonkeyPatch
@@ -513,62 +439,6 @@ def test_no_store_opens_a_file_while_another_makes_it(
     assert found(other, many(0, 20)) == found(store, many(0, 20)) == many(0, 20)
     store.close()
     other.close()
-
-
-STRESS = """
-import random, sys, threading, time
-sys.path.insert(0, {folder!r})
-from test_sqlite_store import TASK, found, many
-from blendfusion.models.stores.sqlite import SqliteStore
-stores = [SqliteStore({path!r}) for _ in range(2)]
-end = time.time() + {seconds}
-wrong = []
-
-def work(number):
-    rng, store = random.Random(number), stores[number % 2]
-    while time.time() < end:
-        start = rng.randrange(3_000)
-        batch, what = many(start, start + rng.randrange(1, 60)), rng.random()
-        if what < 0.45:
-            store.store_many("m", TASK, batch)
-        elif what < 0.9:
-            if not found(store, batch).items() <= batch.items():
-                wrong.append("a wrong answer")
-        elif what < 0.95:
-            store.clear()
-        else:
-            store.close()
-
-threads = [threading.Thread(target=work, args=({seed} * 8 + i,)) for i in range(8)]
-for thread in threads: thread.start()
-for thread in threads: thread.join()
-for store in stores: store.close()
-print(wrong)
-"""
-
-
-def test_three_processes_forget_close_and_make_the_file_together(
-    tmp_path: Path, cases: int
-) -> None:
-    """Each round begins without a file: two stores and eight threads in every process."""
-    here = str(Path(__file__).parent)
-    for number in range(max(2, cases // 1000)):
-        path = tmp_path / str(number) / "answers.sqlite"
-        running = [
-            subprocess.Popen(
-                [
-                    *(sys.executable, "-W", "error", "-c"),
-                    STRESS.format(folder=here, path=str(path), seconds=0.4, seed=number * 3 + n),
-                ],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            for n in range(3)
-        ]
-        for process in running:
-            assert process.communicate(timeout=300) == ("[]\n", "")
-        assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
 def test_stores_of_one_process_may_make_the_file_together(path: Path) -> None:

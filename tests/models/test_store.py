@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from stores import KINDS, opened, place
 
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.model import Values
@@ -21,9 +22,10 @@ OTHER = replace(TASK, question="How long?")
 ONE = {("a",): Answer("1", logprob=-0.25), ("b", None): Answer("2", finish="length")}
 
 
-@pytest.fixture(params=["memory", "file"])
+@pytest.fixture(params=["memory", *KINDS])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[AnswerStore]:
-    made = MemoryStore() if request.param == "memory" else SqliteStore(tmp_path / "s.sqlite")
+    kind = request.param
+    made = MemoryStore() if kind == "memory" else opened(place(kind, tmp_path))
     yield made
     made.close()
 
