@@ -59,7 +59,8 @@ def _look(page: Path, sessions: list[Counted], update_golden: bool) -> None:
         # Without the planner every pair is asked, no match chosen (tests/engine/test_join.py), and
         # no whole column known (tests/engine/test_same.py).
         by_labels = "labels =>" in sql and "check =>" not in sql
-        chosen = ("llm_join" in sql and not by_labels) or "llm_same" in sql
+        of_columns = any(name in sql for name in ("llm_same", "llm_prefers"))
+        chosen = ("llm_join" in sql and not by_labels) or of_columns
         if not chosen and ("LIMIT" not in sql or "ORDER BY" in sql):
             assert rows == unordered(plain.rows(sql))
         asked = planned.asked(sql)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import exp
 
 import pyarrow as pa
 
 from blendfusion.errors import ArgumentError, ModelNotFound, close_matches
 from blendfusion.models.constraints.regex import check as check_pattern
 from blendfusion.models.embedders.embedder import Embedder
+from blendfusion.models.protocol.model import Values
 from blendfusion.options import OnError
-from blendfusion.types import Constraint, ModelInfo, Task
+from blendfusion.types import Answer, Constraint, ModelInfo, Task
 from blendfusion.udfs.ask.dispatcher import Asker
 from blendfusion.udfs.ask.outcomes import arrow, outcomes
 from blendfusion.udfs.declare.call import Call, kept_type
@@ -74,12 +76,11 @@ class UserModel:
             raise ArgumentError(
                 f"returns={returns!r} is not a type", hint=close_matches(returns, RETURNS)
             )
-        name = self._call.ingredient.name
-        task = Task(name, question, constraint, tuple("" for _ in values))
         columns = [v.cast(pa.string()).to_pylist() for v in values]
         rows: list[tuple[str | None, ...]] = list(zip(*columns, strict=True))
         present = [r for r in rows if any(v is not None and v.strip() for v in r)]
         to = arrow_type(constraint)
+        task = self._task(question, constraint, tuple("" for _ in values))
         answers = self._asker.ask(task, present, self._call, stops=False)
         self.repeats = self.repeats and all(answer.error is None for answer in answers)
         found = outcomes(
@@ -87,3 +88,31 @@ class UserModel:
         )
         results = dict(zip(present, found, strict=True))
         return arrow([results.get(r) for r in rows], kept_type(to) if on_error == "keep" else to)
+
+    def likelihoods(
+        self, question: str, rows: Sequence[Values], options: Sequence[str], names: Sequence[str]
+    ) -> list[float | None]:
+        """The probability of the first of two ``options`` as the answer about each row: 0 or 1 from
+        a model that gives none; None without a valid answer. ``names``: those of the values."""
+        first, _ = options
+        task = self._task(question, Constraint("choice", options=tuple(options)), tuple(names))
+        answers = self._asker.ask(task, rows, self._call, stops=False)
+        outcomes(self._call, answers, rows, self._asker, task=task, to=pa.string())
+        return [None if a.text is None else _likelihood(a, a.text == first) for a in answers]
+
+    def scores(self, question: str, texts: Sequence[str]) -> list[float | None]:
+        """The degree to which ``question`` holds for each text, from 0 to 10."""
+        task = self._task(question, Constraint("score", scale=(0, 10)), ("",))
+        rows = [(text,) for text in texts]
+        answers = self._asker.ask(task, rows, self._call, stops=False)
+        found = outcomes(self._call, answers, rows, self._asker, task=task, to=pa.float64())
+        degrees: list[float | None] = pa.array(found, pa.float64()).to_pylist()
+        return degrees
+
+    def _task(self, question: str, constraint: Constraint, names: tuple[str, ...]) -> Task:
+        return Task(self._call.ingredient.name, question, constraint, names)
+
+
+def _likelihood(answer: Answer, first: bool) -> float:
+    probable = 1.0 if answer.logprob is None else exp(answer.logprob)
+    return probable if first else 1 - probable

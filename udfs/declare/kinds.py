@@ -189,6 +189,9 @@ that need no model; results do not depend on the order of rows. NULL and blank v
     whole_column: ClassVar[bool] = True
     body: ColumnBody
     type: pa.DataType
+    ranks: str = ""
+    """The parameter for the number of ranks that are wanted, which a LIMIT implies; '' if results
+    are no ranks."""
 
     @property
     def result(self) -> pa.DataType:

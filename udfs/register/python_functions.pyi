@@ -25,6 +25,7 @@ __all__ = [
     "llm_list",
     "llm_map",
     "llm_members",
+    "llm_prefers",
     "llm_qa",
     "llm_same",
     "llm_score",
@@ -679,6 +680,43 @@ def llm_group(
     - ``by``: What the groups are about, in words.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
+    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
+      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
+      option.
+    """
+
+def llm_prefers(
+    question: str,
+    value: ColumnLike,
+    *,
+    k: int | None = None,
+    scores: str | None = None,
+    check: int | None = None,
+    model: str | Sequence[str] | None = None,
+    on_error: OnError | None = None,
+) -> Expr:
+    """The rank of ``value`` among the values of the column, as BIGINT: 1 for the one that ``question``
+    prefers to all others.
+
+    The model compares pairs of distinct values, each pair once. For the first k of n values, a tournament
+    compares at most n + 2 k log₂ n pairs; for all of them, a sort compares about n log₂ n. Some pairs are
+    asked in both orders; if their winners depend on the order, so are all pairs. Other pairs whose order
+    follows from answers are compared to find cycles, which EXPLAIN ANALYZE counts. If there are many, the
+    strengths that make all answers most likely are the order. ``llm_score`` is cheaper: one question a
+    value.
+
+    The column holds the values of the rows beside which the call stands, after the predicates
+    that need no model; results do not depend on the order of rows. NULL and blank values give NULL.
+
+    - ``question``: What is asked about two values, such as 'which is angrier'.
+    - ``k``: The number of first ranks that are wanted, or of last ranks if it is negative; all
+      other values share the next rank. ``ORDER BY llm_prefers(…) LIMIT k`` implies it.
+    - ``scores``: A question for scores of single values, asked first. They decide where comparisons
+      do not.
+    - ``check``: The number of pairs that are compared although other answers imply their order. By
+      default half of the wanted ranks.
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
+      a cascade (small, large).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
       query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
       option.
