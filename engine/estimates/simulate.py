@@ -64,7 +64,7 @@ class DryRows(RowWise):
             return super().column(expr, rows)
         if not asks_model(expr):
             return self._placeholders(expr, rows)
-        arguments = [self.argument(a, rows) for a in expr.args]
+        arguments = [self.argument(a, rows, expr.call) for a in expr.args]
         tally = self.guesser.tally = self.tallies.setdefault(expr, Tally())
         self.guesser.counted = expr.call.task
         tally.rows += 0 if self._looks else len(rows)
@@ -91,7 +91,7 @@ class DryRows(RowWise):
 
     def _placeholders(self, expr: Ask, rows: Rows) -> Column:
         """The remembered vectors; for other texts placeholders, equal for equal texts."""
-        task, columns = expr.call.task, [self.argument(a, rows) for a in expr.args]
+        task, columns = expr.call.task, [self.argument(a, rows, expr.call) for a in expr.args]
         try:
             known = evaluate(expr.call, columns, self.guesser)
         except UnknownVectorError:

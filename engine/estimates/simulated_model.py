@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from functools import cached_property
 
@@ -163,7 +163,8 @@ class Guesser(Asker):
         if missing:
             characters = sum(len(text) for v in missing for text in v if text)
             tally.values += len(missing) * self.requests_per_value(call)
-            tally.notes += len(missing) if self.counted not in (None, task) else 0
+            usual = self.counted in (None, task, replace(task, images=False))
+            tally.notes += 0 if usual else len(missing)
             tally.characters += characters
             tally.examples += missing[: _KEPT_EXAMPLES - len(tally.examples)]
             self.tokens += -(-characters // CHARACTERS_PER_TOKEN) + len(missing)

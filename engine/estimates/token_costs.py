@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from blendfusion.estimates.loaded_models import Known
 from blendfusion.estimates.simulated_model import CHARACTERS_PER_TOKEN, Tally
 from blendfusion.models.prompts.prompt import BEHIND, render, replies_of
-from blendfusion.models.protocol.images import IMAGE_TOKENS
+from blendfusion.models.protocol.images import IMAGE_TOKENS, has_bytes, is_image
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.scripted import ScriptedModel
 from blendfusion.observe.progress import counted
@@ -111,9 +111,10 @@ class Meter:
         """Mean tokens of the values of one request."""
         if not tally.examples:
             return 0.0
-        if task.images:
-            shown = [sum(image is not None for image in images) for images in tally.examples]
-            return IMAGE_TOKENS * sum(shown) / len(shown)
+        values = [value for row in tally.examples for value in row if value is not None]
+        if any(map(is_image if task.images else has_bytes, values)):
+            tokens = sum(IMAGE_TOKENS if is_image(v) else self._tokens(v) for v in values)
+            return tokens / len(tally.examples)
         if self._model is None:
             return tally.characters / max(1, tally.values) / CHARACTERS_PER_TOKEN
         return sum(self._value(task, v) for v in tally.examples) / len(tally.examples)

@@ -34,6 +34,7 @@ from blendfusion.planner.ir.nodes import (
     walk,
 )
 from blendfusion.udfs.ask.dispatcher import Asker, UnknownAnswerError
+from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.kinds import RowQuestion
 from blendfusion.udfs.evaluate.distinct import distinct
 from blendfusion.udfs.evaluate.evaluate import evaluate
@@ -115,7 +116,7 @@ class RowWise:
         if expr in rows.known:
             return rows.known[expr]
         if isinstance(expr, Ask):
-            value = self._answers(expr, [self.argument(a, rows) for a in expr.args])
+            value = self._answers(expr, [self.argument(a, rows, expr.call) for a in expr.args])
         elif not needs_model(expr):
             value = self.workbench().columns([expr], rows.table)[0]
         elif expr.name in ("and", "or"):
@@ -229,14 +230,17 @@ class RowWise:
         else:
             self.column(expr, rows)
 
-    def argument(self, expr: Expr, rows: Rows) -> Column:
-        """The values of a call's argument."""
+    def argument(self, expr: Expr, rows: Rows, call: Call) -> Column:
+        """The values of an argument of ``call``."""
         # DataFusion casts arguments to plain text, or to bytes; a column of another text layout
         # needs no plan.
         inner = cast_to_text(expr)
         if isinstance(inner, Field):
             column = rows.table.column(inner.index)
-            if any(known(column.type) for known in _ARGUMENTS):
+            if any(known(column.type) for known in _ARGUMENTS) or (
+                # Bytes may be images, which are no text.
+                isinstance(call.ingredient.kind, RowQuestion) and pa.types.is_binary(column.type)
+            ):
                 return column
         return self.column(expr, rows)
 

@@ -94,7 +94,7 @@ class FewValuesFirst(Chunks):
     def _values(self, ask: Ask, rows: Rows) -> tuple[Call, list[object], np.ndarray]:
         """(call, its values in the order of their first rows, the position among them for each
         row)."""
-        found, codes = distinct([self._rowwise.argument(arg, rows) for arg in ask.args])
+        found, codes = distinct([self._rowwise.argument(arg, rows, ask.call) for arg in ask.args])
         places = codes.to_numpy(zero_copy_only=False)
         _, first = np.unique(places, return_index=True)
         order = np.argsort(first, kind="stable")

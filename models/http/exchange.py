@@ -24,7 +24,7 @@ from blendfusion.models.http.structured_output import (
 )
 from blendfusion.models.prompts.prompt import render, replies_of
 from blendfusion.models.protocol.events import model_call
-from blendfusion.models.protocol.images import content, plain_image, url_of
+from blendfusion.models.protocol.images import content, is_image, plain_image, url_of
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.scores.expected_score import of_tokens
 from blendfusion.models.scores.logprobs import written_odds
@@ -73,10 +73,12 @@ class Exchange:
         self._shots, self._messages = turns[:-1], turns[-1:]
         sent = [*(value for value in row if value), *(str(turn["content"]) for turn in turns)]
         self._images = task.images
-        urls = [(name, url_of(value)) for name, value in prompt.named(row)] if task.images else []
-        if urls:
-            self._messages = [{"role": "user", "content": content(prompt.head, urls)}]
-            sent += [url for _, url in urls]
+        urls = []
+        if task.images:
+            shown = [(name, _url(value), text) for name, value, text in prompt.beside(row)]
+            urls = [url for _, url, _ in shown if url]
+            self._messages = [{"role": "user", "content": content(prompt.head_of(row), shown)}]
+            sent += urls
         self._errand = Errand(sent, images=len(urls))
         self._spent = Usage(values=1)
         self.unanswered: str | None = None
@@ -294,3 +296,8 @@ def _correction(reply: str, constraint: Constraint) -> list[Message]:
     """
     wanted = f"That is not a valid answer. Answer with {constraint} and nothing else."
     return [{"role": "assistant", "content": reply}, {"role": "user", "content": wanted}]
+
+
+def _url(value: str) -> str:
+    """The URL of a value that is an image; '' for a text."""
+    return url_of(value) if is_image(value) else ""

@@ -14,7 +14,7 @@ from blendfusion.errors import QueryError
 from blendfusion.models.llama.batch import Asking, Row
 from blendfusion.models.llama.image_encoder import ImageRefused, Prepared, Projector
 from blendfusion.models.llama.model_cache import Opened
-from blendfusion.models.protocol.images import image_bytes
+from blendfusion.models.protocol.images import image_bytes, is_image
 from blendfusion.models.protocol.model import OnAnswer, Values
 from blendfusion.options import Options
 from blendfusion.types import Answer, Task, Usage
@@ -44,7 +44,9 @@ def about_images(
 
             try:
                 shown = [
-                    held.enter_context(eyes.prepared(_bytes(i))) for i in images if i is not None
+                    held.enter_context(eyes.prepared(_bytes(i))) if is_image(i) else None
+                    for i in images
+                    if i is not None
                 ]
                 asking = Seeing(opened, task, options, tell, eyes, images, shown)
                 answers += answered(asking, [images])
@@ -65,7 +67,8 @@ def _bytes(image: str) -> bytes:
 
 
 class Seeing(Asking):
-    """One tuple of images as the row of a task: what stands behind the images is its text."""
+    """One tuple of images, and texts beside them (None), as the row of a task: what stands behind
+    them is its text."""
 
     def __init__(
         self,
@@ -75,13 +78,13 @@ class Seeing(Asking):
         on_answer: OnAnswer,
         eyes: Projector,
         values: Values,
-        images: Sequence[Prepared],
+        images: Sequence[Prepared | None],
     ) -> None:
         super().__init__(opened, task, options, on_answer)
         self._eyes = eyes
         self._images = images
-        names = [name for name, _ in self.layout.prompt.named(values)]
-        labels = [f"\n{name}: " for name in names] if len(images) > 1 else [""]
+        named = self.layout.prompt.beside(values)
+        labels = [f"\n{name}: {text}" for name, _, text in named] if len(images) > 1 else [""]
         self._labels = [self.context.tokenize(label, special=False) for label in labels]
         self._start = len(self.prefix)
 
@@ -90,7 +93,7 @@ class Seeing(Asking):
 
     @property
     def held(self) -> int:
-        images = sum(image.cells for image in self._images)
+        images = sum(image.cells for image in self._images if image is not None)
         return len(self.prefix) + images + sum(map(len, self._labels))
 
     @property
@@ -104,7 +107,9 @@ class Seeing(Asking):
         context.trim(position)
         for label, image in zip(self._labels, self._images, strict=True):
             context.decode_prefix(label, position)
-            position = self._eyes.show(image, context, position + len(label))
+            position += len(label)
+            if image is not None:
+                position = self._eyes.show(image, context, position)
         self.spent.calls += 1
         self.spent.tokens += self.held - len(self.prefix)
         self._start = position

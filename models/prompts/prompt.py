@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from blendfusion.models.constraints.constraint import closed_set, points
 from blendfusion.models.prompts.examples import ANSWERED_YES, BUILT_IN, SCORED, Shot
+from blendfusion.models.protocol.images import is_image
 from blendfusion.models.protocol.model import Values
 from blendfusion.types import Constraint, Example, StructField, Task
 
@@ -61,6 +62,19 @@ class Prompt:
         if alone:
             return "".join(f" {value}" for _, value in present)
         return "".join(f"\n{name}: {value}" for name, value in present)
+
+    def head_of(self, values: Values) -> str:
+        """The beginning of the question about these values: images, or also texts beside them."""
+        mixed = self.task.images and not all(is_image(value) for _, value in self.named(values))
+        return f"{self.question}\nValues:" if mixed else self.head
+
+    def beside(self, values: Values) -> list[tuple[str, str, str]]:
+        """The values that are not NULL, each with its name and its text, which is '' for an image;
+        a line break in a text does not begin a line of the prompt."""
+        return [
+            (name, value, "" if is_image(value) else _indented(value))
+            for name, value in self.named(values)
+        ]
 
     def ask(self, values: Values) -> str:
         """The whole question about one tuple of values."""

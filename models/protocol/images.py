@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from typing import TypeAlias
+from urllib.parse import urlsplit
 
 from blendfusion.errors import QueryError
 from blendfusion.models.constraints.constraint import Json
@@ -33,6 +34,7 @@ _BEGINNINGS = (
     (re.compile(rb"RIFF.{4}WEBP", re.DOTALL), "image/webp"),
 )
 _LONGEST_BEGINNING = 12
+_WEB = re.compile(r"https?://[^\s\x00-\x1f\x7f]+", re.IGNORECASE)
 _NAME = re.compile(r"(image/\w+), [\d,]+ bytes, [0-9a-f]{32}")
 
 
@@ -95,6 +97,24 @@ def image_bytes(value: str) -> bytes:
     return bytes(held[0])
 
 
+def is_web(text: str) -> bool:
+    """Whether a text is an http(s) URL, and nothing else."""
+    try:
+        return bool(_WEB.fullmatch(text) and urlsplit(text).hostname)
+    except ValueError:
+        return False
+
+
+def has_bytes(value: str) -> bool:
+    """Whether a value is the name of an image."""
+    return _NAME.fullmatch(value) is not None
+
+
+def is_image(value: str) -> bool:
+    """Whether a value of a task with images is one: a name, or a URL. All others are texts."""
+    return has_bytes(value) or is_web(value)
+
+
 def url_of(value: str) -> str:
     """The image's URL for a server, or a data: URL with its bytes."""
     kind = _NAME.fullmatch(value)
@@ -103,14 +123,15 @@ def url_of(value: str) -> str:
     return f"data:{kind[1]};base64,{base64.b64encode(image_bytes(value)).decode()}"
 
 
-def content(text: str, urls: Sequence[tuple[str, str]]) -> list[Json]:
-    """The content of a message with images at these URLs: each after its name, a single one
-    without."""
+def content(text: str, values: Sequence[tuple[str, str, str]]) -> list[Json]:
+    """The content of a message with values, each with its name, its URL if it is an image, and its
+    text if it is none. A single value has no name."""
     parts: list[Json] = [{"type": "text", "text": text}]
-    for name, url in urls:
-        if len(urls) > 1:
-            parts.append({"type": "text", "text": f"{name}:"})
-        parts.append({"type": "image_url", "image_url": {"url": url}})
+    for name, url, shown in values:
+        if len(values) > 1:
+            parts.append({"type": "text", "text": f"{name}: {shown}".rstrip()})
+        if url:
+            parts.append({"type": "image_url", "image_url": {"url": url}})
     return parts
 
 
@@ -125,4 +146,4 @@ def plain_image() -> list[Json]:
         for kind, body in chunks
     )
     url = f"data:image/png;base64,{base64.b64encode(png).decode()}"
-    return content("Which colour is this? Answer in one word.", [("", url)])
+    return content("Which colour is this? Answer in one word.", [("", url, "")])

@@ -6,13 +6,20 @@ import base64
 import binascii
 import re
 from collections.abc import Sequence
-from typing import TypeAlias
-from urllib.parse import urlsplit
+from dataclasses import replace
+from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from blendfusion.errors import QueryError
-from blendfusion.models.protocol.images import Bytes, name_of, type_of
+from blendfusion.models.protocol.images import (
+    Bytes,
+    is_image,
+    is_web,
+    name_of,
+    type_of,
+)
 from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer
 from blendfusion.udfs.ask.dispatcher import Asker
@@ -25,29 +32,55 @@ _NO_URL = "an image at a URL, which is not sent: image_urls is off"
 _REFUSED = "no image, "
 """The beginning of the names of such values."""
 _DATA_URL = re.compile(rb"data:[\w.+/;=\-]*;base64,", re.IGNORECASE)
-_URL = re.compile(r"https?://[^\s\x00-\x1f\x7f]+", re.IGNORECASE)
 _LONGEST_URL = 8192
 _SHOWN = 80
 """Characters of a text in the place of an image."""
 
 
-def named(columns: Sequence[Column]) -> tuple[list[pa.Array], dict[str, Bytes]]:
-    """The columns as texts, a name or URL an image, and the bytes of the images by name.
+class Images(NamedTuple):
+    """Columns with images as texts, a name or URL an image, and the bytes of images by name."""
 
-    NULL, no bytes and blank text are NULL. The bytes stay where they are in the columns.
+    texts: list[pa.Array]
+    held: dict[str, Bytes]
+
+
+def named(columns: Sequence[Column]) -> Images:
+    """The columns of a question about images. NULL, no bytes and blank text are NULL. The bytes
+    stay where they are in the columns.
+
+    In a single column, each value is an image or has failed. Among several, a text that is no image
+    is a text beside the images of its row.
     """
     held: dict[str, Bytes] = {}
-    texts = [pa.array([_name(value, held) for value in column], pa.string()) for column in columns]
-    return texts, held
+    beside = len(columns) > 1
+    texts = [
+        pa.array([_name(value, held, beside=beside) for value in column], pa.string())
+        for column in columns
+    ]
+    return Images(texts, held)
+
+
+def among_texts(columns: Sequence[Column]) -> Images | None:
+    """The columns of a question about texts, some of which are images: bytes, or a data: URL of an
+    image. None if none is. An http(s) URL is a text here."""
+    if not any(map(_may_show, columns)):
+        return None
+    held: dict[str, Bytes] = {}
+    texts = [
+        pa.array([_name_or_text(value, held) for value in column], pa.string())
+        for column in columns
+    ]
+    return Images(texts, held)
 
 
 def seen(call: Call, values: Sequence[Values], asker: Asker) -> list[Answer]:
-    """One answer a tuple of images, in order; those with something that is no image have failed.
+    """One answer a tuple of values with images, in order; NULL for a row whose images are all NULL.
+    Those with something that is no image have failed.
 
     Raises QueryError for a model that sees no images.
     """
-    problems = {v: problem for v in values if (problem := _problem(v, asker))}
-    fit = [v for v in values if v not in problems]
+    known = {v: answer for v in values if (answer := _without_question(v, asker)) is not None}
+    fit = [v for v in values if v not in known]
     if fit and not asker.model_of(call).abilities.sees_images:
         raise QueryError(
             f"{call.ingredient.name}: {asker.model_of(call).name} reads text only, no images",
@@ -55,24 +88,83 @@ def seen(call: Call, values: Sequence[Values], asker: Asker) -> list[Answer]:
             "bf.connect('openai:MODEL@http://…/v1'), or local weights with their projector, "
             "bf.connect('llama:….gguf', projector='mmproj….gguf').",
         )
-    answers = dict(zip(fit, asker.ask(call.task, fit, call), strict=True)) if fit else {}
-    return [answers[v] if v in answers else Answer.failed(problems[v]) for v in values]
+    task = call.task if call.task.images else replace(call.task, images=True)
+    answers = dict(zip(fit, asker.ask(task, fit, call), strict=True)) if fit else {}
+    return [answers[v] if v in answers else known[v] for v in values]
 
 
-def _problem(images: Values, asker: Asker) -> str:
-    """Why these are not asked about; '' if they are."""
-    named = [image for image in images if image is not None]
-    if any(image.startswith(_REFUSED) for image in named):
-        return NO_IMAGE
-    return _NO_URL if not asker.image_urls and any(map(_is_web, named)) else ""
+def seen_among_texts(call: Call, values: Sequence[Values], asker: Asker) -> list[Answer]:
+    """One answer a tuple of values, some of which hold images."""
+    images = [v for v in values if any(one is not None and _shows(one) for one in v)]
+    pictured = {*images}
+    texts = [v for v in values if v not in pictured]
+    answers = dict(zip(images, seen(call, images, asker), strict=True))
+    if texts:
+        answers |= zip(texts, asker.ask(call.task, texts, call), strict=True)
+    return [answers[v] for v in values]
 
 
-def _name(value: pa.Scalar, held: dict[str, Bytes]) -> str | None:
+def _without_question(values: Values, asker: Asker) -> Answer | None:
+    """The answer about values that are not asked about; None for all others."""
+    present = [value for value in values if value is not None]
+    if any(value.startswith(_REFUSED) for value in present):
+        return Answer.failed(NO_IMAGE)
+    if not asker.image_urls and any(map(is_web, present)):
+        return Answer.failed(_NO_URL)
+    return None if any(map(is_image, present)) else Answer(None)
+
+
+def _shows(value: str) -> bool:
+    return value.startswith(_REFUSED) or is_image(value)
+
+
+def _may_show(column: Column) -> bool:
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        return bool(pc.any(pc.starts_with(column, "data:image/")).as_py())
+    if pa.types.is_string_view(column.type):
+        return _may_show(column.cast(pa.string()))
+    kind = column.type
+    return bool(
+        pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
+    )
+
+
+def _name_or_text(value: pa.Scalar, held: dict[str, Bytes]) -> str | None:
+    if not value.is_valid:
+        return None
+    data: Bytes = memoryview(value.as_buffer())
+    if type_of(data) is None:
+        text = _text(data)
+        if text is None or not text.startswith("data:image/"):
+            return _refused(data) if text is None else _beside(text)
+    return _name(value, held, beside=True)
+
+
+def _beside(text: str) -> str:
+    """A text as a value beside images: one that looks like an image's name begins with a blank."""
+    return f" {text}" if _shows(text) else text
+
+
+def _text(data: Bytes) -> str | None:
+    """Bytes as text; None if they are none."""
+    try:
+        text = bytes(data).decode()
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else text
+
+
+def _name(value: pa.Scalar, held: dict[str, Bytes], *, beside: bool) -> str | None:
+    """The name or URL of an image, or (``beside`` images) a text."""
     if not value.is_valid:
         return None
     data: Bytes = memoryview(value.as_buffer())
     if type_of(data) is None:
         url = _url(data)
+        if beside and isinstance(url, str) and not is_web(url):
+            text = _text(data)
+            inline = text is not None and _DATA_URL.match(text.encode().lstrip())
+            return url if text is None or inline else _beside(text)
         if url is None or isinstance(url, str):
             return url
         data = url
@@ -98,14 +190,7 @@ def _url(data: Bytes) -> str | bytes | None:
     if len(text) > _LONGEST_URL or not text.isascii():
         return _refused(data)
     url = text.decode().strip()
-    return url if _is_web(url) else _refused(data)
-
-
-def _is_web(url: str) -> bool:
-    try:
-        return bool(_URL.fullmatch(url) and urlsplit(url).hostname)
-    except ValueError:
-        return False
+    return url if is_web(url) else _refused(data)
 
 
 def _refused(data: Bytes) -> str:

@@ -71,8 +71,8 @@ class RowQuestion(Kind):
 
     doc: ClassVar[
         str
-    ] = """Values are columns (or names of columns). A row whose values are all NULL or blank
-gives NULL without a call."""
+    ] = """Values are columns (or names of columns): texts, or images for a model that sees them,
+as BINARY or ``data:image/…``. A row whose values are all NULL or blank gives NULL without a call."""
     can_cascade: ClassVar[bool] = True
 
 
@@ -83,8 +83,8 @@ class ImageQuestion(Kind):
     doc: ClassVar[
         str
     ] = """Images are columns (or names of columns): BINARY, the bytes of a PNG, JPEG, GIF or
-WebP, or TEXT, an http(s) URL, which the model's server fetches, or a data: URL. What is none of these
-has failed, see ``on_error``. A row whose images are all NULL or empty gives NULL without a call;
+WebP, or TEXT, an http(s) URL, which the model's server fetches, or a data: URL. Beside another value,
+any other TEXT is a text; alone, it has failed, see ``on_error``. A row whose images are all NULL or empty gives NULL without a call;
 equal images are one question."""
     images: ClassVar[bool] = True
 

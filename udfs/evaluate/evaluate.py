@@ -17,7 +17,7 @@ from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer
 from blendfusion.udfs.ask.dispatcher import Asker
 from blendfusion.udfs.ask.embed_columns import Texts
-from blendfusion.udfs.ask.image_columns import named, seen
+from blendfusion.udfs.ask.image_columns import among_texts, named, seen, seen_among_texts
 from blendfusion.udfs.ask.map_reduce import answered
 from blendfusion.udfs.ask.outcomes import arrow, outcomes
 from blendfusion.udfs.declare.call import Call
@@ -53,8 +53,12 @@ def evaluate(call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
 
 @singledispatch
 def _of_kind(kind: Kind, call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
-    """A question about each distinct row of texts."""
-    return _answered(call, columns, asker, _questions)
+    """A question about each distinct row of texts, of which some may be images."""
+    images = among_texts(columns)
+    if images is None:
+        return _answered(call, columns, asker, _questions)
+    with lent(images.held):
+        return _answered(call, images.texts, asker, seen_among_texts)
 
 
 @_of_kind.register(GroupQuestion)

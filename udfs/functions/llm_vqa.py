@@ -15,11 +15,11 @@ from blendfusion.udfs.declare.options import (
 
 LLM_VQA = Ingredient(
     name="llm_vqa",
-    summary="a question about images (bytes or URLs), for a vision model: on a server, or a GGUF with its projector",
+    summary="a question about images (bytes or URLs) and texts beside them, for a vision model: on a server, or a GGUF with its projector",
     kind=ImageQuestion(),
     values="image",
     options=(OPTIONS, REGEX, CONFIDENCE, MODEL, ON_ERROR, RETURN_TYPE),
     result="the type that the query needs, else TEXT",
-    doc="""The answer to ``question`` about an image, or about several together. The model must see
-images.""",
+    doc="""The answer to ``question`` about an image, or about several together, or about images and
+texts. The model must see images.""",
 )

@@ -54,8 +54,8 @@ def llm_filter(
 ) -> Expr:
     """Whether the answer to ``question`` is yes, as BOOLEAN.
 
-    Values are columns (or names of columns). A row whose values are all NULL or blank
-    gives NULL without a call.
+    Values are columns (or names of columns): texts, or images for a model that sees them,
+    as BINARY or ``data:image/…``. A row whose values are all NULL or blank gives NULL without a call.
 
     - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
     - ``examples``: Worked examples: the values, then the answer.
@@ -100,8 +100,8 @@ def llm_map(
     """The answer to ``question`` for each row: TEXT, or the type in ``returns``. In SQL the type
     also follows from the place of the call: ``WHERE llm_map(…) > 3`` asks for whole numbers.
 
-    Values are columns (or names of columns). A row whose values are all NULL or blank
-    gives NULL without a call.
+    Values are columns (or names of columns): texts, or images for a model that sees them,
+    as BINARY or ``data:image/…``. A row whose values are all NULL or blank gives NULL without a call.
 
     - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
     - ``options``: A closed set of answers, or of the items of a list; a mapping gives each a
@@ -149,8 +149,8 @@ def llm_bool(
 ) -> Expr:
     """The answer to ``question`` for each row, as BOOLEAN.
 
-    Values are columns (or names of columns). A row whose values are all NULL or blank
-    gives NULL without a call.
+    Values are columns (or names of columns): texts, or images for a model that sees them,
+    as BINARY or ``data:image/…``. A row whose values are all NULL or blank gives NULL without a call.
 
     - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
     - ``examples``: Worked examples: the values, then the answer.
@@ -183,8 +183,8 @@ def llm_int(
 ) -> Expr:
     """The answer to ``question`` for each row, as BIGINT.
 
-    Values are columns (or names of columns). A row whose values are all NULL or blank
-    gives NULL without a call.
+    Values are columns (or names of columns): texts, or images for a model that sees them,
+    as BINARY or ``data:image/…``. A row whose values are all NULL or blank gives NULL without a call.
 
     - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
     - ``examples``: Worked examples: the values, then the answer.
@@ -206,8 +206,8 @@ def llm_float(
 ) -> Expr:
     """The answer to ``question`` for each row, as DOUBLE.
 
-    Values are columns (or names of columns). A row whose values are all NULL or blank
-    gives NULL without a call.
+    Values are columns (or names of columns): texts, or images for a model that sees them,
+    as BINARY or ``data:image/…``. A row whose values are all NULL or blank gives NULL without a call.
 
     - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
     - ``examples``: Worked examples: the values, then the answer.
@@ -229,8 +229,8 @@ def llm_date(
 ) -> Expr:
     """The answer to ``question`` for each row, as DATE.
 
-    Values are columns (or names of columns). A row whose values are all NULL or blank
-    gives NULL without a call.
+    Values are columns (or names of columns): texts, or images for a model that sees them,
+    as BINARY or ``data:image/…``. A row whose values are all NULL or blank gives NULL without a call.
 
     - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
     - ``examples``: Worked examples: the values, then the answer.
@@ -259,8 +259,8 @@ def llm_text(
 ) -> Expr:
     """The answer to ``question`` for each row, as TEXT.
 
-    Values are columns (or names of columns). A row whose values are all NULL or blank
-    gives NULL without a call.
+    Values are columns (or names of columns): texts, or images for a model that sees them,
+    as BINARY or ``data:image/…``. A row whose values are all NULL or blank gives NULL without a call.
 
     - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
     - ``options``: A closed set of answers, or of the items of a list; a mapping gives each a
@@ -295,8 +295,8 @@ def llm_list(
 ) -> Expr:
     """The answer to ``question`` for each row, as LIST of TEXT.
 
-    Values are columns (or names of columns). A row whose values are all NULL or blank
-    gives NULL without a call.
+    Values are columns (or names of columns): texts, or images for a model that sees them,
+    as BINARY or ``data:image/…``. A row whose values are all NULL or blank gives NULL without a call.
 
     - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
     - ``options``: A closed set of answers, or of the items of a list; a mapping gives each a
@@ -330,8 +330,8 @@ def llm_classify(
 ) -> Expr:
     """The label that fits the value best, as TEXT; with ``returns`` a list, all labels that fit.
 
-    Values are columns (or names of columns). A row whose values are all NULL or blank
-    gives NULL without a call.
+    Values are columns (or names of columns): texts, or images for a model that sees them,
+    as BINARY or ``data:image/…``. A row whose values are all NULL or blank gives NULL without a call.
 
     - ``labels``: The labels; a mapping gives each a meaning: ``{"billing": "invoices and refunds",
       "other": "all else"}``.
@@ -368,8 +368,8 @@ def llm_extract(
     """The fields of ``schema`` in the value, as a STRUCT in their order; a field that the value
     does not mention is NULL. One request per value, however many fields are read.
 
-    Values are columns (or names of columns). A row whose values are all NULL or blank
-    gives NULL without a call.
+    Values are columns (or names of columns): texts, or images for a model that sees them,
+    as BINARY or ``data:image/…``. A row whose values are all NULL or blank gives NULL without a call.
 
     - ``schema``: The fields, as in CREATE TABLE: ``"name TEXT, year INT COMMENT 'of release', tags
       LIST, season IN ('spring', 'summer')"``, or the JSON schema of an object; in Python also a
@@ -406,8 +406,8 @@ def llm_score(
     Sort by it for the best rows:
     ``frame.sort(bf.llm_score("How angry is it?", "text").sort(ascending=False)).limit(5)``.
 
-    Values are columns (or names of columns). A row whose values are all NULL or blank
-    gives NULL without a call.
+    Values are columns (or names of columns): texts, or images for a model that sees them,
+    as BINARY or ``data:image/…``. A row whose values are all NULL or blank gives NULL without a call.
 
     - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
     - ``low``: The lowest point of the scale.
@@ -500,12 +500,12 @@ def llm_vqa(
     on_error: OnError | None = None,
     returns: str | None = None,
 ) -> Expr:
-    """The answer to ``question`` about an image, or about several together. The model must see
-    images.
+    """The answer to ``question`` about an image, or about several together, or about images and
+    texts. The model must see images.
 
     Images are columns (or names of columns): BINARY, the bytes of a PNG, JPEG, GIF or
-    WebP, or TEXT, an http(s) URL, which the model's server fetches, or a data: URL. What is none of these
-    has failed, see ``on_error``. A row whose images are all NULL or empty gives NULL without a call;
+    WebP, or TEXT, an http(s) URL, which the model's server fetches, or a data: URL. Beside another value,
+    any other TEXT is a text; alone, it has failed, see ``on_error``. A row whose images are all NULL or empty gives NULL without a call;
     equal images are one question.
 
     - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.

@@ -1,0 +1,181 @@
+"""Images and texts in one question, in llm_vqa and in the functions of rows."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pyarrow as pa
+import pytest
+from loopback import Body, Reply, serving
+
+import blendfusion as bf
+
+RED = b"\x89PNG\r\n\x1a\n" + b"\xffred\x00"
+BLUE = b"\xff\xd8\xff\xe0" + b"blue"
+INLINE = f"data:image/png;base64,{base64.b64encode(RED).decode()}"
+WEB = "https://example.org/a.png"
+
+
+def shown(body: Body) -> tuple[object, ...]:
+    """The texts of a request, and the images by their colours, in their order."""
+    content = body["messages"][-1]["content"]
+    if isinstance(content, str):
+        return (content,)
+    found = []
+    for part in content:
+        if part["type"] == "text":
+            found.append(part["text"])
+            continue
+        url = part["image_url"]["url"]
+        data = base64.b64decode(url.partition(",")[2]) if url.startswith("data:") else url
+        found.append({RED: "RED", BLUE: "BLUE"}.get(data, data))
+    return tuple(found)
+
+
+def fits(body: Body) -> Reply:
+    """Whether the text beside an image names its colour."""
+    parts = shown(body)
+    colour = "red" if "RED" in parts else "blue" if "BLUE" in parts else "none"
+    fit = any(colour in str(part) for part in parts[1:] if str(part).islower())
+    answer = "Yes" if fit else "No"
+    if "response_format" in body:
+        return Reply(json.dumps({"answer": answer, "value": answer}))
+    return Reply(answer)
+
+
+def connected(url: str, **options: object) -> bf.Session:
+    session = bf.connect(f"openai:tiny@{url}", progress="off", cache=None, **options)
+    session.from_arrow(
+        pa.table({"id": [0, 1, 2, 3], "descr": ["a red bag", "a red bag", "blue", "red"]}), name="d"
+    )
+    photos = pa.array([RED, BLUE, BLUE, None], pa.binary())
+    session.from_arrow(pa.table({"id": [0, 1, 2, 3], "photo": photos}), name="p")
+    return session
+
+
+JOINED = "d JOIN p ON d.id = p.id"
+
+
+@pytest.mark.parametrize("function", ["llm_vqa", "llm_filter"])
+def test_a_text_and_an_image_of_a_join_are_one_question(function: str) -> None:
+    with serving(fits) as server:
+        session = connected(server.url)
+        question = "Does {descr} fit the image?"
+        query = f"SELECT d.id FROM {JOINED} WHERE {function}('{question}', descr, photo) ORDER BY 1"
+        assert session.sql(query).to_pydict() == {"id": [0, 2]}
+        asked = sorted(map(shown, server.bodies), key=str)
+        of_images = [parts for parts in asked if len(parts) > 1]
+        assert of_images == [
+            (f"Question: {text}\nValues:", f"descr: {descr}", "photo:", image)
+            for text in ["Does the descr fit the image?"]
+            for descr, image in [("a red bag", "BLUE"), ("a red bag", "RED"), ("blue", "BLUE")]
+        ]
+        # llm_vqa does not ask about a row without an image; a question about values does.
+        assert len(asked) == (3 if function == "llm_vqa" else 4)
+
+
+@pytest.mark.parametrize("planner", [True, False], ids=["planned", "plain"])
+def test_texts_that_look_like_images_stay_texts(planner: bool) -> None:
+    texts = [
+        "no image, sorry",
+        "image/png, 3 bytes, 075e6668d8cc3b334f9940078d84810f",
+        "/etc/passwd",
+    ]
+    with serving(lambda body: Reply("ok")) as server:
+        session = connected(server.url, planner=planner)
+        table = pa.table({"t": texts, "photo": pa.array([RED] * 3, pa.binary())})
+        session.from_arrow(table, name="h")
+        rows = session.sql("SELECT llm_vqa('q', t, photo) AS a FROM h").to_pydict()
+        assert rows == {"a": ["ok"] * 3}
+        assert sorted(str(shown(body)[1]).split(":", 1)[1].strip() for body in server.bodies) == [
+            *sorted(texts)
+        ]
+
+
+def test_a_line_in_a_text_cannot_pass_for_another_value() -> None:
+    with serving(lambda body: Reply("ok")) as server:
+        session = connected(server.url)
+        table = pa.table({"t": ["a\nphoto: b"], "photo": pa.array([RED], pa.binary())})
+        session.from_arrow(table, name="h")
+        session.sql("SELECT llm_vqa('q', t, photo) AS a FROM h").collect()
+        assert shown(server.bodies[0])[1] == "t: a\n  photo: b"
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("llm_map('Which colour?', photo)", "Yes"),
+        ("llm_bool('Is it red?', photo)", True),
+        ("llm_classify(photo, ['Yes', 'No'])", "Yes"),
+        ("llm_text('Which?', photo, descr)", "Yes"),
+    ],
+)
+@pytest.mark.parametrize("kind", [pa.binary(), pa.binary_view(), pa.string()], ids=str)
+def test_functions_of_rows_see_images(call: str, expected: object, kind: pa.DataType) -> None:
+    def yes(body: Body) -> Reply:
+        assert "RED" in shown(body)
+        return Reply(json.dumps({"answer": "Yes"}) if "response_format" in body else "Yes")
+
+    with serving(yes) as server:
+        session = connected(server.url)
+        photo = pa.array([INLINE if kind == pa.string() else RED], kind)
+        session.from_arrow(pa.table({"photo": photo, "descr": ["a"]}), name="h")
+        assert session.sql(f"SELECT {call} AS a FROM h").to_pydict() == {"a": [expected]}
+
+
+def test_data_frames_see_them_too() -> None:
+    with serving(fits) as server:
+        session = connected(server.url)
+        table = pa.table({"descr": ["red", "red"], "photo": pa.array([RED, BLUE], pa.binary())})
+        frame = session.from_arrow(table, name="h")
+        kept = frame.filter(bf.llm_filter("Does it fit?", "descr", "photo"))
+        assert kept.to_pydict() == {"descr": ["red"], "photo": [RED]}
+
+
+def test_rows_of_texts_alone_are_asked_as_ever_and_urls_in_texts_are_texts() -> None:
+    with serving(lambda body: Reply("ok")) as server:
+        session = connected(server.url)
+        session.from_arrow(pa.table({"x": ["a", INLINE, WEB]}), name="h")
+        assert session.sql("SELECT llm_map('q', x) AS a FROM h").to_pydict() == {"a": ["ok"] * 3}
+        kinds = sorted(len(shown(body)) for body in server.bodies)
+        assert kinds == [1, 1, 2]
+        assert not any(WEB in shown(body) for body in server.bodies)
+
+
+def test_bytes_that_are_neither_image_nor_text_fail_alone() -> None:
+    with serving(lambda body: Reply("ok")) as server:
+        session = connected(server.url)
+        table = pa.table({"x": pa.array([b"\xff\x00\x01", b"plain", RED], pa.binary())})
+        session.from_arrow(table, name="h")
+        with pytest.warns(bf.AnswerWarning, match="neither the bytes of a PNG"):
+            rows = session.sql("SELECT llm_map('q', x) AS a FROM h").to_pydict()
+        assert rows == {"a": [None, "ok", "ok"]}
+
+
+def test_a_model_of_texts_says_so() -> None:
+    session = bf.connect(bf.ScriptedModel(lambda call: str(call.values[0])[:9]), cache=None)
+    session.from_arrow(pa.table({"x": pa.array([RED], pa.binary())}), name="h")
+    assert session.sql("SELECT llm_map('q', x) AS a FROM h").to_pydict() == {"a": ["image/png"]}
+
+
+def test_llmmap_of_blendsql_takes_a_column_of_texts_beside_one_of_images() -> None:
+    with serving(fits) as server:
+        session = connected(server.url)
+        query = (
+            "SELECT d.id FROM d JOIN p ON d.id = p.id "
+            "WHERE {{LLMMap('Does the text fit the image?', d.descr, p.photo)}} = TRUE ORDER BY 1"
+        )
+        rows = session.sql(query, dialect="blendsql").to_pydict()
+        assert rows == {"id": [0, 2]}
+        assert sum(len(shown(body)) == 4 for body in server.bodies) == 3
+
+
+def test_the_estimate_counts_pairs_of_texts_and_images() -> None:
+    with serving(fits) as server:
+        session = connected(server.url)
+        for function in ("llm_vqa", "llm_map"):
+            frame = session.sql(f"SELECT {function}('q', descr, photo) AS a FROM {JOINED}")
+            assert frame.estimate().total.values == (3 if function == "llm_vqa" else 4)
+            assert frame.estimate().total.prompt_tokens > 3 * 765
+        assert not [body for body in server.bodies if "messages" in body]
