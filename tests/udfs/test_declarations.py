@@ -16,6 +16,7 @@ from blendfusion.sql.type_calls import typed
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.call_registry import CALLS
 from blendfusion.udfs.declare.ingredient import Ingredient
+from blendfusion.udfs.declare.options import CHECK
 from blendfusion.udfs.declare.parameter import AnyParameter
 from blendfusion.udfs.functions import FUNCTIONS, INGREDIENTS
 from blendfusion.udfs.register import python_functions
@@ -51,6 +52,9 @@ SQL = {
     "by": "'the same author'",
     "into": "3",
     "scores": "'How good?'",
+    "retries": "1",
+    "language": "'German'",
+    "also": "'names'",
     "many": "TRUE",
     "exact": "TRUE",
     "label_question": "'Which?'",
@@ -84,6 +88,9 @@ PYTHON = {
     "by": "the same author",
     "into": 3,
     "scores": "How good?",
+    "retries": 1,
+    "language": "German",
+    "also": "names",
     "many": True,
     "exact": True,
     "label_question": "Which?",
@@ -100,6 +107,7 @@ BESIDE = {
     "proxy": ("recall",),
     "label_question": ("labels",),
     "match": ("labels",),
+    "retries": ("check",),
 }
 """The options that an option needs beside it."""
 CLOSED_SETS = ("confidence", "accuracy", "recall", "precision", "delta", "proxy")
@@ -120,10 +128,12 @@ def sql_of(ingredient: Ingredient, option: AnyParameter) -> tuple[str, object]:
             "score": "3",
             "list": '["a"]',
         }
-        given = shown.get(ingredient.returns.kind, "true")
+        given = next(iter(ingredient.returns.options), shown.get(ingredient.returns.kind, "true"))
         return f"[['v', '{given}']]", [["v", given]]
     if option.name == "examples" and ingredient.name == "llm_classify":
         return "[['v', 'a']]", [["v", "a"]]
+    if option is CHECK:
+        return "'answer IS NOT NULL'", "answer IS NOT NULL"
     return SQL[option.name], PYTHON[option.name]
 
 

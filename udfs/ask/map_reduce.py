@@ -26,7 +26,7 @@ Context: TypeAlias = "tuple[str, ...]"
 """The rows of a group, as they are asked about."""
 
 
-def answered(call: Call, contexts: list[Context], asker: Asker) -> list[Answer]:
+def answered(call: Call, contexts: Sequence[Context], asker: Asker) -> list[Answer]:
     """One answer a context, in order; contexts too long for the window are read in parts.
 
     Each pass asks for notes on every part of every long context in one batch; notes are the rows of

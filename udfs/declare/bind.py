@@ -17,6 +17,7 @@ from blendfusion.models.http.parse_reply import read_answer
 from blendfusion.models.prompts.canonical import canonical
 from blendfusion.options import OnError
 from blendfusion.types import Constraint, Example, Task
+from blendfusion.udfs.declare.answer_check import check_predicate
 from blendfusion.udfs.declare.arguments import (
     Argument,
     Constant,
@@ -31,6 +32,7 @@ from blendfusion.udfs.declare.comparison import OPERATOR, SIDES, Comparing
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import PairMatch
 from blendfusion.udfs.declare.options import (
+    CHECK,
     CLAIM,
     CONFIDENCE,
     CONSISTENCY,
@@ -43,7 +45,9 @@ from blendfusion.udfs.declare.options import (
     OPTIONS,
     QUESTION,
     REGEX,
+    RETRIES,
     RETURN_TYPE,
+    USUAL_RETRIES,
     Choices,
     Confidence,
 )
@@ -112,6 +116,11 @@ class _Binder:
         result = self.kind.result or self._type(constraint)
         evidence = bool(self.get(EVIDENCE))
         if evidence:
+            if constraint.kind == "struct" and not self.ingredient.has_fields:
+                raise self.error(
+                    "evidence is of one answer, and here are several fields",
+                    "Write llm_extract(text, 'a TEXT, b INT', evidence => true).",
+                )
             self._check_evidence(columns, on_error, confidence)
             result = self._evidence_type(result)
         if "keep" in (on_error, confidence):
@@ -142,6 +151,7 @@ class _Binder:
             models_of(targets, self.read, self.error),
             self._literals(),
             evidence,
+            *self._checks(constraint),
             self._shown(task),
         )
 
@@ -258,6 +268,8 @@ class _Binder:
     def _question(self, columns: tuple[str, ...]) -> str:
         if self.get(HOW):
             return f"Do both match: {self.get(HOW)}?"
+        if self.ingredient.questions is not None:
+            return self.ingredient.questions(self.read)
         question = self.get(QUESTION) or self.get(CLAIM) or self.ingredient.question
         if self.ingredient.leading and not question.strip():
             raise self.error("the question is empty")
@@ -398,6 +410,20 @@ class _Binder:
                 "Ask a yes/no question, or say options => ['a', 'b'].",
             )
         return given
+
+    def _checks(self, constraint: Constraint) -> tuple[str, int]:
+        """The predicate over answers, and the number of further questions."""
+        if CHECK not in self.ingredient.options:
+            return "", 0
+        check = self.get(CHECK)
+        if check is None:
+            if self.get(RETRIES) is not None:
+                raise self.error("retries are of a check", "Write check => 'answer > 0'.")
+            return "", 0
+        with self._named():
+            check_predicate(check, arrow_type(constraint))
+        retries = self.get(RETRIES)
+        return check, USUAL_RETRIES if retries is None else retries
 
     def _on_error(self) -> OnError | None:
         given = self.get(ON_ERROR)

@@ -74,6 +74,10 @@ class Call:
     """The literals that the body of a user's function gets, as a JSON object; '' without any."""
     evidence: bool = field(default=False, metadata=ADDED)
     """Each answer, or each field of it, stands beside the span of the text that states it."""
+    check: str = field(default="", metadata=ADDED)
+    """The SQL predicate that each ``answer`` must satisfy; '' for none."""
+    retries: int = field(default=0, metadata=ADDED)
+    """How often an answer that does not satisfy it is asked for again."""
     shown: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     """The arguments but defaults, as SQL, by the names of their parameters in their order."""
 

@@ -40,6 +40,8 @@ class Ingredient:
     """The parameters that a call gives by name only. EXPLAIN shows them in this order."""
     question: str = ""
     """The default question of a function without a leading one."""
+    questions: Callable[[Mapping[str, Any]], str] | None = None
+    """Makes the question from the literals of a call; None: ``question``, and the parameters."""
     returns: Constraint | None = None
     """The type of answers; None: what the place of the call determines, else text."""
     answers: Answers | None = None

@@ -19,12 +19,15 @@ from blendfusion.types import Constraint
 from blendfusion.udfs.declare.arguments import Literal
 from blendfusion.udfs.declare.parameter import Parameter
 from blendfusion.udfs.declare.returns import RETURNS, returned, type_name
+from blendfusion.udfs.declare.struct_schema import fields_of, written
 
 Confidence: TypeAlias = "float | OneOf['keep']"
 """The minimum probability of an answer; ``keep``: the probability stands beside the answer."""
 
 MOST_WAYS = 9
 """The maximum of ``consistency``."""
+
+USUAL_RETRIES = 2
 
 _T = TypeVar("_T")
 
@@ -126,11 +129,17 @@ def pattern_of(given: Any) -> Any:
 
 def _type(given: Literal, name: str) -> Constraint:
     found = returned(given) if isinstance(given, str) else None
+    if found is None and isinstance(given, str) and len(given.split()) > 1:
+        return Constraint("struct", fields=fields_of(given))
     if found is None:
         raise ArgumentError(
             f"{name} => {given!r} is not a type", hint=close_matches(str(given), RETURNS)
         )
     return found
+
+
+def _type_shown(constraint: Constraint) -> str:
+    return written(constraint.fields) if constraint.fields else type_name(constraint)
 
 
 def _list_type(given: Literal, name: str) -> Constraint:
@@ -224,10 +233,12 @@ REGEX = Parameter(
 RETURN_TYPE = Parameter(
     "returns",
     "A type: 'int', 'float', 'bool', 'date', 'timestamp', 'text', 'list', 'list[int]', …; "
-    "'list{3}', 'list[int]{1,4}', 'list+' set the number of items.",
+    "'list{3}', 'list[int]{1,4}', 'list+' set the number of items. Fields as in CREATE TABLE give a "
+    "struct: 'a TEXT, b INT'.",
     _type,
-    show=type_name,
-    example="llm_map('Which years?', text, returns => 'list[int]')",
+    show=_type_shown,
+    example="llm_map('Which years?', text, returns => 'list[int]'); "
+    "llm_qa('What is wrong?', text, returns => 'fault TEXT, times INT')",
 )
 LIST_TYPE = Parameter(
     "returns",
@@ -270,6 +281,21 @@ EVIDENCE = Parameter(
     annotation="bool",
     example="llm_extract(text, 'people INT, day DATE', evidence => true)",
     default=False,
+)
+CHECK = Parameter(
+    "check",
+    "A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does not hold is asked "
+    "for again, with the reason, ``retries`` times at most; then it has failed.",
+    text,
+    example="llm_int('How many?', text, check => 'answer BETWEEN 1 AND 9'); "
+    "llm_extract(text, 'low INT, high INT', check => 'answer[''low''] <= answer[''high'']')",
+)
+RETRIES = Parameter(
+    "retries",
+    "How often an answer that fails ``check`` is asked for again.",
+    whole(0, MOST_WAYS, "The number of further questions"),
+    annotation="int",
+    default=USUAL_RETRIES,
 )
 MODEL = Parameter(
     "model",

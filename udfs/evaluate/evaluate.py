@@ -6,6 +6,7 @@ The loop is over distinct values only; rows are touched by Arrow kernels alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import singledispatch
 from typing import TypeAlias
 
@@ -14,7 +15,8 @@ import pyarrow as pa
 from blendfusion.errors import QueryError
 from blendfusion.models.protocol.images import lent
 from blendfusion.models.protocol.model import Values
-from blendfusion.types import Answer
+from blendfusion.types import Answer, Task
+from blendfusion.udfs.ask.checked_answers import checked
 from blendfusion.udfs.ask.dispatcher import Asker
 from blendfusion.udfs.ask.embed_columns import Texts
 from blendfusion.udfs.ask.image_columns import among_texts, named, seen, seen_among_texts
@@ -67,6 +69,13 @@ def _(kind: Kind, call: Call, columns: Sequence[Column], asker: Asker) -> pa.Arr
     contexts = _contexts(call, [c.to_pylist() for c in columns])
     present = list(dict.fromkeys(c for c in contexts if c))
     answers = answered(call, present, asker)
+    if call.check:
+
+        def again(task: Task, rows: Sequence[Values]) -> list[Answer]:
+            listed = [tuple(map(str, row)) for row in rows]
+            return answered(_of_task(call, task), listed, asker)
+
+        answers = checked(call, present, answers, again)
     results = dict(zip(present, outcomes(call, answers, present, asker), strict=True))
     return arrow([results.get(c) for c in contexts], call.type)
 
@@ -120,8 +129,17 @@ def _answered(call: Call, texts: Sequence[Column], asker: Asker, ask: _Ask) -> p
         known.update((v, None) for v in new if _blank(v))
         missing = [v for v in new if v not in known]
         answers = ask(call, missing, asker)
+        if call.check:
+            answers = checked(
+                call, missing, answers, lambda task, rows: ask(_of_task(call, task), rows, asker)
+            )
         known.update(zip(missing, outcomes(call, answers, missing, asker), strict=True))
     return arrow([known[v] for v in values], call.type).take(rows)
+
+
+def _of_task(call: Call, task: Task) -> Call:
+    """``call`` with another question."""
+    return replace(call, task=task)
 
 
 def _questions(call: Call, missing: Sequence[Values], asker: Asker) -> list[Answer]:

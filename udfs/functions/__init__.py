@@ -11,6 +11,7 @@ FUNCTIONS = (
     *("llm_list", "llm_classify", "llm_extract", "llm_score", "llm_join", "llm_compare"),
     *("llm_vqa", "llm_answer", "llm_summary", "llm_members", "llm_similarity", "llm_embed"),
     *("llm_same", "llm_group", "llm_prefers"),
+    *("llm_sentiment", "llm_translate", "llm_fix_grammar", "llm_redact"),
     *("llm_qa", "llm_validate", "llm_summarize"),
 )
 """The functions, in the order of docs/guide.md. The module of each has its declaration, under its

@@ -10,7 +10,15 @@ from blendfusion.types import Constraint
 from blendfusion.udfs.declare.arguments import Literal
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.json_schema import is_json, json_fields
-from blendfusion.udfs.declare.options import CRITERION, EVIDENCE, EXAMPLES, MODEL, ON_ERROR
+from blendfusion.udfs.declare.options import (
+    CHECK,
+    CRITERION,
+    EVIDENCE,
+    EXAMPLES,
+    MODEL,
+    ON_ERROR,
+    RETRIES,
+)
 from blendfusion.udfs.declare.parameter import Parameter
 from blendfusion.udfs.declare.struct_schema import FORM, fields_of, text_of, written
 
@@ -47,7 +55,7 @@ LLM_EXTRACT = Ingredient(
     leading=(),
     values=("value",),
     trailing=(SCHEMA,),
-    options=(CRITERION, EXAMPLES, EVIDENCE, MODEL, ON_ERROR),
+    options=(CRITERION, EXAMPLES, EVIDENCE, CHECK, RETRIES, MODEL, ON_ERROR),
     answers=_answers,
     result="STRUCT of the fields",
     doc="""The fields of ``schema`` in the value, as a STRUCT in their order; a field that the value

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from blendfusion.types import Constraint
 from blendfusion.udfs.declare.ingredient import Ingredient
-from blendfusion.udfs.declare.options import CONSISTENCY, EXAMPLES, MODEL, ON_ERROR
+from blendfusion.udfs.declare.options import CHECK, CONSISTENCY, EXAMPLES, MODEL, ON_ERROR, RETRIES
 
 LLM_FLOAT = Ingredient(
     name="llm_float",
     summary="a number from a row",
-    options=(EXAMPLES, CONSISTENCY, MODEL, ON_ERROR),
+    options=(EXAMPLES, CONSISTENCY, CHECK, RETRIES, MODEL, ON_ERROR),
     returns=Constraint("number"),
     result="DOUBLE",
     doc="""The answer to ``question`` for each row, as DOUBLE.""",

@@ -5,18 +5,20 @@ from __future__ import annotations
 from blendfusion.types import Constraint
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.options import (
+    CHECK,
     CONSISTENCY,
     EXAMPLES,
     LIST_TYPE,
     MODEL,
     ON_ERROR,
     OPTIONS,
+    RETRIES,
 )
 
 LLM_LIST = Ingredient(
     name="llm_list",
     summary="several items in a row",
-    options=(OPTIONS, EXAMPLES, CONSISTENCY, MODEL, ON_ERROR, LIST_TYPE),
+    options=(OPTIONS, EXAMPLES, CONSISTENCY, CHECK, RETRIES, MODEL, ON_ERROR, LIST_TYPE),
     returns=Constraint("list", item=Constraint("text")),
     result="LIST of TEXT",
     doc="""The answer to ``question`` for each row, as LIST of TEXT.""",

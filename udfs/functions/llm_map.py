@@ -5,6 +5,7 @@ from __future__ import annotations
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.options import (
     CASCADE,
+    CHECK,
     CONFIDENCE,
     CONSISTENCY,
     EVIDENCE,
@@ -13,6 +14,7 @@ from blendfusion.udfs.declare.options import (
     ON_ERROR,
     OPTIONS,
     REGEX,
+    RETRIES,
     RETURN_TYPE,
 )
 
@@ -26,6 +28,8 @@ LLM_MAP = Ingredient(
         CONSISTENCY,
         CONFIDENCE,
         EVIDENCE,
+        CHECK,
+        RETRIES,
         MODEL,
         *CASCADE,
         ON_ERROR,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import GroupQuestion
 from blendfusion.udfs.declare.options import (
+    CHECK,
     CONFIDENCE,
     CONSISTENCY,
     EXAMPLES,
@@ -12,6 +13,7 @@ from blendfusion.udfs.declare.options import (
     ON_ERROR,
     OPTIONS,
     REGEX,
+    RETRIES,
     RETURN_TYPE,
 )
 
@@ -19,7 +21,18 @@ LLM_QA = Ingredient(
     name="llm_qa",
     summary="a question about all rows of a group",
     kind=GroupQuestion(),
-    options=(OPTIONS, REGEX, EXAMPLES, CONSISTENCY, CONFIDENCE, MODEL, ON_ERROR, RETURN_TYPE),
+    options=(
+        OPTIONS,
+        REGEX,
+        EXAMPLES,
+        CONSISTENCY,
+        CONFIDENCE,
+        CHECK,
+        RETRIES,
+        MODEL,
+        ON_ERROR,
+        RETURN_TYPE,
+    ),
     result="the type that the query needs, else TEXT",
     doc="""The answer to ``question`` about the rows of a group: TEXT, or the type in ``returns``.""",
 )

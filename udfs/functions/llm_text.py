@@ -5,6 +5,7 @@ from __future__ import annotations
 from blendfusion.types import Constraint
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.options import (
+    CHECK,
     CHOICE_CASCADE,
     CONFIDENCE,
     CONSISTENCY,
@@ -13,12 +14,24 @@ from blendfusion.udfs.declare.options import (
     ON_ERROR,
     OPTIONS,
     REGEX,
+    RETRIES,
 )
 
 LLM_TEXT = Ingredient(
     name="llm_text",
     summary="free text about a row",
-    options=(OPTIONS, REGEX, EXAMPLES, CONSISTENCY, CONFIDENCE, MODEL, *CHOICE_CASCADE, ON_ERROR),
+    options=(
+        OPTIONS,
+        REGEX,
+        EXAMPLES,
+        CONSISTENCY,
+        CONFIDENCE,
+        CHECK,
+        RETRIES,
+        MODEL,
+        *CHOICE_CASCADE,
+        ON_ERROR,
+    ),
     returns=Constraint("text"),
     result="TEXT",
     doc="""The answer to ``question`` for each row, as TEXT.""",

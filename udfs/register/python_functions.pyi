@@ -18,6 +18,7 @@ __all__ = [
     "llm_embed",
     "llm_extract",
     "llm_filter",
+    "llm_fix_grammar",
     "llm_float",
     "llm_group",
     "llm_int",
@@ -27,12 +28,15 @@ __all__ = [
     "llm_members",
     "llm_prefers",
     "llm_qa",
+    "llm_redact",
     "llm_same",
     "llm_score",
+    "llm_sentiment",
     "llm_similarity",
     "llm_summarize",
     "llm_summary",
     "llm_text",
+    "llm_translate",
     "llm_validate",
     "llm_vqa",
 ]
@@ -87,6 +91,8 @@ def llm_map(
     consistency: int = 1,
     confidence: float | str | None = None,
     evidence: bool = False,
+    check: str | None = None,
+    retries: int = 2,
     model: str | Sequence[str] | None = None,
     accuracy: float | None = None,
     recall: float | None = None,
@@ -114,6 +120,9 @@ def llm_map(
     - ``evidence``: Whether each answer is a struct of ``value``, ``confidence``, ``evidence`` (the
       words of the text that state it), their offsets ``start`` and ``end``, and ``reason``; what
       the text does not state is NULL.
+    - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
+      not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
+    - ``retries``: How often an answer that fails ``check`` is asked for again.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``accuracy``: A target of a cascade, a small model before a large one: the least share of
@@ -128,7 +137,8 @@ def llm_map(
       query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
       option.
     - ``returns``: A type: 'int', 'float', 'bool', 'date', 'timestamp', 'text', 'list', 'list[int]',
-      …; 'list{3}', 'list[int]{1,4}', 'list+' set the number of items.
+      …; 'list{3}', 'list[int]{1,4}', 'list+' set the number of items. Fields as in CREATE TABLE
+      give a struct: 'a TEXT, b INT'.
     - ``targets``: The targets of a cascade in one object, ``bf.Targets(…)``.
     """
 
@@ -178,6 +188,8 @@ def llm_int(
     *values: ColumnLike,
     examples: Sequence[Sequence[object]] | None = None,
     consistency: int = 1,
+    check: str | None = None,
+    retries: int = 2,
     model: str | Sequence[str] | None = None,
     on_error: OnError | None = None,
 ) -> Expr:
@@ -189,6 +201,9 @@ def llm_int(
     - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
     - ``examples``: Worked examples: the values, then the answer.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
+    - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
+      not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
+    - ``retries``: How often an answer that fails ``check`` is asked for again.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
@@ -201,6 +216,8 @@ def llm_float(
     *values: ColumnLike,
     examples: Sequence[Sequence[object]] | None = None,
     consistency: int = 1,
+    check: str | None = None,
+    retries: int = 2,
     model: str | Sequence[str] | None = None,
     on_error: OnError | None = None,
 ) -> Expr:
@@ -212,6 +229,9 @@ def llm_float(
     - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
     - ``examples``: Worked examples: the values, then the answer.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
+    - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
+      not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
+    - ``retries``: How often an answer that fails ``check`` is asked for again.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
@@ -224,6 +244,8 @@ def llm_date(
     *values: ColumnLike,
     examples: Sequence[Sequence[object]] | None = None,
     consistency: int = 1,
+    check: str | None = None,
+    retries: int = 2,
     model: str | Sequence[str] | None = None,
     on_error: OnError | None = None,
 ) -> Expr:
@@ -235,6 +257,9 @@ def llm_date(
     - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
     - ``examples``: Worked examples: the values, then the answer.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
+    - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
+      not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
+    - ``retries``: How often an answer that fails ``check`` is asked for again.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
@@ -250,6 +275,8 @@ def llm_text(
     examples: Sequence[Sequence[object]] | None = None,
     consistency: int = 1,
     confidence: float | str | None = None,
+    check: str | None = None,
+    retries: int = 2,
     model: str | Sequence[str] | None = None,
     accuracy: float | None = None,
     delta: float | None = None,
@@ -270,6 +297,9 @@ def llm_text(
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``.
+    - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
+      not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
+    - ``retries``: How often an answer that fails ``check`` is asked for again.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``accuracy``: A target of a cascade, a small model before a large one: the least share of
@@ -289,6 +319,8 @@ def llm_list(
     options: Sequence[str] | Mapping[str, str] | None = None,
     examples: Sequence[Sequence[object]] | None = None,
     consistency: int = 1,
+    check: str | None = None,
+    retries: int = 2,
     model: str | Sequence[str] | None = None,
     on_error: OnError | None = None,
     returns: str | None = None,
@@ -303,6 +335,9 @@ def llm_list(
       meaning.
     - ``examples``: Worked examples: the values, then the answer.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
+    - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
+      not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
+    - ``retries``: How often an answer that fails ``check`` is asked for again.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
@@ -362,6 +397,8 @@ def llm_extract(
     question: str | None = None,
     examples: Sequence[Sequence[object]] | None = None,
     evidence: bool = False,
+    check: str | None = None,
+    retries: int = 2,
     model: str | Sequence[str] | None = None,
     on_error: OnError | None = None,
 ) -> Expr:
@@ -382,6 +419,9 @@ def llm_extract(
     - ``evidence``: Whether each answer is a struct of ``value``, ``confidence``, ``evidence`` (the
       words of the text that state it), their offsets ``start`` and ``end``, and ``reason``; what
       the text does not state is NULL.
+    - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
+      not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
+    - ``retries``: How often an answer that fails ``check`` is asked for again.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
@@ -520,7 +560,8 @@ def llm_vqa(
       query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
       option.
     - ``returns``: A type: 'int', 'float', 'bool', 'date', 'timestamp', 'text', 'list', 'list[int]',
-      …; 'list{3}', 'list[int]{1,4}', 'list+' set the number of items.
+      …; 'list{3}', 'list[int]{1,4}', 'list+' set the number of items. Fields as in CREATE TABLE
+      give a struct: 'a TEXT, b INT'.
     """
 
 def llm_answer(
@@ -556,7 +597,8 @@ def llm_answer(
       query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
       option.
     - ``returns``: A type: 'int', 'float', 'bool', 'date', 'timestamp', 'text', 'list', 'list[int]',
-      …; 'list{3}', 'list[int]{1,4}', 'list+' set the number of items.
+      …; 'list{3}', 'list[int]{1,4}', 'list+' set the number of items. Fields as in CREATE TABLE
+      give a struct: 'a TEXT, b INT'.
     """
 
 def llm_summary(
@@ -715,8 +757,105 @@ def llm_prefers(
       do not.
     - ``check``: The number of pairs that are compared although other answers imply their order. By
       default half of the wanted ranks.
-    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
-      a cascade (small, large).
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
+      cascade (the smallest first).
+    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
+      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
+      option.
+    """
+
+def llm_sentiment(
+    value: ColumnLike,
+    *,
+    examples: Sequence[Sequence[object]] | None = None,
+    confidence: float | str | None = None,
+    model: str | Sequence[str] | None = None,
+    on_error: OnError | None = None,
+) -> Expr:
+    """The sentiment of ``value``, as TEXT: positive, neutral or negative. For the sentiment about
+    one aspect, ask ``llm_classify(value, ['positive', 'negative'], question => 'What about the price?')``.
+
+
+    Values are columns (or names of columns): texts, or images for a model that sees them,
+    as BINARY or ``data:image/…``. A row whose values are all NULL or blank gives NULL without a call.
+
+    - ``examples``: Worked examples: the values, then the answer.
+    - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
+      NULL. 'keep' gives a struct of ``value`` and ``confidence``.
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
+      cascade (the smallest first).
+    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
+      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
+      option.
+    """
+
+def llm_translate(
+    value: ColumnLike,
+    language: str,
+    *,
+    examples: Sequence[Sequence[object]] | None = None,
+    check: str | None = None,
+    retries: int = 2,
+    model: str | Sequence[str] | None = None,
+    on_error: OnError | None = None,
+) -> Expr:
+    """``value`` in ``language``, as TEXT.
+
+    Values are columns (or names of columns): texts, or images for a model that sees them,
+    as BINARY or ``data:image/…``. A row whose values are all NULL or blank gives NULL without a call.
+
+    - ``language``: The language of the result, by its name.
+    - ``examples``: Worked examples: the values, then the answer.
+    - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
+      not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
+    - ``retries``: How often an answer that fails ``check`` is asked for again.
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
+      cascade (the smallest first).
+    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
+      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
+      option.
+    """
+
+def llm_fix_grammar(
+    value: ColumnLike,
+    *,
+    examples: Sequence[Sequence[object]] | None = None,
+    check: str | None = None,
+    retries: int = 2,
+    model: str | Sequence[str] | None = None,
+    on_error: OnError | None = None,
+) -> Expr:
+    """``value`` with correct spelling and grammar, as TEXT.
+
+    Values are columns (or names of columns): texts, or images for a model that sees them,
+    as BINARY or ``data:image/…``. A row whose values are all NULL or blank gives NULL without a call.
+
+    - ``examples``: Worked examples: the values, then the answer.
+    - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
+      not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
+    - ``retries``: How often an answer that fails ``check`` is asked for again.
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
+      cascade (the smallest first).
+    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
+      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
+      option.
+    """
+
+def llm_redact(
+    value: ColumnLike,
+    *,
+    also: str = "names of people and postal addresses",
+    model: str | Sequence[str] | None = None,
+    on_error: OnError | None = None,
+) -> Expr:
+    """``value`` with [EMAIL], [PHONE] and [CARD] for what rules find, and [REDACTED] for what the model
+    finds, as TEXT; nothing else changes. The model sees the text after the rules, and lists spans; those
+    that the text does not contain are left out. A text without a valid answer is NULL, or raises.
+
+    - ``also``: What the model looks for, beside the e-mail addresses, telephone and card numbers
+      that rules find; '' for rules alone, without a call.
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
+      cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
       query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
       option.
@@ -730,6 +869,8 @@ def llm_qa(
     examples: Sequence[Sequence[object]] | None = None,
     consistency: int = 1,
     confidence: float | str | None = None,
+    check: str | None = None,
+    retries: int = 2,
     model: str | Sequence[str] | None = None,
     on_error: OnError | None = None,
     returns: str | None = None,
@@ -750,13 +891,17 @@ def llm_qa(
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``.
+    - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
+      not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
+    - ``retries``: How often an answer that fails ``check`` is asked for again.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
       query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
       option.
     - ``returns``: A type: 'int', 'float', 'bool', 'date', 'timestamp', 'text', 'list', 'list[int]',
-      …; 'list{3}', 'list[int]{1,4}', 'list+' set the number of items.
+      …; 'list{3}', 'list[int]{1,4}', 'list+' set the number of items. Fields as in CREATE TABLE
+      give a struct: 'a TEXT, b INT'.
     - ``order_by``: The column by which the rows of a group are sorted.
     - ``where``: The condition of the rows that count, as in a FILTER clause.
     """

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import inspect
 import textwrap
 
 from blendfusion.udfs.functions import FUNCTIONS, INGREDIENTS
@@ -34,11 +35,21 @@ def stub() -> str:
         lines = []
         for parameter in declared:
             lines += ["*"] if parameter.name == named and not starred else []
-            lines.append(str(parameter).replace("'", ""))
+            lines.append(_declared(parameter))
         arguments = "".join(f"    {line},\n" for line in lines)
         text = textwrap.indent(docstring(ingredient), "    ").lstrip()
         parts.append(f'def {ingredient.name}(\n{arguments}) -> Expr:\n    """{text}\n    """\n')
     return "\n".join(parts)
+
+
+def _declared(parameter: inspect.Parameter) -> str:
+    """A parameter with its annotation, which is text, and its default."""
+    bare = str(parameter.replace(default=parameter.empty)).replace("'", "")
+    if parameter.default is parameter.empty:
+        return bare
+    default = parameter.default
+    shown = f'"{default}"' if isinstance(default, str) else repr(default)
+    return f"{bare} = {shown}"
 
 
 if __name__ == "__main__":

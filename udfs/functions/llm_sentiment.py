@@ -1,0 +1,21 @@
+"""``llm_sentiment``: whether a text is positive or negative."""
+
+from __future__ import annotations
+
+from blendfusion.types import Constraint
+from blendfusion.udfs.declare.ingredient import Ingredient
+from blendfusion.udfs.declare.options import CONFIDENCE, EXAMPLES, MODEL, ON_ERROR
+
+LLM_SENTIMENT = Ingredient(
+    name="llm_sentiment",
+    summary="whether a text is positive, neutral or negative",
+    leading=(),
+    values=("value",),
+    options=(EXAMPLES, CONFIDENCE, MODEL, ON_ERROR),
+    question="What is the sentiment of the text?",
+    returns=Constraint("choice", options=("positive", "neutral", "negative")),
+    result="TEXT: positive, neutral or negative",
+    doc="""The sentiment of ``value``, as TEXT: positive, neutral or negative. For the sentiment about
+one aspect, ask ``llm_classify(value, ['positive', 'negative'], question => 'What about the price?')``.
+""",
+)
