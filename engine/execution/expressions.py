@@ -34,6 +34,7 @@ from blendfusion.planner.ir.nodes import (
     walk,
 )
 from blendfusion.udfs.ask.dispatcher import Asker, UnknownAnswerError
+from blendfusion.udfs.ask.image_columns import may_hold_images
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.kinds import RowQuestion
 from blendfusion.udfs.evaluate.distinct import distinct
@@ -173,7 +174,10 @@ class RowWise:
             or any(map(needs_model, ask.args))
         ):
             return None
-        values, places = distinct([self.argument(a, rows) for a in ask.args])
+        arguments = [self.argument(a, rows, ask.call) for a in ask.args]
+        if may_hold_images(arguments):
+            return None
+        values, places = distinct(arguments)
         return values, _numpy(places)
 
     def known_rows(self, expr: Expr, rows: Rows) -> np.ndarray:

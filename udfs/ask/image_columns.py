@@ -63,7 +63,7 @@ def named(columns: Sequence[Column]) -> Images:
 def among_texts(columns: Sequence[Column]) -> Images | None:
     """The columns of a question about texts, some of which are images: bytes, or a data: URL of an
     image. None if none is. An http(s) URL is a text here."""
-    if not any(map(_may_show, columns)):
+    if not may_hold_images(columns):
         return None
     held: dict[str, Bytes] = {}
     texts = [
@@ -116,6 +116,11 @@ def _without_question(values: Values, asker: Asker) -> Answer | None:
 
 def _shows(value: str) -> bool:
     return value.startswith(_REFUSED) or is_image(value)
+
+
+def may_hold_images(columns: Sequence[Column]) -> bool:
+    """Whether some of the values may be images, as ``among_texts`` reads them."""
+    return any(map(_may_show, columns))
 
 
 def _may_show(column: Column) -> bool:
