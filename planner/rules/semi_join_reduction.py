@@ -189,9 +189,25 @@ def _reads(term: Expr, width: int) -> set[int]:
 
 
 def _kept(source: Plan, terms: Sequence[Expr], partner: Plan) -> Plan:
-    """The rows of ``source`` with a partner; ``source`` itself if all have one already."""
+    """The rows of ``source`` with a partner; ``source`` itself if all have one already. Joins keep
+    no order, so a sort, which a limit above may count on, stays above."""
+    if isinstance(source, Rel) and _is_sorted(source):
+        if any(map(has_window, source.exprs)):
+            return source
+        below = source.inputs[0]
+        if source.kind == "project":
+            terms = inlined(terms, source.exprs, source.width, below.width)
+        kept_below = _kept(below, terms, partner)
+        return source if kept_below is below else source.with_inputs(kept_below)
     kept = with_partner(source, terms, partner, "left_semi")
     return source if _is_kept(source, kept) else kept
+
+
+def _is_sorted(plan: Plan) -> bool:
+    """The rows of ``plan`` are in the order of a sort."""
+    while isinstance(plan, Rel) and plan.kind in ("project", "filter"):
+        plan = plan.inputs[0]
+    return isinstance(plan, Rel) and plan.kind == "sort"
 
 
 def _is_kept(source: Plan, kept: Rel) -> bool:

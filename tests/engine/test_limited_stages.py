@@ -288,3 +288,13 @@ def test_any_rows_of_the_whole_result_will_do(
     assert some <= Counter({row: times * count for row, count in every.items()})
     assert some.total() == times * max(0, min(limit, every.total() - offset))
     assert len(part.model.calls) <= len(whole.model.calls)
+
+
+def test_a_limit_counts_in_the_order_of_its_sort() -> None:
+    """Also where rows without any partner are dropped before they are asked about."""
+    db = Counted(lambda call: True)
+    db.add("w", {"k": ["c", "ab", None, "c", "b"], "v": [0, 2, 1, 0, 1]})
+    db.add("u", {"id": [1, 2, 3]})
+    first = "SELECT k, v FROM w WHERE llm_filter('q', k) ORDER BY k DESC, v LIMIT {}"
+    assert db.rows(f"SELECT * FROM ({first.format(2)}) s JOIN u ON s.v = u.id") == []
+    assert db.rows(f"SELECT k FROM ({first.format(3)}) s JOIN u ON s.v = u.id") == [("b",)]
