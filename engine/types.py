@@ -162,6 +162,8 @@ class Task:
     images: bool = field(default=False, metadata=ADDED)
     """Whether the values are images: URLs, or names whose bytes
     ``blendfusion.models.protocol.images`` has."""
+    audio: bool = field(default=False, metadata=ADDED)
+    """Whether the values are recordings: names whose bytes are held as those of images are."""
     examples_query: str | None = field(default=None, metadata=ADDED)
     """SQL whose rows are labelled examples, from which ``examples`` are picked. It is read when the
     query runs, and is not part of a request."""

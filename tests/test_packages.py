@@ -25,7 +25,7 @@ ORDER = """
     models.guarantees models.prompts models.stores models.vectors
     models.scores models.wrappers cache
     models models.http models.verbalizer
-    models.llama models.outlines models.tuning
+    models.llama models.outlines models.speech models.tuning
     models.registry
     models.embedders
     udfs.declare

@@ -151,6 +151,7 @@ def test_every_extra_is_offered(metadata: Message) -> None:
         "xlsx",
         "documents",
         "ocr",
+        "speech",
         "all",
         "docs",
         "compare",

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 
 from blendfusion.documents.blocks import union
 from blendfusion.documents.words import Line, Word, is_label, lines_of, typical_height
 
 _DEEPEST = 12
+_SURE_LINES = 6
+"""A gap through so many lines is none by chance."""
 _Gap = tuple[float, float]
 
 
@@ -51,16 +54,23 @@ def _gutters(words: Sequence[Word]) -> list[_Gap]:
     """The vertical strips without words, from top to bottom, that divide ``words``."""
     height = typical_height(words) or 10.0
     lines = len({round(word.middle / max(height, 1.0)) for word in words})
-    least = 0.9 * height if lines >= 3 else 2.0 * height
-    gaps: list[_Gap] = []
-    reach = float("-inf")
-    for left, right in sorted((word.box[0], word.box[2]) for word in words):
-        if reach != float("-inf") and left - reach >= least:
-            gaps.append((reach, left))
-        reach = max(reach, right)
     if lines < 2:
         return []
-    return gaps
+    least = 0.9 if lines >= 3 else 2.0
+    gaps = _open(words, least)
+    return [gap for gap in gaps if lines >= _SURE_LINES or _wide(words, gap, gaps)]
+
+
+def _wide(words: Sequence[Word], gap: _Gap, gaps: Sequence[_Gap]) -> bool:
+    """Whether a gap is wider than those between words, which in a few justified lines may stand one
+    below the other."""
+    between = [
+        right.box[0] - left.box[2]
+        for line in lines_of(words)
+        for left, right in pairwise(line.words)
+        if not any(left.box[2] <= end and right.box[0] >= start for start, end in gaps)
+    ]
+    return len(between) < 2 or gap[1] - gap[0] >= 1.4 * median(between)
 
 
 def _divided(words: Sequence[Word], gutters: Sequence[_Gap]) -> list[list[Word]]:
@@ -94,13 +104,13 @@ def _bands(words: Sequence[Word]) -> list[list[Word]]:
     return _without_thin(found)
 
 
-def _open(words: Sequence[Word]) -> list[_Gap]:
-    """The gaps between words that go through all of ``words``, wide enough for a gutter."""
+def _open(words: Sequence[Word], least: float = 0.9) -> list[_Gap]:
+    """The gaps between words that go through all of ``words``, ``least`` heights wide."""
     height = typical_height(words) or 10.0
     gaps: list[_Gap] = []
     reach = float("-inf")
     for left, right in sorted((word.box[0], word.box[2]) for word in words):
-        if reach != float("-inf") and left - reach >= 0.9 * height:
+        if reach != float("-inf") and left - reach >= least * height:
             gaps.append((reach, left))
         reach = max(reach, right)
     return gaps

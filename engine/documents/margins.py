@@ -21,7 +21,7 @@ Edge = tuple[bool, str]
 """Whether a line is at the top, and its text without numbers."""
 
 
-def edges(words: Sequence[Word], height: float) -> dict[Edge, list[Word]]:
+def edges_of(words: Sequence[Word], height: float) -> dict[Edge, list[Word]]:
     """The lines at the edges of a page."""
     found: dict[Edge, list[Word]] = {}
     lines = lines_of(words)
@@ -41,7 +41,7 @@ def margins(
     pages."""
     header: list[Word] = []
     footer: list[Word] = []
-    for (top, shape), found in edges(words, height).items():
+    for (top, shape), found in edges_of(words, height).items():
         if (top, shape) in others or _NUMBER.fullmatch(shape):
             (header if top else footer).extend(found)
     gone = {id(word) for word in (*header, *footer)}

@@ -4,32 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from blendfusion.documents.blocks import Block, Box, union
 from blendfusion.documents.columns import regions
-from blendfusion.documents.margins import Edge, edges, margins
+from blendfusion.documents.margins import Edge, edges_of, margins
 from blendfusion.documents.paragraphs import blocks_of
 from blendfusion.documents.ruled_tables import with_tables
 from blendfusion.documents.words import Word, joined_labels, lines_of, typical_height
 
 
-@dataclass(slots=True)
+@dataclass
 class Page:
     """The words and rules of a page as it is shown, by the direction in which words are read: in
-    quarter turns counterclockwise. ``width`` and ``height`` are in points."""
+    quarter turns counterclockwise. ``width`` and ``height`` are in points. Words and rules are
+    complete before anything else is read of it."""
 
     width: float
     height: float
     words: dict[int, list[Word]] = field(default_factory=dict)
     rules: list[Box] = field(default_factory=list)
 
-    @property
+    @cached_property
     def turn(self) -> int:
         """The direction of most characters."""
         if not self.words:
             return 0
         return max(self.words, key=lambda turn: sum(len(w.text) for w in self.words[turn]))
 
+    @cached_property
     def upright(self) -> list[Word]:
         """The words of the main direction, turned so that they are read from left to right."""
         return [self._turned(word, self.turn) for word in self.words.get(self.turn, ())]
@@ -39,9 +42,10 @@ class Page:
         """The height of the page, turned in the same way."""
         return self.width if self.turn % 2 else self.height
 
+    @cached_property
     def edges(self) -> set[Edge]:
         """The lines at its edges, for ``blocks`` of neighbouring pages."""
-        return set(edges(self.upright(), self.upright_height))
+        return set(edges_of(self.upright, self.upright_height))
 
     def _turned(self, word: Word, turn: int) -> Word:
         return replace(word, box=_turned(word.box, turn, self.width, self.height))
@@ -58,10 +62,10 @@ class Page:
     def blocks(self, neighbours: Sequence[Page]) -> list[Block]:
         """The blocks in reading order: header, body, footer, and what is written in another
         direction. ``neighbours`` are the pages around this one."""
-        upright = self.upright()
-        others: Collection[Edge] = {edge for page in neighbours for edge in page.edges()}
+        upright = self.upright
+        others: Collection[Edge] = {edge for page in neighbours for edge in page.edges}
         header, body, footer = margins(upright, self.upright_height, others)
-        size = typical_height([w for p in (self, *neighbours) for w in p.upright()])
+        size = typical_height([w for p in (self, *neighbours) for w in p.upright])
         rules = [_turned(rule, self.turn, self.width, self.height) for rule in self.rules]
         found: list[Block] = []
         if header:

@@ -29,6 +29,8 @@ MOST_BYTES = 1 << 30
 MOST_TEXT_BYTES = 64 << 20
 _ZIP = b"PK\x03\x04"
 _HEAD = 1024
+_TEXT_HEAD = 4096
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 Pages = Iterator[tuple[int | None, "list[Block] | str"]]
 """The number of a page (None: the file has none) and its blocks, or why it cannot be read."""
@@ -56,14 +58,14 @@ def pages(path: str, ocr: bool, ask: Ask) -> Pages:
         yield from _image(path)
     elif ending in IMAGES:
         raise Unreadable("it is an image, whose text is read with ocr => true")
-    elif kind == "PDF":
-        raise Unreadable("it is no PDF: '%PDF-' is not in its first bytes")
-    elif head.startswith(_ZIP) or kind == "DOCX":
-        if not head.startswith(_ZIP):
-            raise Unreadable("it is no DOCX file, which would be a ZIP archive")
+    elif head.startswith(_ZIP):
         from blendfusion.documents.docx import docx_blocks
 
         yield None, docx_blocks(path)
+    elif kind == "PDF":
+        raise Unreadable("it is no PDF: '%PDF-' is not in its first bytes")
+    elif kind == "DOCX":
+        raise Unreadable("it is no DOCX file, which would be a ZIP archive")
     elif kind is None:
         raise Unreadable(f"its ending is none of {', '.join(ENDINGS)}")
     elif size > MOST_TEXT_BYTES:
@@ -99,6 +101,8 @@ def _text(data: bytes, kind: str, ask: Ask) -> Pages:
     from blendfusion.documents.html import html_blocks
     from blendfusion.documents.plain import markdown_blocks, text_pages
 
+    if b"\0" in data[:_TEXT_HEAD] and not data.startswith(_UTF_16):
+        raise Unreadable("it is no text: it has zero bytes")
     if kind == "HTML":
         yield None, html_blocks(data)
     elif kind == "Markdown":

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from blendfusion.documents.blocks import Block, Unreadable, table_text
+from blendfusion.documents.blocks import Block, table_text
 from blendfusion.documents.html import decoded, html_blocks
 from blendfusion.documents.words import is_item
 
@@ -15,10 +15,7 @@ _FRONT = re.compile(r"\A---\n.{0,20000}?\n(?:---|\.\.\.)\n", re.DOTALL)
 
 
 def text_pages(data: bytes) -> list[list[Block]]:
-    """The blocks of each page; form feeds divide pages. Raises Unreadable for bytes that are no
-    text."""
-    if b"\0" in data[:4096] and data[:2] not in (b"\xff\xfe", b"\xfe\xff"):
-        raise Unreadable("it is no text: it has zero bytes")
+    """The blocks of each page; form feeds divide pages."""
     text = decoded(data).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
     return [list(_paragraphs(page)) for page in text.split("\f")]
 

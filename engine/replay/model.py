@@ -16,6 +16,7 @@ _ABILITIES = (
     "at_once",
     "call_per_value",
     "sees_images",
+    "hears_speech",
     "stops_early",
     "scores_options",
     "shares_prefix",
@@ -43,7 +44,7 @@ class RecordedModel:
     ) -> None:
         self.info = ModelInfo(described["name"], described["fingerprint"], described["window"])
         self.batch_size = int(described["batch_size"])
-        chosen = {name: described[name] for name in _ABILITIES}
+        chosen = {name: described.get(name, False) for name in _ABILITIES}
         self.abilities = Abilities(name=self.info.name, fingerprint_lasts=True, **chosen)
         self._store, self._tokens = store, tokens
 

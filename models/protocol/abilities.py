@@ -34,6 +34,8 @@ class Abilities:
     """Whether each value takes a call of its own, as for a server, instead of each batch."""
     sees_images: bool = False
     """Whether tasks with ``Task.images`` are possible."""
+    hears_speech: bool = False
+    """Whether tasks with ``Task.audio`` are possible."""
     stops_early: bool = False
     """Whether answers may end where ``Constraint.decides`` is decided; they then have the finish
     ``decided``. Other models get tasks without ``decides``."""

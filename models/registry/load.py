@@ -269,6 +269,12 @@ def server_named(argument: str) -> Server:
     return Server(name, url, key)
 
 
+def _moonshine(argument: str, options: Options) -> Model:
+    from blendfusion.models.speech.moonshine import MoonshineModel
+
+    return MoonshineModel()
+
+
 def _embedding(argument: str, options: Options) -> Model:
     from blendfusion.models.guarantees.vector_classifier import EmbeddingModel
 
@@ -285,5 +291,6 @@ BACK_ENDS: dict[str, BackEnd] = {
     "gemini": BackEnd(_gemini_api, "'gemini:MODEL'", paid=True),
     "openai-batch": BackEnd(_openai_batch, "'openai-batch:MODEL'", paid=True),
     "batch-file": BackEnd(_batch_file, "'batch-file:MODEL'"),
+    "moonshine": BackEnd(_moonshine, packaged=True),
     "embedding": BackEnd(_embedding, packaged=True),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -187,3 +188,39 @@ def test_chunks_hold_blocks_and_divide_long_ones(session: bf.Session) -> None:
     assert found[-1][1] == "B\n\nShort."
     (chunk,) = session.read_documents("m.md", chunk=400).to_pylist()
     assert chunk["text"].startswith("The mill\n\nIt grinds every day.")
+
+
+def test_a_question_about_documents_sees_the_best_block_of_each(tmp_path: Path) -> None:
+    for name, rent in (("a", 950), ("b", 1200), ("c", 700)):
+        sections = [
+            "Pets are not allowed.",
+            f"The rent is {rent} euros a month.",
+            "Two keys exist.",
+        ]
+        text = "".join(f"<h2>Part</h2><p>{section}</p>" for section in sections)
+        (tmp_path / f"{name}.html").write_text(text, encoding="utf-8")
+
+    def rent_in(request: bf.Request) -> str:
+        found = re.search(r"\d+", str(request.values[0]))
+        return f'{{"rent": {found[0] if found else "null"}}}'
+
+    session = bf.connect(bf.ScriptedModel(rent_in), cache=None)
+    session.register_documents("leases", tmp_path, chunk=100)
+    frame = session.sql(
+        """
+        WITH best AS (
+            SELECT *, row_number() OVER (
+                PARTITION BY file ORDER BY llm_similarity(text, 'the rent in euros') DESC) AS place
+            FROM leases)
+        SELECT file, block, text, e.rent.value AS value, e.rent.evidence AS words, e.rent.start AS at
+        FROM (SELECT *, llm_extract(text, 'rent INT', evidence => true) AS e
+              FROM best WHERE place <= 1) ORDER BY file"""
+    )
+    rows = frame.to_pylist()
+    assert [(Path(row["file"]).name, row["block"], row["value"]) for row in rows] == [
+        ("a.html", 2, 950),
+        ("b.html", 2, 1200),
+        ("c.html", 2, 700),
+    ]
+    assert all(row["text"][row["at"] :].startswith(row["words"]) for row in rows)
+    assert frame.trace.usage.values == 3

@@ -134,6 +134,7 @@ class _Binder:
             aggregate=self.kind.many_texts,
             form=self.ingredient.form,
             images=self.kind.images,
+            audio=self.kind.audio,
             examples_query=self.queries["examples"].text if "examples" in self.queries else None,
             consistency=self.get(CONSISTENCY) or 1,
         )
@@ -148,7 +149,7 @@ class _Binder:
             comparing,
             confidence,
             targets,
-            models_of(targets, self.read, self.error),
+            models_of(targets, self.read, self.error) or self.kind.usual_models,
             self._literals(),
             evidence,
             *self._checks(constraint),

@@ -34,6 +34,9 @@ class Kind:
     can_cascade: ClassVar[bool] = False
     """Whether a small model may decide for a large one."""
     images: ClassVar[bool] = False
+    audio: ClassVar[bool] = False
+    usual_models: ClassVar[tuple[str, ...]] = ()
+    """The models that are asked where a call names none; (): those of the session."""
     doc: ClassVar[str] = ""
     """The paragraph of a docstring about values and NULL."""
 
@@ -93,6 +96,25 @@ equal images are one question."""
 
     def cast(self, place: int) -> pa.DataType | None:
         return pa.binary()  # A URL becomes bytes, too.
+
+
+@dataclass(frozen=True)
+class AudioQuestion(Kind):
+    """The words of a recording: bytes."""
+
+    doc: ClassVar[
+        str
+    ] = """A recording is a column (or its name): BINARY, the bytes of a WAV, FLAC or Ogg file of at
+most an hour and 64 MB. What is none has failed, see ``on_error``. NULL and no bytes give NULL without
+a call; equal recordings are transcribed once."""
+    audio: ClassVar[bool] = True
+    usual_models: ClassVar[tuple[str, ...]] = ("moonshine",)
+
+    def value_types(self, n: int) -> Sequence[pa.DataType]:
+        return [pa.binary()] * n
+
+    def cast(self, place: int) -> pa.DataType | None:
+        return pa.binary()
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from blendfusion.errors import QueryError
 from blendfusion.models.protocol.images import lent
 from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer, Task
+from blendfusion.udfs.ask.audio_columns import heard, named_audio
 from blendfusion.udfs.ask.checked_answers import checked
 from blendfusion.udfs.ask.dispatcher import Asker
 from blendfusion.udfs.ask.embed_columns import Texts
@@ -24,6 +25,7 @@ from blendfusion.udfs.ask.map_reduce import answered
 from blendfusion.udfs.ask.outcomes import arrow, outcomes
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.kinds import (
+    AudioQuestion,
     ColumnQuestion,
     GroupQuestion,
     ImageQuestion,
@@ -85,6 +87,13 @@ def _(kind: ImageQuestion, call: Call, columns: Sequence[Column], asker: Asker) 
     names, held = named(columns)
     with lent(held):
         return _answered(call, names, asker, seen)
+
+
+@_of_kind.register
+def _(kind: AudioQuestion, call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
+    names, held = named_audio(columns)
+    with lent(held):
+        return _answered(call, names, asker, heard)
 
 
 @_of_kind.register

@@ -10,7 +10,7 @@ FUNCTIONS = (
     *("llm_filter", "llm_map", "llm_bool", "llm_int", "llm_float", "llm_date", "llm_text"),
     *("llm_list", "llm_classify", "llm_extract", "llm_score", "llm_join", "llm_compare"),
     *("llm_vqa", "llm_answer", "llm_summary", "llm_members", "llm_similarity", "llm_embed"),
-    *("llm_same", "llm_group", "llm_prefers"),
+    *("llm_transcribe", "llm_same", "llm_group", "llm_prefers"),
     *("llm_sentiment", "llm_translate", "llm_fix_grammar", "llm_redact"),
     *("llm_qa", "llm_validate", "llm_summarize"),
 )

@@ -1,0 +1,1 @@
+"""Speech to text: audio among the values of requests, and models that transcribe it."""

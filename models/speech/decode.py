@@ -1,0 +1,54 @@
+"""Samples of a recording, within limits."""
+
+from __future__ import annotations
+
+import io
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from blendfusion.errors import ModelNotFound
+
+Samples: TypeAlias = npt.NDArray[np.float32]
+
+MOST_SECONDS = 3600
+_RATES = range(4000, 200_000)
+_MOST_CHANNELS = 32
+
+
+class NoAudio(Exception):
+    """Bytes that cannot be transcribed; the text is the reason."""
+
+
+def _soundfile() -> Any:
+    try:
+        import soundfile
+    except (ImportError, OSError) as problem:
+        raise ModelNotFound(
+            "audio is read by soundfile, which is not installed",
+            hint="pip install 'blendfusion[speech]'.",
+        ) from problem
+    return soundfile
+
+
+def samples_of(data: bytes) -> tuple[Samples, int]:
+    """The samples of one channel, from -1 to 1, and their rate in hertz. Raises NoAudio."""
+    soundfile = _soundfile()
+    try:
+        with soundfile.SoundFile(io.BytesIO(data)) as file:
+            rate, channels = file.samplerate, file.channels
+            if rate not in _RATES or not 0 < channels <= _MOST_CHANNELS:
+                raise NoAudio(f"damaged audio: it states {rate:,} Hz and {channels} channels")
+            # The header may promise anything: so much is read, and no more.
+            found = file.read(MOST_SECONDS * rate // channels + 1, dtype="float32", always_2d=True)
+    except NoAudio:
+        raise
+    except (soundfile.SoundFileError, RuntimeError, OSError, ValueError, MemoryError):
+        raise NoAudio("damaged audio") from None
+    if len(found) > MOST_SECONDS * rate // channels:
+        raise NoAudio(f"audio longer than {MOST_SECONDS // channels:,} s, which is not transcribed")
+    if not len(found):
+        raise NoAudio("audio without samples")
+    mono = np.nan_to_num(found.mean(axis=1), nan=0.0, posinf=0.0, neginf=0.0)
+    return np.clip(mono, -1, 1).astype(np.float32), rate

@@ -1,0 +1,78 @@
+"""Damaged and hostile documents end neither a query nor its process, and take limited time and
+memory."""
+
+from __future__ import annotations
+
+import resource
+import time
+from pathlib import Path
+
+import pytest
+from hostile_documents import hostile_files, small_files
+
+import blendfusion as bf
+
+SECONDS, MEGABYTES = 5, 768
+
+
+def reasons(files: list[tuple[str, bytes]], folder: Path) -> dict[str, list[str]]:
+    """Why parts of each file are not read, which one query tells."""
+    for name, content in files:
+        (folder / name).write_bytes(content)
+    session = bf.connect(None, cache=None)
+    frame = session.read_documents(folder / "*", seconds=SECONDS, megabytes=MEGABYTES)
+    found: dict[str, list[str]] = {name: [] for name, _ in files}
+    for row in frame.to_pylist():
+        if row["error"] is not None:
+            assert row["kind"] == "error"
+            assert "\n" not in row["error"]
+            found[Path(row["file"]).name].append(row["error"])
+    return found
+
+
+EXPECTED = {
+    "cut1.pdf": None,
+    "docx.pdf": "",
+    "pdf.docx": "",
+    "html.pdf": "it is no PDF",
+    "html.docx": "it is no DOCX file",
+    "zip.docx": "it is a ZIP archive, and no DOCX file",
+    "empty.pdf": "it is empty",
+    "zeros.html": "it is no text",
+    "entities.docx": "its XML has a document type",
+    "external.docx": "its XML has a document type",
+    "deep.docx": "its XML is nested deeper",
+    "circle.pdf": "page 1 cannot be read",
+    "size.pdf": None,
+    "name\\..\\\n'\".txt": "",
+}
+
+
+def test_some_of_them_in_every_run(tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    (tmp_path / "files").mkdir()
+    scratch.mkdir()
+    files = [file for file in small_files(scratch) if file[0] in EXPECTED]
+    found = reasons(files, tmp_path / "files")
+    assert set(found) == set(EXPECTED)
+    for name, beginning in EXPECTED.items():
+        if beginning is not None:
+            shown = found[name][0] if found[name] else ""
+            assert shown.startswith(beginning) if beginning else not shown, name
+
+
+@pytest.mark.slow
+def test_two_hundred_files_in_one_query(tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    (tmp_path / "files").mkdir()
+    scratch.mkdir()
+    files = [*hostile_files(scratch)]
+    assert len(files) >= 200
+    start = time.monotonic()
+    found = reasons(files, tmp_path / "files")
+    assert time.monotonic() - start < 3 * len(files)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    assert used < (MEGABYTES << 10)
+    assert found["bomb.docx"] == ["'word/document.xml' is larger than 256 MB unpacked"]
+    assert found["comment.html"] == [f"a part of it takes longer than {SECONDS} s"]
+    assert "its reader" in found["content.pdf"][0]
