@@ -1,4 +1,4 @@
-"""Moonshine (Jeffries et al. 2024) of the package moonshine-voice, which has its English weights."""
+"""Moonshine (Jeffries et al. 2024), with the English weights in the package moonshine-voice."""
 
 from __future__ import annotations
 
