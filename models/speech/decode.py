@@ -15,6 +15,8 @@ Samples: TypeAlias = npt.NDArray[np.float32]
 MOST_SECONDS = 3600
 _RATES = range(4000, 200_000)
 _MOST_CHANNELS = 32
+_SILENCE = 1e-3
+"""Below 60 dB under the loudest sample that a file can have, a model would invent words."""
 
 
 class NoAudio(Exception):
@@ -51,4 +53,6 @@ def samples_of(data: bytes) -> tuple[Samples, int]:
     if not len(found):
         raise NoAudio("audio without samples")
     mono = np.nan_to_num(found.mean(axis=1), nan=0.0, posinf=0.0, neginf=0.0)
+    if np.abs(mono).max() < _SILENCE:
+        raise NoAudio("audio without sound")
     return np.clip(mono, -1, 1).astype(np.float32), rate
