@@ -565,26 +565,6 @@ def llm_vqa(
       give a struct: 'a TEXT, b INT'.
     """
 
-def llm_transcribe(
-    audio: ColumnLike,
-    *,
-    model: str | Sequence[str] | None = None,
-    on_error: OnError | None = None,
-) -> Expr:
-    """The words of the speech in ``audio``, as TEXT. The default model is Moonshine, for
-    English, of the extra 'speech'.
-
-    A recording is a column (or its name): BINARY, the bytes of a WAV, FLAC or Ogg file of at
-    most an hour and 64 MB. What is none has failed, see ``on_error``. NULL and no bytes give NULL without
-    a call; equal recordings are transcribed once.
-
-    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, two form
-      a cascade (small, large).
-    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
-      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
-      option.
-    """
-
 def llm_answer(
     question: str,
     value: ColumnLike,
@@ -681,6 +661,26 @@ def llm_embed(
     one, so that the inner product of two is their cosine.
 
     NULL and blank texts give NULL. No language model is asked.
+    """
+
+def llm_transcribe(
+    audio: ColumnLike,
+    *,
+    model: str | Sequence[str] | None = None,
+    on_error: OnError | None = None,
+) -> Expr:
+    """The words of the speech in ``audio``, as TEXT. The default model is Moonshine, for
+    English, of the extra 'speech'.
+
+    A recording is a column (or its name): BINARY, the bytes of a WAV, FLAC or Ogg file of at
+    most an hour and 64 MB. What is none has failed, see ``on_error``. NULL and no bytes give NULL without
+    a call; equal recordings are transcribed once.
+
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
+      cascade (the smallest first).
+    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
+      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
+      option.
     """
 
 def llm_same(
