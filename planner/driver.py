@@ -11,10 +11,11 @@ from time import perf_counter
 
 from blendfusion.errors import PlanError
 from blendfusion.planner.initial_order import in_written_order
-from blendfusion.planner.ir.nodes import Block, Plan, Rel, needs_model
+from blendfusion.planner.ir.nodes import Block, Plan, Rel, asks, needs_model
 from blendfusion.planner.ir.traversal import expressions, subplans, transform, with_subplans
 from blendfusion.planner.rules import COSTLY_PREDICATES_LAST, RULES, SIMILAR_FIRST, Rule
 from blendfusion.planner.rules.costly_predicates_last import Expected, alike, costly_predicates_last
+from blendfusion.planner.rules.necessary_conditions import necessary_conditions
 from blendfusion.planner.rules.similar_first import Pays, never, similar_first
 from blendfusion.planner.substrait.null_aware_anti_join import with_nulls
 from blendfusion.planner.substrait.read import Root, read
@@ -79,6 +80,13 @@ def _rewritten(
     root = read(data)
     root = Root(with_nulls(root.plan, null_aware), root.names)
     driver = _Driver(sum(1 for _ in subplans(root.plan)) * _MOST_REWRITES)
+    if not _has_several_calls(root.plan):
+        used = [
+            rule._replace(apply=partial(necessary_conditions, null_tests=False))
+            if rule.apply is necessary_conditions
+            else rule
+            for rule in used
+        ]
     plan = driver.settled(root.plan, [rule for rule in used if not rule.last], {})
     places = {name: place for place, name in enumerate(dict.fromkeys(written))}
     plan = transform(plan, partial(in_written_order, places=places))
@@ -95,6 +103,11 @@ def _is_limit(plan: Plan) -> bool:
     return (
         plan.limited if isinstance(plan, Block) else isinstance(plan, Rel) and plan.kind == "fetch"
     )
+
+
+def _has_several_calls(plan: Plan) -> bool:
+    calls = {a.call for p in subplans(plan) for e in expressions(p) for a in asks(e)}
+    return len(calls) > 1
 
 
 class _Driver:

@@ -29,6 +29,7 @@ from blendfusion.planner.rules.lazy_aggregate_arguments import lazy_aggregate_ar
 from blendfusion.planner.rules.lazy_join_conditions import lazy_join_conditions
 from blendfusion.planner.rules.limited_joins import limited_joins
 from blendfusion.planner.rules.merge_blocks import merge_blocks
+from blendfusion.planner.rules.necessary_conditions import necessary_conditions
 from blendfusion.planner.rules.prune_columns import prune_columns
 from blendfusion.planner.rules.pull_up import pull_up
 from blendfusion.planner.rules.push_cheap_predicates import push_cheap_predicates
@@ -36,6 +37,7 @@ from blendfusion.planner.rules.push_limit import push_limit
 from blendfusion.planner.rules.ranked_limits import ranked_limits
 from blendfusion.planner.rules.semi_join_reduction import semi_join_reduction
 from blendfusion.planner.rules.similar_first import similar_first
+from blendfusion.planner.rules.small_groups import small_groups
 from blendfusion.planner.rules.subquery_columns import subquery_columns
 from blendfusion.planner.rules.union_pull_up import union_pull_up
 from blendfusion.planner.rules.whole_columns import whole_columns
@@ -63,6 +65,7 @@ RULES: tuple[Rule, ...] = (
     Rule("joins_by_labels", joins_by_labels),  # before its labels become keys, or columns of pairs
     Rule("joins_by_meaning", joins_by_meaning),  # before its call becomes one like the others
     Rule("joins_over_pairs", joins_over_pairs, True),  # what is left of those joins
+    Rule("necessary_conditions", necessary_conditions),  # while a filter is a filter
     Rule("call_extraction", call_extraction, True),  # makes the blocks that the others move
     Rule("subquery_columns", subquery_columns, True),  # a chunk cannot see the subquery's tables
     Rule("merge_blocks", merge_blocks),  # before the rest, so that they meet one block, not two
@@ -86,6 +89,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         COSTLY_PREDICATES_LAST, costly_predicates_last, last=True
     ),  # when no limit is left to move
+    Rule("small_groups", small_groups, last=True),  # when the block stands below its aggregate
     Rule("join_tree_reduction", join_tree_reduction, last=True),  # before a side is a partner
     Rule("semi_join_reduction", semi_join_reduction, last=True),
     Rule(SIMILAR_FIRST, similar_first, last=True),  # when a limit has come down all the way

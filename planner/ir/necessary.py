@@ -1,0 +1,156 @@
+"""Conditions without a model that hold wherever an expression with calls has a certain value.
+
+A call whose values are all NULL is NULL for free, a comparison of it as well, and ``p AND llm(x)``
+is never true where ``p`` is not. A condition is true wherever the expression has the value; the
+reverse need not hold. An expression is read in SQL's three-valued logic; a condition counts as
+false where it is NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from blendfusion.planner.ir.builders import boolean_literal, function, literal
+from blendfusion.planner.ir.nodes import Ask, Expr, Field, Node, is_volatile, needs_model
+from blendfusion.udfs.declare.kinds import RowQuestion
+
+ALWAYS = boolean_literal(True)
+NEVER = boolean_literal(False)
+_STRICT = frozenset(
+    (
+        *("equal", "not_equal", "lt", "lte", "gt", "gte", "like", "ilike", "cast"),
+        *("add", "subtract", "multiply", "divide", "modulus", "str_concat", "upper", "lower"),
+    )
+)
+"""Functions that are NULL if one of their operands is."""
+_TESTS: dict[str, tuple[str, ...]] = {
+    "is_true": ("true",),
+    "is_false": ("false",),
+    "is_unknown": ("null",),
+    "is_not_true": ("false", "null"),
+    "is_not_false": ("true", "null"),
+    "is_not_unknown": ("true", "false"),
+}
+"""The values of the operand for which each test is true."""
+_VALUES = ("true", "false", "null")
+_DISTINCT = {"is_distinct_from": "is_not_true", "is_not_distinct_from": "is_true"}
+"""Comparisons with TRUE, and the tests that they are."""
+
+
+def necessary(expr: Expr, value: str = "true") -> Expr:
+    """A condition without calls that is true wherever the boolean ``expr`` is ``value``, one of
+    "true", "false" and "null"; ``ALWAYS`` where nothing is known."""
+    if is_volatile(expr):
+        return ALWAYS
+    if not needs_model(expr):
+        tests = {"true": expr, "false": function("not", (expr,))}
+        return tests.get(value) or function("is_null", (expr,))
+    if isinstance(expr, Node) and expr.name in ("and", "or"):
+        decisive = "false" if expr.name == "and" else "true"
+        join = _any if value in (decisive, "null") else _all
+        return join([necessary(part, value) for part in expr.children])
+    if isinstance(expr, Node) and expr.name == "not":
+        return necessary(expr.children[0], {"true": "false", "false": "true"}.get(value, value))
+    if isinstance(expr, Node) and expr.name in _TESTS:
+        if value == "null":
+            return NEVER
+        met = _TESTS[expr.name]
+        wanted = met if value == "true" else tuple(v for v in _VALUES if v not in met)
+        return _any([necessary(expr.children[0], v) for v in wanted])
+    if isinstance(expr, Node) and expr.name in _DISTINCT:
+        return _distinct(expr, value)
+    if isinstance(expr, Node) and expr.name == "is_not_null":
+        return {"true": not_null(expr.children[0]), "null": NEVER}.get(value, ALWAYS)
+    if isinstance(expr, Node) and expr.name == "is_null":
+        return {"false": not_null(expr.children[0]), "null": NEVER}.get(value, ALWAYS)
+    if isinstance(expr, Node) and expr.name == "if_then":
+        return _case(expr, value)
+    if value == "null":
+        return ALWAYS
+    if isinstance(expr, Node) and expr.name == "singular_or_list":
+        return not_null(expr.children[0])
+    return not_null(expr)
+
+
+def not_null(expr: Expr) -> Expr:
+    """A condition without calls that is true wherever ``expr`` is not NULL."""
+    if is_volatile(expr):
+        return ALWAYS
+    if not needs_model(expr):
+        return ALWAYS if not _reads(expr) else function("is_not_null", (_uncast(expr),))
+    if isinstance(expr, Ask):
+        if not isinstance(expr.call.ingredient.kind, RowQuestion) or expr.call.kept:
+            return ALWAYS
+        return _any([not_null(argument) for argument in expr.args])
+    if isinstance(expr, Node) and expr.name in _STRICT:
+        # The third operand of LIKE is absent or a literal.
+        return _all([not_null(part) for part in expr.children[:2]])
+    return ALWAYS
+
+
+def _distinct(expr: Node, value: str) -> Expr:
+    """DataFusion writes the branches of a CASE as comparisons of its condition with TRUE."""
+    left, right = expr.children
+    if literal(right) is not True:
+        return NEVER if value == "null" else ALWAYS
+    return necessary(function(_DISTINCT[expr.name], (left,)), value)
+
+
+def _case(expr: Node, value: str) -> Expr:
+    branches, otherwise = expr.children, None
+    if len(branches) % 2:
+        otherwise = branches[-1]
+    ways: list[Expr] = []
+    reached: list[Expr] = []
+    for condition, result in zip(branches[0::2], branches[1::2], strict=False):
+        ways.append(_all([*reached, necessary(condition), necessary(result, value)]))
+        reached.append(_any([necessary(condition, "false"), necessary(condition, "null")]))
+    if otherwise is not None:
+        ways.append(_all([*reached, necessary(otherwise, value)]))
+    elif value == "null":
+        ways.append(_all(reached))
+    return _any(ways)
+
+
+def _uncast(expr: Expr) -> Expr:
+    """The operand of casts: it is NULL where they are, or the cast fails."""
+    while isinstance(expr, Node) and expr.name == "cast":
+        expr = expr.children[0]
+    return expr
+
+
+def _reads(expr: Expr) -> bool:
+    return isinstance(expr, Field) or (
+        isinstance(expr, Node) and any(_reads(part) for part in expr.children)
+    )
+
+
+def _all(terms: Sequence[Expr]) -> Expr:
+    kept = [t for t in dict.fromkeys(_flat("and", terms)) if t != ALWAYS]
+    if NEVER in kept:
+        return NEVER
+    return ALWAYS if not kept else kept[0] if len(kept) == 1 else function("and", tuple(kept))
+
+
+def _any(terms: Sequence[Expr]) -> Expr:
+    kept = [t for t in dict.fromkeys(_flat("or", terms)) if t != NEVER]
+    if ALWAYS in kept:
+        return ALWAYS
+    # a OR (a AND b) is a
+    kept = [t for t in kept if not any(o != t and _implies(t, o) for o in kept)]
+    return NEVER if not kept else kept[0] if len(kept) == 1 else function("or", tuple(kept))
+
+
+def _implies(term: Expr, other: Expr) -> bool:
+    """Whether each conjunct of ``other`` is one of ``term``."""
+    return set(_flat("and", [other])) <= set(_flat("and", [term]))
+
+
+def _flat(name: str, terms: Sequence[Expr]) -> list[Expr]:
+    flat: list[Expr] = []
+    for term in terms:
+        if isinstance(term, Node) and term.name == name:
+            flat += _flat(name, term.children)
+        else:
+            flat.append(term)
+    return flat

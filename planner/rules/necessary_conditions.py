@@ -1,0 +1,105 @@
+"""Adds the conditions without a model that a predicate with calls implies.
+
+before: ``filter llm(x) AND p OR q`` and ``inner join on llm(l.x) = llm(r.y)``
+after:  ``filter (llm(x) AND p OR q) AND (p OR q)`` and ``inner join on llm(l.x) = llm(r.y)`` over
+        ``filter x IS NOT NULL`` and ``filter y IS NOT NULL``
+safe:   a row for which the new condition is not true does not pass the predicate, whatever the
+        answers are (planner/ir/necessary.py). A plan with a single call needs no NULL tests:
+        a call is not asked about NULL anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from blendfusion.planner.ir.builders import conjunction, filtered
+from blendfusion.planner.ir.joins import PASSES_ON, join_type
+from blendfusion.planner.ir.necessary import ALWAYS, necessary
+from blendfusion.planner.ir.nodes import (
+    Block,
+    Expr,
+    Node,
+    Plan,
+    Rel,
+    conjuncts,
+    has_window,
+    inline,
+    needs_model,
+    parts,
+    shift,
+    side_of,
+)
+
+
+def necessary_conditions(plan: Plan, *, null_tests: bool = True) -> Plan:
+    """``null_tests``: whether conditions that only test for NULL are added, too."""
+    if not isinstance(plan, Rel) or not any(map(needs_model, plan.exprs)):
+        return plan
+    if plan.kind == "filter":
+        terms = conjuncts(plan.exprs[0])
+        implied = [c for c in _implied(terms) if null_tests or not _is_null_test(c)]
+        new = [c for c in implied if c not in terms]
+        return replace(plan, exprs=(conjunction((*terms, *new)),)) if new else plan
+    if null_tests and plan.kind == "join" and join_type(plan) == "inner":
+        return _join(plan)
+    return plan
+
+
+def _is_null_test(condition: Expr) -> bool:
+    return isinstance(condition, Node) and condition.name == "is_not_null"
+
+
+def _join(plan: Rel) -> Plan:
+    """The join over inputs with the conditions that read one of them."""
+    left, right = plan.inputs
+    terms = [t for e in plan.exprs for t in conjuncts(e)]
+    implied = _implied(terms)
+    both = [c for c in implied if side_of(c, left.width) is None and c not in terms]
+    if both:
+        return replace(plan, exprs=(conjunction((*terms, *both)),))
+    lefts = [c for c in implied if side_of(c, left.width) == "left"]
+    rights = [shift(c, -left.width) for c in implied if side_of(c, left.width) == "right"]
+    sides = _restricted(left, lefts), _restricted(right, rights)
+    return plan if sides == (left, right) else plan.with_inputs(*sides)
+
+
+def _restricted(source: Plan, conditions: Sequence[Expr]) -> Plan:
+    return filtered(source, tuple(c for c in conditions if not _holds(source, c)))
+
+
+def _holds(plan: Plan, condition: Expr) -> bool:
+    """Whether every row of ``plan`` meets the condition because a filter below it says so."""
+    if isinstance(plan, Block):
+        condition = inline(condition, plan.select)
+        return condition in plan.where or _holds(plan.source, condition)
+    if not isinstance(plan, Rel):
+        return False
+    if plan.kind == "project" and not any(map(has_window, plan.exprs)):
+        return _holds(plan.inputs[0], inline(condition, plan.exprs))
+    if plan.kind in ("filter", "sort", "fetch"):
+        held = conjuncts(plan.exprs[0]) if plan.kind == "filter" else []
+        return condition in held or _holds(plan.inputs[0], condition)
+    if plan.kind in ("join", "cross"):
+        left, right = plan.inputs
+        kind, side = join_type(plan), side_of(condition, left.width)
+        if side == "left" and kind in PASSES_ON[0]:
+            return _holds(left, condition)
+        if side == "right" and kind == "inner":
+            return _holds(right, shift(condition, -left.width))
+        if kind in ("right_semi", "right_anti"):
+            return _holds(right, condition)
+    return False
+
+
+def _implied(terms: Sequence[Expr]) -> list[Expr]:
+    """The conditions without a model that terms with one imply, each once."""
+    asking = [term for term in terms if needs_model(term)]
+    conditions = [c for term in asking for c in conjuncts(necessary(term))]
+    return [c for c in dict.fromkeys(conditions) if c != ALWAYS and not _is_any_null_test(c)]
+
+
+def _is_any_null_test(condition: Expr) -> bool:
+    """``x IS NOT NULL OR y IS NOT NULL``, of a call of several values, drops hardly a row."""
+    is_or = isinstance(condition, Node) and condition.name == "or"
+    return is_or and all(map(_is_null_test, parts(condition)))

@@ -1,0 +1,233 @@
+"""Random queries of at most 17 rows and three calls, whose fewest values value_bound computes."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import pyarrow as pa
+from random_choices import Choices
+
+COLUMNS = {"a": ("id", "k", "x", "y"), "b": ("id", "k", "x"), "c": ("id", "k", "x")}
+_MOST_ROWS = {"a": 8, "b": 6, "c": 3}
+_TEXTS = {"x": ("u", "v", "w", "z"), "y": ("i", "j", "m", "n")}
+MOST_CALLS = 3
+
+
+class Bounded(NamedTuple):
+    """A template (see value_bound); ``ordered``: its rows have one order."""
+
+    template: str
+    ordered: bool
+
+
+def small_tables(seed: int) -> dict[str, pa.Table]:
+    """Three tables, together of at most 17 rows."""
+    source = random.Random(seed)
+    tables = {}
+    for name, columns in COLUMNS.items():
+        n = source.randint(0 if seed % 7 == 0 else 1, _MOST_ROWS[name])
+        data: dict[str, pa.Array] = {"id": pa.array(range(n), pa.int64())}
+        data["k"] = pa.array([source.choice([0, 1, 2, None]) for _ in range(n)], pa.int64())
+        for column in columns[2:]:
+            pool = [*source.sample(_TEXTS[column], source.randint(1, 3)), None]
+            data[column] = pa.array([source.choice(pool) for _ in range(n)], pa.string())
+        tables[name] = pa.table(data)
+    return tables
+
+
+def bounded_query(choices: Choices) -> Bounded:
+    """A query with at least one call."""
+    while True:
+        writer = _Writer(choices)
+        query = writer.query()
+        if writer.calls:
+            return query
+
+
+@dataclass
+class _Source:
+    sql: str
+    columns: list[str]
+    key: list[str]
+
+
+@dataclass
+class _Writer:
+    choices: Choices
+    calls: int = 0
+    names: int = 0
+    tables: list[str] = field(default_factory=list)
+
+    def query(self) -> Bounded:
+        source = self._source()
+        where = self._where(source)
+        choices = self.choices
+        key = ", ".join(source.key)
+        way = choices.weighted(
+            rows=12, count=5, groups=4, distinct=2, by_answer=3, sets=2, limit=4, any=1
+        )
+        if way == "count":
+            return Bounded(f"SELECT count(*) AS n FROM {source.sql}{where}", False)
+        if way == "groups":
+            column = choices.pick([c for c in source.columns if not c.endswith(".id")])
+            having = choices.pick(["", "", " HAVING count(*) > 1"])
+            measure = choices.pick(["count(*)", f"count({choices.pick(source.columns)})"])
+            text = f"SELECT {column} AS g, {measure} AS n FROM {source.sql}{where}"
+            return Bounded(f"{text} GROUP BY {column}{having}", False)
+        if way == "distinct":
+            columns = ", ".join(choices.some(source.columns, 2))
+            return Bounded(f"SELECT DISTINCT {columns} FROM {source.sql}{where}", False)
+        if way == "by_answer":
+            answer = self._call(source.columns)
+            text = f"SELECT {answer} AS g, count(*) AS n FROM {source.sql}{where}"
+            return Bounded(f"{text} GROUP BY {answer}", False)
+        if way == "sets":
+            other = self._source()
+            word = choices.pick(["UNION ALL", "UNION", "INTERSECT", "EXCEPT"])
+            column, second = (_text_or_key(s, choices) for s in (source, other))
+            left = f"SELECT {column} AS g FROM {source.sql}{where}"
+            right = f"SELECT {second} AS g FROM {other.sql}{self._where(other)}"
+            return Bounded(f"{left} {word} {right}", False)
+        if way == "limit":
+            order = f" ORDER BY {key} LIMIT {choices.pick([1, 2, 3])}"
+            return Bounded(f"SELECT {key} FROM {source.sql}{where}{order}", True)
+        if way == "any":
+            condition = self._boolean(source.columns, 2)
+            text = f"SELECT max(CASE WHEN {condition} THEN 1 ELSE 0 END) AS n"
+            return Bounded(f"{text} FROM {source.sql}{where}", False)
+        shown = key
+        if choices.chance(40):
+            shown += f", {self._value(source.columns)} AS v"
+        return Bounded(f"SELECT {shown} FROM {source.sql}{where}", False)
+
+    # --- FROM ------------------------------------------------------------------------------------
+
+    def _relation(self, table: str) -> _Source:
+        self.names += 1
+        name = f"{table}{self.names}"
+        columns = [f"{name}.{column}" for column in COLUMNS[table]]
+        if self.choices.chance(12):
+            condition = self._boolean(columns, 1)
+            return _Source(f"(SELECT * FROM {table} AS {name} WHERE {condition}) AS {name}",
+                           columns, [f"{name}.id"])  # fmt: skip
+        return _Source(f"{table} AS {name}", columns, [f"{name}.id"])
+
+    def _source(self) -> _Source:
+        source = self._relation(self.choices.pick(["a", "a", "b"]))
+        for _ in range(self.choices.pick([0, 0, 0, 1, 1, 2])):
+            other = self._relation(self.choices.pick(["b", "c", "a"]))
+            columns = [*source.columns, *other.columns]
+            word = self.choices.weighted(JOIN=20, LEFT=8, CROSS=4, FULL=1)
+            word = word if word == "JOIN" else f"{word} JOIN"
+            if word == "CROSS JOIN":
+                joined = f"{source.sql} {word} {other.sql}"
+            else:
+                joined = f"{source.sql} {word} {other.sql} ON {self._on(source, other)}"
+            source = _Source(joined, columns, [*source.key, *other.key])
+        return source
+
+    def _on(self, left: _Source, right: _Source) -> str:
+        choices = self.choices
+        name = choices.pick(["k", "k", "x"])
+        x = choices.pick([c for c in left.columns if c.endswith(f".{name}")])
+        y = next(c for c in right.columns if c.endswith(f".{name}"))
+        condition = f"{x} = {y}"
+        if choices.chance(25) and self.calls < MOST_CALLS - 1:
+            return f"{self._choice(left.columns)} = {self._choice(right.columns)}"
+        if choices.chance(25):
+            condition += f" AND {self._boolean([*left.columns, *right.columns], 1)}"
+        return condition
+
+    # --- expressions -----------------------------------------------------------------------------
+
+    def _where(self, source: _Source) -> str:
+        if self.choices.chance(15):
+            return ""
+        conditions = [self._boolean(source.columns, 2)]
+        while self.choices.chance(35):
+            conditions.append(self._boolean(source.columns, 1))
+        if self.choices.chance(30):
+            conditions.append(self._subquery(source.columns))
+        self.choices.chance(50) and conditions.reverse()
+        return f" WHERE {' AND '.join(conditions)}"
+
+    def _subquery(self, outer: list[str]) -> str:
+        inner = self._relation(self.choices.pick(["b", "c"]))
+        word = self.choices.pick(["", "NOT "])
+        if self.choices.chance(50):
+            name = self.choices.pick(["k", "x"])
+            left = self.choices.pick([c for c in outer if c.endswith(f".{name}")])
+            right = next(c for c in inner.columns if c.endswith(f".{name}"))
+            where = f" WHERE {self._boolean(inner.columns, 1)}" if self.choices.chance(60) else ""
+            if word:
+                more = f"{right} IS NOT NULL"
+                where = f"{where} AND {more}" if where else f" WHERE {more}"
+                left = f"{left} IS NOT NULL AND {left}"
+            return f"({left} {word}IN (SELECT {right} FROM {inner.sql}{where}))"
+        name = self.choices.pick(["k", "x"])
+        left = self.choices.pick([c for c in outer if c.endswith(f".{name}")])
+        right = next(c for c in inner.columns if c.endswith(f".{name}"))
+        where = f"{left} = {right}"
+        if self.choices.chance(60):
+            scope = self.choices.pick([inner.columns, [*inner.columns, *outer]])
+            where += f" AND {self._boolean(scope, 1)}"
+        return f"({word}EXISTS (SELECT 1 FROM {inner.sql} WHERE {where}))"
+
+    def _boolean(self, columns: list[str], depth: int) -> str:
+        choices = self.choices
+        if depth <= 0 or choices.chance(45):
+            return self._predicate(columns)
+        form = choices.weighted(both=5, either=5, negated=3, case=2, truth=2, coalesced=1)
+        if form in ("both", "either"):
+            word = " AND " if form == "both" else " OR "
+            return f"({word.join(self._boolean(columns, depth - 1) for _ in range(2))})"
+        if form == "negated":
+            return f"(NOT {self._boolean(columns, depth - 1)})"
+        if form == "case":
+            tested, one, two = (self._boolean(columns, depth - 1) for _ in range(3))
+            return f"(CASE WHEN {tested} THEN {one} ELSE {two} END)"
+        if form == "coalesced":
+            one, two = (self._boolean(columns, depth - 1) for _ in range(2))
+            return f"COALESCE({one}, {two})"
+        return f"(({self._boolean(columns, depth - 1)}) IS {choices.pick(['TRUE', 'NOT TRUE', 'FALSE'])})"
+
+    def _predicate(self, columns: list[str]) -> str:
+        choices = self.choices
+        if self.calls < MOST_CALLS and choices.chance(55):
+            return self._call(columns)
+        column = choices.pick(columns)
+        if choices.chance(20):
+            return f"({column} IS {choices.pick(['NOT ', ''])}NULL)"
+        if column.endswith((".x", ".y")):
+            texts = [c for c in columns if c.endswith(column[-2:]) and c != column]
+            literals = ("'u'", "'v'") if column.endswith(".x") else ("'i'", "'j'")
+            other = choices.pick([*texts, *literals])
+            return f"({column} {choices.pick(['=', '<>'])} {other})"
+        return f"({column} {choices.pick(['=', '<>', '<', '>'])} {choices.below(3)})"
+
+    def _call(self, columns: list[str]) -> str:
+        if self.choices.chance(25):
+            return f"({self._choice(columns)} {self.choices.pick(['=', '<>'])} 'r')"
+        self.calls += 1
+        texts = [c for c in columns if c.endswith((".x", ".y"))]
+        values = self.choices.pick(texts)
+        if self.choices.chance(12):
+            other = self.choices.pick(texts)
+            values = values if other == values else f"{values}, {other}"
+        return f"q{1 + self.choices.below(3)}({values})"
+
+    def _choice(self, columns: list[str]) -> str:
+        self.calls += 1
+        texts = [c for c in columns if c.endswith((".x", ".y"))]
+        return f"c{1 + self.choices.below(2)}({self.choices.pick(texts)})"
+
+    def _value(self, columns: list[str]) -> str:
+        if self.calls < MOST_CALLS and self.choices.chance(50):
+            return self._call(columns)
+        return f"CASE WHEN {self._boolean(columns, 1)} THEN 1 ELSE 0 END"
+
+
+def _text_or_key(source: _Source, choices: Choices) -> str:
+    return choices.pick([c for c in source.columns if c.endswith(".x")])
