@@ -72,6 +72,11 @@ def necessary(expr: Expr, value: str = "true") -> Expr:
     return not_null(expr)
 
 
+def is_null_test(condition: Expr) -> bool:
+    """Whether a condition only tests one expression for NULL."""
+    return isinstance(condition, Node) and condition.name == "is_not_null"
+
+
 def not_null(expr: Expr) -> Expr:
     """A condition without calls that is true wherever ``expr`` is not NULL."""
     if is_volatile(expr):

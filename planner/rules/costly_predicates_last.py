@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 from blendfusion.planner.ir.joins import join_type, join_width, outputs
 from blendfusion.planner.ir.lineage import answer_columns
+from blendfusion.planner.ir.necessary import is_null_test
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
@@ -26,6 +27,7 @@ from blendfusion.planner.ir.nodes import (
     Rel,
     asks,
     asks_model,
+    conjuncts,
     fields,
     inline,
     is_volatile_block,
@@ -114,5 +116,7 @@ def _drops_rows(plan: Plan) -> bool:
         return plan.limited or bool(plan.where) or _drops_rows(plan.source)
     if not isinstance(plan, Rel):
         return False
+    if plan.kind == "filter" and not all(map(is_null_test, conjuncts(plan.exprs[0]))):
+        return True
     semi = plan.kind == "join" and join_type(plan) not in ("inner", "left", "outer")
-    return plan.kind in ("filter", "fetch") or semi or any(map(_drops_rows, plan.inputs))
+    return plan.kind == "fetch" or semi or any(map(_drops_rows, plan.inputs))

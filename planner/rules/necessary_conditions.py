@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from blendfusion.planner.ir.builders import conjunction, filtered
 from blendfusion.planner.ir.joins import PASSES_ON, join_type
-from blendfusion.planner.ir.necessary import ALWAYS, necessary
+from blendfusion.planner.ir.necessary import ALWAYS, is_null_test, necessary
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
@@ -38,7 +38,7 @@ def necessary_conditions(plan: Plan, *, null_tests: bool = True) -> Plan:
         return plan
     if plan.kind == "filter":
         terms = conjuncts(plan.exprs[0])
-        implied = [c for c in _implied(terms) if null_tests or not _is_null_test(c)]
+        implied = [c for c in _implied(terms) if null_tests or not is_null_test(c)]
         new = [c for c in implied if c not in terms]
         return replace(plan, exprs=(conjunction((*terms, *new)),)) if new else plan
     if null_tests and plan.kind == "join" and join_type(plan) == "inner":
@@ -46,15 +46,12 @@ def necessary_conditions(plan: Plan, *, null_tests: bool = True) -> Plan:
     return plan
 
 
-def _is_null_test(condition: Expr) -> bool:
-    return isinstance(condition, Node) and condition.name == "is_not_null"
-
-
 def _join(plan: Rel) -> Plan:
     """The join over inputs with the conditions that read one of them."""
     left, right = plan.inputs
     terms = [t for e in plan.exprs for t in conjuncts(e)]
-    implied = _implied(terms)
+    keys = {key for term in terms for key in parts(term)}  # NULL in a plain key is no match anyway
+    implied = [c for c in _implied(terms) if not (is_null_test(c) and keys & {*parts(c)})]
     both = [c for c in implied if side_of(c, left.width) is None and c not in terms]
     if both:
         return replace(plan, exprs=(conjunction((*terms, *both)),))
@@ -102,4 +99,4 @@ def _implied(terms: Sequence[Expr]) -> list[Expr]:
 def _is_any_null_test(condition: Expr) -> bool:
     """``x IS NOT NULL OR y IS NOT NULL``, of a call of several values, drops hardly a row."""
     is_or = isinstance(condition, Node) and condition.name == "or"
-    return is_or and all(map(_is_null_test, parts(condition)))
+    return is_or and all(map(is_null_test, parts(condition)))
