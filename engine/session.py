@@ -63,7 +63,11 @@ from blendfusion.search.tables import SearchTables
 from blendfusion.sql.information import INFORMATION
 from blendfusion.sql.source_map import Translation
 from blendfusion.sql.stored_calls import StoredCall
+from blendfusion.text_to_sql.answers import Reply, answer
+from blendfusion.text_to_sql.conversation import Chat
 from blendfusion.text_to_sql.draft import Draft, draft
+from blendfusion.text_to_sql.schema.layer import Layer, read_layer
+from blendfusion.text_to_sql.templates import Templates
 from blendfusion.udfs.ask.dispatcher import Asker
 from blendfusion.udfs.ask.ledger import Ledger
 from blendfusion.udfs.register.open_during import open_during_function
@@ -117,6 +121,12 @@ class Session(ClusterSession):
         self.models = NamedModels(model, self._store, self.owned)
         """The session's own models, and those that calls name."""
         self.measured = Measured()
+        self.templates = Templates()
+        """The accepted queries of ``ask``."""
+        self.layer = Layer()
+        """The semantic layer that ``ask`` reads: see ``register_layer``."""
+        self.has_last = False
+        """Whether the table ``last`` is the result of a conversation."""
         # A named model is looked up at once, so that a typing error shows here; the packaged one
         # only when it is needed, so that plain SQL works without any.
         if model is not None and model != "auto":
@@ -361,6 +371,44 @@ class Session(ClusterSession):
             candidates=candidates,
             rounds=rounds,
             budget=checked_budget(budget),
+        )
+
+    def register_layer(self, path: str | os.PathLike[str]) -> None:
+        """Have ``ask`` know what a TOML file says of tables and columns: descriptions, other words
+        for them, keys between tables, and metrics (docs/ask.md). It replaces an earlier one. Raises
+        QueryError for a file of another form."""
+        self.layer = read_layer(path)
+
+    def answer(
+        self,
+        question: str,
+        tables: Sequence[str] | None = None,
+        *,
+        candidates: int = 1,
+        rounds: int = 2,
+        budget: Budget | None = None,
+    ) -> Reply:
+        """A short answer to a question in plain words: a number, a date, a list or a span.
+
+        The query that ``ask`` drafts runs, within ``budget``. Where none comes about, or its result
+        has no answer, the model reads rows end to end, as many as its window holds, and
+        ``Reply.source`` says so. Raises QueryError if neither gives an answer.
+        """
+        held = checked_budget(budget)
+        return answer(self, question, tables, candidates=candidates, rounds=rounds, budget=held)
+
+    def chat(
+        self,
+        tables: Sequence[str] | None = None,
+        *,
+        candidates: int = 1,
+        rounds: int = 2,
+        budget: Budget | None = None,
+    ) -> Chat:
+        """A conversation about ``tables``: ``chat.ask("…")`` drafts as ``ask`` does, and a message
+        may go on from the ones before. ``budget`` holds for each message and its query."""
+        return Chat(
+            self, tables, candidates=candidates, rounds=rounds, budget=checked_budget(budget)
         )
 
     def __repr__(self) -> str:

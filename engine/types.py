@@ -91,6 +91,11 @@ class Constraint:
     """The fields of a struct, with distinct names."""
     scale: tuple[int, int] | None = field(default=None, metadata=ADDED)
     """The lowest and the highest point of a score, which may lie anywhere between them."""
+    grammar: str = field(default="", metadata=ADDED)
+    """A grammar of a text in Lark's form, whose start is the rule ``query``. A model that follows
+    grammars writes under it; others answer freely, and who asks checks the text."""
+    begun: str = field(default="", metadata=ADDED)
+    """A text whose longest beginning that the grammar allows is kept, and written on."""
     literals: tuple[str, ...] = ()
     """Literals that the query compares the answer with; shown to the model as examples."""
     decides: tuple[Comparison, ...] = ()

@@ -33,7 +33,7 @@ ORDER = """
     planner.ir
     planner.explain planner.substrait planner.stages planner.rules planner
     sql
-    dialects.shared dialects.blendsql dialects.warehouses dialects.suql dialects
+    dialects.shared dialects.mysql dialects.blendsql dialects.warehouses dialects.suql dialects
     datafusion
     search
     files
@@ -46,7 +46,7 @@ ORDER = """
     prepare
     replay
     evaluate
-    text_to_sql
+    text_to_sql.schema text_to_sql.grammar text_to_sql
     frame_run
     frame
     frame_sources document_session search_session cluster_session session

@@ -20,6 +20,12 @@ def add_ask_command(commands: Commands) -> None:
     parser.add_argument(
         "--candidates", type=int, default=1, metavar="N", help="drafts to choose among (default: 1)"
     )
+    parser.add_argument(
+        "--layer", metavar="FILE", help="a semantic layer: names, synonyms, keys and metrics (TOML)"
+    )
+    parser.add_argument(
+        "--answer", action="store_true", dest="answers", help="run it, and print a short answer"
+    )
     parser.add_argument("--run", action="store_true", dest="runs", help="run the query, too")
     parser.add_argument("--format", choices=FORMATS, default="table", help="of the rows")
 
@@ -27,6 +33,11 @@ def add_ask_command(commands: Commands) -> None:
 def _ask(arguments: argparse.Namespace) -> int:
     with session_of(arguments) as session:
         budget = budget_of(arguments)
+        if arguments.layer is not None:
+            session.register_layer(arguments.layer)
+        if arguments.answers:
+            print(session.answer(arguments.words, candidates=arguments.candidates, budget=budget))
+            return 0
         draft = session.ask(arguments.words, candidates=arguments.candidates, budget=budget)
         print(f"{draft.sql}\n\n{draft.notes}")
         if arguments.runs:

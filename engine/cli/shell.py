@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 from rich.console import Console
 
 import blendfusion as bf
@@ -21,6 +22,7 @@ from blendfusion.files.reading import register_spec
 from blendfusion.models.weights.python_packages import cache_folder
 from blendfusion.observe.progress import spent
 from blendfusion.redaction import printable
+from blendfusion.text_to_sql.conversation import Chat
 from blendfusion.udfs.register.user_functions import known_ingredients
 
 WELCOME = """\
@@ -72,6 +74,8 @@ class Shell:
     interactive: bool = False
     output: Path | None = None
     """The file that the next result goes to."""
+    chat: Chat | None = None
+    """The conversation since the last ``\\ask``."""
     last: bf.Frame | None = None
     """The frame of the last query."""
     done: bool = False
@@ -114,21 +118,23 @@ class Shell:
         """Run one query and show its result."""
         start = time.perf_counter()
         frame = self.frame(text)
-        style = format_for(self.output)
-        check_output(style, self.output)
+        check_output(format_for(self.output), self.output)
         self.last = frame  # also where it fails or is interrupted: \trace shows what was answered
-        table = frame.to_arrow_table()
+        self.write(frame.to_arrow_table())
+        if self.interactive and frame.trace.usage.values:
+            print(spent(frame.trace.usage, frame.trace.cost, ""), file=sys.stderr)
+        if self.timing:
+            self.print(f"{time.perf_counter() - start:.3f} s")
+
+    def write(self, table: pa.Table) -> None:
+        """Show rows, or write them to the file that ``\\o`` named."""
         if self.output is not None or not self.interactive:
-            write(table, style, self.output, full_cells=self.full_cells)
+            write(table, format_for(self.output), self.output, full_cells=self.full_cells)
         else:
             self.show(page_of(table, full_cells=self.full_cells))
         if self.output is not None and self.interactive:
             self.print(f"written: {self.output}, {table.num_rows:,} rows")
         self.output = None
-        if self.interactive and frame.trace.usage.values:
-            print(spent(frame.trace.usage, frame.trace.cost, ""), file=sys.stderr)
-        if self.timing:
-            self.print(f"{time.perf_counter() - start:.3f} s")
 
     def frame(self, text: str) -> bf.Frame:
         return self.session.sql(text, budget=self.budget, dialect=self.dialect)
@@ -180,7 +186,24 @@ def _explain(shell: Shell, argument: str) -> None:
 def _ask(shell: Shell, argument: str) -> None:
     if not argument:
         raise QueryError("\\ask needs a question", hint="\\ask Which reviews complain of delivery?")
-    shell.show(str(shell.session.ask(argument)))
+    shell.chat = shell.session.chat(budget=shell.budget)
+    shell.show(str(shell.chat.ask(argument)))
+
+
+def _chat(shell: Shell, argument: str) -> None:
+    if not argument:
+        raise QueryError("\\chat needs a message", hint="\\chat Only those of this year.")
+    if shell.chat is None:
+        shell.chat = shell.session.chat(budget=shell.budget)
+    shell.show(str(shell.chat.ask(argument)))
+
+
+def _run(shell: Shell, argument: str) -> None:
+    if shell.chat is None or shell.chat.draft is None:
+        raise QueryError("nothing was asked yet", hint="\\ask Which reviews complain of delivery?")
+    shell.write(shell.chat.run())
+    shell.last = shell.chat.draft.frame
+    shell.print(shell.chat.draft.searched)
 
 
 def _analyze(shell: Shell, argument: str) -> None:
@@ -268,6 +291,8 @@ COMMANDS = {
     "\\df": Command("[PREFIX]", "functions that ask a model", _functions),
     "\\table": Command("[NAME=]PATH", "open a file as a table", _table),
     "\\ask": Command("QUESTION", "draft a query for a question in plain words", _ask),
+    "\\chat": Command("MESSAGE", "go on from the last question", _chat),
+    "\\run": Command("", "run the query of the last question; its rows are the table last", _run),
     "\\explain": Command("QUERY", "the plan, and what it is expected to ask", _explain),
     "\\analyze": Command("QUERY", "run it, and show the plan with measurements", _analyze),
     "\\estimate": Command("QUERY", "what a query is expected to ask and to spend", _estimate),
@@ -275,7 +300,7 @@ COMMANDS = {
     "\\o": Command("[FILE]", "write the next result to a file, by its extension", _output),
     "\\i": Command("SCRIPT", "run the statements of a file", _script),
     "\\dialect": Command(
-        "[NAME]", "sql, blendsql, suql, snowflake, bigquery, databricks", _dialect
+        "[NAME]", "sql, blendsql, suql, mysql, snowflake, bigquery, databricks", _dialect
     ),
     "\\timing": Command("", "show how long each query took, or no more", _timing),
     "\\x": Command("", "show whole cells, or cut ones", _full_cells),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from blendfusion.dialects.blendsql import translate as blendsql
+from blendfusion.dialects.mysql import translate as mysql
 from blendfusion.dialects.shared.braces import is_call
 from blendfusion.dialects.shared.catalog import Known
 from blendfusion.dialects.suql import translate as suql
@@ -26,13 +27,14 @@ WAREHOUSES = (snowflake.WAREHOUSE, bigquery.WAREHOUSE, databricks.WAREHOUSE)
 DIALECTS: Mapping[str, Callable[[str, Known], Translation]] = {
     "blendsql": blendsql.translated,
     "suql": suql.translated,
+    "mysql": mysql.translated,
     **{warehouse.name: warehouse.translate for warehouse in WAREHOUSES},
 }
 """Each dialect by its name: text → our SQL. Raises QueryError with the span of what is wrong."""
 
 OURS = "sql"
 _REMOVES = (["DELETE"], ["DROP"], ["TRUNCATE"])
-_ONLY_READ = {"blendsql": "BlendSQL", "suql": "SUQL"}
+_ONLY_READ = {"blendsql": "BlendSQL", "suql": "SUQL", "mysql": "this dialect of MySQL"}
 
 
 def by_number(values: Sequence[Any]) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from blendfusion.sql.lateral import Columns
 from blendfusion.sql.letter_case import in_any_case
 from blendfusion.sql.parameters import spelled_parameters, texts_of
 from blendfusion.sql.read_only import READING, check_plan
+from blendfusion.sql.repeated_names import REFUSED, numbered
 from blendfusion.sql.source_map import Translation, placed, unchanged, within
 from blendfusion.sql.statements import creates, creates_table
 from blendfusion.sql.token_tree import TokenTree
@@ -76,18 +77,31 @@ class Query:
         """The frame of the query. Raises QueryError for one that cannot be planned.
 
         A query that DataFusion refuses for a name is planned once more with the names that are
-        equal but for letter case."""
+        equal but for letter case; one with two columns of one name, with numbers behind the name.
+        """
         try:
-            return self._planned(session)
+            return self._numbered(session)
         except QueryError as problem:
             problem.span = problem.span or named_place(problem.message, self.text)
             respelled = self._in_any_case(session) if _UNKNOWN.search(problem.message) else None
             if respelled is None:
                 raise
             try:
-                return replace(self, text=respelled.sql, respelled=respelled)._planned(session)
+                return replace(self, text=respelled.sql, respelled=respelled)._numbered(session)
             except QueryError as second:
                 raise within(second, respelled) from None
+
+    def _numbered(self, session: Session) -> Frame:
+        try:
+            return self._planned(session)
+        except QueryError as problem:
+            distinct = numbered(self.text) if REFUSED in problem.message else None
+            if distinct is None:
+                raise
+            try:
+                return replace(self, text=distinct.sql)._planned(session)
+            except QueryError:
+                raise problem from None
 
     def _in_any_case(self, session: Session) -> Translation | None:
         """This text with the names that tables and columns have; None if it has no others."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from blendfusion.text_to_sql.catalog import Catalog
 from blendfusion.text_to_sql.check import Attempt
 from blendfusion.text_to_sql.links import ValueIndex
 from blendfusion.text_to_sql.literals import STRING
+from blendfusion.text_to_sql.schema.catalog import Catalog
 
 _UNKNOWN = re.compile(r"unknown column '(?:[^'.]*\.)?([^'.]+)'")
 _MOST = 4

@@ -6,27 +6,30 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from sqlglot import exp
 
 from blendfusion.budget import Budget
 from blendfusion.datafusion.scans import scans, table_of
 from blendfusion.errors import BlendFusionError
 from blendfusion.estimates.estimate import Estimate
+from blendfusion.sql.query_tree import Reader
 from blendfusion.text_to_sql.where import parsed, predicates
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
     from blendfusion.session import Session
 
-FAILS, EMPTY, GIVES_ROWS = range(3)
-"""The results of a check, from worst to best."""
+FAILS, EMPTY, NULLS, COSTLY, GIVES_ROWS = range(5)
+"""The results of a check, from worst to best: no plan, no rows, a column without a value, a run
+beyond the budget, and rows."""
 _MOST_PREDICATES = 6
 _AGREEMENT_ROWS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A drafted query. ``problem`` is '' if there is none; ``rank``: FAILS, EMPTY or GIVES_ROWS."""
+    """A drafted query. ``problem`` is '' if there is none; ``rank``: FAILS to GIVES_ROWS."""
 
     sql: str
     problem: str = ""
@@ -48,42 +51,105 @@ class Checked:
     """The rows of a query without calls, as sorted texts; None for a query with calls."""
     estimate: Estimate = field(default_factory=Estimate)
 
+    @property
+    def counts_nothing(self) -> bool:
+        """Whether the result is one row of zeros."""
+        return self.rows is not None and set(self.rows) == {"[0]"}
+
 
 def check(session: Session, sql: str, tables: Collection[str], budget: Budget | None) -> Checked:
     """Plan ``sql`` and see whether it gives rows. Only reading ``tables`` is allowed."""
     try:
+        if _first_word(sql) not in ("SELECT", "WITH"):
+            return Checked(Attempt(sql, "a draft is a read-only query", "Write SELECT …", FAILS))
         frame = session.sql(sql, read_only=True, budget=budget)
-        outside = _outside(frame, tables)
+        outside = _outside(session, frame, tables)
         if outside is not None:
             problem = f"the table {outside} is not among the tables of the question"
             return Checked(Attempt(sql, problem, f"Use {', '.join(sorted(tables))}.", FAILS))
-        rows = _rows(frame)
+        table = _table(frame)
         estimate = frame.estimate()
-        empty = not rows if rows is not None else _reaches_no_model(estimate)
+        empty = not table.num_rows if table is not None else _reaches_no_model(estimate)
     except BlendFusionError as error:
         return Checked(Attempt(sql, error.message, error.hint or "", FAILS))
-    if not empty:
-        return Checked(Attempt(sql), frame, rows, estimate)
-    culprit = _emptying(session, sql) if rows is not None else ""
-    problem = "the query gives no rows"
-    hint = f"No row meets {culprit}." if culprit else ""
-    return Checked(Attempt(sql, problem, hint, EMPTY), frame, rows, estimate)
+    attempt = _problem(session, sql, table, empty=empty) or _beyond(sql, estimate, budget)
+    rows = None if table is None else tuple(sorted(repr([*r.values()]) for r in table.to_pylist()))
+    return Checked(attempt or Attempt(sql), frame, rows, estimate)
 
 
-def _outside(frame: Frame, tables: Collection[str]) -> str | None:
-    """The first table that a query reads beside ``tables``, whatever the letter case."""
+def _problem(session: Session, sql: str, table: pa.Table | None, *, empty: bool) -> Attempt | None:
+    """No rows, or a column that is NULL in all of them, with the predicate to blame."""
+    if empty:
+        culprit = _emptying(session, sql) if table is not None else ""
+        hint = f"No row meets {culprit}." if culprit else ""
+        return Attempt(sql, "the query gives no rows", hint, EMPTY)
+    names = [] if table is None else _without_values(table)
+    if not names:
+        return None
+    culprit = _emptying(session, sql, names[0])
+    hint = f"Without {culprit} it has values." if culprit else ""
+    return Attempt(sql, f"the column {names[0]} is NULL in every row", hint, NULLS)
+
+
+def _without_values(table: pa.Table) -> list[str]:
+    """The columns that are NULL in every row, if there are rows."""
+    columns = zip(table.schema.names, table.columns, strict=True)
+    return [name for name, column in columns if column.null_count == table.num_rows]
+
+
+def _beyond(sql: str, estimate: Estimate, budget: Budget | None) -> Attempt | None:
+    """A run that is expected to exceed its budget."""
+    spent = estimate.total
+    known: dict[str, float | None] = {
+        "values": spent.values,
+        "calls": spent.calls,
+        "prompt_tokens": spent.prompt_tokens,
+        "completion_tokens": spent.completion_tokens,
+        "seconds": estimate.seconds,
+        "cost": estimate.cost,
+    }
+    for name, limit in budget.limits() if budget is not None else ():
+        expected = known[name]
+        if expected is not None and expected > limit:
+            words = name.replace("_", " ")
+            problem = (
+                f"a run is expected to take {expected:,.6g} {words}; the budget is {limit:,.6g}"
+            )
+            hint = "Add a predicate on a column that a function need not judge, or a LIMIT."
+            return Attempt(sql, problem, hint, COSTLY)
+    return None
+
+
+def _first_word(sql: str) -> str:
+    reader = Reader(sql)
+    at = 0
+    while reader.opens(at):
+        at += 1
+    return reader.word(at)
+
+
+def _outside(session: Session, frame: Frame, tables: Collection[str]) -> str | None:
+    """The first table that a query reads beside ``tables``, whatever the letter case: itself, or in
+    a subquery that gives the options or the examples of a call."""
     folded = [name.casefold() for name in tables]
     read = sorted(scans(frame.logical_plan()))
-    return next((s.split()[0] for s in read if table_of(s.casefold(), folded) is None), None)
+    found = next((s.split()[0] for s in read if table_of(s.casefold(), folded) is None), None)
+    for call in frame.prepared.calls:
+        for query in (call.options_query, call.task.examples_query):
+            if found is None and query:
+                found = _outside(session, session.sql(query, read_only=True), tables)
+    return found
 
 
-def _rows(frame: Frame) -> tuple[str, ...] | None:
+def _table(frame: Frame) -> pa.Table | None:
+    """The first rows of a query; None for one with calls. One row without a value is none, as of
+    an aggregate over nothing."""
     if frame.prepared.calls:
         return None
     found = frame.limit(_AGREEMENT_ROWS).to_arrow_table()
     if found.num_rows == 1 and all(column.null_count for column in found.columns):
-        return ()
-    return tuple(sorted(repr([*row.values()]) for row in found.to_pylist()))
+        return found.slice(0, 0)
+    return found
 
 
 def _reaches_no_model(estimate: Estimate) -> bool:
@@ -91,14 +157,16 @@ def _reaches_no_model(estimate: Estimate) -> bool:
     return bool(operators) and all(op.exact and op.rows == 0 for op in operators)
 
 
-def _emptying(session: Session, sql: str) -> str:
-    """The first predicate of a query without which it gives rows; '' if there is none."""
+def _emptying(session: Session, sql: str, column: str = "") -> str:
+    """The first predicate of a query without which it gives rows, or values of ``column``; '' if
+    there is none."""
     for text, without in _without_each_predicate(sql):
         try:
-            if _rows(session.sql(without, read_only=True)):
-                return text
+            found = _table(session.sql(without, read_only=True))
         except BlendFusionError:
             continue
+        if found is not None and found.num_rows and column not in _without_values(found):
+            return text
     return ""
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,14 +17,15 @@ from blendfusion.estimates.estimate import Estimate
 from blendfusion.redaction import Redaction
 from blendfusion.reports.trace import Trace
 from blendfusion.text_to_sql.advice import advice
-from blendfusion.text_to_sql.catalog import read_catalog
-from blendfusion.text_to_sql.check import FAILS, GIVES_ROWS, Attempt, Checked, check
+from blendfusion.text_to_sql.before import Before
+from blendfusion.text_to_sql.check import FAILS, GIVES_ROWS, NULLS, Attempt, Checked, check
+from blendfusion.text_to_sql.grammar.lark import grammar_of
 from blendfusion.text_to_sql.links import ValueIndex
 from blendfusion.text_to_sql.literals import shown
-from blendfusion.text_to_sql.names import pattern_of
 from blendfusion.text_to_sql.prompt import drafting, values_of
+from blendfusion.text_to_sql.schema.catalog import read_catalog
 from blendfusion.text_to_sql.searched import searched
-from blendfusion.types import Usage
+from blendfusion.types import Constraint, Usage
 from blendfusion.udfs.register.user_functions import known_ingredients
 
 if TYPE_CHECKING:
@@ -54,6 +56,9 @@ class Draft:
     estimate: Estimate
     """The expected requests and cost of a run when the query was checked: see ``Frame.estimate``.
     """
+    template: str = ""
+    """The accepted question that this one repeats with other literals; '' for a query that was
+    drafted."""
 
     @property
     def searched(self) -> str:
@@ -65,6 +70,11 @@ class Draft:
         """The rows of the query. Asks the model what ``estimate`` expects."""
         return self.frame.to_arrow_table()
 
+    def accept(self) -> None:
+        """Keep the pair of question and query for this session: a question that differs in the
+        literals only then gets the same query with its own literals, and is not drafted."""
+        self.frame.session.templates.accept(self.question, self.sql)
+
     @property
     def notes(self) -> str:
         """The tables and predicates searched, the expected cost, the agreement, and the failed
@@ -72,6 +82,9 @@ class Draft:
         lines = [self.searched, *self.estimate.lines()]
         if self.agreement:
             lines.append(self.agreement)
+        if self.template:
+            redaction = self._redaction
+            lines.append(f"The query of the accepted question {redaction.quoted(self.template)}.")
         failed = [attempt for attempt in self.tried if attempt.sql != self.sql]
         if failed:
             lines += ["", "Tried before:", *_lines(failed, self._redaction)]
@@ -95,20 +108,25 @@ def draft(
     candidates: int = 1,
     rounds: int = 2,
     budget: Budget | None = None,
+    before: Before | None = None,
 ) -> Draft:
-    """A query that answers ``question`` from ``tables``: see ``Session.ask``."""
+    """A query that answers ``question`` from ``tables``: see ``Session.ask``. ``before``: what came
+    before it in a conversation."""
     if not question.strip():
         raise QueryError("the question is empty")
     if candidates < 1 or rounds < 0:
         raise QueryError("ask: candidates is at least 1, and rounds at least 0")
-    writer = _Writer(session, question, tables, budget)
+    writer = _Writer(session, question, tables, budget, before)
+    known = writer.from_template() if before is None else None
+    if known is not None:
+        return known
     tried = [writer.draft(variant) for variant in range(candidates)]
     best = _best(tried)
     for _ in range(rounds):
         if best.attempt.rank == GIVES_ROWS:
             break
         latest = [c.attempt for c in tried if c.attempt.rank == best.attempt.rank][-1]
-        repaired = writer.repaired(latest)
+        repaired = writer.continued(latest) or writer.repaired(latest)
         if repaired.attempt in [checked.attempt for checked in tried]:
             break  # the model keeps to it
         tried.append(repaired)
@@ -143,40 +161,99 @@ class _Writer:
         question: str,
         tables: Sequence[str] | None,
         budget: Budget | None,
+        before: Before | None,
     ) -> None:
         self._session = session
+        self._before = before
         self._question = question
         self._budget = budget
         self._catalog = read_catalog(session, tables)
+        self._tables = [table.name for table in self._catalog.tables]
+        if before is not None:
+            known = (*self._catalog.tables, before.table())
+            self._catalog = replace(self._catalog, tables=known)
         self._index = ValueIndex(self._catalog)
         self._links = self._index.links(question)
+        self._continued = False
         self.trace = Trace(redaction=session.options.redaction)
         self._asker = session.asker(self.trace, budget)
 
+    def from_template(self) -> Draft | None:
+        """The query of an accepted question that differs in literals only. A model is asked for
+        literals that the question does not state clearly, and for nothing else."""
+        filled = self._session.templates.filled(self._question, self._catalog)
+        if filled is None:
+            return None
+        if filled.sql is not None:
+            checked = check(self._session, filled.sql, self._tables, self._budget)
+        else:
+            checked = self._checked(Constraint("regex", pattern=filled.pattern), None, None, 0)
+        if checked.frame is None:
+            return None
+        return Draft(
+            self._question,
+            checked.attempt.sql,
+            checked.frame,
+            (checked.attempt,),
+            "",
+            self.trace.usage,
+            checked.estimate,
+            filled.template.question,
+        )
+
     def draft(self, variant: int) -> Checked:
         """A free draft; each variant is asked in another way."""
-        return self._checked(None, None, None, variant)
+        return self._checked(Constraint(), None, None, variant)
+
+    def continued(self, failed: Attempt) -> Checked | None:
+        """The longest beginning of a draft that does not plan, written on under the grammar of the
+        catalogue; None if the model follows no grammar, or this was done before."""
+        follows = self._asker.model.abilities.follows_grammars
+        if failed.rank != FAILS or self._continued or not follows:
+            return None
+        self._continued = True
+        return self._checked(Constraint(grammar=self._grammar, begun=failed.sql), None, None, 0)
+
+    @cached_property
+    def _grammar(self) -> str:
+        return grammar_of(self._catalog, known_ingredients().values(), self._question)
 
     def repaired(self, failed: Attempt) -> Checked:
-        """A draft that sees a failed one and its problem. A local model writes known names only."""
-        pattern = None
-        if self._asker.model.abilities.scores_options:
-            pattern = pattern_of(self._catalog, known_ingredients().values())
+        """A draft that sees a failed one and its problem; under the grammar if the model follows
+        one."""
+        follows = self._asker.model.abilities.follows_grammars
+        constraint = Constraint(grammar=self._grammar) if follows else Constraint()
         facts = advice(failed, self._catalog, self._index)
         problem = " ".join(filter(None, (f"{failed.problem}.", failed.hint, *facts)))
-        return self._checked(pattern, failed.sql, problem, 0)
+        return self._checked(constraint, failed.sql, problem, 0)
 
     def _checked(
-        self, pattern: str | None, query: str | None, problem: str | None, variant: int
+        self, constraint: Constraint, query: str | None, problem: str | None, variant: int
     ) -> Checked:
         window = self._asker.model.info.window
         values = values_of(self._catalog, self._links, self._question, window, query, problem)
-        answer = self._asker.ask(drafting(pattern, variant), [values])[0]
+        task = drafting(constraint, variant)
+        if self._before is not None:
+            task, values = self._before.with_history(task, values)
+        answer = self._asker.ask(task, [values])[0]
         if answer.text is None:
             reason = self._session.options.redaction.reason(answer.error or "no answer")
             return Checked(Attempt("", f"the model gave no query: {reason}", "", FAILS))
-        names = [table.name for table in self._catalog.tables]
-        return check(self._session, query_in(answer.text), names, self._budget)
+        sql = query_in(answer.text)
+        if self._before is not None:
+            sql = self._before.standing_alone(sql)
+        return self._counting(check(self._session, sql, self._tables, self._budget))
+
+    def _counting(self, checked: Checked) -> Checked:
+        """The draft with a problem if it counts nothing for a literal with another spelling than
+        the stored one."""
+        attempt = checked.attempt
+        facts = advice(attempt, self._catalog, self._index) if checked.counts_nothing else []
+        wrong = [fact for fact in facts if "is no value" in fact]
+        if not wrong or attempt.rank != GIVES_ROWS:
+            return checked
+        problem = replace(attempt, problem="the query counts nothing", hint=wrong[0], rank=NULLS)
+        return replace(checked, attempt=problem)
 
 
 def query_in(reply: str) -> str:
@@ -204,4 +281,6 @@ def _result(checked: Checked) -> tuple[str, ...]:
 
 def _agreement(best: Checked, tried: Sequence[Checked]) -> str:
     same = sum(_result(checked) == _result(best) for checked in tried)
+    if same < 2:
+        return f"No two of {len(tried)} drafts give the same rows: read the query before you rely on it."
     return f"{same} of {len(tried)} drafts give this result."

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from blendfusion.text_to_sql.catalog import Catalog
+from blendfusion.text_to_sql.schema.catalog import Catalog
 
 _WORD = re.compile(r"[^\W_]+")
 _LONGEST = 6

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from blendfusion.text_to_sql.catalog import Catalog, Column, Table
 from blendfusion.text_to_sql.links import Link, words_of
-from blendfusion.text_to_sql.names import written_name
+from blendfusion.text_to_sql.schema.catalog import Catalog, Column, Table
+from blendfusion.text_to_sql.schema.names import written_name
 from blendfusion.types import Constraint, Task
 from blendfusion.udfs.declare.arguments import quoted
 
@@ -22,9 +22,8 @@ _RESERVED = 700
 """Tokens of the window for instructions, problem and query."""
 
 
-def drafting(pattern: str | None = None, variant: int = 0) -> Task:
-    """The task of writing a query, free or inside ``pattern``."""
-    constraint = Constraint("regex", pattern=pattern) if pattern is not None else Constraint()
+def drafting(constraint: Constraint, variant: int = 0) -> Task:
+    """The task of writing a query, free or under a grammar."""
     return Task("ask", QUESTION, constraint, COLUMNS, form="query", variant=variant)
 
 
@@ -52,7 +51,7 @@ def values_of(
         k for k in catalog.keys if {k.left.partition(".")[0], k.right.partition(".")[0]} <= names
     ]
     return (
-        "\n".join(map(_described, ordered)),
+        "\n".join((*map(_described, ordered), *catalog.metrics)),
         "\n".join(map(str, keys)) or None,
         "\n".join(f"{link.column}: {quoted(link.value)}" for link in links) or None,
         question,
@@ -63,10 +62,14 @@ def values_of(
 
 def _described(table: Table) -> str:
     columns = (
-        f"{written_name(c.name)} {c.type}" + (f" ({', '.join(_samples(c))})" if c.samples else "")
+        f"{written_name(c.name)} {c.type}{_bracketed('; '.join(filter(None, (', '.join(_samples(c)), c.note))))}"
         for c in table.columns
     )
-    return f"{written_name(table.name)}: {', '.join(columns)}"
+    return f"{written_name(table.name)}{_bracketed(table.note)}: {', '.join(columns)}"
+
+
+def _bracketed(note: str) -> str:
+    return f" ({note})" if note else ""
 
 
 def _samples(column: Column) -> Iterable[str]:
@@ -76,7 +79,8 @@ def _samples(column: Column) -> Iterable[str]:
 
 def _likeness(table: Table, question: str, mentioned: bool) -> float:
     words = set(words_of(question))
-    own = {w for name in (table.name, *(c.name for c in table.columns)) for w in _parts(name)}
+    names = (table.name, table.note, *(f"{c.name}_{c.note}" for c in table.columns))
+    own = {w for name in names for w in _parts(name)}
     return len({_stem(w) for w in words} & own) + 2.0 * mentioned
 
 

@@ -81,6 +81,7 @@ class OpenAIModel:
             at_once=self.at_once,
             call_per_value=True,
             sees_images=True,
+            follows_grammars=self._server.chat.forms.takes_grammars,
             fingerprint_lasts=True,
             check=self.check,
         )

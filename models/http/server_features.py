@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias
 
 from blendfusion.models.constraints.constraint import Json
 from blendfusion.models.http.structured_output import INSTRUCTION, JSON_KINDS, Form, forms_for
 from blendfusion.models.prompts.canonical import canonical
 from blendfusion.types import Constraint, ConstraintKind
+
+FormKind: TypeAlias = ConstraintKind | Literal["grammar"]
+"""The kind of a constraint; texts under a grammar are a kind of their own."""
 
 _DISOBEYED = 4
 """One disobeying reply in so many means that a form is ignored; rarer ones are slips."""
@@ -31,22 +35,31 @@ class FormsTaken:
         self._named = frozenset(named)
         self.short: tuple[Form, ...] = ()
         self.proven: dict[Form, bool] = {}
-        self._taken: dict[ConstraintKind, Form] = {}
-        self._useless: set[tuple[ConstraintKind, Form]] = set()
-        self._obeyed: Counter[tuple[ConstraintKind, Form]] = Counter()
-        self._ignored: Counter[tuple[ConstraintKind, Form]] = Counter()
+        self._taken: dict[FormKind, Form] = {}
+        self._useless: set[tuple[FormKind, Form]] = set()
+        self._obeyed: Counter[tuple[FormKind, Form]] = Counter()
+        self._ignored: Counter[tuple[FormKind, Form]] = Counter()
+
+    @property
+    def takes_grammars(self) -> bool:
+        """Whether the software is one that may take a grammar, and did not refuse it."""
+        return any(("grammar", form) not in self._useless for form in self.short)
 
     def known(self, constraint: Constraint) -> bool:
-        return constraint.kind == "text" or constraint.kind in self._taken
+        kind = _kind(constraint)
+        return kind == "text" or kind in self._taken
 
     def candidates(self, constraint: Constraint) -> list[Form]:
         """The forms still to try, best first; from the one that was taken on, if there is one."""
-        forms = [f for f in forms_for(constraint) if (constraint.kind, f) not in self._useless]
+        kind = _kind(constraint)
+        forms = [f for f in forms_for(constraint) if (kind, f) not in self._useless]
         if self._named:
             forms = [form for form in forms if form.name in self._named]
-        if constraint.kind not in JSON_KINDS:
+        if kind == "grammar":  # of other software, each attempt would cost a whole answer
+            forms = [f for f in forms if f in self.short] + [INSTRUCTION]
+        elif kind not in JSON_KINDS:
             forms.sort(key=lambda form: form not in self.short)
-        taken = self._taken.get(constraint.kind)
+        taken = self._taken.get(kind)
         return forms[forms.index(taken) :] if taken in forms else forms
 
     def doubtful(self, form: Form) -> bool:
@@ -55,12 +68,12 @@ class FormsTaken:
 
     def obeyed(self, constraint: Constraint, form: Form) -> None:
         """The server took ``form``, as far as one reply can show."""
-        self._taken.setdefault(constraint.kind, form)
-        self._obeyed[constraint.kind, form] += 1
+        self._taken.setdefault(_kind(constraint), form)
+        self._obeyed[_kind(constraint), form] += 1
 
     def ignored(self, constraint: Constraint, form: Form) -> None:
         """A reply shows that the server paid no heed to ``form``."""
-        key = (constraint.kind, form)
+        key = (_kind(constraint), form)
         self._ignored[key] += 1
         if self._ignored[key] * _DISOBEYED >= self._obeyed[key] + self._ignored[key]:
             self.drop(constraint, form)
@@ -69,9 +82,14 @@ class FormsTaken:
         """The server does not know ``form``, or ignores it."""
         if form is INSTRUCTION:  # there is nothing after it
             return
-        self._useless.add((constraint.kind, form))
-        if self._taken.get(constraint.kind) is form:
-            del self._taken[constraint.kind]
+        kind = _kind(constraint)
+        self._useless.add((kind, form))
+        if self._taken.get(kind) is form:
+            del self._taken[kind]
+
+
+def _kind(constraint: Constraint) -> FormKind:
+    return "grammar" if constraint.grammar else constraint.kind
 
 
 _MOST = ("max_tokens", "max_completion_tokens")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from blendfusion.models.constraints.constraint import Json, closed_set, regex_of, schema_of
 from blendfusion.models.constraints.gbnf import gbnf_of, quoted
+from blendfusion.models.constraints.grammar import admits, with_edges
 from blendfusion.models.constraints.regex import matches
 from blendfusion.models.http.parse_reply import FIELD
 from blendfusion.types import Constraint
@@ -43,6 +44,8 @@ class Form:
         """
         if not reply.strip():
             return True
+        if constraint.grammar:
+            return admits(constraint.grammar, reply.strip())
         if self.wrapped:
             return reply.lstrip().startswith("{") and f'"{FIELD}"' in reply
         if constraint.kind == "regex":  # the user's, in the syntax of another engine than Python's
@@ -72,6 +75,8 @@ def _json_object(constraint: Constraint) -> Fields:
 
 def _structured_outputs(constraint: Constraint) -> Fields:
     """vLLM since 0.11."""
+    if constraint.grammar:
+        return {"structured_outputs": {"grammar": with_edges(constraint.grammar)}}
     options = closed_set(constraint)
     if options is not None:
         return {"structured_outputs": {"choice": list(options)}}
@@ -80,6 +85,8 @@ def _structured_outputs(constraint: Constraint) -> Fields:
 
 def _guided(constraint: Constraint) -> Fields:
     """vLLM before 0.12."""
+    if constraint.grammar:
+        return {"guided_grammar": with_edges(constraint.grammar)}
     options = closed_set(constraint)
     if options is not None:
         return {"guided_choice": list(options)}
@@ -88,11 +95,16 @@ def _guided(constraint: Constraint) -> Fields:
 
 def _regex(constraint: Constraint) -> Fields:
     """SGLang."""
+    if constraint.grammar:
+        return {"ebnf": with_edges(constraint.grammar)}
     return {"regex": regex_of(constraint)}
 
 
 def _grammar(constraint: Constraint) -> Fields | None:
-    """llama-server and llama-cpp-python: GBNF; not for JSON, which they know better by a schema."""
+    """llama-server and llama-cpp-python: GBNF; not for JSON, which they know better by a schema.
+    A llama-server that was built with llguidance takes Lark's form."""
+    if constraint.grammar:
+        return {"grammar": f"%llguidance {{}}\n{with_edges(constraint.grammar)}"}
     if constraint.kind in JSON_KINDS:
         return None
     options = closed_set(constraint)
@@ -147,6 +159,8 @@ def forms_named(names: Sequence[str]) -> tuple[Form, ...]:
 
 def forms_for(constraint: Constraint) -> tuple[Form, ...]:
     """The forms that can express ``constraint``, best first; never empty."""
+    if constraint.grammar:
+        return tuple(form for form in FORMS if not form.wrapped)
     if constraint.kind == "text":
         return (INSTRUCTION,)
     return tuple(form for form in FORMS if form.fields(constraint) is not None)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from blendfusion.errors import ModelFailed
-from blendfusion.models.constraints.regex import STEP_FUEL, unanchored
+from blendfusion.models.constraints.grammar import limits, with_edges
+from blendfusion.models.constraints.regex import unanchored
 from blendfusion.models.llama.context import LlamaContext, Logits
 
 Settled: TypeAlias = "Callable[[bytes], bool]"
@@ -29,23 +31,34 @@ _WITHIN_NUMBERS = tuple(bytes([byte]) for byte in b",'0123456789")
 
 class Guide:
     """Makes the automata of one pattern over one model's vocabulary (``vocabulary``: see
-    ``LlamaContext.guide``). ``lead`` begins what is written, ``stop`` may end it.
+    ``LlamaContext.guide``). ``lead`` begins what is written, ``stop`` may end it. ``is_grammar``:
+    the pattern is a grammar in Lark's form.
 
     Raises ModelFailed, which names the pattern, if nothing can be written under it."""
 
     def __init__(
-        self, context: LlamaContext, vocabulary: Any, pattern: str, lead: str = "", stop: str = ""
+        self,
+        context: LlamaContext,
+        vocabulary: Any,
+        pattern: str,
+        lead: str = "",
+        stop: str = "",
+        *,
+        is_grammar: bool = False,
     ) -> None:
-        from llguidance import LLMatcher, LLParserLimits
+        from llguidance import LLMatcher
 
-        whole = f"{re.escape(lead)}({unanchored(pattern)})" + (f"({stop})?" if stop else "")
-        self.pattern = pattern
-        self._first = LLMatcher(
-            vocabulary,
-            LLMatcher.grammar_from_regex(whole),
-            log_level=0,
-            limits=LLParserLimits(step_lexer_fuel=STEP_FUEL),
-        )
+        if is_grammar:
+            whole = LLMatcher.grammar_from_lark(with_edges(pattern, lead, stop))
+        else:
+            behind = f"({stop})?" if stop else ""
+            whole = LLMatcher.grammar_from_regex(
+                f"{re.escape(lead)}({unanchored(pattern)}){behind}"
+            )
+        self.pattern = "the grammar" if is_grammar else f"the regex {pattern!r}"
+        self._tokens = partial(context.tokenize, special=False)
+        self._lead = lead
+        self._first = LLMatcher(vocabulary, whole, log_level=0, limits=limits())
         if not self._first.is_error():
             tried = self._first.deep_copy()
             tried.compute_bitmask()  # what nothing matches shows only here
@@ -67,12 +80,16 @@ class Guide:
         if matcher.is_error():
             reason = matcher.get_error().splitlines()[0]
             raise ModelFailed(
-                f"the regex {self.pattern!r} cannot be followed: {reason}",
+                f"{self.pattern} cannot be followed: {reason}",
                 hint="Patterns use the syntax of RE2: no look-around, no back-references.",
             )
 
-    def writer(self, limit: int, noise: float, settled: Settled = never) -> Writer:
-        return Writer(self, self._first.deep_copy(), limit, noise, settled)
+    def writer(self, limit: int, noise: float, settled: Settled = never, begun: str = "") -> Writer:
+        """A writer of one answer, which has written as much of ``begun`` as may be written."""
+        writer = Writer(self, self._first.deep_copy(), limit, noise, settled)
+        if begun:
+            writer.begin(self._tokens(self._lead + begun))
+        return writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +121,15 @@ class Writer:
         self.enough = False
         self.ended = False
         self.ties: list[Tie] = []
+
+    def begin(self, tokens: Sequence[int]) -> None:
+        """Write the longest beginning of ``tokens`` that is possible, without its last token: what
+        follows may be another one."""
+        most = self._matcher.validate_tokens(list(tokens))
+        kept = list(tokens[: most if most < len(tokens) else most - 1])
+        if kept and self._matcher.consume_tokens(kept):
+            self.tokens += kept
+            self.written += b"".join(map(self._guide.piece, kept))
 
     def step(self, logits: Logits) -> list[int]:
         """Choose the next token; returns it with those that it forces, or nothing at the end."""

@@ -39,9 +39,16 @@ class Writing:
         another, the row goes on from there. So every answer is the one that the model gives to the
         row alone."""
         layout, noise = self._asking.layout, self._asking.noise
-        guide = self._asking.opened.guide(regex_of(self._constraint), layout.lead, layout.stop)
+        grammar = self._constraint.grammar
+        guide = self._asking.opened.guide(
+            grammar or regex_of(self._constraint),
+            layout.lead,
+            layout.stop,
+            is_grammar=bool(grammar),
+        )
         decides = self._decides if self._constraint.decides else never
-        begun = [(row, guide.writer(self.reserve, noise, decides)) for row in rows]
+        draft = self._constraint.begun
+        begun = [(row, guide.writer(self.reserve, noise, decides, draft)) for row in rows]
         self._write(begun)
         while begun := self._confirm([at for at in begun if at[1].ties]):
             self._write(begun, again=True)

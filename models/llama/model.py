@@ -93,6 +93,7 @@ class LlamaModel:
             sees_images=self.sees_images,
             stops_early=True,
             scores_options=True,
+            follows_grammars=True,
             shares_prefix=True,
             # Answers that depend on the values beside them differ between runs.
             fingerprint_lasts=self._options.calibration != "column",

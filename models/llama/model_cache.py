@@ -66,7 +66,7 @@ class Opened:
     tasks: dict[TaskKey, Known] = field(default_factory=dict)
     neutrals: dict[tuple[Task, str], Neutral] = field(default_factory=dict)
     vocabulary: Any = None
-    guides: dict[tuple[str, str, str], Guide] = field(default_factory=dict)
+    guides: dict[tuple[str, str, str, bool], Guide] = field(default_factory=dict)
     """By pattern, lead and stop."""
     projectors: dict[Path, Projector] = field(default_factory=dict)
 
@@ -113,14 +113,16 @@ class Opened:
             self.neutrals[key] = make()
         return self.neutrals[key]
 
-    def guide(self, pattern: str, lead: str, stop: str) -> Guide:
-        key = (pattern, lead, stop)
+    def guide(self, pattern: str, lead: str, stop: str, *, is_grammar: bool = False) -> Guide:
+        key = (pattern, lead, stop, is_grammar)
         if key not in self.guides:
             if self.vocabulary is None:
                 self.vocabulary = self.context.guide()
             if len(self.guides) >= REMEMBERED_TASKS:
                 self.guides.clear()
-            self.guides[key] = Guide(self.context, self.vocabulary, *key)
+            self.guides[key] = Guide(
+                self.context, self.vocabulary, pattern, lead, stop, is_grammar=is_grammar
+            )
         return self.guides[key]
 
     def projector(self, path: Path, options: Options) -> Projector:

@@ -41,6 +41,8 @@ class Abilities:
     ``decided``. Other models get tasks without ``decides``."""
     scores_options: bool = False
     """Whether answers from a closed set are chosen by scores, so that options are not listed."""
+    follows_grammars: bool = False
+    """Whether texts are written under ``Constraint.grammar``."""
     shares_prefix: bool = False
     """Whether the common beginning of a batch's prompts is computed once."""
     fingerprint_lasts: bool = False

@@ -61,7 +61,7 @@ def shout() -> object:
     del _defined["shout"]
 
 
-@pytest.mark.parametrize("dialect", ["blendsql", "suql"])
+@pytest.mark.parametrize("dialect", ["blendsql", "suql", "mysql"])
 def test_what_a_query_is_in_our_sql(dialect: str, session: bf.Session, update_golden: bool) -> None:
     page = FOLDER / "dialects" / f"{dialect}.txt"
     check(page, lambda text: session.translated(text, dialect), update=update_golden)
@@ -99,8 +99,8 @@ def test_braces_outside_of_quotes_are_blendsql(text: str, dialect: str) -> None:
 
 
 def test_a_dialect_that_is_none_is_explained(session: bf.Session) -> None:
-    with pytest.raises(bf.OptionError, match=r"dialect='mysql' is not possible\nHint: Choose one"):
-        session.sql("SELECT 1", dialect="mysql")
+    with pytest.raises(bf.OptionError, match=r"dialect='oracle' is not possible\nHint: Choose one"):
+        session.sql("SELECT 1", dialect="oracle")
 
 
 def test_the_dialect_that_is_named_counts(session: bf.Session) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from blendfusion.arrow_types import is_text
-from blendfusion.errors import QueryError
+from blendfusion.errors import QueryError, close_matches
+from blendfusion.text_to_sql.schema.layer import Layer, Note
 from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ SAMPLES = 3
 SAMPLE_CHARACTERS = 40
 LONG_TEXT = 60
 """Characters; the values of a column with a longer mean length are not linked."""
+_COMMENTS = (b"comment", b"description")
+"""The metadata of Arrow's fields and schemas that hold a comment."""
 _CONTAINED = 0.9
 """Share of the values of a foreign key that occur in the key."""
 
@@ -38,12 +41,17 @@ class Column:
     type: str
     samples: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
+    complete: bool = False
+    """Whether ``values`` are all that the column has."""
+    note: str = ""
+    """The meaning of the column: its comment, and what the semantic layer adds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
     name: str
     columns: tuple[Column, ...]
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,8 @@ class Key:
 class Catalog:
     tables: tuple[Table, ...]
     keys: tuple[Key, ...] = ()
+    metrics: tuple[str, ...] = ()
+    """The metrics of the semantic layer, each as a line."""
 
 
 def read_catalog(session: Session, tables: Sequence[str] | None = None) -> Catalog:
@@ -75,8 +85,46 @@ def read_catalog(session: Session, tables: Sequence[str] | None = None) -> Catal
             "there is no table to answer from", hint="Register one: session.register_csv(…)."
         )
     read = {name: _data(session, quoted_name(name) if name in known else name) for name in names}
-    parts = tuple(_table(name, data) for name, data in read.items())
-    return Catalog(parts, tuple(_keys(read)))
+    layer = session.layer
+    parts = tuple(_noted(_table(name, data), data.schema, layer) for name, data in read.items())
+    folded = {name.lower() for name in read}
+    metrics = tuple(str(m) for m in layer.metrics if m.table.lower() in folded)
+    declared = list(_declared(layer, parts))
+    sides = [frozenset((key.left, key.right)) for key in declared]
+    found = (key for key in _keys(read) if frozenset((key.left, key.right)) not in sides)
+    return Catalog(parts, (*declared, *found), metrics)
+
+
+def _noted(table: Table, schema: pa.Schema, layer: Layer) -> Table:
+    """The table with the comments of its schema and the notes of the layer."""
+    columns = tuple(
+        replace(column, note=_note(field.metadata, layer.columns, f"{table.name}.{column.name}"))
+        for column, field in zip(table.columns, schema, strict=True)
+    )
+    return replace(table, columns=columns, note=_note(schema.metadata, layer.tables, table.name))
+
+
+def _note(metadata: dict[bytes, bytes] | None, notes: Mapping[str, Note], name: str) -> str:
+    texts = [(metadata or {}).get(key) for key in _COMMENTS]
+    comments = [" ".join(text.decode("utf-8", "replace").split()) for text in texts if text]
+    return "; ".join(filter(None, (*comments[:1], str(notes.get(name.lower(), "")))))
+
+
+def _declared(layer: Layer, tables: Sequence[Table]) -> Iterable[Key]:
+    """The keys of the layer between these tables, in the spelling of the tables. Raises QueryError
+    for a column that a table lacks."""
+    places = {f"{t.name}.{c.name}".lower(): f"{t.name}.{c.name}" for t in tables for c in t.columns}
+    names = {table.name.lower() for table in tables}
+    for pair in layer.keys:
+        if not all(side.rpartition(".")[0].lower() in names for side in pair):
+            continue
+        for side in pair:
+            if side.lower() not in places:
+                raise QueryError(
+                    f"the semantic layer has a key of {side}, which is no column",
+                    hint=close_matches(side, places.values()),
+                )
+        yield Key(places[pair[0].lower()], places[pair[1].lower()])
 
 
 def _exact(name: str, known: Sequence[str]) -> str:
@@ -108,7 +156,9 @@ def _column(field: pa.Field, values: pa.ChunkedArray) -> Column:
     distinct = values.cast(pa.string()).unique().drop_null()
     mean = pc.mean(pc.utf8_length(distinct)).as_py() or 0
     linked = tuple(distinct.to_pylist()) if mean <= LONG_TEXT else ()
-    return Column(field.name, kind, samples, linked if len(linked) <= MOST_DISTINCT else ())
+    if not linked or len(linked) > MOST_DISTINCT:
+        return Column(field.name, kind, samples)
+    return Column(field.name, kind, samples, linked, complete=len(values) < READ_ROWS)
 
 
 def _short(text: str) -> str:

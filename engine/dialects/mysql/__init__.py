@@ -1,0 +1,1 @@
+"""MySQL's queries: names in back quotes, and its rules for order and LIKE."""

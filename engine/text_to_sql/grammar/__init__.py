@@ -1,0 +1,1 @@
+"""A grammar of the queries that plan over a catalogue, for decoders that take Lark's form."""

@@ -1,0 +1,1 @@
+"""The tables that a question is about: their columns, keys, names and values."""

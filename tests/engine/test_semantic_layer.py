@@ -1,0 +1,91 @@
+"""Comments and the semantic layer: what the model is told of tables, columns, keys and metrics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import blendfusion as bf
+from blendfusion.text_to_sql.schema.catalog import Key, read_catalog
+
+LAYER = """
+[tables.sales]
+description = "one row a receipt"
+synonyms = ["receipts", "orders"]
+columns.price = { description = "in euros", synonyms = ["cost"] }
+[metrics.revenue]
+sql = "sum(price * pieces)"
+table = "sales"
+description = "before tax"
+[[keys]]
+left = "sales.item"
+right = "Products.sku"
+"""
+
+
+def opened() -> tuple[bf.Session, list[str]]:
+    prompts: list[str] = []
+
+    def answer(call: bf.Request) -> str:
+        prompts.append(f"{call.values[0]}\n{call.values[1]}")
+        return "SELECT sum(price * pieces) FROM sales"
+
+    session = bf.connect(bf.ScriptedModel(answer), cache=None, progress="off", show_values="on")
+    fields = [
+        pa.field("item", pa.string()),
+        pa.field("price", pa.float64(), metadata={"comment": "what was\npaid"}),
+        pa.field("pieces", pa.int64()),
+    ]
+    schema = pa.schema(fields)
+    session.from_arrow(pa.table([["a"], [2.5], [3]], schema=schema), name="sales")
+    session.from_pydict({"sku": ["a"], "title": ["Lamp"]}, name="Products")
+    return session, prompts
+
+
+def test_the_model_sees_comments_notes_keys_and_metrics(tmp_path: Path) -> None:
+    session, prompts = opened()
+    file = tmp_path / "layer.toml"
+    file.write_text(LAYER)
+    session.register_layer(file)
+    session.ask("What is the revenue?")
+    assert "sales (one row a receipt; also receipts, orders): " in prompts[0]
+    assert "price DOUBLE (2.5; what was paid; in euros; also cost)" in prompts[0]
+    assert "metric revenue of sales: sum(price * pieces) (before tax)" in prompts[0]
+    assert "sales.item = Products.sku" in prompts[0].replace("products", "Products")
+
+
+def test_a_declared_key_joins_what_names_do_not_suggest(tmp_path: Path) -> None:
+    session, _ = opened()
+    assert read_catalog(session).keys == ()
+    (tmp_path / "layer.toml").write_text(LAYER)
+    session.register_layer(tmp_path / "layer.toml")
+    (key,) = read_catalog(session).keys
+    assert isinstance(key, Key)
+    assert key.left == "sales.item"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[tabels.x]", "it has 'tabels' beside tables"),
+        ("[tables.sales]\nsynonym = 'x'", "'synonym' is not known"),
+        ("[tables.sales]\nsynonyms = 'x'", "synonyms are a list"),
+        ("[metrics.x]\nsql = 'y'", "'table'"),
+        ("[tables", "cannot read the semantic layer"),
+    ],
+)
+def test_a_file_of_another_form_is_explained(tmp_path: Path, text: str, problem: str) -> None:
+    session, _ = opened()
+    (tmp_path / "layer.toml").write_text(text)
+    with pytest.raises(bf.QueryError, match=problem):
+        session.register_layer(tmp_path / "layer.toml")
+
+
+def test_a_key_of_no_column_is_an_error(tmp_path: Path) -> None:
+    session, _ = opened()
+    (tmp_path / "layer.toml").write_text("[[keys]]\nleft = 'sales.itm'\nright = 'products.sku'")
+    session.register_layer(tmp_path / "layer.toml")
+    with pytest.raises(bf.QueryError, match=r"a key of sales.itm, which is no column"):
+        read_catalog(session)
