@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from sqlglot import transpile
+from sqlglot import exp, parse_one
 
 import blendfusion as bf
 from blendfusion.errors import BlendFusionError
@@ -67,13 +67,20 @@ def databases(folder: Path | None) -> Iterator[tuple[str, list[Path]]]:
             yield database.name, sorted((database / "data").glob("*.csv"))
 
 
+def _plain(node: exp.Expr) -> exp.Expr:
+    """Names without quotes, as models write them."""
+    if isinstance(node, exp.Identifier) and node.name.replace("_", "a").isalnum():
+        node.set("quoted", False)
+    return node
+
+
 def right_queries(folder: Path | None) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     if folder is not None and (folder / "questions.csv").is_file():
         with (folder / "questions.csv").open(encoding="utf-8") as file:
             for row in csv.DictReader(file):
-                sql = transpile(row["sql"], read="mysql", write="postgres", identify=False)[0]
-                found.setdefault(row["database"], []).append(sql)
+                tree = parse_one(row["sql"], read="mysql").transform(_plain)
+                found.setdefault(row["database"], []).append(tree.sql("postgres"))
     return found
 
 

@@ -50,7 +50,9 @@ def in_any_case(text: str, tables: Iterable[str], columns: Columns) -> Translati
             relations[name.lower()] = relations[table.lower()] = list(columns(table))
             alias = _alias(reader, names, at + 1)
             if alias:
-                relations[alias.lower()] = list(columns(table))
+                # Each SELECT may give the alias to another table.
+                known_before = relations.get(alias.lower(), [])
+                relations[alias.lower()] = [*known_before, *columns(table)]
     every = _by_fold(dict.fromkeys(c for listed in relations.values() for c in listed))
     own = set(_own(reader, names))
     for at, name in enumerate(names):

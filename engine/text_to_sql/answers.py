@@ -110,7 +110,7 @@ def answer(
             return Reply(question, text, form, made, made.searched, spent)
         why = "the query gives no answer"
     left = _left(budget, begun, session.ledger.usage)
-    return _read(session, question, form, tables, left, spent, why)
+    return read_rows(session, question, form, tables, budget=left, spent=spent, why=why)
 
 
 def _left(budget: Budget | None, begun: Usage, now: Usage) -> Budget | None:
@@ -161,14 +161,15 @@ def _text(value: object) -> str:
     return " ".join(str(value).split())
 
 
-def _read(
+def read_rows(
     session: Session,
     question: str,
     form: Form,
-    tables: Sequence[str] | None,
-    budget: Budget | None,
-    spent: Usage,
-    why: str,
+    tables: Sequence[str] | None = None,
+    *,
+    budget: Budget | None = None,
+    spent: Usage | None = None,
+    why: str = "none was wanted",
 ) -> Reply:
     """Ask the model about the rows themselves: as many as its window holds, those with most words
     of the question first."""
@@ -197,7 +198,9 @@ def _read(
         f"Read {len(kept):,} of {counted(len(rows), 'row')} of {', '.join(names)} end to end, without a query: "
         f"{why}."
     )
-    return Reply(question, _plain(found.text, form), form, None, source, spent + trace.usage)
+    return Reply(
+        question, _plain(found.text, form), form, None, source, (spent or Usage()) + trace.usage
+    )
 
 
 def _plain(text: str, form: Form) -> str:

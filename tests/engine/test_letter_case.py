@@ -34,6 +34,10 @@ def session(model: bf.ScriptedModel) -> bf.Session:
         ("SELECT id FROM People ORDER BY people.NAME DESC LIMIT 1", [(2,)]),
         ('SELECT p.id FROM people p ORDER BY upper(p."NAME") DESC LIMIT 1', [(2,)]),
         ("SELECT v.person FROM visits v ORDER BY v.DATE DESC LIMIT 1", [(2,)]),
+        (
+            "SELECT t.name FROM People t WHERE t.id = 1 UNION ALL SELECT t.date FROM visits t WHERE t.person = 2",
+            [("Ada",), ("y",)],
+        ),
         ("WITH old AS (SELECT Name AS n FROM People) SELECT N FROM old", [("Ada",), ("Bob",)]),
         ("SELECT upper(Name) AS Loud FROM People ORDER BY loud DESC", [("BOB",), ("ADA",)]),
         ("SELECT count(*) FROM People WHERE Name = 'Name'", [(0,)]),
