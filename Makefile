@@ -55,8 +55,8 @@ test: style types
 	$(BIN)/pytest -q -m alone
 
 nightly: install
-	$(PARALLEL) --cases 50000 -m "slow or not local" tests/test_random_queries.py tests/security
-	$(BIN)/pytest -q --cases 200000 tests/engine/test_interrupt_anywhere.py
+	$(PARALLEL) -o faulthandler_timeout=14400 --cases 50000 -m "slow or not local" tests/test_random_queries.py tests/security
+	$(BIN)/pytest -q -o faulthandler_timeout=14400 --cases 200000 tests/engine/test_interrupt_anywhere.py tests/planner/test_value_bound.py
 
 install: $(VENV)/installed-dev
 
