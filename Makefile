@@ -35,7 +35,7 @@ PARALLEL = $(BIN)/pytest -q -n auto --dist loadgroup
 
 PACKAGE = engine planner udfs models native examples
 SOURCES = pyproject.toml $(wildcard setup.py) \
-	$(shell find $(PACKAGE) -name '*.py' -o -name '*.pyi' -o -name '*.txt' -o -name '*.css' -o -name '*.html' -o -name '*.js' -o -name '*.csv' -o -name '*.cpp' -o -name '*.h')
+	$(shell find $(PACKAGE) -name '*.py' -o -name '*.pyi' -o -name '*.txt' -o -name '*.css' -o -name '*.html' -o -name '*.js' -o -name '*.csv' -o -name '*.jsonl' -o -name '*.cpp' -o -name '*.h')
 
 .PHONY: demo check test nightly install style types stubs bench docs clean
 

@@ -20,7 +20,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 FOLDERS: dict[str, str] = PYPROJECT["tool"]["setuptools"]["package-dir"]
-SHIPPED = (".py", ".pyi", "py.typed", ".css", ".html", ".js", ".txt", ".csv")
+SHIPPED = (".py", ".pyi", "py.typed", ".css", ".html", ".js", ".txt", ".csv", ".jsonl")
 
 
 def files_of(folder: Path) -> list[Path]:
