@@ -6,7 +6,7 @@ is read here once more."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from sqlglot.tokenizer_core import TokenType
 
@@ -50,9 +50,7 @@ def in_any_case(text: str, tables: Iterable[str], columns: Columns) -> Translati
             relations[name.lower()] = relations[table.lower()] = list(columns(table))
             alias = _alias(reader, names, at + 1)
             if alias:
-                # Each SELECT may give the alias to another table.
-                known_before = relations.get(alias.lower(), [])
-                relations[alias.lower()] = [*known_before, *columns(table)]
+                relations[alias.lower()] = list(columns(table))
     every = _by_fold(dict.fromkeys(c for listed in relations.values() for c in listed))
     own = set(_own(reader, names))
     for at, name in enumerate(names):
@@ -61,13 +59,27 @@ def in_any_case(text: str, tables: Iterable[str], columns: Columns) -> Translati
         if not name or at in found or (at in tables_at and relation) or _is_called(reader, at):
             continue
         qualifier = names[at - 2].lower() if at > 1 and reader.kind(at - 1) == TokenType.DOT else ""
-        choice = _by_fold(relations[qualifier]) if qualifier in relations else every
+        here = _aliased(reader, qualifier, at, relations) if qualifier in relations else None
+        choice = every if qualifier not in relations else _by_fold(here or relations[qualifier])
         spelled = choice.get(name.lower(), [])
         if not spelled or reader.name(at) in spelled or (not qualifier and name in own):
             continue
         found[at] = _only(spelled, reader, at)
     edits = [(*reader.span(at, at + 1), quoted_name(name)) for at, name in found.items()]
     return edited(text, edits) if edits else None
+
+
+def _aliased(
+    reader: Reader, qualifier: str, at: int, relations: Mapping[str, list[str]]
+) -> list[str] | None:
+    """The columns of the table that a qualifier means in the SELECTs around ``at``, each of which
+    may give the alias to another table; None for no table."""
+    for select, _ in reader.around(at):
+        for source in reader.sources(select):
+            name = reader.name_of(source)
+            if source.kind == "table" and name is not None and name.lower() == qualifier:
+                return relations.get(reader.name(source.end - 1).lower())
+    return None
 
 
 def _by_fold(names: Iterable[str]) -> dict[str, list[str]]:

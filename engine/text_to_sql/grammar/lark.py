@@ -56,6 +56,7 @@ _COMMON = {
     "IS_NULL": f"{t.BLANK}(?i:is){t.BLANK}((?i:not){t.BLANK})?(?i:null)",
     "SIGN": f"{t.MAYBE}[-+*]{t.MAYBE}",
     "NUMBER": t.NUMBER,
+    "UNSIGNED": t.NUMBER.removeprefix("-?"),  # two dashes begin a comment
     "STRING": t.STRING,
     "LABEL": t.LABEL,
     "DATE": t.DATE,
@@ -212,7 +213,7 @@ class _Grammar:
         w.rule(
             f"value_{i}",
             f"any_{i}",
-            number and f"{number} SIGN {number} | {number} SIGN NUMBER | ROUND {number} CLOSE",
+            number and f"{number} SIGN {number} | {number} SIGN UNSIGNED | ROUND {number} CLOSE",
             text and f"LENGTH {text} CLOSE | LOWER {text} CLOSE",
             *(self._call(call, text) for call in self._calls if text and not call.aggregate),
         )
