@@ -364,19 +364,12 @@ class Session(ClusterSession):
         candidates agree on is chosen. ``Draft.run`` runs the query, within ``budget``. Raises
         QueryError, with all drafts, if none plans.
         """
-        return draft(
-            self,
-            question,
-            tables,
-            candidates=candidates,
-            rounds=rounds,
-            budget=checked_budget(budget),
-        )
+        held = checked_budget(budget)
+        return draft(self, question, tables, candidates=candidates, rounds=rounds, budget=held)
 
     def register_layer(self, path: str | os.PathLike[str]) -> None:
-        """Have ``ask`` know what a TOML file says of tables and columns: descriptions, other words
-        for them, keys between tables, and metrics (docs/ask.md). It replaces an earlier one. Raises
-        QueryError for a file of another form."""
+        """Read the descriptions, synonyms, keys and metrics that ``ask`` uses from a TOML file
+        (docs/ask.md), in place of an earlier one. Raises QueryError for a file of another form."""
         self.layer = read_layer(path)
 
     def answer(
@@ -407,9 +400,8 @@ class Session(ClusterSession):
     ) -> Chat:
         """A conversation about ``tables``: ``chat.ask("…")`` drafts as ``ask`` does, and a message
         may go on from the ones before. ``budget`` holds for each message and its query."""
-        return Chat(
-            self, tables, candidates=candidates, rounds=rounds, budget=checked_budget(budget)
-        )
+        held = checked_budget(budget)
+        return Chat(self, tables, candidates=candidates, rounds=rounds, budget=held)
 
     def __repr__(self) -> str:
         models = ", ".join(self.model_names) or "the default model, not loaded"
