@@ -93,8 +93,10 @@ def _kept(text: str, _context: object, query: str) -> QueryError | None:
     if struct is None and "not found in struct" not in text and "Dot access" not in text:
         return None
     if "Dot access" in text and struct is None:
+        field = re.search(r"\)\s*\.\s*(\w+)", query)
+        name = field[1] if field else "name"
         return QueryError(
-            "a field is taken by its name in brackets", hint="Write (…)['name'] for (…).name."
+            "a field is taken by its name in brackets", hint=f"Write (…)['{name}'] for (…).{name}."
         )
     if "not found in struct" in text and "llm_extract" in query.lower():
         hint = "An extraction has the fields of its schema, named as they are there."

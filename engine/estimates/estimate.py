@@ -226,7 +226,8 @@ def estimated(frame: Frame) -> Estimate:
         problem = str(outward(error, session.options.redaction)).splitlines()[0][:200]
     report = _Report(prepared.staged, run, guesser, session)
     price = _price(session, guesser.known_of(None))
-    orders = {number: counts.order for number, counts in run.counts.items()}
+    # A stage that could not be reached has no order.
+    orders = {n: counts.order for n, counts in run.counts.items() if counts.order.places}
     return Estimate(tuple(report.operators(problem)), price, weights, orders)
 
 

@@ -19,6 +19,7 @@ from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.execution.scratch_context import Workbench
 from blendfusion.models.protocol.model import Values
 from blendfusion.planner.ir.builders import cast_to_text, function, in_list
+from blendfusion.planner.ir.necessary import never_fails
 from blendfusion.planner.ir.nodes import (
     GATES,
     Ask,
@@ -166,12 +167,13 @@ class RowWise:
 
     def values(self, ask: Ask, rows: Rows) -> tuple[list[Values], np.ndarray] | None:
         """(the distinct values about which ``ask`` asks one question each, the place of each row's
-        value among them); None if its questions are known only when it runs, or are several."""
+        value among them); None if its questions are known only when it runs, or are several, or if
+        its values cannot be computed on every row: a condition may keep ``10 / n`` from some."""
         kind = ask.call.ingredient.kind
         if (
             type(kind) is not RowQuestion
             or ask.domain is not None
-            or any(map(needs_model, ask.args))
+            or not all(never_fails(cast_to_text(arg) or arg) for arg in ask.args)
         ):
             return None
         arguments = [self.argument(a, rows, ask.call) for a in ask.args]

@@ -23,6 +23,15 @@ _STRICT = frozenset(
     )
 )
 """Functions that are NULL if one of their operands is."""
+_SAFE = frozenset(
+    (
+        *("literal", "and", "or", "not", "equal", "not_equal", "lt", "lte", "gt", "gte", "like"),
+        *("ilike", "singular_or_list", "is_null", "is_not_null", "is_true", "is_false"),
+        *("is_unknown", "is_not_true", "is_not_false", "is_not_unknown", "is_distinct_from"),
+        *("is_not_distinct_from", "coalesce", "upper", "lower", "if_then", "str_concat"),
+    )
+)
+"""Functions that raise no error, whatever their operands are."""
 _TESTS: dict[str, tuple[str, ...]] = {
     "is_true": ("true",),
     "is_false": ("false",),
@@ -43,6 +52,8 @@ def necessary(expr: Expr, value: str = "true") -> Expr:
     if is_volatile(expr):
         return ALWAYS
     if not needs_model(expr):
+        if not never_fails(expr):
+            return ALWAYS
         tests = {"true": expr, "false": function("not", (expr,))}
         return tests.get(value) or function("is_null", (expr,))
     if isinstance(expr, Node) and expr.name in ("and", "or"):
@@ -82,7 +93,9 @@ def not_null(expr: Expr) -> Expr:
     if is_volatile(expr):
         return ALWAYS
     if not needs_model(expr):
-        return ALWAYS if not _reads(expr) else function("is_not_null", (_uncast(expr),))
+        tested = _uncast(expr)
+        safe = _reads(tested) and never_fails(tested)
+        return function("is_not_null", (tested,)) if safe else ALWAYS
     if isinstance(expr, Ask):
         if not isinstance(expr.call.ingredient.kind, RowQuestion) or expr.call.kept:
             return ALWAYS
@@ -115,6 +128,14 @@ def _case(expr: Node, value: str) -> Expr:
     elif value == "null":
         ways.append(_all(reached))
     return _any(ways)
+
+
+def never_fails(expr: Expr) -> bool:
+    """Whether an expression has a value on every row, also on those from which the query keeps it:
+    ``n <> 0 AND 10 / n > 1``."""
+    if isinstance(expr, Field):
+        return True
+    return isinstance(expr, Node) and expr.name in _SAFE and all(map(never_fails, expr.children))
 
 
 def _uncast(expr: Expr) -> Expr:

@@ -110,7 +110,7 @@ DATA = f"data:image/png;base64,{base64.b64encode(PIXEL).decode()}"
         ("image", [DATA, None], True),
         ("photo", [PIXEL, None], True),
         ("image", ["a cat", None], False),
-        ("note", [DATA, None], False),
+        ("note", [DATA, None], True),
     ],
 )
 def test_images_are_asked_about_as_images(column: str, values: list[object], seen: bool) -> None:

@@ -79,10 +79,6 @@ def test_the_table_method_explains_too() -> None:
         ("llm_int('Many?', t, m)", "llm_int: a value of type MAP is no text\nHint: Write what"),
         ("llm_qa('Good?', l)", "llm_qa: a value of type LIST is no text\nHint: Write what"),
         ("llm_vqa('Good?', s)", "llm_vqa: a value of type STRUCT is no image\nHint: An image is"),
-        (
-            "llm_filter('Good?', b)",
-            "llm_filter: a value of type BINARY is no text in UTF-8\nHint: Wr",
-        ),
         ("llm_filter('Good?', *)", "llm_filter: * is no value\nHint: Name the columns"),
     ],
 )

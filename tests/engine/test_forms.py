@@ -304,8 +304,6 @@ def test_explain_analyze_creates_nothing() -> None:
     ("sql", "problem"),
     [
         ("SELECT llm_filter('q', st) FROM kinds", "llm_filter: a value of type STRUCT"),
-        ("SELECT llm_filter('q', by) FROM kinds", "llm_filter: a value of type BINARY"),
-        ("SELECT llm_score('how?', by) FROM kinds", "llm_score: a value of type BINARY"),
         ("SELECT llm_text('q', x'FFFE')", "llm_text: a value of type BINARY"),
         ("SELECT llm_filter('q', *) FROM t", r"llm_filter: \* is no value"),
         ("SELECT llm_filter('q', t.*) FROM t", r"llm_filter: \* is no value"),
@@ -321,6 +319,15 @@ def test_what_is_no_value_is_an_error_that_names_the_function(sql: str, problem:
     _, session = connected()
     with pytest.raises(bf.QueryError, match=problem):
         session.sql(sql).collect()
+
+
+@pytest.mark.parametrize("call", ["llm_filter('q', by)", "llm_score('how?', by)"])
+def test_bytes_that_are_no_image_have_no_answer(call: str) -> None:
+    """BINARY values are images."""
+    model, session = connected()
+    with pytest.warns(bf.AnswerWarning, match="no image"):
+        assert session.sql(f"SELECT {call} AS a FROM kinds").to_pylist() == [{"a": None}]
+    assert model.calls == []
 
 
 def test_calls_that_differ_in_case_share_their_answers() -> None:

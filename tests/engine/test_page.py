@@ -92,7 +92,7 @@ def test_the_page_tells_of_a_run(frame: bf.Frame, tmp_path: Path) -> None:
         "scripted",
         "Values asked9|in 3 calls",
         "FROM t WHERE llm_filter('holds e', x)",
-        "Stage 1 → result| · 6 rows in, 2 out, 1 chunk",
+        "Stage 1 → result| · 5 rows in, 2 out, 1 chunk",
         "compute| llm_int('length', t.x)",
         "ask llm_int('length', t.x) → integer",
         "written 1st, tried 1st · 33% dropped",

@@ -55,7 +55,7 @@ def test_batches_stand_in_stages_and_stages_in_the_query(db: Counted, seen: Seen
     assert query.attributes[f.OUTCOME] == "done"
     assert query.attributes[f.VALUES] == usage.values == 4
     assert query.attributes[f.INPUT_TOKENS] == usage.prompt_tokens
-    assert (stage.attributes[f.STAGE], stage.attributes[f.ROWS_IN]) == (1, 5)
+    assert (stage.attributes[f.STAGE], stage.attributes[f.ROWS_IN]) == (1, 4)
     assert stage.attributes[f.ROWS_OUT] == 2
     asked = [(s.attributes[f.INGREDIENT], s.attributes[f.SIZE]) for s in (first, second)]
     assert asked == [("llm_filter", 3), ("llm_int", 1)]

@@ -14,6 +14,7 @@ import pytest
 import blendfusion as bf
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.http.api import APIS
+from blendfusion.models.protocol.images import lent, name_of
 from blendfusion.models.registry.load import load
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
@@ -164,8 +165,11 @@ def test_a_query_runs(spec: str) -> None:
 
 
 def test_an_image_is_sent_in_the_form_of_the_api(spec: str) -> None:
-    pixel = "data:image/png;base64,iVBORw0KGgo="
-    (answer,) = load(spec, Options()).answer(IMAGE, [(pixel,)])
+    pixel = b"\x89PNG\r\n\x1a\n"
+    name = name_of(pixel)
+    assert name is not None
+    with lent({name: pixel}):
+        (answer,) = load(spec, Options()).answer(IMAGE, [(name,)])
     assert answer.text == "true", answer.error
 
 
