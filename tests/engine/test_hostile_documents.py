@@ -68,11 +68,11 @@ def test_two_hundred_files_in_one_query(tmp_path: Path) -> None:
     scratch.mkdir()
     files = [*hostile_files(scratch)]
     assert len(files) >= 200
-    start = time.monotonic()
+    start, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     found = reasons(files, tmp_path / "files")
     assert time.monotonic() - start < 3 * len(files)
     used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    assert used < (MEGABYTES << 10)
+    assert used <= max(before, MEGABYTES << 10)  # children of earlier tests count, too
     assert found["bomb.docx"] == ["'word/document.xml' is larger than 256 MB unpacked"]
     assert found["comment.html"] == [f"a part of it takes longer than {SECONDS} s"]
     assert "its reader" in found["content.pdf"][0]

@@ -95,7 +95,7 @@ def test_the_page_tells_of_a_run(frame: bf.Frame, tmp_path: Path) -> None:
         "Stage 1 → result| · 5 rows in, 2 out, 1 chunk",
         "compute| llm_int('length', t.x)",
         "ask llm_int('length', t.x) → integer",
-        "written 1st, tried 1st · 33% dropped",
+        "written 1st, tried 2nd · 20% dropped",
         "tokens a row · rank 0.",
         "scan t [x]",
         "1 request without a valid answer, by kind of reason",
