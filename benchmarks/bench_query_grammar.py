@@ -35,10 +35,10 @@ from blendfusion.text_to_sql.schema.catalog import Catalog, Column, Key, Table, 
 from blendfusion.udfs.register.user_functions import known_ingredients
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 
-from tests.support import tpch  # noqa: E402
-from tests.support.grammar_walks import walk  # noqa: E402
+import tpch  # noqa: E402
+from grammar_walks import walk  # noqa: E402
 
 KINDS = ("TEXT", "DOUBLE", "INTEGER", "DATE", "TEXT", "TEXT")
 

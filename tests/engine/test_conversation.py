@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from dialogues import COURTESY, change, dialogues, tables
 
 import blendfusion as bf
 from blendfusion.cli.shell import Shell
 from blendfusion.text_to_sql.last import standing_alone
 from blendfusion.text_to_sql.templates import template_of
-from tests.support.dialogues import COURTESY, change, dialogues, tables
 
 
 class Restaurants:

@@ -6,13 +6,13 @@ import random
 
 import pyarrow as pa
 import pytest
+from grammar_walks import walk
 
 import blendfusion as bf
 from blendfusion.models.constraints.grammar import admits, prefix_of
 from blendfusion.text_to_sql.grammar.lark import grammar_of
 from blendfusion.text_to_sql.schema.catalog import read_catalog
 from blendfusion.udfs.register.user_functions import known_ingredients
-from tests.support.grammar_walks import walk
 
 WALKS = 80
 pytestmark = pytest.mark.filterwarnings("ignore::blendfusion.errors.PlanWarning")

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from dialogues import tables
 
 import blendfusion as bf
-from tests.support.dialogues import tables
 
 PROGRAMS = (
     "SELECT name FROM restaurants WHERE city = 'Palo Alto' AND rating >= 3",
