@@ -37,7 +37,7 @@ def name_of(data: Bytes) -> str:
     """The name of a recording, or of bytes that are none.
 
     >>> name_of(b"fLaC")
-    'audio/flac, 4 bytes, 0eb26d4e9c22d3bbc3a6a4a0f9f0ad9d'
+    'audio/flac, 4 bytes, d86f8a669d6d580a96b08e75277ebd23'
     """
     kind = type_of(data) or "no audio"
     return f"{kind}, {len(data):,} bytes, {blake2b(data, digest_size=_DIGEST_BYTES).hexdigest()}"
