@@ -56,8 +56,7 @@ def rewrite(
 
     ``null_aware`` has one entry per anti join from the top: whether it comes from NOT IN.
     ``written`` names the calls in the query's order. ``expected`` gives the pass rate and the cost
-    of predicates. Raises PlanError for a plan that cannot be
-    rewritten.
+    of predicates. Raises PlanError for a plan that cannot be rewritten.
     """
     changed: dict[str, Callable[[Plan], Plan]] = {
         SIMILAR_FIRST: partial(similar_first, pays=similar_first_pays),

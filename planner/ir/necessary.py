@@ -11,7 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from blendfusion.planner.ir.builders import boolean_literal, function, literal
-from blendfusion.planner.ir.nodes import Ask, Expr, Field, Node, is_volatile, needs_model
+from blendfusion.planner.ir.nodes import (
+    Ask,
+    Expr,
+    Field,
+    Node,
+    conjuncts,
+    is_volatile,
+    needs_model,
+)
 from blendfusion.udfs.declare.kinds import RowQuestion
 
 ALWAYS = boolean_literal(True)
@@ -169,7 +177,7 @@ def _any(terms: Sequence[Expr]) -> Expr:
 
 def _implies(term: Expr, other: Expr) -> bool:
     """Whether each conjunct of ``other`` is one of ``term``."""
-    return set(_flat("and", [other])) <= set(_flat("and", [term]))
+    return {*conjuncts(other)} <= {*conjuncts(term)}
 
 
 def _flat(name: str, terms: Sequence[Expr]) -> list[Expr]:

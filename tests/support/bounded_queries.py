@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -58,7 +58,6 @@ class _Writer:
     choices: Choices
     calls: int = 0
     names: int = 0
-    tables: list[str] = field(default_factory=list)
 
     def query(self) -> Bounded:
         source = self._source()
@@ -86,7 +85,7 @@ class _Writer:
         if way == "sets":
             other = self._source()
             word = choices.pick(["UNION ALL", "UNION", "INTERSECT", "EXCEPT"])
-            column, second = (_text_or_key(s, choices) for s in (source, other))
+            column, second = (_text(s, choices) for s in (source, other))
             left = f"SELECT {column} AS g FROM {source.sql}{where}"
             right = f"SELECT {second} AS g FROM {other.sql}{self._where(other)}"
             return Bounded(f"{left} {word} {right}", False)
@@ -150,7 +149,8 @@ class _Writer:
             conditions.append(self._boolean(source.columns, 1))
         if self.choices.chance(30):
             conditions.append(self._subquery(source.columns))
-        self.choices.chance(50) and conditions.reverse()
+        if self.choices.chance(50):
+            conditions.reverse()
         return f" WHERE {' AND '.join(conditions)}"
 
     def _subquery(self, outer: list[str]) -> str:
@@ -229,5 +229,5 @@ class _Writer:
         return f"CASE WHEN {self._boolean(columns, 1)} THEN 1 ELSE 0 END"
 
 
-def _text_or_key(source: _Source, choices: Choices) -> str:
+def _text(source: _Source, choices: Choices) -> str:
     return choices.pick([c for c in source.columns if c.endswith(".x")])
