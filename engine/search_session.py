@@ -26,6 +26,7 @@ from blendfusion.search.lance_table import lance_table
 from blendfusion.search.snapshot import RANK
 from blendfusion.search.sources import table_of
 from blendfusion.udfs.ask.ledger import Ledger
+from blendfusion.udfs.columns.group_store import GroupStore
 
 
 class SearchSession(DocumentSession):
@@ -43,6 +44,8 @@ class SearchSession(DocumentSession):
         super().__init__(config, runtime, adopted)
         self.options = options
         self.lazy_embedder = LazyEmbedder(embedder, options)
+        self.groups = GroupStore()
+        """The groups by meaning that queries named: see ``llm_group``."""
         self.indexes = Indexes(self.lazy_embedder)
         self.lazy_embedder.stored = _held_by(self.indexes)
         self.lazy_embedder.purse = ledger

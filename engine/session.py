@@ -194,6 +194,7 @@ class Session(ClusterSession):
             targets=targets_in(options),
             named=lambda names: self.models.of(names, options),
         )
+        asker.groups = self.groups
         trace.vectors_by_call, trace.results_by_call = asker.vectors, asker.results
         return asker
 
@@ -223,8 +224,7 @@ class Session(ClusterSession):
         self.models.forget()
 
     def close(self) -> None:
-        """Free the models and close the file of stored answers. It may be called twice; the next
-        question loads them again."""
+        """Free the models and the file of stored answers; the next question opens them again."""
         self.models.close()
         if self.cluster is not None:
             self.cluster.close()

@@ -29,7 +29,7 @@ ORDER = """
     models.registry
     models.embedders
     udfs.declare
-    udfs udfs.ask udfs.columns udfs.functions udfs.evaluate udfs.joins udfs.register
+    udfs udfs.columns udfs.ask udfs.functions udfs.evaluate udfs.joins udfs.register
     planner.ir
     planner.explain planner.substrait planner.stages planner.rules planner
     sql

@@ -108,10 +108,39 @@ def _parameters(session: Session, ingredients: Mapping[str, Ingredient]) -> pa.T
     return _without_calls(known, "specific_name", ingredients)
 
 
+def _groups(session: Session, ingredients: Mapping[str, Ingredient]) -> pa.Table:
+    own = [
+        {
+            "groups": name,
+            "level": level,
+            "name": group.title,
+            "parent": groups.title(group.parent, level + 1) if group.parent else None,
+            "about": groups.by,
+            "samples": [*group.samples],
+        }
+        for name, groups in session.groups.items()
+        for level, members in enumerate(groups.levels, 1)
+        for group in members
+    ]
+    return pa.Table.from_pylist(own, schema=_GROUPS)
+
+
+_GROUPS = pa.schema(
+    [
+        ("groups", pa.string()),
+        ("level", pa.int64()),
+        ("name", pa.string()),
+        ("parent", pa.string()),
+        ("about", pa.string()),
+        ("samples", pa.list_(pa.string())),
+    ]
+)
+
 _SOURCES: dict[str, Callable[[Session, Mapping[str, Ingredient]], pa.Table]] = {
     "df_settings": _settings,
     "routines": _routines,
     "functions": _functions,
+    "groups": _groups,
     "parameters": _parameters,
 }
 

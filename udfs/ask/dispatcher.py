@@ -31,6 +31,7 @@ from blendfusion.udfs.ask.observer import Observer
 from blendfusion.udfs.ask.outcomes import failure
 from blendfusion.udfs.ask.similarity_cascade import SimilarityCascade
 from blendfusion.udfs.ask.thread_handoff import Serve, directly
+from blendfusion.udfs.columns.group_store import GroupStore
 from blendfusion.udfs.declare.call import Call
 
 
@@ -90,6 +91,8 @@ class Asker:
         """Where the vectors that calls needed came from."""
         self.targets = targets
         """The targets of cascades for calls that name none."""
+        self.groups = GroupStore()
+        """The groups that the session keeps."""
         self.tokens = 0
         """Tokens evaluated and generated so far."""
         self.hits = 0

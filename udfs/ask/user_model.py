@@ -16,6 +16,7 @@ from blendfusion.options import OnError
 from blendfusion.types import Answer, Constraint, ModelInfo, Task
 from blendfusion.udfs.ask.dispatcher import Asker
 from blendfusion.udfs.ask.outcomes import arrow, outcomes
+from blendfusion.udfs.columns.group_store import GroupStore
 from blendfusion.udfs.declare.call import Call, kept_type
 from blendfusion.udfs.declare.returns import RETURNS, arrow_type, returned
 
@@ -43,6 +44,17 @@ class UserModel:
             return self._asker.embedder_for(self._call)
         except ModelNotFound:
             return None
+
+    @property
+    def groups(self) -> GroupStore:
+        """The groups that the session keeps."""
+        self.repeats = False
+        return self._asker.groups
+
+    @property
+    def guesses(self) -> bool:
+        """Whether answers are the guesses of an estimate."""
+        return self._asker.guesses_answers
 
     def ask(
         self,

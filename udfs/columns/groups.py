@@ -3,8 +3,8 @@ into a name."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -12,10 +12,8 @@ import numpy as np
 from blendfusion.models.embedders.cache import UnknownVectorError
 from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.udfs.columns.clusters import clusters, nearest_first
+from blendfusion.udfs.columns.group_store import OTHER, Group, Groups
 from blendfusion.udfs.text.tfidf import normalized
-
-OTHER = "other"
-"""The group of the texts that fit no name."""
 
 MOST_GROUPS = 20
 """Clusters of a column without a number of its own: models choose worse among more options."""
@@ -37,38 +35,60 @@ class Namer(Protocol):
         ...
 
 
-def groups(
-    texts: Sequence[str], into: int | None, embedder: Embedder, namer: Namer
-) -> tuple[Sequence[str | None], str]:
-    """(the name of the group of each text, how they were found). ``texts`` are distinct and in
-    ascending order, so that groups do not depend on the order of rows."""
+@dataclass(frozen=True, slots=True)
+class Found:
+    """New groups, the number of clusters that they come from, and whether the model named each."""
+
+    groups: tuple[Group, ...]
+    clusters: int
+    complete: bool
+
+
+def found_groups(texts: Sequence[str], into: int | None, embedder: Embedder, namer: Namer) -> Found:
+    """The groups of ``texts``, which are distinct and in ascending order, so that groups do not
+    depend on the order of rows. Equal names are one group, of the samples of its first cluster."""
     k = min(len(texts), into or round(max(2.0, min(MOST_GROUPS, (len(texts) / 2) ** 0.5))))
     samples = _samples(texts, k, embedder)
-    found: dict[str, str] = {}
-    for given in namer.names(samples):
-        name = " ".join((given or "").split()).strip(" .\"'")
+    given = namer.names(["\n".join(f"- {line}" for line in lines) for lines in samples])
+    found: dict[str, Group] = {}
+    for answer, own in zip(given, samples, strict=True):
+        name = " ".join((answer or "").split()).strip(" .\"'")
         if normalized(name) not in ("", OTHER):
-            found.setdefault(normalized(name), name)
-    names = sorted(found.values())
-    chosen = namer.chosen(texts, [*names, OTHER]) if names else [None] * len(texts)
-    others = sum(name == OTHER for name in chosen)
-    how = (
-        f"groups: {len(names):,} names of {len(samples):,} clusters; {others:,} of {len(texts):,} "
-    )
-    return chosen, f"{how}values fit none"
+            found.setdefault(normalized(name), Group(name, name, samples=tuple(own)))
+    groups = tuple(sorted(found.values(), key=lambda group: group.name))
+    return Found(groups, len(samples), None not in given)
 
 
-def _samples(texts: Sequence[str], k: int, embedder: Embedder) -> list[str]:
-    """The samples of each cluster, one a line, those nearest to its centre."""
+def with_level(groups: Groups, embedder: Embedder, namer: Namer) -> tuple[Groups, bool]:
+    """(``groups`` with one more level, the groups of their highest level's names; whether the model
+    named and sorted all)"""
+    highest = groups.levels[-1]
+    names = [group.name for group in highest]
+    found = found_groups(names, None, embedder, namer)
+    parents = sorted_into(names, found.groups, namer)
+    children = tuple(replace(g, parent=p) for g, p in zip(highest, parents, strict=True))
+    levels = (*groups.levels[:-1], children, found.groups)
+    return replace(groups, levels=levels), found.complete and None not in parents
+
+
+def sorted_into(
+    texts: Sequence[str], groups: Sequence[Group], namer: Namer
+) -> Sequence[str | None]:
+    """The name of the group that fits each text, or ``other``; None without an answer."""
+    names = [group.name for group in groups]
+    return namer.chosen(texts, [*names, OTHER]) if names else [None] * len(texts)
+
+
+def _samples(texts: Sequence[str], k: int, embedder: Embedder) -> list[list[str]]:
+    """The samples of each cluster, those nearest to its centre."""
     try:
         vectors = embedder.embed(texts)
     except UnknownVectorError:  # an estimate does not embed
-        return [json.dumps([text]) for text in texts[:k]]
+        return [[repr(text)] for text in texts[:k]]
     numbers = clusters(vectors, k)
     found = []
     for number in np.unique(numbers).tolist():
         places = np.flatnonzero(numbers == number)
         near = places[nearest_first(vectors[places])[:_SAMPLES]]
-        lines = (" ".join(texts[place].split())[:_SAMPLE_CHARACTERS] for place in near.tolist())
-        found.append("\n".join(f"- {line}" for line in lines))
+        found.append([" ".join(texts[i].split())[:_SAMPLE_CHARACTERS] for i in near.tolist()])
     return found

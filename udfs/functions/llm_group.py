@@ -6,16 +6,20 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from blendfusion.errors import QueryError
+from blendfusion.errors import ArgumentError, QueryError
+from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.types import Constraint
 from blendfusion.udfs.ask.user_model import UserModel
-from blendfusion.udfs.columns.groups import OTHER, groups
+from blendfusion.udfs.columns.group_store import OTHER, Groups
+from blendfusion.udfs.columns.groups import found_groups, sorted_into, with_level
+from blendfusion.udfs.declare.arguments import Literal
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import ColumnQuestion, ColumnResults
 from blendfusion.udfs.declare.options import MODEL, ON_ERROR, text, whole
 from blendfusion.udfs.declare.parameter import Parameter
 
 MOST_INTO = 100
+MOST_LEVELS = 5
 _NAME = r"[^\n]{2,48}"
 
 INTO = Parameter(
@@ -27,6 +31,28 @@ INTO = Parameter(
     example="llm_group(review, into => 5, by => 'what went wrong')",
 )
 BY = Parameter("by", "What the groups are about, in words.", text)
+LEVEL = Parameter(
+    "level",
+    "The level of the groups: 2 for groups of the groups' names, 3 for groups of these.",
+    whole(1, MOST_LEVELS, "The level of groups"),
+    annotation="int",
+    default=1,
+)
+
+
+def _name(given: Literal, name: str) -> str:
+    if not isinstance(given, str) or not given.strip():
+        raise ArgumentError(f"the {name} of groups must be a text, not {given!r}")
+    return given
+
+
+NAME = Parameter(
+    "name",
+    "The name under which ``session.groups`` keeps the groups. Calls with the same name sort their "
+    "values into the same groups, so that only new values are asked.",
+    _name,
+    example="llm_group(review, into => 5, name => 'complaints')",
+)
 
 
 class _Namer:
@@ -52,8 +78,45 @@ class _Namer:
 
 
 def _group(
-    model: UserModel, values: Sequence[str], into: int | None = None, by: str | None = None
+    model: UserModel,
+    values: Sequence[str],
+    into: int | None = None,
+    by: str | None = None,
+    level: int = 1,
+    name: str | None = None,
 ) -> ColumnResults:
+    groups = None if name is None else model.groups.get(name)
+    if groups is not None:
+        _check_kept(groups, str(name), into, by)
+        by = groups.by
+    namer = _Namer(model, by)
+    clusters = 0
+    kept, complete = groups is not None, True
+    if groups is None:
+        found = found_groups(values, into, _embedder(model), namer)
+        groups, clusters, complete = (
+            Groups(by, into, (found.groups,)),
+            found.clusters,
+            found.complete,
+        )
+    while len(groups.levels) < level and groups.levels[-1]:
+        groups, all_named = with_level(groups, _embedder(model), namer)
+        complete = complete and all_named
+    note = ""
+    if name is not None and not model.guesses:
+        if complete and groups.levels[0]:
+            groups = model.groups.keep(name, groups)
+        else:
+            note = "; not kept, as the model did not name all"
+    chosen = sorted_into(values, groups.levels[0], namer)
+    others = sum(one == OTHER for one in chosen)
+    names = f"{len(groups.levels[0]):,} names" + (" kept" if kept else f" of {clusters:,} clusters")
+    how = f"groups: {names}; {others:,} of {len(values):,} values fit none{note}"
+    shown = min(level, len(groups.levels))
+    return ColumnResults([groups.title_above(one, shown) for one in chosen], [how])
+
+
+def _embedder(model: UserModel) -> Embedder:
     embedder = model.embedder
     if embedder is None:
         raise QueryError(
@@ -61,8 +124,20 @@ def _group(
             hint="Name one: bf.connect(embedder='wordllama'). Without vectors, llm_classify sorts "
             "values into labels.",
         )
-    found, how = groups(values, into, embedder, _Namer(model, by))
-    return ColumnResults(found, [how])
+    return embedder
+
+
+def _check_kept(groups: Groups, name: str, into: int | None, by: str | None) -> None:
+    """Raises ArgumentError for a call that describes other groups than those kept as ``name``."""
+    for parameter, given, own in (("by", by, groups.by), ("into", into, groups.into)):
+        if given is not None and given != own:
+            raise ArgumentError(
+                f"the groups '{name}' were made with {parameter} => {own!r}, not {given!r}"
+                if own is not None
+                else f"the groups '{name}' were made without {parameter}",
+                hint=f"Leave out {parameter}, choose another name, or forget them: "
+                f"del session.groups['{name}'].",
+            )
 
 
 LLM_GROUP = Ingredient(
@@ -71,7 +146,7 @@ LLM_GROUP = Ingredient(
     kind=ColumnQuestion(_group, pa.string()),
     leading=(),
     values=("value",),
-    options=(INTO, BY, MODEL, ON_ERROR),
+    options=(INTO, BY, LEVEL, NAME, MODEL, ON_ERROR),
     question="To which group does the text belong?",
     returns=Constraint("text"),
     result="TEXT, the name of a group",
@@ -81,6 +156,6 @@ The vectors of the column's distinct values form clusters. The model names each 
 nearest to its centre, one question a cluster. Then it sorts each distinct value into one of the names, one
 question a value. Needs an embedder.
 
-Groups depend on the values of the column. To sort further values into the same groups, keep the names
-and use ``llm_classify``.""",
+Groups depend on the values of the column. ``name`` keeps them: then further values are sorted into the
+same groups. ``level => 2`` gives coarser groups, each of which holds whole groups of level 1.""",
 )

@@ -723,6 +723,8 @@ def llm_group(
     *,
     into: int | None = None,
     by: str | None = None,
+    level: int = 1,
+    name: str | None = None,
     model: str | Sequence[str] | None = None,
     on_error: OnError | None = None,
 ) -> Expr:
@@ -732,8 +734,8 @@ def llm_group(
     nearest to its centre, one question a cluster. Then it sorts each distinct value into one of the names, one
     question a value. Needs an embedder.
 
-    Groups depend on the values of the column. To sort further values into the same groups, keep the names
-    and use ``llm_classify``.
+    Groups depend on the values of the column. ``name`` keeps them: then further values are sorted into the
+    same groups. ``level => 2`` gives coarser groups, each of which holds whole groups of level 1.
 
     The column holds the values of the rows beside which the call stands, after the predicates
     that need no model; results do not depend on the order of rows. NULL and blank values give NULL.
@@ -741,6 +743,9 @@ def llm_group(
     - ``into``: The number of clusters that the model names; names that are equal become one group.
       By default √(n/2) for n values, from 2 to 20.
     - ``by``: What the groups are about, in words.
+    - ``level``: The level of the groups: 2 for groups of the groups' names, 3 for groups of these.
+    - ``name``: The name under which ``session.groups`` keeps the groups. Calls with the same name
+      sort their values into the same groups, so that only new values are asked.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
