@@ -26,7 +26,9 @@ from blendfusion.search.lance_table import lance_table
 from blendfusion.search.snapshot import RANK
 from blendfusion.search.sources import table_of
 from blendfusion.udfs.ask.ledger import Ledger
+from blendfusion.udfs.columns.entity_store import EntityStore
 from blendfusion.udfs.columns.group_store import GroupStore
+from blendfusion.udfs.columns.meanings import Meanings
 
 
 class SearchSession(DocumentSession):
@@ -44,11 +46,20 @@ class SearchSession(DocumentSession):
         super().__init__(config, runtime, adopted)
         self.options = options
         self.lazy_embedder = LazyEmbedder(embedder, options)
-        self.groups = GroupStore()
-        """The groups by meaning that queries named: see ``llm_group``."""
+        self.kept = Meanings()
         self.indexes = Indexes(self.lazy_embedder)
         self.lazy_embedder.stored = _held_by(self.indexes)
         self.lazy_embedder.purse = ledger
+
+    @property
+    def groups(self) -> GroupStore:
+        """The groups by meaning that queries named: ``llm_group(…, name => 'complaints')``."""
+        return self.kept.groups
+
+    @property
+    def entities(self) -> EntityStore:
+        """The entities that queries named: ``llm_same(…, name => 'companies')``."""
+        return self.kept.entities
 
     @property
     def similar_first_pays(self) -> Pays:

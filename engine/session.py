@@ -194,7 +194,7 @@ class Session(ClusterSession):
             targets=targets_in(options),
             named=lambda names: self.models.of(names, options),
         )
-        asker.groups = self.groups
+        asker.kept = self.kept
         trace.vectors_by_call, trace.results_by_call = asker.vectors, asker.results
         return asker
 

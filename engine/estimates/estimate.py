@@ -209,7 +209,7 @@ def estimated(frame: Frame) -> Estimate:
         return Estimate(plain, weights=weights)
     guesser.ledger = session.ledger.for_query()
     guesser.embedder = session.remembered_vectors
-    guesser.groups = session.groups
+    guesser.kept = session.kept
     session.calls.settle(session, prepared.calls, guesser)
     rows = DryRows(guesser, session.workbench_source())
     run = DryRun(

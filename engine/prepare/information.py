@@ -125,6 +125,16 @@ def _groups(session: Session, ingredients: Mapping[str, Ingredient]) -> pa.Table
     return pa.Table.from_pylist(own, schema=_GROUPS)
 
 
+def _entities(session: Session, ingredients: Mapping[str, Ingredient]) -> pa.Table:
+    own = [
+        {"entities": name, "name": known.title(entity), "value": value, "about": known.by}
+        for name, known in session.entities.items()
+        for value, entity in sorted(known.name_of.items())
+    ]
+    columns = ("entities", "name", "value", "about")
+    return pa.Table.from_pylist(own, schema=pa.schema([(name, pa.string()) for name in columns]))
+
+
 _GROUPS = pa.schema(
     [
         ("groups", pa.string()),
@@ -141,6 +151,7 @@ _SOURCES: dict[str, Callable[[Session, Mapping[str, Ingredient]], pa.Table]] = {
     "routines": _routines,
     "functions": _functions,
     "groups": _groups,
+    "entities": _entities,
     "parameters": _parameters,
 }
 

@@ -15,7 +15,7 @@ from blendfusion.udfs.declare.arguments import quoted
 
 INFORMATION = "information"
 """The schema of the tables that hold both."""
-TABLES = ("df_settings", "routines", "parameters", "functions", "groups")
+TABLES = ("df_settings", "routines", "parameters", "functions", "groups", "entities")
 _SHOW = re.compile(r"\s*show\s", re.IGNORECASE)
 _LIST_TABLES = (
     "SELECT table_catalog, table_schema, table_name, table_type FROM information_schema.tables "

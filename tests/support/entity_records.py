@@ -81,3 +81,22 @@ def judge(truth: dict[str, int], noise: float) -> Callable[[str, str], bool]:
 def scripted(same: Callable[[str, str], bool]) -> bf.ScriptedModel:
     """A model that answers questions about pairs."""
     return bf.ScriptedModel(lambda request: same(*map(str, request.values)))
+
+
+def implied_by(answers: dict[tuple[int, int], bool], pair: tuple[int, int]) -> bool:
+    """Whether other answers imply that of ``pair``: a path of same pairs with at most one different
+    pair, found by search rather than by sets."""
+    near: dict[int, list[tuple[int, bool]]] = {}
+    for (a, b), same in answers.items():
+        if (a, b) != pair:
+            near.setdefault(a, []).append((b, same))
+            near.setdefault(b, []).append((a, same))
+    seen, waiting = {(pair[0], True)}, [(pair[0], True)]
+    while waiting:
+        place, same = waiting.pop()
+        for other, edge in near.get(place, []):
+            state = (other, same and edge)
+            if (same or edge) and state not in seen:
+                seen.add(state)
+                waiting.append(state)
+    return (pair[1], True) in seen or (pair[1], False) in seen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from entity_records import SETS, Records, entities_of, judge
+from entity_records import SETS, Records, entities_of, implied_by, judge
 from hypothesis import given
 from hypothesis import strategies as st
 from public_sets import datasets
@@ -20,25 +20,6 @@ NAMES = ["IBM", "ibm", "IBM Corp.", "IBM Corporation", "Apple", "Apple Inc.", "M
 
 def first_word(pairs: Sequence[tuple[str, str]]) -> list[bool | None]:
     return [a.split()[0].lower() == b.split()[0].lower() for a, b in pairs]
-
-
-def implied_by(answers: dict[tuple[int, int], bool], pair: tuple[int, int]) -> bool:
-    """Whether other answers imply that of ``pair``: a path of same pairs with at most one different
-    pair, found by search rather than by sets."""
-    near: dict[int, list[tuple[int, bool]]] = {}
-    for (a, b), same in answers.items():
-        if (a, b) != pair:
-            near.setdefault(a, []).append((b, same))
-            near.setdefault(b, []).append((a, same))
-    seen, waiting = {(pair[0], True)}, [(pair[0], True)]
-    while waiting:
-        place, same = waiting.pop()
-        for other, edge in near.get(place, []):
-            state = (other, same and edge)
-            if (same or edge) and state not in seen:
-                seen.add(state)
-                waiting.append(state)
-    return (pair[1], True) in seen or (pair[1], False) in seen
 
 
 @given(
@@ -76,6 +57,42 @@ def test_the_name_of_an_entity_is_its_most_similar_text_then_the_longest() -> No
         "Microsoft",
     ]
     assert found.entities == 3
+
+
+@given(st.lists(st.integers(0, 3), min_size=2, max_size=9), st.data())
+def test_new_texts_join_known_entities_and_known_pairs_are_not_asked(
+    truth: list[int], data: st.DataObject
+) -> None:
+    texts = [f"{number} text {place}" for place, number in enumerate(truth)]
+    label = dict(zip(texts, truth, strict=True))
+    old = data.draw(st.lists(st.sampled_from(texts), unique=True))
+    first = {number: f"{number} name" for number in truth if number in map(label.get, old)}
+    known = {text: first[label[text]] for text in old} | {name: name for name in first.values()}
+    label |= {name: number for number, name in first.items()}
+    place = {text: i for i, text in enumerate(label)}
+    # Known pairs are answers that nobody gives again: all of one entity, none of two.
+    answers = {
+        (place[a], place[b]): known[a] == known[b]
+        for a in known
+        for b in known
+        if place[a] < place[b]
+    }
+
+    def judged(pairs: Sequence[tuple[str, str]]) -> list[bool | None]:
+        now = [tuple(sorted((place[a], place[b]))) for a, b in pairs]
+        assert not {*now} & {*answers}
+        answers.update(
+            {(a, b): label[x] == label[y] for (a, b), (x, y) in zip(now, pairs, strict=True)}
+        )
+        assert not any(implied_by(answers, (a, b)) for a, b in now)
+        return [label[a] == label[b] for a, b in pairs]
+
+    new = [text for text in texts if text not in known]
+    found = entities(new, judged, 20, None, alike=True, known=known)
+    own = {**known, **dict(zip(new, found.names, strict=True))}
+    assert all((own[a] == own[b]) is (label[a] == label[b]) for a in own for b in own)
+    assert found.joined == len({label[text] for text in new} & first.keys())
+    assert found.entities == len({label[text] for text in new} - first.keys())
 
 
 def test_an_unanswered_pair_implies_nothing() -> None:

@@ -31,7 +31,7 @@ from blendfusion.udfs.ask.observer import Observer
 from blendfusion.udfs.ask.outcomes import failure
 from blendfusion.udfs.ask.similarity_cascade import SimilarityCascade
 from blendfusion.udfs.ask.thread_handoff import Serve, directly
-from blendfusion.udfs.columns.group_store import GroupStore
+from blendfusion.udfs.columns.meanings import Meanings
 from blendfusion.udfs.declare.call import Call
 
 
@@ -91,8 +91,8 @@ class Asker:
         """Where the vectors that calls needed came from."""
         self.targets = targets
         """The targets of cascades for calls that name none."""
-        self.groups = GroupStore()
-        """The groups that the session keeps."""
+        self.kept = Meanings()
+        """The groups and entities that the session keeps."""
         self.tokens = 0
         """Tokens evaluated and generated so far."""
         self.hits = 0

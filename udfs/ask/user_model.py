@@ -16,6 +16,7 @@ from blendfusion.options import OnError
 from blendfusion.types import Answer, Constraint, ModelInfo, Task
 from blendfusion.udfs.ask.dispatcher import Asker
 from blendfusion.udfs.ask.outcomes import arrow, outcomes
+from blendfusion.udfs.columns.entity_store import EntityStore
 from blendfusion.udfs.columns.group_store import GroupStore
 from blendfusion.udfs.declare.call import Call, kept_type
 from blendfusion.udfs.declare.returns import RETURNS, arrow_type, returned
@@ -49,7 +50,13 @@ class UserModel:
     def groups(self) -> GroupStore:
         """The groups that the session keeps."""
         self.repeats = False
-        return self._asker.groups
+        return self._asker.kept.groups
+
+    @property
+    def entities(self) -> EntityStore:
+        """The entities that the session keeps."""
+        self.repeats = False
+        return self._asker.kept.entities
 
     @property
     def guesses(self) -> bool:

@@ -10,12 +10,15 @@ Pair: TypeAlias = tuple[int, int]
 
 
 class Closure:
-    """Sets of positions that are the same thing, and which of these sets differ."""
+    """Sets of positions that are the same thing, and which of these sets differ. Sets that are
+    fixed differ from one another, without a pair for each two of them."""
 
     def __init__(self, size: int) -> None:
         self._parents = list(range(size))
         self._others: list[set[int]] = [set() for _ in range(size)]
         """For the root of a set, the roots of the sets that differ from it."""
+        self._fixed: set[int] = set()
+        """The roots of fixed sets."""
 
     def root(self, place: int) -> int:
         parents = self._parents
@@ -28,6 +31,8 @@ class Closure:
         a, b = self.root(a), self.root(b)
         if a == b:
             return True
+        if a in self._fixed and b in self._fixed:
+            return False
         return False if b in self._others[a] else None
 
     def same(self, a: int, b: int) -> None:
@@ -42,16 +47,23 @@ class Closure:
             self._others[other].add(a)
         self._others[a] |= self._others[b]
         self._others[b] = set()
+        if b in self._fixed:
+            self._fixed.add(a)
 
     def different(self, a: int, b: int) -> None:
         a, b = self.root(a), self.root(b)
         self._others[a].add(b)
         self._others[b].add(a)
 
+    def fix(self, place: int) -> None:
+        """Fix the set of ``place``: others join it, but no other fixed set is the same."""
+        self._fixed.add(self.root(place))
+
     def copy(self) -> Closure:
         made = Closure(0)
         made._parents = list(self._parents)
         made._others = [set(others) for others in self._others]
+        made._fixed = set(self._fixed)
         return made
 
     def sets(self) -> list[list[int]]:

@@ -7,7 +7,7 @@ asked about all pairs of the entity, and the majority of answers between two par
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from itertools import combinations
 from typing import TypeAlias
 
@@ -20,8 +20,14 @@ MOST_DIVIDED = 30
 """The largest entity of which all pairs are asked."""
 
 
+def in_order(one: str, other: str) -> tuple[str, str]:
+    """A pair as it is asked: in ascending order, so that each pair is one question."""
+    return (one, other) if one <= other else (other, one)
+
+
 class Contradictions:
-    """``answers``: those so far. ``firsts``: of each text, the first of its normal form."""
+    """``answers``: those so far. ``firsts``: of each text, the first of its normal form.
+    ``known``: the places of the texts whose entities were known before, which stay together."""
 
     def __init__(
         self,
@@ -29,11 +35,13 @@ class Contradictions:
         judge: Judge,
         answers: Mapping[Pair, bool | None],
         firsts: Mapping[int, int],
+        known: Set[int] = frozenset(),
     ) -> None:
         self._texts = texts
         self._judge = judge
         self._answers = dict(answers)
         self._firsts = firsts
+        self._known = known
         self.checked = self.found = self.split = 0
 
     def divided(self, sets: Sequence[list[int]], check: int) -> list[list[int]]:
@@ -54,19 +62,23 @@ class Contradictions:
         return result
 
     def _open(self, own: Iterable[int]) -> list[Pair]:
-        """The pairs of a set that were not asked."""
+        """The pairs of a set that were not asked, but for those known to be the same."""
         places = sorted({self._firsts[place] for place in own})
-        return [pair for pair in combinations(places, 2) if pair not in self._answers]
+        pairs = (pair for pair in combinations(places, 2) if not {*pair} <= self._known)
+        return [pair for pair in pairs if pair not in self._answers]
 
     def _ask(self, pairs: Sequence[Pair]) -> None:
         if pairs:
-            answers = self._judge([(self._texts[a], self._texts[b]) for a, b in pairs])
+            answers = self._judge([in_order(self._texts[a], self._texts[b]) for a, b in pairs])
             self._answers.update(zip(pairs, answers, strict=True))
 
     def _parts(self, own: Sequence[int]) -> list[list[int]]:
         """The parts of a set, made of its texts by uniting the two parts between which most answers
         are yes, as long as these are more than half."""
-        parts = [[place] for place in sorted({self._firsts[place] for place in own})]
+        places = sorted({self._firsts[place] for place in own})
+        known = [place for place in places if place in self._known]
+        parts = [known] if known else []
+        parts += [[place] for place in places if place not in self._known]
         while len(parts) > 1:
             best = max(combinations(range(len(parts)), 2), key=lambda p: self._share(parts, p))
             if self._share(parts, best) <= 0.5:

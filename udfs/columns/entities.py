@@ -6,13 +6,13 @@ of similar texts, the most similar first; pairs that follow from earlier answers
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.udfs.columns.candidate_pairs import candidate_pairs
 from blendfusion.udfs.columns.closure import Closure, Pair, rounds
-from blendfusion.udfs.columns.contradictions import Contradictions, Judge
+from blendfusion.udfs.columns.contradictions import Contradictions, Judge, in_order
 from blendfusion.udfs.text.tfidf import Nearest, normalized
 
 QUESTIONS_SHARE = 0.6
@@ -26,6 +26,11 @@ class Entities:
     names: list[str] = field(default_factory=list)
     """For each text, the text that stands for its entity."""
     entities: int = 0
+    """The number of new entities."""
+    known: int = 0
+    """The number of entities that were known before."""
+    joined: int = 0
+    """Known entities of which some texts are."""
     alike: int = 0
     """Texts that are the same as another except for case, accents and punctuation."""
     candidates: int = 0
@@ -60,8 +65,9 @@ class Entities:
             else ""
         )
         rounds_text = "1 round" if self.rounds == 1 else f"{self.rounds:,} rounds"
+        before = f", {self.joined:,} of {self.known:,} known ones" if self.known else ""
         return (
-            f"{self.entities:,} of {len(self.names):,} values{alike}; {self.questions:,} of "
+            f"{self.entities:,} of {len(self.names):,} values{before}{alike}; {self.questions:,} of "
             f"{self.candidates:,} pairs asked in {rounds_text}, {self.implied:,} implied{unanswered}{left_out}{check}"
         )
 
@@ -74,34 +80,66 @@ def entities(
     *,
     alike: bool,
     check: int = 0,
+    known: Mapping[str, str] | None = None,
 ) -> Entities:
     """The entities of distinct texts. ``alike``: texts of one normal form are the same without a
     question. ``embedder``: finds candidates by meaning beside those by spelling; may be None.
-    ``check``: pairs that are asked although answers imply that they are the same."""
-    found = Entities()
-    closure = Closure(len(texts))
-    forms: dict[str, int] = {}
-    firsts: dict[int, int] = {}
-    """For each text, the first text of its normal form."""
-    for place, text in enumerate(texts):
-        form = normalized(text) if alike else ""
-        first = firsts[place] = forms.setdefault(form, place) if form else place
-        closure.same(first, place)
-    places = sorted(set(firsts.values()))
-    found.alike = len(texts) - len(places)
-    near = candidate_pairs([texts[place] for place in places], k, embedder)
+    ``check``: pairs that are asked although answers imply that they are the same. ``known``: other
+    texts by the names of their entities, which stay as they are: a text joins one of them, or
+    none."""
+    known = known or {}
+    found = Entities(known=len(set(known.values())))
+    every = [*sorted(known), *texts]
+    closure, numbers = _with_known(every, known)
+    firsts = _firsts(every, len(known), closure, alike=alike)
+    places = sorted(set(firsts.values()) | {*range(len(known))})
+    found.alike = len(every) - len(places)
+    near = candidate_pairs([every[place] for place in places], k, embedder, numbers)
     pairs = [(places[a], places[b]) for a, b in near]
-    answers = _ask(pairs, texts, judge, closure, k, found)
+    most = max(1, int(QUESTIONS_SHARE * k * len(texts)))
+    answers = _ask(pairs, every, judge, closure, most, found)
     sets = closure.sets()
     if check:
-        contradictions = Contradictions(texts, judge, answers, firsts)
+        fixed = {*range(len(known))}
+        contradictions = Contradictions(every, judge, answers, firsts, fixed)
         sets = contradictions.divided(sets, check)
         found.checked, found.contradicted = contradictions.checked, contradictions.found
         found.split = contradictions.split
-    names = {place: name for own in sets for name in [canonical(own, texts)] for place in own}
-    found.names = [texts[names[place]] for place in range(len(texts))]
-    found.entities = len(sets)
+    name_of = {place: name for own in sets for name in [_name(own, every, known)] for place in own}
+    found.names = [name_of[place] for place in range(len(known), len(every))]
+    before, now = set(known.values()), set(found.names)
+    found.entities, found.joined = len(now - before), len(now & before)
     return found
+
+
+def _with_known(every: Sequence[str], known: Mapping[str, str]) -> tuple[Closure, list[int]]:
+    """(what is known of all texts, the number of the entity of each known text)"""
+    closure = Closure(len(every))
+    first_of: dict[str, int] = {}
+    numbers = [first_of.setdefault(known[text], place) for place, text in enumerate(sorted(known))]
+    for place, first in enumerate(numbers):
+        closure.same(first, place)
+        closure.fix(place)
+    return closure, numbers
+
+
+def _firsts(every: Sequence[str], known: int, closure: Closure, *, alike: bool) -> dict[int, int]:
+    """The first text of the normal form of each text; itself for the first ``known`` ones."""
+    forms: dict[str, int] = {}
+    firsts: dict[int, int] = {}
+    for place, text in enumerate(every):
+        form = normalized(text) if alike else ""
+        first = forms.setdefault(form, place) if form else place
+        firsts[place] = place if place < known else first
+        closure.same(firsts[place], place)
+    return firsts
+
+
+def _name(places: Sequence[int], every: Sequence[str], known: Mapping[str, str]) -> str:
+    """The name of an entity: the one that it had before, or its canonical text."""
+    if places[0] < len(known):
+        return known[every[places[0]]]
+    return every[canonical(places, every)]
 
 
 def _ask(
@@ -109,18 +147,18 @@ def _ask(
     texts: Sequence[str],
     judge: Judge,
     closure: Closure,
-    k: int,
+    most: int,
     found: Entities,
 ) -> dict[Pair, bool | None]:
-    """The answers about the pairs that do not follow from others; ``closure`` knows them then."""
+    """The answers about the pairs that do not follow from others, at most ``most``; ``closure``
+    knows them then."""
     known: dict[Pair, bool | None] = {}
     found.candidates = len(pairs)
-    most = max(1, int(QUESTIONS_SHARE * k * len(texts)))
     for whole_round in rounds(pairs, closure):
         now = whole_round[: most - found.questions]
         if not now:
             break
-        answers = judge([(texts[a], texts[b]) for a, b in now])
+        answers = judge([in_order(texts[a], texts[b]) for a, b in now])
         known.update(zip(now, answers, strict=True))
         for pair, same in zip(now, answers, strict=True):
             if same:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
-from threading import Lock
 from typing import Any
 
 from blendfusion.errors import ArgumentError, close_matches
+from blendfusion.udfs.columns.kept import Kept, texts_in
 
 OTHER = "other"
 """The group of the texts that fit no name."""
@@ -58,47 +54,20 @@ class Groups:
         return self.title(name, level)
 
 
-class GroupStore(Mapping[str, Groups]):
-    """A session's groups by their names: those that ``llm_group(…, name => 'complaints')`` made.
+class GroupStore(Kept[Groups]):
+    """A session's groups by their names: those that ``llm_group(…, name => 'complaints')`` made."""
 
-    A mapping to ``Groups``; ``del`` forgets some, so that the next query makes them anew."""
-
-    def __init__(self) -> None:
-        self._groups: dict[str, Groups] = {}
-        self._lock = Lock()
-
-    def __getitem__(self, name: str) -> Groups:
-        if name not in self._groups:
-            near = close_matches(name, self._groups)
-            raise KeyError(f"the session has no groups called '{name}'. {near}".strip())
-        return self._groups[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(sorted(self._groups))
-
-    def __len__(self) -> int:
-        return len(self._groups)
-
-    def __delitem__(self, name: str) -> None:
-        with self._lock:
-            del self._groups[self._known(name)]
-
-    def __repr__(self) -> str:
-        """
-        >>> GroupStore()
-        GroupStore()
-        """
-        shown = ", ".join(f"{name}: {len(self._groups[name].names)} names" for name in self)
-        return f"GroupStore({shown})"
+    noun = "groups"
+    maker = "llm_group(x, name => '{}')"
 
     def keep(self, name: str, groups: Groups) -> Groups:
         """Keep ``groups``, and return those that the session has then: of two runs at once, the
         first one's, with as many levels as either found."""
         with self._lock:
-            earlier = self._groups.get(name)
+            earlier = self._kept.get(name)
             if earlier is not None and len(earlier.levels) >= len(groups.levels):
                 return earlier
-            self._groups[name] = groups
+            self._kept[name] = groups
             return groups
 
     def rename(self, name: str, group: str, title: str) -> None:
@@ -107,7 +76,7 @@ class GroupStore(Mapping[str, Groups]):
         if not title.strip():
             raise ArgumentError("the title of a group is empty")
         with self._lock:
-            own = self._groups[self._known(name)]
+            own = self._of(name)
             titles = [one.title for level in own.levels for one in level]
             if group not in titles:
                 raise ArgumentError(
@@ -117,62 +86,32 @@ class GroupStore(Mapping[str, Groups]):
                 tuple(replace(one, title=title) if one.title == group else one for one in level)
                 for level in own.levels
             )
-            self._groups[name] = replace(own, levels=levels)
+            self._kept[name] = replace(own, levels=levels)
 
-    def save(self, name: str, path: str | os.PathLike[str]) -> None:
-        """Write the groups ``name`` to a JSON file. Raises ArgumentError, OSError."""
-        own = self._groups[self._known(name)]
+    def _size(self, kept: Groups) -> int:
+        return len(kept.names)
+
+    def _to_json(self, kept: Groups) -> dict[str, Any]:
         levels = [
             [
                 {"name": g.name, "title": g.title, "parent": g.parent, "samples": [*g.samples]}
                 for g in level
             ]
-            for level in own.levels
+            for level in kept.levels
         ]
-        held = {"by": own.by, "into": own.into, "levels": levels}
-        Path(path).write_text(json.dumps(held, ensure_ascii=False, indent=1) + "\n", "utf-8")
+        return {"by": kept.by, "into": kept.into, "levels": levels}
 
-    def load(self, name: str, path: str | os.PathLike[str]) -> Groups:
-        """The groups of a file that ``save`` wrote, which are those of ``name`` from here on.
-        Raises ArgumentError, which names the file."""
-        file = Path(path)
-        try:
-            groups = _read(json.loads(file.read_text("utf-8")))
-        except OSError as problem:
-            raise ArgumentError(f"cannot read '{file}': {problem.strerror}") from None
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            raise ArgumentError(
-                f"'{file}' holds no groups",
-                hint="session.groups.save(name, path) writes such a file.",
-            ) from None
-        with self._lock:
-            self._groups[name] = groups
-        return groups
-
-    def _known(self, name: str) -> str:
-        if name not in self._groups:
-            raise ArgumentError(
-                f"the session has no groups called '{name}'",
-                hint=close_matches(name, self._groups)
-                or f"llm_group(x, name => '{name}') makes some.",
-            )
-        return name
-
-
-def _read(held: dict[str, Any]) -> Groups:
-    """The groups of a file. Raises ValueError and others for what is none."""
-    levels = tuple(tuple(map(_group, level)) for level in held["levels"])
-    by, into = held["by"], held["into"]
-    if not levels or not all(levels) or not isinstance(by, str | None):
-        raise ValueError
-    if not (into is None or type(into) is int):
-        raise ValueError
-    return Groups(by, into, levels)
+    def _from_json(self, held: dict[str, Any]) -> Groups:
+        levels = tuple(tuple(map(_group, level)) for level in held["levels"])
+        by, into = held["by"], held["into"]
+        if not levels or not all(levels) or not isinstance(by, str | None):
+            raise ValueError
+        if not (into is None or type(into) is int):
+            raise ValueError
+        return Groups(by, into, levels)
 
 
 def _group(held: dict[str, Any]) -> Group:
-    name, title, parent, samples = (held[key] for key in ("name", "title", "parent", "samples"))
-    texts = [name, title, *samples, *([] if parent is None else [parent])]
-    if not all(isinstance(text, str) and text.strip() for text in texts):
-        raise ValueError
-    return Group(name, title, parent, tuple(samples))
+    name, title, *samples = texts_in(held["name"], held["title"], *held["samples"])
+    parent = held["parent"]
+    return Group(name, title, parent if parent is None else texts_in(parent)[0], tuple(samples))

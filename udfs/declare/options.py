@@ -51,6 +51,13 @@ def text(given: Literal, name: str) -> str:
     return given
 
 
+def name_of_kept(given: Literal, name: str) -> str:
+    """The check of the name under which a session keeps something."""
+    if not isinstance(given, str) or not given.strip():
+        raise ArgumentError(f"the {name} must be a text, not {given!r}")
+    return given
+
+
 def whole(low: int, high: int, doc: str) -> Callable[[Literal, str], int]:
     """The check of a whole number; ``doc`` is the subject of its hint."""
 

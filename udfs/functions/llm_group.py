@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from blendfusion.errors import ArgumentError, QueryError
+from blendfusion.errors import QueryError
 from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.types import Constraint
 from blendfusion.udfs.ask.user_model import UserModel
 from blendfusion.udfs.columns.group_store import OTHER, Groups
 from blendfusion.udfs.columns.groups import found_groups, sorted_into, with_level
-from blendfusion.udfs.declare.arguments import Literal
+from blendfusion.udfs.columns.kept import check_same
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import ColumnQuestion, ColumnResults
-from blendfusion.udfs.declare.options import MODEL, ON_ERROR, text, whole
+from blendfusion.udfs.declare.options import MODEL, ON_ERROR, name_of_kept, text, whole
 from blendfusion.udfs.declare.parameter import Parameter
 
 MOST_INTO = 100
@@ -40,17 +40,11 @@ LEVEL = Parameter(
 )
 
 
-def _name(given: Literal, name: str) -> str:
-    if not isinstance(given, str) or not given.strip():
-        raise ArgumentError(f"the {name} of groups must be a text, not {given!r}")
-    return given
-
-
 NAME = Parameter(
     "name",
     "The name under which ``session.groups`` keeps the groups. Calls with the same name sort their "
     "values into the same groups, so that only new values are asked.",
-    _name,
+    name_of_kept,
     example="llm_group(review, into => 5, name => 'complaints')",
 )
 
@@ -87,7 +81,7 @@ def _group(
 ) -> ColumnResults:
     groups = None if name is None else model.groups.get(name)
     if groups is not None:
-        _check_kept(groups, str(name), into, by)
+        check_same("groups", str(name), {"by": (by, groups.by), "into": (into, groups.into)})
         by = groups.by
     namer = _Namer(model, by)
     clusters = 0
@@ -125,19 +119,6 @@ def _embedder(model: UserModel) -> Embedder:
             "values into labels.",
         )
     return embedder
-
-
-def _check_kept(groups: Groups, name: str, into: int | None, by: str | None) -> None:
-    """Raises ArgumentError for a call that describes other groups than those kept as ``name``."""
-    for parameter, given, own in (("by", by, groups.by), ("into", into, groups.into)):
-        if given is not None and given != own:
-            raise ArgumentError(
-                f"the groups '{name}' were made with {parameter} => {own!r}, not {given!r}"
-                if own is not None
-                else f"the groups '{name}' were made without {parameter}",
-                hint=f"Leave out {parameter}, choose another name, or forget them: "
-                f"del session.groups['{name}'].",
-            )
 
 
 LLM_GROUP = Ingredient(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
 from blendfusion.types import Constraint
 from blendfusion.udfs.ask.user_model import UserModel
-from blendfusion.udfs.columns.entities import entities
+from blendfusion.udfs.columns.entities import Entities, entities
+from blendfusion.udfs.columns.entity_store import KnownEntities
+from blendfusion.udfs.columns.kept import check_same
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import ColumnQuestion, ColumnResults
-from blendfusion.udfs.declare.options import MODEL, ON_ERROR, text, whole
+from blendfusion.udfs.declare.options import MODEL, ON_ERROR, name_of_kept, text, whole
 from blendfusion.udfs.declare.parameter import Parameter
 
 CANDIDATES = 5
@@ -49,23 +52,95 @@ CHECK = Parameter(
 )
 
 
+WRITE = Parameter(
+    "write",
+    "What the model writes as the name of an entity of several values, in words: one question an "
+    "entity. By default one of the values is chosen.",
+    text,
+    example="llm_same(company, write => 'the full legal name')",
+)
+NAME = Parameter(
+    "name",
+    "The name under which ``session.entities`` keeps the entities. Calls with the same name compare "
+    "new values with these and with one another; known values are not asked again.",
+    name_of_kept,
+    example="llm_same(supplier, name => 'companies')",
+)
+_WRITTEN = r"[^\n]{1,120}"
+
+
 def _same(
     model: UserModel,
     values: Sequence[str],
     by: str | None = None,
     k: int = CANDIDATES,
     check: int | None = None,
+    write: str | None = None,
+    name: str | None = None,
 ) -> ColumnResults:
-    question = f"Do both match: {by}?" if by else QUESTION
+    while True:
+        before = None if name is None else model.entities.get(name)
+        if name is not None and before is not None:
+            check_same("entities", name, {"by": (by, before.by)})
+            by = before.by
+        known = before or KnownEntities(by)
+        new = [value for value in values if value not in known.name_of]
+        found = _entities(model, new, known, k, check or 0)
+        summary = [f"entities: {found}"]
+        after = replace(
+            known, name_of={**known.name_of, **dict(zip(new, found.names, strict=True))}
+        )
+        if write:
+            after, line = _written(model, after, values, write)
+            summary.append(line)
+        if name is None or after == known or model.guesses:
+            break
+        if found.unanswered:
+            summary[0] += "; not kept, as pairs have no answer"
+            break
+        if model.entities.keep(name, before, after):
+            break
+    return ColumnResults([after.title(after.name_of[value]) for value in values], summary)
+
+
+def _entities(
+    model: UserModel, new: Sequence[str], known: KnownEntities, k: int, check: int
+) -> Entities:
+    question = f"Do both match: {known.by}?" if known.by else QUESTION
 
     def judge(pairs: Sequence[tuple[str, str]]) -> Sequence[bool | None]:
         sides = (pa.array(side, pa.string()) for side in zip(*pairs, strict=True))
         answers: list[bool | None] = model.ask(question, *sides, returns="bool").to_pylist()
         return answers
 
-    embedder = model.embedder if by else None
-    found = entities(values, judge, k, embedder, alike=not by, check=check or 0)
-    return ColumnResults(found.names, [f"entities: {found}"])
+    embedder = model.embedder if known.by else None
+    return entities(new, judge, k, embedder, alike=not known.by, check=check, known=known.name_of)
+
+
+def _written(
+    model: UserModel, known: KnownEntities, values: Sequence[str], write: str
+) -> tuple[KnownEntities, str]:
+    """(``known`` with names that the model writes for the entities of several values, how many)
+
+    A name that another entity has is not used."""
+    own = {known.name_of[value] for value in values}
+    members: dict[str, list[str]] = {}
+    for value, entity in sorted(known.name_of.items()):
+        members.setdefault(entity, []).append(value)
+    several = [e for e in sorted(own) if len(members[e]) > 1 and e not in known.titles]
+    lists = ["\n".join(f"- {value}" for value in members[entity]) for entity in several]
+    question = f"These are names of the same thing. What is {write.strip().rstrip('?')}?"
+    given = model.ask(question, pa.array(lists, pa.string()), regex=_WRITTEN).to_pylist()
+    taken = {known.title(entity): entity for entity in members}
+    titles = dict(known.titles)
+    for entity, answer in zip(several, given, strict=True):
+        title = " ".join((answer or "").split())
+        if title and taken.setdefault(title, entity) == entity:
+            titles[entity] = title
+    wrote = len(titles) - len(known.titles)
+    return replace(known, titles=titles), (
+        f"names: {wrote:,} of {len(several):,} entities of several values have a written one"
+    )
 
 
 LLM_SAME = Ingredient(
@@ -74,10 +149,10 @@ LLM_SAME = Ingredient(
     kind=ColumnQuestion(_same, pa.string()),
     leading=(),
     values=("value",),
-    options=(BY, K, CHECK, MODEL, ON_ERROR),
+    options=(BY, K, CHECK, WRITE, NAME, MODEL, ON_ERROR),
     question=QUESTION,
     returns=Constraint("boolean"),
-    result="TEXT, one of the values",
+    result="TEXT, one of the values, or a written name",
     doc="""The value that stands for the entity of ``value``, as TEXT: equal for all values of the
 column that name the same thing. It is the one most similar to the others.
 
@@ -85,5 +160,6 @@ Values that differ only in case, accents and punctuation are the same without a 
 is asked whether pairs of similar values are the same, the most similar first. Each pair is asked at
 most once, and no pair whose answer follows from others: if a is b and b is c, a is c; if a is b and b
 is not c, a is not c. ``check``
-samples such pairs. EXPLAIN ANALYZE counts the pairs.""",
+samples such pairs. EXPLAIN ANALYZE counts the pairs. ``name`` keeps the entities for further values, of
+this column or another.""",
 )

@@ -689,6 +689,8 @@ def llm_same(
     by: str | None = None,
     k: int = 5,
     check: int | None = None,
+    write: str | None = None,
+    name: str | None = None,
     model: str | Sequence[str] | None = None,
     on_error: OnError | None = None,
 ) -> Expr:
@@ -699,7 +701,8 @@ def llm_same(
     is asked whether pairs of similar values are the same, the most similar first. Each pair is asked at
     most once, and no pair whose answer follows from others: if a is b and b is c, a is c; if a is b and b
     is not c, a is not c. ``check``
-    samples such pairs. EXPLAIN ANALYZE counts the pairs.
+    samples such pairs. EXPLAIN ANALYZE counts the pairs. ``name`` keeps the entities for further values, of
+    this column or another.
 
     The column holds the values of the rows beside which the call stands, after the predicates
     that need no model; results do not depend on the order of rows. NULL and blank values give NULL.
@@ -711,6 +714,10 @@ def llm_same(
       pairs per value are asked.
     - ``check``: The number of pairs that are asked although other answers imply that they are the
       same. An entity with a contradiction is asked about all its pairs, and divided by majority.
+    - ``write``: What the model writes as the name of an entity of several values, in words: one
+      question an entity. By default one of the values is chosen.
+    - ``name``: The name under which ``session.entities`` keeps the entities. Calls with the same
+      name compare new values with these and with one another; known values are not asked again.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
