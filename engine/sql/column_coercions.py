@@ -21,7 +21,11 @@ _REFUSED = re.compile(
     r"comparison operation (?:Utf8 \S+ (\w+)|(\w+) \S+ Utf8)\b"
     r"|coercion from List\((\w+)[^)]*\), Utf8 "
     r"|expr type Utf8 can't cast to (\w+) in SetComparison"
+    r"|inputs were of type (?:Utf8, but got incompatible type (\w+)|(\w+), but \w+ \w+ type Utf8)"
 )
+
+_SIDE = r"(?:left\.|right\.)?"
+"""The names that DataFusion gives the sides of EXCEPT ALL and INTERSECT ALL."""
 
 
 def types_beside_columns(
@@ -59,7 +63,7 @@ def refused(problem: str, names: Iterable[str]) -> dict[str, Constraint]:
 
 def _casts(plan: str, name: str) -> list[Constraint]:
     constraints = []
-    for start in re.finditer(rf"\bCAST\((get_field\()?{name}(?=\()", plan):
+    for start in re.finditer(rf"\bCAST\({_SIDE}(get_field\()?{name}(?=\()", plan):
         # An alias may come before the type: CAST(f(x) AS name AS Int64).
         field = rf', Utf8\("{VALUE}"\)\)' if start[1] else ""
         rest = plan[after_call(plan, start.end()) :]
@@ -71,5 +75,5 @@ def _casts(plan: str, name: str) -> list[Constraint]:
 
 
 def _column_casts(plan: str, column: str) -> list[Constraint]:
-    kinds = re.findall(rf"\bCAST\({re.escape(column)} AS (\w+)", plan)
+    kinds = re.findall(rf"\bCAST\({_SIDE}{re.escape(column)} AS (\w+)", plan)
     return [constraint for constraint in map(of_arrow, kinds) if constraint is not None]

@@ -114,7 +114,7 @@ def _context(places: Sequence[exp.Expr], refers: References) -> Context:
     constraints = [_constraint_of_use(place) for place in places]
     constraint = combined([s for s in constraints if s is not None])
     columns = frozenset(refers.names(places)) if constraint is None else None
-    if not columns and not any(map(_is_coerced, places)):
+    if not columns and not any(_is_coerced(p) or refers.is_united(p) for p in places):
         columns = None
     return Context(constraint, compared(places[0]), columns)
 

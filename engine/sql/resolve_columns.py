@@ -35,6 +35,8 @@ class References:
         self._uses: dict[int, list[Use]] = {}
         self._places: dict[int, tuple[Frame, list[str]]] = {}
         self._holding: dict[str, list[Item]] = {}
+        self._outputs_of: dict[str, list[Item]] = {}
+        self._united: set[int] = set()
         self._statement(tree)
 
     def uses(self, item: exp.Expr) -> Sequence[Use]:
@@ -49,12 +51,18 @@ class References:
         """The columns that hold one of ``values`` and nothing else, as DataFusion writes them:
         ``relation.column``, or ``column`` of a relation without a name."""
         mine = {id(value) for value in values}
-        return {
+        found = {
             name
             for name, held in self._holding.items()
-            if all(item.origins and mine.issuperset(map(id, item.origins)) for item in held)
-            and f"{name.rpartition('.')[0]}.*" not in self._holding
+            if _hold_only(held, mine) and f"{name.rpartition('.')[0]}.*" not in self._holding
         }
+        if not mine.isdisjoint(self._united):
+            found |= {n for n, held in self._outputs_of.items() if n and _hold_only(held, mine)}
+        return found
+
+    def is_united(self, item: exp.Expr) -> bool:
+        """A select item of a branch of a set operation: DataFusion gives the branches one type."""
+        return id(item) in self._united
 
     def relation(self, at: int) -> tuple[str, int] | None:
         """The name of the relation of the column that starts at an offset of the text, and how many
@@ -112,6 +120,7 @@ class References:
         items = self._query(left, outer, common)
         for operation, common in reversed(waiting):
             right = self._query(operation.expression, outer, common)
+            self._united.update(id(origin) for origin in _origins((*items, *right)))
             items = self._side_by_side(items, right, by_name=bool(operation.args.get("by_name")))
             self._tail(operation, Frame(parent=outer), items, common)
         return items
@@ -157,6 +166,8 @@ class References:
             self._expression(item, frame, common)
         items = [output for item in node.expressions for output in self._outputs(item, frame)]
         frame.outputs = items
+        for output in items:
+            self._outputs_of.setdefault(output.name, []).append(output)
         done = {"with_", "from_", "laterals", "joins", "expressions", "order"}
         for key, part in node.args.items():
             if key not in done:
@@ -461,6 +472,11 @@ def _output_name(item: exp.Expr) -> str:
         return name_of(item.args["alias"])
     bare = _bare(item)
     return name_of(bare.this) if isinstance(bare, exp.Column) else ""
+
+
+def _hold_only(items: Iterable[Item], values: Collection[int]) -> bool:
+    """Each of the columns holds one of these values, known by their ids, and nothing else."""
+    return all(item.origins and all(id(o) in values for o in item.origins) for item in items)
 
 
 def _origins(items: Iterable[Item]) -> tuple[exp.Expr, ...]:

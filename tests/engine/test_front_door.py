@@ -59,6 +59,25 @@ TYPES = {
     f"SELECT m AS c FROM u JOIN (SELECT {G} AS z FROM u) b ON u.m = b.z": ("integer", [1, 2]),
     f"SELECT m AS c FROM u JOIN (SELECT {G} AS m FROM u) b USING (m)": ("integer", [1, 2]),
     f"WITH w AS (SELECT {G} AS z FROM u) SELECT m AS c FROM u, w WHERE m = z": ("integer", [1, 2]),
+    # DataFusion gives the branches of a set operation one type.
+    f"SELECT {F} AS v FROM t EXCEPT SELECT n FROM t": ("integer", [3]),
+    f"SELECT n FROM t INTERSECT SELECT {F} FROM t": ("integer", [5, None]),
+    f"SELECT v FROM (SELECT id, {F} AS v FROM t EXCEPT ALL SELECT id, n FROM t) s": (
+        "integer",
+        [3, 5, None],
+    ),
+    f"SELECT b FROM t EXCEPT SELECT {F} FROM t": ("boolean", [False]),
+    f"SELECT arrow_typeof(v) FROM (SELECT b AS v FROM t WHERE id = 0 UNION ALL SELECT {G} FROM u)": (
+        "boolean",
+        ["Boolean", "Boolean"],
+    ),
+    f"SELECT v - v AS v FROM (SELECT DATE '2020-01-01' AS v UNION ALL SELECT CAST({F} AS DATE) "
+    "FROM t WHERE id = 0)": ("date", [0]),
+    f"SELECT {G} AS v FROM u UNION ALL SELECT m FROM u": ("text", ["1", "2", "T:p", "T:qq"]),
+    "WITH RECURSIVE r AS (SELECT 1 AS i, 9 AS v UNION ALL SELECT i + 1, llm_map('q', 'abc') FROM r "
+    "WHERE i < 3) SELECT v FROM r": ("integer", [9, 3, 3]),
+    "WITH RECURSIVE r AS (SELECT 1 AS i, llm_map('q', 'abc') AS v UNION ALL SELECT i + 1, v FROM r "
+    "WHERE i < 3) SELECT v + 1 AS v FROM r": ("number", [4, 4, 4]),
     # Another column of that name, cast in the same query, says nothing.
     f"SELECT (SELECT max(z) FROM (SELECT {G} AS z FROM u) b) AS c FROM "
     "(SELECT '5' AS z) b WHERE b.z = (SELECT max(n) - 2 FROM t)": ("text", ["T:qq"]),
