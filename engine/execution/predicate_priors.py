@@ -36,6 +36,9 @@ MOST_EARLIER = 1000
 """Stored answers that are looked at for one question."""
 _CHARACTERS_PER_TOKEN = 4
 _ANSWER_TOKENS = 2
+_AROUND_VALUE = 10
+"""Tokens of a prompt that are evaluated for each value besides its own: the end of the question and
+of the turn. The packaged model has 11 to 25."""
 _TOKENS = 16.0
 """Tokens of a value of which nothing is known."""
 _HALF = 0.5
@@ -112,7 +115,7 @@ def _cost(ask: Ask, rows: Rows, rowwise: RowWise, price: Price | None) -> tuple[
         evaluated = seen.evaluated_tokens * each
     else:
         characters = sum(len(text) for value in new for text in value if text)
-        prompt = evaluated = characters / _CHARACTERS_PER_TOKEN / n
+        prompt = evaluated = (characters / _CHARACTERS_PER_TOKEN + _AROUND_VALUE * len(new)) / n
         completion = _ANSWER_TOKENS * len(new) / n
     money = 0.0 if price is None else prompt * price.prompt + completion * price.completion
     return evaluated + completion, money
