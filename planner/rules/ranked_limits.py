@@ -1,21 +1,35 @@
-"""Tells a call that ranks values how many ranks a limit wants.
+"""Tells a call that ranks values how many ranks a limit or a filter wants.
 
-before: ``limit k`` over ``sort by prefers(x)``
-after:  ``limit k`` over ``sort by prefers(x, k)``; over a descending sort, ``-k``
+before: ``limit k`` over ``sort by prefers(x)``; ``filter r <= k`` over ``prefers(x) AS r``, or over
+        ``row_number() OVER (ORDER BY prefers(x)) AS r``
+after:  the same over ``prefers(x, k)``; ``-k`` where the order descends
 safe:   the first k rows have the first k ranks at most, since each rank belongs to one value, and
         all other values share a rank behind these. Nothing between the limit and the call drops
-        rows: predicates of the call's block must stand in its domain, too.
+        rows: predicates of the call's block must stand in its domain, too. Nothing but the sort,
+        the filter and windows that number rows in this order reads the ranks of the other rows.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from substrait.proto import Expression as ExpressionMessage
 from substrait.proto import Rel as RelMessage
 from substrait.proto import SortField
 
-from blendfusion.planner.ir.builders import fetch_bounds
-from blendfusion.planner.ir.nodes import Ask, Block, Expr, Field, Plan, Rel, substitute
+from blendfusion.planner.ir.builders import fetch_bounds, literal
+from blendfusion.planner.ir.nodes import (
+    Ask,
+    Block,
+    Expr,
+    Field,
+    Node,
+    Plan,
+    Rel,
+    conjuncts,
+    has_window,
+    substitute,
+)
 from blendfusion.planner.ir.traversal import subplans
 from blendfusion.udfs.declare.limited_ranks import with_ranks
 
@@ -25,7 +39,15 @@ _DESCENDING = (
 )
 
 
+_NUMBERS = ("window:row_number", "window:rank", "window:dense_rank")
+_AT_MOST = {"lte": 0, "lt": -1, "equal": 0}
+"""Comparisons of a rank with a number that hold for first ranks only, and what to add to it."""
+_TURNED = {"gte": "lte", "gt": "lt", "equal": "equal"}
+
+
 def ranked_limits(plan: Plan) -> Plan:
+    if isinstance(plan, Rel) and plan.kind == "filter":
+        return _ranked_filter(plan)
     if not isinstance(plan, Rel) or plan.kind != "fetch":
         return plan
     offset, count = fetch_bounds(plan)
@@ -33,6 +55,78 @@ def ranked_limits(plan: Plan) -> Plan:
         return plan
     below = _below(plan.inputs[0], offset + count)
     return plan if below is None else plan.with_inputs(below)
+
+
+def _ranked_filter(plan: Rel) -> Plan:
+    for term in conjuncts(plan.exprs[0]):
+        rank, wanted = _bound(term)
+        if wanted < 1:
+            continue
+        if isinstance(rank, Field):
+            source = _numbered(plan.inputs[0], rank.index, wanted)
+            if source is not None:
+                return plan.with_inputs(source)
+        limited = _limited(rank, wanted)
+        if limited is not None:
+            return replace(plan, exprs=(_in_place(plan.exprs[0], rank, limited),))
+    return plan
+
+
+def _bound(term: Expr) -> tuple[Expr, int]:
+    """(a rank, the number of first ranks for which ``term`` may hold; 0 if it tells none)"""
+    if not isinstance(term, Node) or not term.children:
+        return term, 0
+    if term.name == "or":  # a short IN is one
+        bounds = [_bound(child) for child in term.children]
+        same = len({rank for rank, _ in bounds}) == 1 and all(wanted for _, wanted in bounds)
+        return bounds[0][0], max(wanted for _, wanted in bounds) if same else 0
+    rank, *others = term.children
+    numbers = [literal(other) for other in others]
+    if term.name == "singular_or_list":
+        whole = [number for number in numbers if type(number) is int]
+        return rank, max(whole) if len(whole) == len(numbers) else 0
+    name: str | None = term.name
+    if len(others) == 1 and numbers == [None]:
+        rank, numbers, name = others[0], [literal(rank)], _TURNED.get(term.name)
+    if name not in _AT_MOST or len(numbers) != 1 or type(numbers[0]) is not int:
+        return term, 0
+    return rank, numbers[0] + _AT_MOST[name]
+
+
+def _numbered(plan: Plan, index: int, wanted: int) -> Plan | None:
+    """``plan`` with the call limited whose ranks are the column ``index``, or by whose order rows
+    are numbered there; None if it is neither."""
+    if not isinstance(plan, Rel) or plan.kind != "project":
+        return _column(plan, index, wanted)
+    own = plan.exprs[index]
+    if not any(map(has_window, plan.exprs)):
+        if isinstance(own, Field):
+            below = _numbered(plan.inputs[0], own.index, wanted)
+            return None if below is None else plan.with_inputs(below)
+        return _column(plan, index, wanted)
+    order = _order(own) or (own if isinstance(own, Field) else None, False)
+    column, descending = order
+    if column is None or not all(_reads_alike(e, column, order) for e in plan.exprs):
+        return None
+    below = _column(plan.inputs[0], column.index, -wanted if descending else wanted)
+    return None if below is None else plan.with_inputs(below)
+
+
+def _order(expr: Expr) -> tuple[Field | None, bool] | None:
+    """(the column by which ``expr`` numbers all rows, whether it descends); None for another
+    expression."""
+    if not isinstance(expr, Node) or expr.name not in _NUMBERS:
+        return None
+    window = ExpressionMessage.FromString(expr.template).window_function
+    key = expr.children[0] if expr.children else None
+    if window.partitions or not isinstance(key, Field) or not window.sorts:
+        return None
+    return key, window.sorts[0].direction in _DESCENDING
+
+
+def _reads_alike(expr: Expr, column: Field, order: tuple[Field | None, bool]) -> bool:
+    """Whether ``expr`` has the same value for the first rows, whatever the ranks of others."""
+    return not has_window(expr) or _order(expr) == (column, order[1])
 
 
 def _below(plan: Plan, wanted: int) -> Plan | None:
@@ -72,10 +166,14 @@ def _column(plan: Plan, index: int, ranks: int) -> Plan | None:
     new = _limited(own, ranks)
     if new is None or not (_keeps_rows(plan) or _in_domain(plan, new)):
         return None
-    changed = tuple(substitute(e, lambda part: new if part == own else None) for e in exprs)
+    changed = tuple(_in_place(e, own, new) for e in exprs)
     return (
         replace(plan, select=changed) if isinstance(plan, Block) else replace(plan, exprs=changed)
     )
+
+
+def _in_place(expr: Expr, own: Expr, new: Expr) -> Expr:
+    return substitute(expr, lambda part: new if part == own else None)
 
 
 def _limited(expr: Expr, ranks: int) -> Ask | None:
@@ -88,7 +186,7 @@ def _limited(expr: Expr, ranks: int) -> Ask | None:
 def _keeps_rows(plan: Plan) -> bool:
     if isinstance(plan, Block):
         return not plan.where and not plan.limited
-    return isinstance(plan, Rel) and plan.kind == "project"
+    return isinstance(plan, Rel) and plan.kind == "project" and not any(map(has_window, plan.exprs))
 
 
 def _in_domain(plan: Plan, ask: Ask) -> bool:

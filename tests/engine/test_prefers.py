@@ -83,7 +83,11 @@ def test_any_answers_give_an_order_and_each_pair_is_asked_once(
         ("SELECT x FROM t ORDER BY {} LIMIT 1 OFFSET 1", [13], 14 + 4 * log2(14)),
         ("SELECT x FROM t WHERE id < 5 ORDER BY {}, id LIMIT 1", [14], 5 + 2 * log2(5)),
         ("SELECT x FROM t WHERE id IN (0, 1, 2) ORDER BY {}", [9, 3, 1], 3 + 6 * log2(3)),
-        ("SELECT x FROM (SELECT x, {} AS r FROM t) WHERE r <= 2 ORDER BY r", [14, 13], 130),
+        (
+            "SELECT x FROM (SELECT x, {} AS r FROM t) WHERE r <= 2 ORDER BY r",
+            [14, 13],
+            14 + 4 * log2(14),
+        ),
     ],
 )
 def test_places_of_a_query(query: str, expected: list[int], most: float) -> None:
@@ -92,6 +96,66 @@ def test_places_of_a_query(query: str, expected: list[int], most: float) -> None
     assert [len(row["x"]) for row in rows] == expected
     assert len(model.calls) <= most
     assert {call.question for call in model.calls} == {QUESTION}
+
+
+NUMBERED = "(SELECT x, id, row_number() OVER (ORDER BY {}) AS n FROM t)"
+WITH_RANK = "(SELECT x, id, {} AS r FROM t)"
+
+
+@pytest.mark.parametrize(
+    ("query", "ranks"),
+    [
+        (f"SELECT x, n FROM {NUMBERED} WHERE n <= 2", 2),
+        (f"SELECT x, n FROM {NUMBERED} WHERE 3 > n AND id > 2", 2),
+        (f"SELECT x, n FROM {NUMBERED} WHERE n BETWEEN 2 AND 3", 3),
+        (f"SELECT x, n FROM {NUMBERED} WHERE n IN (1, 3)", 3),
+        (f"SELECT x, n FROM {NUMBERED.replace('{}', '{} DESC')} WHERE n = 2", 2),
+        ("SELECT x FROM t QUALIFY rank() OVER (ORDER BY {}) <= 2", 2),
+        ("SELECT x FROM t QUALIFY dense_rank() OVER (ORDER BY {}, id) < 3", 2),
+        (f"SELECT x, r FROM {WITH_RANK} WHERE r = 3", 3),
+        ("SELECT x FROM t WHERE {} <= 2", 2),
+        (
+            f"SELECT x, r, n FROM (SELECT x, r, row_number() OVER (ORDER BY r) AS n FROM {WITH_RANK}) "
+            "WHERE n < 3",
+            2,
+        ),
+        # Others' ranks matter here: those of a partition, of a mean, of a disjunction, of last rows.
+        (
+            "SELECT x, n FROM (SELECT x, row_number() OVER (PARTITION BY id % 2 ORDER BY {}) AS n "
+            "FROM t) WHERE n = 1",
+            None,
+        ),
+        (
+            f"SELECT x, m FROM (SELECT x, r, avg(r) OVER () AS m FROM {WITH_RANK}) WHERE r <= 2",
+            None,
+        ),
+        (
+            "SELECT x, n FROM (SELECT x, r, row_number() OVER (ORDER BY r DESC) AS n FROM "
+            f"{WITH_RANK}) WHERE r <= 2",
+            None,
+        ),
+        (f"SELECT x, r FROM {WITH_RANK} WHERE r <= 2 OR id = 2", None),
+        (f"SELECT x, r FROM {WITH_RANK} WHERE r >= 12", None),
+        (
+            f"SELECT x, m FROM (SELECT x, r, avg(r) OVER () AS m FROM {WITH_RANK}) ORDER BY r LIMIT 2",
+            None,
+        ),
+    ],
+)
+def test_a_filter_on_ranks_wants_the_first_ones_alone(query: str, ranks: int | None) -> None:
+    query = query.format("llm_prefers('which is longer', x)")
+    session, model = connected([*TEXTS])
+    rows = session.sql(query).to_pylist()
+    plain, other = connected([*TEXTS])
+    plain.sql("SET blendfusion.rules_off = 'ranked_limits'")
+    assert sorted(map(repr, rows)) == sorted(map(repr, plain.sql(query).to_pylist()))
+    assert rows
+    if ranks is None:
+        assert len(model.calls) == len(other.calls)
+    else:
+        assert len(model.calls) <= 14 + 2 * ranks * log2(14) < len(other.calls)
+        shown = session.sql(query).explain_text()
+        assert f"k => {-ranks if 'DESC' in query else ranks})" in shown
 
 
 def test_equal_values_are_one_and_blank_ones_have_no_rank() -> None:
