@@ -14,7 +14,8 @@ from blendfusion.udfs.declare.arguments import Constant, Value
 from blendfusion.udfs.declare.bind import bind
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.functions.llm_join import LLM_JOIN
-from blendfusion.udfs.joins.matcher import Matcher, Tally, chooser, domains, listed
+from blendfusion.udfs.joins.matcher import Matcher, Tally, chooser, domains
+from blendfusion.udfs.text.numbered_lines import listed
 
 TOWNS = ["Paris", "New York City", "São Paulo", "Los Angeles", "Paris, Texas", "York"]
 

@@ -30,6 +30,7 @@ from blendfusion.udfs.evaluate.whole_column import WholeColumn
 from blendfusion.udfs.joins.label_matcher import LabelMatcher
 from blendfusion.udfs.joins.recall_estimate import Found
 from blendfusion.udfs.joins.vector_candidates import NearestInMeaning
+from blendfusion.udfs.text.numbered_lines import listed
 from blendfusion.udfs.text.tfidf import Nearest, normalized
 
 NONE = "none"
@@ -329,16 +330,6 @@ def _places(answer: object) -> list[int]:
     if isinstance(answer, list):
         return sorted({int(number) for number in answer})
     return [int(str(answer))]
-
-
-def listed(candidates: Sequence[str]) -> str:
-    """The candidates as numbered lines, with line breaks replaced by blanks.
-
-    >>> print(listed(["a", "b c"]))
-    1. a
-    2. b c
-    """
-    return "\n".join(f"{i}. {' '.join(text.split())}" for i, text in enumerate(candidates, 1))
 
 
 def chooser(call: Call) -> Call:

@@ -767,6 +767,7 @@ def llm_prefers(
     k: int | None = None,
     scores: str | None = None,
     check: int | None = None,
+    list_size: int | None = None,
     model: str | Sequence[str] | None = None,
     on_error: OnError | None = None,
 ) -> Expr:
@@ -778,7 +779,7 @@ def llm_prefers(
     asked in both orders; if their winners depend on the order, so are all pairs. Other pairs whose order
     follows from answers are compared to find cycles, which EXPLAIN ANALYZE counts. If there are many, the
     strengths that make all answers most likely are the order. ``llm_score`` is cheaper: one question a
-    value.
+    value. ``list_size`` puts lists of texts into order instead of pairs.
 
     The column holds the values of the rows beside which the call stands, after the predicates
     that need no model; results do not depend on the order of rows. NULL and blank values give NULL.
@@ -790,6 +791,8 @@ def llm_prefers(
       do not.
     - ``check``: The number of pairs that are compared although other answers imply their order. By
       default half of the wanted ranks.
+    - ``list_size``: The number of values that the model puts into order at once, from 3; by default
+      it compares pairs. Lists are fewer questions, and need a large model.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
