@@ -83,6 +83,8 @@ def divide(
     names = [_table(read) for read in _reads(block.source)]
     for expr in _exprs(block):
         for part in walk(expr):
+            if isinstance(part, Node) and part.rels:
+                raise Whole("a subquery stands in an expression")
             if isinstance(part, Node) and part.name in own_functions:
                 raise Whole(f"{part.name} is a function of this program")
     passed_on = [_table(read) for read in _passed_on(block.source)]

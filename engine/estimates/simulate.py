@@ -126,6 +126,13 @@ class DryRows(RowWise):
         except Exception:  # a function may reject a placeholder with any exception
             typed = super()._other(expr, Rows(rows.table.schema.empty_table()))
             value = pa.nulls(len(rows), typed.type)
+        return self._dealt(expr, value, rows)
+
+    def _in_rows(self, expr: Node, rows: Rows) -> Column:
+        return self._dealt(expr, super()._in_rows(expr, rows), rows)
+
+    def _dealt(self, expr: Node, value: Column, rows: Rows) -> Column:
+        """The value of a function, or an assumed one where it reads unknown answers."""
         unknown = [a for a in asks(expr) if a.call.task in self.guesser.blind and a in rows.known]
         if not unknown or not pa.types.is_boolean(value.type) or expr.name in _NULL_TESTS:
             return value

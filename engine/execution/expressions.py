@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from blendfusion.errors import BlendFusionError, PlanError
+from blendfusion.execution.join_keys import Keys
 from blendfusion.execution.scratch_context import Workbench
 from blendfusion.models.protocol.model import Values
 from blendfusion.planner.ir.builders import cast_to_text, function, in_list
@@ -109,6 +110,8 @@ class RowWise:
         """The rows of completed stages, by number."""
         self.matchers: dict[Ask, Matches] = {}
         """The matchers of calls that choose among rows of stages."""
+        self.keys: dict[int, Keys] = {}
+        """The distinct values of stages that are the keys of joins."""
 
     def column(self, expr: Expr, rows: Rows) -> Column:
         """The value of ``expr`` on every row. Exceptions of ingredients and of DataFusion pass
@@ -119,6 +122,8 @@ class RowWise:
             return rows.known[expr]
         if isinstance(expr, Ask):
             value = self._answers(expr, [self.argument(a, rows, expr.call) for a in expr.args])
+        elif expr.rels:
+            value = self._in_rows(expr, rows)
         elif not needs_model(expr):
             value = self.workbench().columns([expr], rows.table)[0]
         elif expr.name in ("and", "or"):
@@ -149,6 +154,15 @@ class RowWise:
             assert self.stored is not None
             self.matchers[ask] = matcher(ask.call, self.stored(ask.domain.stage), self.asker)
         return self.matchers[ask].column(arguments)
+
+    def _in_rows(self, expr: Node, rows: Rows) -> Column:
+        """Whether a value may be among the rows of a stage; NULL is not."""
+        (value,), (held,) = expr.children, expr.rels
+        assert isinstance(held, Stored)
+        if held.stage not in self.keys:
+            assert self.stored is not None
+            self.keys[held.stage] = Keys(self.stored(held.stage).column(0))
+        return self.keys[held.stage].among(_whole(self.column(value, rows)))
 
     def cascades(self, exprs: Sequence[Expr]) -> bool:
         """Whether a cascade answers some call in ``exprs``."""

@@ -138,15 +138,16 @@ def _pass_rate(term: Expr, own: Sequence[Ask], rowwise: RowWise) -> tuple[float,
     column = pa.table([decode(texts, call.type)], names=["0"])
     alone = substitute(term, lambda part: Field(0) if part == ask else None)
     try:
-        passed = rowwise.workbench().columns([alone], column)[0]
+        passed = rowwise.column(alone, Rows(column))
     except Exception:  # DataFusion may refuse an expression alone; it is evaluated differently then
         return assumed
     if not pa.types.is_boolean(passed.type):
         return assumed
     true = pc.sum(passed, min_count=0).as_py()
     basis = f"{true:,} of {len(earlier):,} earlier answers pass" if earlier else "labels assumed"
-    weight = min(len(earlier), _MOST_ROWS) if earlier else _ASSUMED_ROWS
-    return (true + 1) / (len(texts) + 2), weight, basis
+    if not earlier:
+        return true / len(texts), _ASSUMED_ROWS, basis
+    return (true + 1) / (len(texts) + 2), min(len(earlier), _MOST_ROWS), basis
 
 
 def _reads_beside(term: Expr, ask: Ask) -> bool:

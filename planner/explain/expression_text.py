@@ -212,6 +212,8 @@ class _Writer:
             return Text(f"EXISTS {query}")
         if kind == "in_predicate":
             needles = ", ".join(self.within(c, _COMPARISON + 1) for c in expr.children)
+            if isinstance(expr.rels[0], Stored):
+                query = f"(stage {expr.rels[0].stage + 1})"
             return Text(f"{needles} IN {query}", _COMPARISON)
         return Text(query)
 

@@ -39,6 +39,19 @@ def in_list(value: Expr, items: Sequence[Expr]) -> Node:
     return Node("singular_or_list", serialized(message), (value, *items))
 
 
+def in_rows(value: Expr, rows: Plan) -> Node:
+    """``value IN (rows)``, of a plan of one column: TRUE or FALSE, never NULL."""
+    message = ExpressionMessage()
+    message.subquery.in_predicate.needles.add()
+    message.subquery.in_predicate.haystack.SetInParent()
+    return Node("subquery", serialized(message), (value,), (rows,))
+
+
+def is_in_rows(expr: Expr) -> bool:
+    """Whether ``expr`` is ``value IN (rows)`` of ``in_rows``."""
+    return isinstance(expr, Node) and expr.name == "subquery" and len(expr.children) == 1
+
+
 def filtered(source: Plan, terms: tuple[Expr, ...]) -> Plan:
     """``source`` with only the rows for which every term is true; ``source`` itself for none."""
     if not terms:

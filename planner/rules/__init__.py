@@ -14,6 +14,7 @@ from typing import NamedTuple
 from blendfusion.errors import OptionError, close_matches
 from blendfusion.options import Options
 from blendfusion.planner.ir.nodes import Plan
+from blendfusion.planner.rules.answers_with_partners import answers_with_partners
 from blendfusion.planner.rules.call_extraction import call_extraction
 from blendfusion.planner.rules.cheap_joins_first import cheap_joins_first
 from blendfusion.planner.rules.copied_predicates import copied_predicates
@@ -86,6 +87,7 @@ RULES: tuple[Rule, ...] = (
     Rule("prune_columns", prune_columns),  # when it is clear what a block must carry
     # Last: when no limit comes down any more, and it is clear which blocks could not move up.
     Rule("cross_joins", cross_joins, last=True),
+    Rule("answers_with_partners", answers_with_partners, last=True),  # as many calls as it gets
     Rule(
         COSTLY_PREDICATES_LAST, costly_predicates_last, last=True
     ),  # when no limit is left to move

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from blendfusion.planner.ir.builders import is_in_rows
 from blendfusion.planner.ir.joins import join_type, join_width, outputs
 from blendfusion.planner.ir.lineage import answer_columns
 from blendfusion.planner.ir.necessary import is_null_test
@@ -70,7 +71,8 @@ def _late(join: Rel, side: int, block: Block, expected: Expected) -> tuple[Expr,
     start = join.inputs[0].width if side else 0
     read = {i - start for e in join.exprs for i in fields(e)} & answer_columns(block)
     keys = [block.select[i] for i in sorted(read) if needs_model(block.select[i])]
-    if not keys:
+    decided = {ask for term in block.where if is_in_rows(term) for ask in asks(term)}
+    if not keys or decided.issuperset(ask for key in keys for ask in asks(key)):
         return ()
     whole = join_type(join) == "inner" and not _drops_rows(join.inputs[1 - side])
     dropped = 1 - (_KEPT_BY_TABLES if whole else _HALF)

@@ -13,6 +13,7 @@ from blendfusion.planner.ir.nodes import (
     Ask,
     Block,
     Expr,
+    Node,
     Plan,
     Rel,
     Stored,
@@ -60,7 +61,10 @@ def staged(root: Root) -> Staged:
         return Stored(numbers.setdefault(block, len(numbers)), plan.width)
 
     def with_domain(expr: Expr) -> Expr | None:
-        """A call with candidates: the candidates are a stage that runs before it."""
+        """A call with candidates, or a value among rows: those are a stage that runs before it."""
+        if isinstance(expr, Node) and expr.rels:
+            children = tuple(substitute(c, with_domain) for c in expr.children)
+            return replace(expr, children=children, rels=tuple(map(stored, expr.rels)))
         if not isinstance(expr, Ask) or expr.domain is None:
             return None
         args = tuple(substitute(a, with_domain) for a in expr.args)

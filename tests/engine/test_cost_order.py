@@ -139,19 +139,71 @@ def _by_label() -> _Shop:
     return shop
 
 
-def test_a_predicate_comes_before_a_join_on_answers() -> None:
+def test_a_predicate_comes_before_a_join_with_all_labels() -> None:
     assert _by_label().asked(BY_LABEL) == {"q": N, "": N // 2}
-    assert _by_label().asked(f"{BY_LABEL} AND d.label = 'a'") == {"q": N, "": N // 2}
+
+
+def test_a_join_on_labels_of_short_texts_comes_before_a_predicate_about_long_ones() -> None:
+    assert _by_label().asked(f"{BY_LABEL} AND d.label = 'a'") == {"": N, "q": N // 2}
 
 
 def test_a_join_on_stored_answers_comes_before_a_predicate() -> None:
     shop = _by_label()
     shop.asked(f"SELECT {LABEL} FROM r")
     sql = f"{BY_LABEL} AND d.label = 'a'"  # whose numbers are odd
-    rules = [rewrite.rule for rewrite in shop.session.sql(sql).prepared.rewrites]
-    assert "costly_predicates_last" in rules
+    assert "100 of 200 earlier answers pass" in "".join(shop.explained(sql))
     assert shop.asked(sql) == {"q": N // 2}
+
+
+@pytest.mark.parametrize("join", [f"JOIN d ON {LABEL} = d.label", f"WHERE {LABEL} IN (FROM d)"])
+def test_a_limit_leaves_that_order(join: str) -> None:
+    shop = _by_label()
+    shop.session.sql("CREATE VIEW odd AS SELECT label FROM d WHERE label = 'a'")
+    join = join.replace("JOIN d", "JOIN odd d").replace("(FROM d)", "(SELECT label FROM odd)")
+    shop.asked(f"SELECT {LABEL} FROM r")
+    beside = "AND" if "WHERE" in join else "WHERE"
+    sql = f"SELECT r.id FROM r {join} {beside} llm_filter('rare', r.long) LIMIT 3"
+    assert "100 of 200 earlier answers pass" in "".join(shop.explained(sql))
+    # Of the odd numbers, 27 is the 14th, and the third that ends in 7.
+    assert 14 <= shop.asked(sql)["rare"] <= 20
+
+
+def test_a_join_of_stored_answers_of_both_sides_comes_before_a_predicate() -> None:
+    shop = _by_label()
+    shop.session.from_pydict({"y": ["t1", "t3"]}, "s")
+    sql = f"SELECT r.id FROM r JOIN (SELECT * FROM s WHERE y > 't0') s ON {LABEL} = "
+    sql += LABEL.replace("r.x", "s.y")
+    assert shop.asked(sql) == {"": N + 2}
+    sql += " WHERE llm_filter('q', r.long) AND r.id >= 10"
     assert "costly_predicates_last" in shop.session.sql(sql).explain_text(verbose=True)
+    assert shop.asked(sql) == {"q": (N - 10) // 2}
+
+
+RARE, ALL = "llm_int('n', r.x) = m.n", f"{LABEL} = d.label"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT r.id FROM r JOIN d ON {ALL} JOIN m ON {RARE}",
+        f"SELECT r.id FROM r JOIN m ON {RARE} JOIN d ON {ALL}",
+        f"SELECT r.id FROM d, r, m WHERE {ALL} AND {RARE}",
+        f"SELECT r.id FROM r JOIN d ON {ALL} WHERE llm_int('n', r.x) IN (SELECT n FROM m)",
+        f"SELECT r.id FROM r JOIN m ON {RARE} WHERE {LABEL} IN (SELECT label FROM d)",
+    ],
+)
+def test_two_joins_on_answers_are_in_the_order_of_what_they_drop(query: str) -> None:
+    """One keeps a tenth of the rows, the other all: the first rows tell which."""
+    shop = _by_label()
+    shop.session.from_pydict({"n": [3]}, "m")
+    first = shop.asked(query)
+    assert first["n"] == N
+    assert first[""] <= N // 10 + 16, "those of a first chunk, and the rows that are left"
+    shop.session.clear_cache()
+    shop.asked("SELECT llm_int('n', x) FROM r WHERE id < 50")
+    shop.asked(f"SELECT {LABEL} FROM r WHERE id < 10")
+    known = shop.asked(query)
+    assert known == {"n": N - 50, "": N // 10 - 1}, "3 has a label"
 
 
 def test_a_join_on_a_cheap_models_answers_comes_before_a_dear_predicate() -> None:

@@ -1,0 +1,135 @@
+"""Decides which answer has a partner in a join before other questions are asked about the row.
+
+before: ``(block select l.*, g(l.y) AS b) join e on b = e.c`` over ``(block select l.*, f(l.x) AS
+        a) join d on a = d.c``
+after:  the same with the lower block over ``where f(l.x) IN (SELECT c FROM d) AND g(l.y) IN (SELECT
+        c FROM e)``
+safe:   inner and semi joins drop the other rows anyway. The other side asks nothing and may have
+        more rows here than in the join, never fewer.
+cost:   as predicates of one block, both are ordered by rows dropped per cost, with its other
+        predicates: by stored answers, priors and the rows so far. The keys are read a second time,
+        so there must be several questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from blendfusion.planner.ir.aggregates import distinct
+from blendfusion.planner.ir.builders import in_rows
+from blendfusion.planner.ir.joins import join_type
+from blendfusion.planner.ir.lineage import answer_columns, over, passed_on
+from blendfusion.planner.ir.nodes import (
+    Ask,
+    Block,
+    Expr,
+    Node,
+    Plan,
+    Rel,
+    asks,
+    asks_model,
+    conjuncts,
+    fields,
+    inline,
+    is_volatile,
+    is_volatile_block,
+    shift,
+    with_input,
+)
+from blendfusion.planner.ir.traversal import asks_anything
+from blendfusion.planner.stages.join_partners import partner_of
+
+_DROPS = (("inner", "left_semi"), ("inner", "right_semi"))
+"""Joins that drop rows of their left side without a partner, and of their right side."""
+_CROSSED = ("join", "cross", "project", "filter", "sort")
+
+
+def answers_with_partners(plan: Plan) -> Plan:
+    if not isinstance(plan, Rel) or plan.kind != "join":
+        return plan
+    new: Rel | Block = plan
+    for side, terms in _with_partners(plan).items():
+        below = _restricted(new.inputs[side], terms)
+        if below is not new.inputs[side]:
+            new = with_input(new, side, below)
+    return new
+
+
+def _with_partners(join: Rel) -> dict[int, list[Expr]]:
+    """For each side, what the join demands of its rows: keys that read answers are among the keys
+    of the other side."""
+    found: dict[int, list[Expr]] = {}
+    left = join.inputs[0].width
+    for side in (0, 1):
+        other = join.inputs[1 - side]
+        if join_type(join) not in _DROPS[side] or asks_anything(other):
+            continue
+        answers, partner = answer_columns(join.inputs[side]), partner_of(other)
+        if not answers or partner is None:
+            continue
+        for term in (t for e in join.exprs for t in conjuncts(e)):
+            own, theirs = _keys(term, side, left)
+            if own is None or theirs is None or is_volatile(term):
+                continue
+            if fields(own) & answers:
+                found.setdefault(side, []).append(in_rows(own, distinct(partner, theirs)))
+    return found
+
+
+def _keys(term: Expr, side: int, left: int) -> tuple[Expr | None, Expr | None]:
+    """The operands of an equality of both sides, over the columns of their sides, that of ``side``
+    first."""
+    if not isinstance(term, Node) or term.name != "equal":
+        return None, None
+    sides: list[Expr | None] = [None, None]
+    for child in term.children:
+        read = fields(child)
+        if read and max(read) < left:
+            sides[0] = child
+        elif read and min(read) >= left:
+            sides[1] = shift(child, -left)
+    return sides[side], sides[1 - side]
+
+
+def _restricted(plan: Plan, terms: Sequence[Expr]) -> Plan:
+    """``plan`` with the terms, and those of joins in between, in the lowest block that can have
+    them, if that has several questions; the same object otherwise."""
+    if isinstance(plan, Block):
+        return plan if plan.limited or is_volatile_block(plan) else _restricted_block(plan, terms)
+    if not isinstance(plan, Rel) or plan.kind not in _CROSSED or any(map(is_volatile, plan.exprs)):
+        return plan
+    demands = _with_partners(plan) if plan.kind == "join" else {}
+    for side, columns in passed_on(plan).items():
+        own = [inner for t in terms if (inner := over(t, columns)) is not None]
+        source = plan.inputs[side]
+        below = _restricted(source, [*demands.get(side, ()), *own]) if own else source
+        if below is not source:
+            return with_input(plan, side, below)
+    return plan
+
+
+def _restricted_block(block: Block, terms: Sequence[Expr]) -> Block:
+    inner = [inline(t, block.select) for t in terms]
+    own = [t for t in dict.fromkeys(inner) if _may_stand_twice(t)]
+    below = _restricted(block.source, own)
+    if below is not block.source:
+        return block.with_inputs(below)
+    new = tuple(t for t in own if t not in block.where)
+    several = len(_questions((*block.where, *block.select, *new))) > 1
+    return replace(block, where=(*block.where, *new)) if new and several else block
+
+
+def _may_stand_twice(term: Expr) -> bool:
+    """Whether a term has calls, about texts of rows, whose answers are kept for the second time."""
+    own = asks(term)
+    return bool(own) and all(map(_is_kept, own))
+
+
+def _is_kept(ask: Ask) -> bool:
+    kind = ask.call.ingredient.kind
+    return asks_model(ask) and ask.domain is None and not kind.has_body and not ask.call.aggregate
+
+
+def _questions(exprs: Sequence[Expr]) -> set[Ask]:
+    return {ask for e in exprs for ask in asks(e) if asks_model(ask)}
