@@ -101,7 +101,7 @@ def _staged_tables(
 
 def _plain_tables(frame: Frame, asker: Asker, schema: pa.Schema) -> Iterator[pa.Table]:
     with frame.session.answering(asker), binding(frame.prepared.calls, asker):
-        yield schema.empty_table()
+        yield pa.Table.from_batches([], schema)  # Arrow has no empty array of some types
         for batch in _plain_batches(frame, asker):
             yield as_schema(pa.Table.from_batches([batch]), schema)
 

@@ -11,7 +11,16 @@ from substrait.proto import Type as TypeMessage
 
 from blendfusion.errors import PlanError
 from blendfusion.planner.ir.messages import serialized
-from blendfusion.planner.ir.nodes import Expr, Field, Node, Plan, Rel, all_fields
+from blendfusion.planner.ir.nodes import (
+    Expr,
+    Field,
+    Node,
+    Plan,
+    Rel,
+    all_fields,
+    conjuncts,
+    is_volatile,
+)
 
 
 def conjunction(terms: tuple[Expr, ...]) -> Expr:
@@ -53,7 +62,11 @@ def is_in_rows(expr: Expr) -> bool:
 
 
 def filtered(source: Plan, terms: tuple[Expr, ...]) -> Plan:
-    """``source`` with only the rows for which every term is true; ``source`` itself for none."""
+    """``source`` with only the rows for which every term is true; ``source`` itself for none, and
+    for those of a filter at its top."""
+    if isinstance(source, Rel) and source.kind == "filter":
+        held = conjuncts(source.exprs[0])
+        terms = tuple(t for t in terms if t not in held or is_volatile(t))
     if not terms:
         return source
     message = RelMessage()

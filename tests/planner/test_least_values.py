@@ -1,0 +1,174 @@
+"""Each question is asked about the fewest values that can matter: shapes of joins against each
+other, NULLs beside calls, and ways of storing a column."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scripts import Counted
+
+import blendfusion as bf
+from blendfusion.models.prompts.canonical import Value
+
+N = 60
+
+
+def _first_answer(call: bf.Request) -> Value:
+    if call.constraint.options:
+        return call.constraint.options[0]
+    return {"integer": 1, "text": "w"}.get(call.constraint.kind, True)
+
+
+# --- joins that need no answer beside those that do ----------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def shop() -> Counted:
+    """60 reviews of 6 products, of which 3 are flagged, 10 are of a recalled product, and all but 4
+    are processed."""
+    db = Counted(_first_answer)
+    texts, skus = [f"t{i}" for i in range(N)], [f"s{i}" for i in range(N)]
+    products = [i % 6 for i in range(N)]
+    db.add("reviews", {"id": [*range(N)], "text": texts, "sku": skus, "product": products})
+    db.add("flagged", {"review_id": [1, 2, 3]})
+    db.add("recalled", {"product": [5]})
+    db.add("done", {"text": texts[:-4], "sku": skus[:-4]})
+    db.add("departments", {"category": ["a", "b"]})
+    return db.add("numbers", {"v": [1, 2]})
+
+
+CHEAP = [  # (a join, a predicate, the reviews that are left)
+    ("", "r.id IN (SELECT review_id FROM flagged)", 3),
+    ("", "EXISTS (SELECT 1 FROM flagged f WHERE f.review_id = r.id)", 3),
+    ("", "r.text NOT IN (SELECT text FROM done)", 4),
+    ("", "NOT EXISTS (SELECT 1 FROM done x WHERE x.text = r.text)", 4),
+    ("", "NOT EXISTS (SELECT 1 FROM done x WHERE x.text = r.text AND x.sku = r.sku)", 4),
+    ("", "r.id < (SELECT max(review_id) FROM flagged)", 3),
+    (" JOIN flagged f ON f.review_id = r.id", "TRUE", 3),
+    (" JOIN recalled f ON f.product = r.product", "TRUE", 10),
+    (", flagged f", "f.review_id = r.id", 3),
+    (" LEFT JOIN done x ON x.text = r.text", "x.text IS NULL", 4),
+    (" LEFT JOIN flagged x ON x.review_id = r.id", "x.review_id IS NOT NULL", 3),
+    (" RIGHT JOIN flagged x ON x.review_id = r.id", "TRUE", 3),
+    (" LEFT SEMI JOIN flagged x ON x.review_id = r.id", "TRUE", 3),
+    (" LEFT ANTI JOIN done x ON x.sku = r.sku", "TRUE", 4),
+]
+LABEL = "llm_classify(r.text, ['a', 'b'])"
+PAIRS = "(SELECT 1 FROM departments d WHERE llm_filter('q', r.text, d.category))"
+IN_NUMBERS = "llm_int('n', r.text) IN (SELECT v FROM numbers)"
+COSTLY = [  # (tables, a predicate, the values of a review)
+    (f"reviews r JOIN departments d ON {LABEL} = d.category", "TRUE", 1),
+    (f"departments d JOIN reviews r ON {LABEL} = d.category", "TRUE", 1),
+    (f"reviews r LEFT JOIN departments d ON {LABEL} = d.category", "TRUE", 1),
+    (f"departments d RIGHT JOIN reviews r ON {LABEL} = d.category", "TRUE", 1),
+    ("reviews r CROSS JOIN departments d", f"{LABEL} = d.category", 1),
+    ("reviews r JOIN departments d ON llm_join(r.text, d.category)", "TRUE", 1),
+    ("reviews r JOIN departments d ON llm_filter('q', r.text, d.category)", "TRUE", 2),
+    ("reviews r", IN_NUMBERS, 1),
+    ("reviews r", IN_NUMBERS.replace(" IN ", " NOT IN "), 1),
+    ("reviews r", f"EXISTS {PAIRS}", 2),
+    ("reviews r", f"NOT EXISTS {PAIRS}", 2),
+    (f"reviews r JOIN departments d ON {LABEL} = d.category", IN_NUMBERS, 2),
+    ("reviews r", "llm_filter('q', r.text)", 1),
+]
+BOTH = [*itertools.product(enumerate(CHEAP), enumerate(COSTLY))]
+
+
+@pytest.mark.parametrize(
+    ("cheap", "costly", "turned"),
+    [(c, d, i % 2 == 0) for (i, c), (j, d) in BOTH if (i + 2 * j) % 5 == 0],
+)
+def test_cheap_joins_leave_few_values_to_those_on_answers(
+    shop: Counted, cheap: tuple[str, str, int], costly: tuple[str, str, int], turned: bool
+) -> None:
+    (join, where, left), (tables, asking, values) = cheap, costly
+    first, second = (where, asking) if turned else (asking, where)
+    sql = f"SELECT r.id FROM {tables}{join} WHERE {first} AND {second}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bf.PlanWarning)  # of few candidates of a join by meaning
+        assert shop.session.sql(sql).prepared.reason is None
+        assert shop.asked(sql) == left * values
+
+
+# --- NULL ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def nulls() -> Counted:
+    db = Counted(_first_answer)
+    columns: dict[str, list[object]] = {
+        "id": [1, 2, 3, 4],
+        "x": ["a", "b", "c", "d"],
+        "y": ["e", "f", None, "h"],
+        "z": ["i", None, "k", None],
+        "n": [1, None, 3, 4],
+    }
+    db.add("t", columns)
+    db.add("c", {"id": [10, 11], "v": ["a", "b"]})
+    return db.add("far", {"id": [100]})
+
+
+@pytest.mark.parametrize(
+    ("sql", "values"),
+    [
+        ("SELECT id FROM t WHERE llm_filter('f', y) AND llm_filter('g', z)", 2),
+        ("SELECT y || llm_text('w', x) AS v FROM t", 3),
+        ("SELECT llm_text('w', x) || y AS v FROM t", 3),
+        ("SELECT id FROM t WHERE llm_int('n', x) > n", 3),
+        ("SELECT id FROM t WHERE llm_filter('q', x) AND llm_int('n', x) < n + 1", 6),
+        ("SELECT id FROM t WHERE llm_filter('q', x) AND CAST(NULL AS BOOLEAN)", 0),
+        ("SELECT id FROM t WHERE llm_int('n', x) = NULL", 0),
+        ("SELECT t.id FROM t JOIN c ON t.z = c.v AND llm_filter('q', t.x)", 0),
+        (
+            "SELECT t.id FROM t JOIN c ON llm_text('w', t.x) = llm_text('u', c.v) "
+            "JOIN far ON t.n > far.id",
+            0,
+        ),
+    ],
+)
+def test_no_question_that_a_null_decides(nulls: Counted, sql: str, values: int) -> None:
+    assert nulls.session.sql(sql).prepared.reason is None
+    assert nulls.asked(sql) == values
+
+
+# --- storage -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sql", "values"),
+    [
+        ("SELECT x FROM d WHERE c <> 'a' AND llm_filter('q', x) LIMIT 5", 5),
+        ("SELECT x FROM d WHERE c IN ('a', 'b') AND llm_filter('q', x) LIMIT 5", 5),
+        ("SELECT c, llm_qa('q', x) AS v FROM d GROUP BY c HAVING c = 'a'", 1),
+        ("SELECT x FROM files WHERE c = 'a' AND llm_filter('q', x) LIMIT 5", 5),
+    ],
+)
+def test_dictionaries_in_memory_and_in_files(sql: str, values: int, tmp_path: Path) -> None:
+    letters = pa.array(["a", "b", "c", "d"] * 10).dictionary_encode()
+    rows = pa.table({"x": [f"v{i}" for i in range(40)], "c": letters})
+    pq.write_table(rows, tmp_path / "files.parquet")
+    db = Counted(_first_answer).add("d", rows)
+    db.session.register_parquet("files", str(tmp_path / "files.parquet"))
+    assert db.session.sql(sql).prepared.reason is None
+    assert db.asked(sql) == values
+
+
+UNION = pa.UnionArray.from_sparse(pa.array([0, 0], pa.int8()), [pa.array([1, 2])])
+VIEW = pa.array([[1], [2]], pa.list_view(pa.int64()))
+VOID = pa.array([{"a": None}, {"a": None}], pa.struct([("a", pa.null())]))
+
+
+@pytest.mark.parametrize("column", [UNION, VIEW, VOID], ids=["union", "list view", "NULL field"])
+def test_types_that_guide_names_as_limits_are_warned_about(column: pa.Array) -> None:
+    db = Counted(_first_answer).add("t", pa.table({"x": ["a", "b"], "c": column}))
+    sql = "SELECT * FROM t WHERE llm_filter('q', x)"
+    with pytest.warns(bf.PlanWarning, match="runs without the planner"):
+        assert db.session.sql(sql).to_arrow_table().num_rows == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        db.session.sql(sql).collect()
