@@ -18,6 +18,7 @@ from blendfusion.errors import BlendFusionError, OptionError, QueryError
 from blendfusion.sql.error_places import named_place
 from blendfusion.sql.query_tree import Reader
 from blendfusion.sql.source_map import Translation, placed, unchanged, within
+from blendfusion.sql.statements import first_word
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
@@ -33,7 +34,7 @@ DIALECTS: Mapping[str, Callable[[str, Known], Translation]] = {
 """Each dialect by its name: text → our SQL. Raises QueryError with the span of what is wrong."""
 
 OURS = "sql"
-_REMOVES = (["DELETE"], ["DROP"], ["TRUNCATE"])
+_REMOVES = ("DELETE", "DROP", "TRUNCATE")
 _ONLY_READ = {"blendsql": "BlendSQL", "suql": "SUQL", "mysql": "this dialect of MySQL"}
 
 
@@ -88,7 +89,7 @@ def translation(
 
     names = session.ingredient_names()
     known = Known(names, schema, problems.get, first, session.enums, positional)
-    if dialect in _ONLY_READ and Reader(text).words[:1] in _REMOVES:
+    if dialect in _ONLY_READ and first_word(text) in _REMOVES:
         raise QueryError(
             f"{_ONLY_READ[dialect]}'s queries only read",
             hint="session.sql(…, dialect='sql') removes rows and tables.",

@@ -20,6 +20,7 @@ from blendfusion.sql.information import as_query, option_shown
 from blendfusion.sql.read_only import READING, check_text
 from blendfusion.sql.source_map import Translation
 from blendfusion.sql.statements import Explain, Setting, statement
+from blendfusion.sql.tokenizer import sql_of
 from blendfusion.udfs.declare.call_registry import without_digests
 
 if TYPE_CHECKING:
@@ -46,22 +47,23 @@ class SessionText:
         named_params: Mapping[str, object],
     ) -> Frame:
         """The frame of the text. Raises QueryError for one that cannot be planned."""
+        text = sql_of(self.text)
         named = {name: session.as_frame(value) for name, value in named_params.items()}
         if not (self.read_only or session.options.read_only):
-            session.query_files.open(session, self.text)
-        dialect = spoken(self.text, self.dialect)
+            session.query_files.open(session, text)
+        dialect = spoken(text, self.dialect)
         ordered = None if isinstance(param_values, Mapping) else param_values
         if ordered is not None and dialect != "blendsql":
             param_values, ordered = by_number(ordered), None
         by_name = param_values if isinstance(param_values, dict) else None
         if dialect == OURS:
-            return self._in_our_words(session, by_name, named)
+            return replace(self, text=text)._in_our_words(session, by_name, named)
 
         def run(ours: Translation, dialect: str) -> Frame:
             inner = replace(self, text=ours.sql, dialect=dialect, source=ours)
             return inner.planned(session, by_name, named)
 
-        return planned(session, self.text, dialect, run, ordered)
+        return planned(session, text, dialect, run, ordered)
 
     def _in_our_words(
         self, session: Session, param_values: dict[str, Any] | None, named: dict[str, Any]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from sqlglot.tokenizer_core import Token
+
 from blendfusion.errors import QueryError
+from blendfusion.sql.tokenizer import Sql, sql_of, tokenize
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +27,9 @@ class Piece:
 class Translation:
     """``source`` in our SQL, in pieces from left to right."""
 
-    source: str
+    source: Sql
     pieces: tuple[Piece, ...]
-    sql: str = field(init=False)
+    sql: Sql = field(init=False)
     _starts: tuple[int, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -34,7 +37,10 @@ class Translation:
         for piece in self.pieces:
             starts.append(at)
             at += len(piece.text)
-        object.__setattr__(self, "sql", "".join(p.text for p in self.pieces))
+        whole = len(self.pieces) == 1 and self.pieces[0].text == self.source
+        sql = "".join(p.text for p in self.pieces)
+        made = Sql(sql, lambda: _spliced(self.source, self.pieces))
+        object.__setattr__(self, "sql", self.source if whole else made)
         object.__setattr__(self, "_starts", tuple(starts))
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
@@ -64,7 +70,9 @@ class Translation:
                 pieces += self._cut(piece.start, piece.end)
             else:
                 pieces.append(Piece(piece.text, *self.origin(piece.start, piece.end)))
-        return Translation(self.source, tuple(pieces))
+        both = Translation(self.source, tuple(pieces))
+        object.__setattr__(both, "sql", later.sql)  # the same text, which has its tokens
+        return both
 
     def _cut(self, start: int, end: int) -> Iterable[Piece]:
         """The pieces of the characters ``start`` to ``end`` of ``sql``."""
@@ -83,7 +91,7 @@ class Translation:
 
 def unchanged(text: str) -> Translation:
     """The translation of a text that needs none."""
-    return Translation(text, (Piece(text, 0, len(text), copied=True),) if text else ())
+    return Translation(sql_of(text), (Piece(text, 0, len(text), copied=True),) if text else ())
 
 
 def place(text: str, at: int) -> str:
@@ -132,4 +140,60 @@ def edited(text: str, edits: Iterable[tuple[int, int, str]]) -> Translation:
         at = end
     if at < len(text):
         pieces.append(Piece(text[at:], at, len(text), copied=True))
-    return Translation(text, tuple(pieces))
+    return Translation(sql_of(text), tuple(pieces))
+
+
+def part(text: Sql, start: int, end: int) -> Sql:
+    """The characters ``start`` to ``end`` of a text."""
+    piece = Piece(text[start:end], start, end, copied=True)
+    return Sql(piece.text, lambda: _spliced(text, (piece,)))
+
+
+# --- tokens ---------------------------------------------------------------------------------------
+
+_APART = frozenset(" \t\r\n()[],;")
+"""Characters that end a token before them, and begin none with what is before them."""
+
+
+def _spliced(source: Sql, pieces: Sequence[Piece]) -> list[Token]:
+    """The tokens of some pieces together: those of the source where it is copied. What is written
+    is read, and everything if a token may be of two pieces."""
+    found: list[Token] = []
+    starts: Sequence[int] = ()
+    sql, at, line = "".join(piece.text for piece in pieces), 0, 1
+    for piece in _joined(pieces):
+        apart = not at or not _APART.isdisjoint((sql[at - 1], piece.text[0]))
+        if piece.copied:
+            starts = starts or [token.start for token in source.tokens]
+            i, j = bisect_left(starts, piece.start), bisect_left(starts, piece.end)
+            tokens = source.tokens[i:j]
+            whole = not i or source.tokens[i - 1].end < piece.start
+            apart = apart and whole and (not tokens or tokens[-1].end < piece.end)
+            start = piece.start
+            lines = line - 1 - source.count("\n", 0, start)
+        else:
+            tokens, start, lines = tokenize(piece.text), 0, line - 1
+        if not apart:
+            return tokenize(sql)
+        for token in tokens:
+            first, last = token.start - start + at, token.end - start + at
+            kind, text = token.token_type, token.text
+            found.append(Token(kind, text, token.line + lines, token.col, first, last))
+        at += len(piece.text)
+        line += piece.text.count("\n")
+    return found
+
+
+def _joined(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """The pieces, neighbours as one: what is written in several, and what was cut."""
+    before: Piece | None = None
+    for piece in filter(lambda p: p.text, pieces):
+        one = before is not None and before.copied == piece.copied
+        if before is None or not one or (piece.copied and before.end != piece.start):
+            if before is not None:
+                yield before
+            before = piece
+        else:
+            before = Piece(before.text + piece.text, before.start, piece.end, piece.copied)
+    if before is not None:
+        yield before

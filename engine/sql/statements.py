@@ -10,6 +10,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.errors import QueryError
 from blendfusion.sql.token_tree import TokenTree
+from blendfusion.sql.tokenizer import Sql
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Setting:
     value: str
 
 
-_OURS = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*+(?:EXPLAIN|SET)\b", re.IGNORECASE | re.DOTALL)
+_FIRST = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*+(\w+)", re.DOTALL)
 _QUERIES = ("SELECT", "WITH", "VALUES", "FROM")
 _PLANNED = (*_QUERIES, "INSERT", "COPY")
 
@@ -42,10 +43,18 @@ _PLANNED = (*_QUERIES, "INSERT", "COPY")
 def statement(sql: str) -> Explain | Setting | None:
     """The statement of ``sql`` that BlendFusion runs itself; None for a query, and for EXPLAIN of
     other statements, such as DROP."""
-    if _OURS.match(sql) is None:
-        return None
-    tree = TokenTree(sql)
-    return _explain(tree) if tree.word(0) == "EXPLAIN" else _setting(tree)
+    match first_word(sql):
+        case "EXPLAIN":
+            return _explain(TokenTree(sql))
+        case "SET":
+            return _setting(TokenTree(sql))
+    return None
+
+
+def first_word(sql: str) -> str:
+    """The first word of ``sql`` in upper case, behind comments; '' for another beginning."""
+    found = _FIRST.match(sql)
+    return found[1].upper() if found else ""
 
 
 _CREATES_TABLE = re.compile(
@@ -66,7 +75,7 @@ def is_planned_only(sql: str) -> bool:
 
 def creates(sql: str) -> bool:
     """``sql`` is CREATE …: to plan it is to carry it out, or to plan it a second time an error."""
-    return sql.lstrip()[:6].lower() == "create"
+    return first_word(sql) == "CREATE"
 
 
 def creates_table(sql: str) -> bool:
@@ -87,7 +96,8 @@ def _explain(tree: TokenTree) -> Explain | None:
         return None
     form = tree.tokens[words.index("FORMAT") + 2].text.lower() if "FORMAT" in words else ""
     start = tree.tokens[at].start
-    query = re.sub(r"[^\n]", " ", tree.text[:start]) + tree.text[start:]
+    blank = re.sub(r"[^\n]", " ", tree.text[:start])
+    query = Sql(blank + tree.text[start:], lambda: tree.tokens[at:])
     return Explain(query, "ANALYZE" in words, "VERBOSE" in words, form, creates)
 
 

@@ -8,8 +8,8 @@ from functools import cached_property
 from sqlglot.tokenizer_core import Token, TokenType
 
 from blendfusion.errors import QueryError
-from blendfusion.sql.source_map import refused
-from blendfusion.sql.tokenizer import QUOTED, identifier, nesting, tokenize, word
+from blendfusion.sql.source_map import edited, part, refused
+from blendfusion.sql.tokenizer import QUOTED, Sql, identifier, nesting, sql_of, word
 
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _PREFIXES = ("ARRAY", "DATE", "TIME", "TIMESTAMP", "INTERVAL")
@@ -24,10 +24,10 @@ class TokenTree:
     is one past the last."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
+        self.text = sql_of(text)
         self.data: frozenset[int] = frozenset()
         """Where values of parameters stand: text that is nothing but text."""
-        self.tokens: list[Token] = tokenize(text)
+        self.tokens: list[Token] = self.text.tokens
         self.close: dict[int, int] = {}
         self.open: dict[int, int] = {}
         opened: list[int] = []
@@ -66,12 +66,9 @@ class TokenTree:
         """The offsets of the tokens from ``start`` up to ``end``."""
         return self.tokens[start].start, self.tokens[end - 1].end + 1
 
-    def written(self, start: int, end: int) -> str:
+    def written(self, start: int, end: int) -> Sql:
         """The tokens from ``start`` up to ``end`` as they were written; '' for none."""
-        if start >= end:
-            return ""
-        first, last = self.span(start, end)
-        return self.text[first:last]
+        return part(self.text, *self.span(start, end)) if start < end else Sql("")
 
     def one_line(self, start: int, end: int) -> str:
         """The tokens from ``start`` up to ``end`` as they were written, on one line."""
@@ -227,15 +224,16 @@ class TokenTree:
 
     def edited(
         self, edits: Iterable[tuple[int, int, str]], start: int = 0, end: int | None = None
-    ) -> str:
+    ) -> Sql:
         """The text, or that of the tokens from ``start`` up to ``end``, with tokens replaced:
         (first, one past the last, text). Edits elsewhere, and one inside another, are dropped."""
-        at, last = (0, len(self.text)) if end is None else self.span(start, end)
+        text = self.text if end is None else self.written(start, end)
         end = len(self.tokens) if end is None else end
-        out = []
+        before = 0 if text is self.text else self.tokens[start].start
+        found, at = [], start
         for first, stop, new in sorted(edits, key=lambda e: (e[0], -e[1])):
-            if start <= first and stop <= end and self.tokens[first].start >= at:
+            if at <= first and stop <= end:
                 a, b = self.span(first, stop)
-                out += [self.text[at:a], new]
-                at = b
-        return "".join([*out, self.text[at:last]])
+                found.append((a - before, b - before, new))
+                at = stop
+        return edited(text, found).sql

@@ -4,7 +4,8 @@ comments are blanks, and no statement hides what stands behind its first word.""
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from collections.abc import Callable
+from functools import cached_property
 
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
@@ -36,12 +37,42 @@ _CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
 _STRINGS = (TokenType.HEREDOC_STRING, TokenType.NATIONAL_STRING)
 
 
-@lru_cache(maxsize=1)
+class Sql(str):
+    """A text that is read once, however many ask for its tokens. What is made of it (a part, a
+    translation) has its tokens from there, but for what was written anew: see ``source_map``."""
+
+    _made: Callable[[], list[Token]] | None
+
+    def __new__(cls, text: str, made: Callable[[], list[Token]] | None = None) -> Sql:
+        """``text``, whose tokens ``made`` knows without reading it."""
+        self = super().__new__(cls, text)
+        self._made = made
+        return self
+
+    @cached_property
+    def tokens(self) -> list[Token]:
+        """See ``tokenize``."""
+        made, self._made = self._made, None
+        return _read(self) if made is None else made()
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        return str, (str(self),)
+
+
+def sql_of(text: str) -> Sql:
+    """``text`` as one that is read once."""
+    return text if isinstance(text, Sql) else Sql(text)
+
+
 def tokenize(sql: str) -> list[Token]:
     """The tokens of ``sql``, which nobody changes; none if it cannot be read (DataFusion will say
-    why). The latest ones are kept: a query is read for its bounds, and then for its calls."""
+    why)."""
+    return sql.tokens if isinstance(sql, Sql) else _read(sql)
+
+
+def _read(sql: str) -> list[Token]:
     try:
-        tokens = _Tokenizer().tokenize(sql)
+        tokens = _Tokenizer().tokenize(str(sql))
     except TokenError:
         return []
     found: list[Token] = []

@@ -50,7 +50,7 @@ class _Unnest(Rewriting):
     def relation(
         self, what: Expanded, owner: str, known: Sequence[str], inside: Sequence[str]
     ) -> str:
-        values = self.reader.written(what.start, what.end)
+        values: str = self.reader.written(what.start, what.end)
         if what.keeps_empty:
             values = f"CASE WHEN cardinality({values}) > 0 THEN {values} ELSE [NULL] END"
         return f"SELECT *, unnest({values}) AS {quoted_name(inside[0])} FROM {owner}"

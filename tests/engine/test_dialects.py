@@ -13,8 +13,6 @@ import pytest
 from golden import FOLDER, cases, check, pages
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlglot.tokenizer_core import Token
-from sqlglot.tokens import Tokenizer
 
 import blendfusion as bf
 from blendfusion.cli.main import main
@@ -361,37 +359,6 @@ def test_the_command_speaks_dialects(
     assert "--enum 'kinds' names no column" in capsys.readouterr().err
     assert main(["query", "SELECT {{Nope(name)}} FROM fruits", *common]) == 2
     assert re.search(r"error: line 1, column 10: unknown function 'Nope'", capsys.readouterr().err)
-
-
-@pytest.mark.parametrize(
-    ("dialect", "query"),
-    [
-        ("blendsql", "SELECT id FROM shops WHERE {{LLMMap('q', note)}} > 3 AND stars > 1"),
-        ("blendsql", "SELECT {{LLMQA('q', (SELECT name, note FROM shops))}}"),
-        ("suql", "SELECT id FROM shops WHERE answer(reviews, 'q') = 'Yes'"),
-        ("snowflake", "SELECT id FROM shops WHERE AI_FILTER('q ' || note)"),
-        ("bigquery", "SELECT AI.GENERATE_INT(('q ', note)).result FROM shops"),
-        ("databricks", "SELECT id FROM shops WHERE ai_classify(note, ARRAY('a', 'b')) = 'a'"),
-    ],
-)
-def test_a_query_and_its_translation_are_tokenised_once_each(
-    dialect: str, query: str, session: bf.Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scanned: list[str] = []
-    scan = Tokenizer.tokenize
-
-    def counting(self: Tokenizer, sql: str) -> list[Token]:
-        scanned.append(sql)
-        return scan(self, sql)
-
-    session.sql(query, dialect=dialect)
-    monkeypatch.setattr(Tokenizer, "tokenize", counting)
-    session.sql(query, dialect=dialect)
-    ours = session.translated(query, dialect=dialect)
-    columns = [sql for sql in scanned if sql not in (query, ours)]
-    assert scanned.count(ours) == 1
-    assert scanned.count(query) == 2  # once in each of the two calls
-    assert all(len(sql) < len(query) for sql in columns)  # the types of columns
 
 
 @pytest.mark.parametrize("dialect", ["blendsql", "suql"])

@@ -13,14 +13,15 @@ from blendfusion.dialects.shared.catalog import Known
 from blendfusion.errors import QueryError
 from blendfusion.sql.query_tree import Reader
 from blendfusion.sql.source_map import Piece, Translation, edited
+from blendfusion.sql.statements import first_word
+from blendfusion.sql.tokenizer import sql_of
 
 _MARK = "BF_TRY_DOUBLE"
 
 
 def translated(text: str, known: Known) -> Translation:
     """The query in our SQL, as one piece. Raises QueryError if it is no query of MySQL."""
-    words = [word for word in Reader(text).words if word]
-    if words[:1] not in (["SELECT"], ["WITH"]):
+    if first_word(text) not in ("SELECT", "WITH"):
         raise _refused(text, "It begins with SELECT or WITH.")
     try:
         tree = parse_one(text, read="mysql")
@@ -29,7 +30,7 @@ def translated(text: str, known: Known) -> Translation:
     if not isinstance(tree, exp.Query):
         raise _refused(text, "It begins with SELECT or WITH.")
     ours = _cast(tree.transform(_ours).sql("postgres", identify=True))
-    return Translation(text, (Piece(ours, 0, len(text)),))
+    return Translation(sql_of(text), (Piece(ours, 0, len(text)),))
 
 
 def _refused(text: str, hint: str) -> QueryError:
@@ -40,13 +41,15 @@ def _refused(text: str, hint: str) -> QueryError:
 
 def _cast(sql: str) -> str:
     """The query with its marks as TRY_CAST, which sqlglot does not write in this form."""
+    if _MARK not in sql:
+        return sql
     reader = Reader(sql)
     edits: list[tuple[int, int, str]] = []
     for at in range(len(reader.tokens)):
         if reader.word(at) == _MARK and reader.opens(at + 1):
             edits.append((*reader.span(at, at + 1), "TRY_CAST"))
             edits.append((*reader.span(end := reader.close[at + 1], end + 1), " AS DOUBLE)"))
-    return edited(sql, edits).sql if edits else sql
+    return edited(sql, edits).sql
 
 
 def _ours(node: exp.Expr) -> exp.Expr:

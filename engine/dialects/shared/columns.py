@@ -57,7 +57,9 @@ class Columns:
     def _with_common(self, query: str, at: int) -> str:
         common = self.reader.visible_tables(at)
         nested = common and query[:4].upper() == "WITH"
-        return f"{common}SELECT * FROM ({query})" if nested else common + query
+        if nested:
+            return f"{common}SELECT * FROM ({query})"
+        return common + query if common else query
 
     def source(self, start: int, stop: int) -> Source | None:
         """The relation of the column that the tokens are; None if it is none, or not one alone."""

@@ -3,7 +3,7 @@ mean it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sqlglot.tokenizer_core import TokenType
@@ -128,7 +128,7 @@ class Enums:
         start: int,
         stop: int,
         column: _Column,
-        literals: list[str],
+        literals: Sequence[str],
         together: str,
         *,
         negated: bool = False,
