@@ -4,6 +4,7 @@ comments are blanks, and no statement hides what stands behind its first word.""
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable
 from functools import cached_property
 
@@ -31,6 +32,14 @@ class _Tokenizer(Tokenizer):
     }
 
 
+class _OfThread(threading.local):
+    """The tokenizer of a thread: to make one takes longer than to read a short text."""
+
+    def __init__(self) -> None:
+        self.tokenizer = _Tokenizer()
+
+
+_own = _OfThread()
 QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
 _OPEN = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
 _CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
@@ -72,7 +81,7 @@ def tokenize(sql: str) -> list[Token]:
 
 def _read(sql: str) -> list[Token]:
     try:
-        tokens = _Tokenizer().tokenize(str(sql))
+        tokens = _own.tokenizer.tokenize(str(sql))
     except TokenError:
         return []
     found: list[Token] = []
