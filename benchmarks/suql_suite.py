@@ -226,9 +226,7 @@ def duckdb(table: pa.Table) -> Any:
     engine.create_function(
         "answer_list", answer, [engine.list_type(kinds.VARCHAR), kinds.VARCHAR], kinds.VARCHAR
     )
-    engine.create_function(
-        "summary", summary, [engine.list_type(kinds.VARCHAR)], kinds.VARCHAR
-    )
+    engine.create_function("summary", summary, [engine.list_type(kinds.VARCHAR)], kinds.VARCHAR)
     return engine
 
 

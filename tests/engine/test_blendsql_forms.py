@@ -109,7 +109,9 @@ DATA = f"data:image/png;base64,{base64.b64encode(PIXEL).decode()}"
     [
         ("image", [DATA, None], True),
         ("photo", [PIXEL, None], True),
+        ("picture", ["https://shots.example/1.PNG?size=9", None], True),
         ("image", ["a cat", None], False),
+        ("image", ["https://shots.example/page.html", None], False),
         ("note", [DATA, None], True),
     ],
 )

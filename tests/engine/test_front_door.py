@@ -218,6 +218,7 @@ def test_names_in_other_letters_are_one_call(db: Counted) -> None:
     [
         ("SELECT rank() OVER (ORDER BY {} DESC) AS c, x FROM s", [(1, "x" * 10), (2, "xx")]),
         ("SELECT min({}) AS c FROM s", [(2,)]),
+        ("SELECT MAX({}) AS c FROM s", [(10,)]),
         ("SELECT x FROM s ORDER BY {} DESC LIMIT 1", [("x" * 10,)]),
         ("SELECT x FROM s WHERE {0} > (SELECT {0} FROM s ORDER BY x LIMIT 1)", [("x" * 10,)]),
     ],
@@ -232,3 +233,20 @@ def test_blendsql_compares_answers_as_whole_numbers(
 def test_a_parameter_is_the_only_value(db: Counted) -> None:
     found = db.session.sql("SELECT llm_text('w', $a) AS v", param_values={"a": "one"})
     assert found.to_pydict() == {"v": ["T:one"]}
+
+
+@pytest.mark.parametrize(
+    ("where", "kind", "rows"),
+    [
+        ("id = 1 OR ({{LLMQA('any?', (SELECT * FROM u))}})", "boolean", [1]),
+        ("id > ({{LLMQA('how many?', (SELECT y FROM u))}})", "integer", []),
+        ("TRUE AND ((SELECT llm_qa('any?', y) FROM u))", "boolean", []),
+        ("id < ((SELECT llm_qa('how many?', y) FROM u))", "integer", [1, 2, 3]),
+    ],
+)
+def test_parentheses_round_a_subquery_change_no_type(
+    db: Counted, where: str, kind: str, rows: list[int]
+) -> None:
+    frame = db.session.sql(f"SELECT id FROM t WHERE {where} ORDER BY id")
+    assert [call.task.constraint.kind for call in frame.prepared.calls] == [kind]
+    assert frame.to_pydict()["id"] == rows

@@ -109,6 +109,7 @@ def test_a_line_in_a_text_cannot_pass_for_another_value() -> None:
         ("llm_bool('Is it red?', photo)", True),
         ("llm_classify(photo, ['Yes', 'No'])", "Yes"),
         ("llm_text('Which?', photo, descr)", "Yes"),
+        ("llm_extract(photo, 'answer TEXT')", {"answer": "Yes"}),
     ],
 )
 @pytest.mark.parametrize("kind", [pa.binary(), pa.binary_view(), pa.string()], ids=str)

@@ -29,6 +29,9 @@ class Base(NamedTuple):
 
 
 _PICTURES = re.compile(r"image|img|photo|picture", re.IGNORECASE)
+_PICTURE = re.compile(
+    r"data:image/|https?://[^\s?#]+\.(?:png|jpe?g|gif|webp|bmp)(?:[?#]|$)", re.IGNORECASE
+)
 _SIMPLE = re.compile(r"[a-z_][a-z0-9_]*")
 
 
@@ -94,8 +97,8 @@ class Columns:
         return "".join(p.text for p in self.weaver.woven(source.start, stop))
 
     def is_images(self, given: Given) -> bool:
-        """The column of a table holds images: bytes, or ``data:image/…``. Its first value is read
-        where its name says so."""
+        """The column of a table holds images: bytes, ``data:image/…``, or URLs of image files. Its
+        first value is read where its name says so."""
         source = self.source(given.start, given.stop) if self.is_column(given) else None
         if source is None or source.kind != "table":
             return False
@@ -108,7 +111,7 @@ class Columns:
         found = self.known.first(
             f"SELECT {column} FROM {self.relation(source)} WHERE {column} IS NOT NULL LIMIT 1"
         )
-        return isinstance(found, str) and found.startswith("data:image/")
+        return isinstance(found, str) and _PICTURE.match(found) is not None
 
     # --- columns as arguments ---------------------------------------------------------------------
 
