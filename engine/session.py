@@ -249,9 +249,9 @@ class Session(ClusterSession):
     ) -> Frame:
         """Register a file as the table ``name`` (None: called after the file), and return it.
 
-        ``path`` is CSV, TSV, JSON, Arrow, Parquet, Lance or XLSX by its extension, also compressed
-        (.gz, .zst), a folder or a pattern of such files (``logs/*.parquet``), or a URL (http,
-        https, s3, gs, az). ``delimiter`` is that of CSV (None: found in the first line). Raises
+        ``path`` is CSV, TSV, JSON, Arrow, Parquet, Lance, XLSX or a document by its extension, also
+        compressed (.gz, .zst), a folder or a pattern (``logs/*.parquet``), or a URL (http, https,
+        s3, gs, az). ``delimiter`` is that of CSV (None: found in the first line). Raises
         QueryError for what cannot be read.
         """
         chosen = table_name(os.fspath(path)) if name is None else name

@@ -34,6 +34,7 @@ _KINDS = {
     ".parquet": "parquet",
     ".lance": "lance",
     ".xlsx": "xlsx",  # its first sheet
+    **dict.fromkeys((".pdf", ".docx", ".html", ".htm", ".md", ".txt"), "document"),
 }
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bzip2", ".xz": "xz"}
 """The compressions of text files."""
@@ -120,7 +121,8 @@ def register_file(catalog: Catalog, path: str, name: str, delimiter: str | None 
     says how they are read.
 
     A path may be a file, a folder of files of one kind, a pattern (``logs/*.parquet``), a URL
-    (http, https, s3, gs, az), or ``-`` for CSV or JSON from standard input. Text files may be
+    (http, https, s3, gs, az), or ``-`` for CSV or JSON from standard input. Documents (PDF, DOCX,
+    HTML, Markdown, text) are tables of their blocks, see ``read_documents``. Text files may be
     compressed (.gz, .zst, .bz2, .xz). ``delimiter`` is that of CSV (None: found in its first
     line). Raises QueryError for a missing file, an unknown extension,
     and a file that cannot be read."""
@@ -134,6 +136,9 @@ def register_file(catalog: Catalog, path: str, name: str, delimiter: str | None 
     place = str(Path(path).expanduser())
     files = _files(path, place)
     kind, extension, compression = _format(files[0])
+    if all(_format(file)[0] == "document" for file in files):
+        _register_documents(catalog, name, place)
+        return
     other = next((file for file in files if _format(file)[:2] != (kind, extension)), None)
     if other is not None:
         raise QueryError(
@@ -253,6 +258,16 @@ def _register(
         catalog.register_record_batches(name, [sheet.to_batches()])
     else:
         catalog.register_table(name, lance_table(place))
+
+
+def _register_documents(catalog: Catalog, name: str, place: str) -> None:
+    register = getattr(catalog, "register_documents", None)
+    if register is None:
+        raise QueryError(
+            f"'{place}' is a document, which DataFusion's own context does not read",
+            hint="A session does: bf.connect(ctx=context).register_file(path).",
+        )
+    register(name, place)
 
 
 def _register_text(catalog: Catalog, name: str, text: bytes) -> None:

@@ -20,6 +20,7 @@ from document_files import (
 from reportlab.pdfgen.canvas import Canvas
 
 import blendfusion as bf
+from blendfusion.cli.main import main
 from blendfusion.documents.chunks import chunked, tokens_in
 from blendfusion.documents.process import PageRead, Reader
 
@@ -224,3 +225,19 @@ def test_a_question_about_documents_sees_the_best_block_of_each(tmp_path: Path) 
     ]
     assert all(row["text"][row["at"] :].startswith(row["words"]) for row in rows)
     assert frame.trace.usage.values == 3
+
+
+def test_documents_are_files_as_others_are(
+    session: bf.Session, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert {row["page"] for row in session.register_file("a.pdf").to_pylist()} == {1, 2, 3, 4}
+    assert session.sql("SELECT count(DISTINCT page) AS n FROM 'b.pdf'").to_pylist() == [{"n": 2}]
+    pages = session.register_file("*.pdf", "pages").to_pylist()
+    assert {os.path.basename(row["file"]) for row in pages} == {"a.pdf", "b.pdf"}
+    query = "SELECT page, text FROM docs WHERE kind = 'paragraph' ORDER BY page"
+    assert main(["query", query, "--table", "docs=b.pdf", "--format", "csv"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        *('"page","text"', '1,"The barn of page 1 grinds."', '2,"The barn of page 2 grinds."')
+    ]
+    assert main(["query", query, "--table", "docs=none.pdf"]) == 2
+    assert "there is no file 'none.pdf'" in capsys.readouterr().err

@@ -72,10 +72,14 @@ def test_a_missing_file_names_a_close_one(tmp_path: Path) -> None:
 
 
 def test_an_unknown_extension_lists_the_known(tmp_path: Path) -> None:
-    (tmp_path / "t.docx").touch()
+    (tmp_path / "t.rtf").touch()
     with pytest.raises(QueryError, match="how to read") as raised:
-        register_spec(SessionContext(), f"t={tmp_path / 't.docx'}")
+        register_spec(SessionContext(), f"t={tmp_path / 't.rtf'}")
     assert ".parquet" in str(raised.value.hint)
+    (tmp_path / "t.docx").write_text("x")
+    with pytest.raises(QueryError, match="is a document") as raised:
+        register_spec(SessionContext(), f"t={tmp_path / 't.docx'}")
+    assert "register_file" in str(raised.value.hint)
 
 
 RESULT = pa.table(

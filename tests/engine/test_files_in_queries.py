@@ -91,7 +91,7 @@ def test_what_is_no_place_of_a_table_is_no_file() -> None:
     [
         (None, "b.csv", "there is no file 'b.csv'"),
         (None, "*.parquet", r"no file matches '\*.parquet'"),
-        (b"x", "b.docx", "how to read 'b.docx'"),
+        (b"x", "b.rtf", "how to read 'b.rtf'"),
         (b"", "b.csv", "'b.csv' is empty"),
         (b"x", "b.parquet", "cannot read 'b.parquet' as parquet"),
         (b"x", "b.csv.gz", "cannot read 'b.csv.gz' as csv"),
