@@ -10,14 +10,18 @@ from golden import FOLDER, cases, check
 
 import blendfusion as bf
 from blendfusion.dialects import dispatch
+from blendfusion.types import Constraint
 
 WAREHOUSES = {warehouse.name: warehouse for warehouse in dispatch.WAREHOUSES}
 
 
 def answer(request: bf.Request) -> object:
-    constraint = request.constraint
+    return answer_of(request.constraint)
+
+
+def answer_of(constraint: Constraint) -> object:
     if constraint.kind == "struct":
-        return {f.name: 1 if f.constraint.kind == "integer" else "v" for f in constraint.fields}
+        return {field.name: answer_of(field.constraint) for field in constraint.fields}
     if constraint.kind == "list":
         return list(constraint.item.options[:1]) if constraint.item else []
     if constraint.kind == "choice":

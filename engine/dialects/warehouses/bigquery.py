@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import partial
 
@@ -12,7 +11,7 @@ from blendfusion.dialects.warehouses.calls import (
     Warehouse,
     Written,
     asks,
-    classifies,
+    classifies_prompt,
     function,
     listed,
     structured,
@@ -23,25 +22,14 @@ from blendfusion.udfs.declare.arguments import quoted
 _OF_MODELS = frozenset(
     "connection_id endpoint model_params request_type max_error_ratio optimization_mode".split()
 )
-_TYPES = {
-    "STRING": "TEXT",
-    "INT64": "INT",
-    "INTEGER": "INT",
-    "FLOAT64": "FLOAT",
-    "BOOL": "BOOLEAN",
-    "NUMERIC": "FLOAT",
-}
 
 
 def _classify(call: Call) -> Written:
     labels = call.texts("categories")
-    options = f"options => {listed(labels)}"
     if call.has("output_mode") and call.text("output_mode").lower() == "multi":
+        options = f"options => {listed(labels)}"
         return asks("llm_map", call, "input", options, "returns => 'list+'")
-    question, values = call.prompt("input")
-    if question == "{}" and len(values) == 1:
-        return classifies(call, "input", labels)
-    return asks("llm_map", call, "input", options)
+    return classifies_prompt(call, "input", labels)
 
 
 def _generated(ours: str) -> Callable[[Call], Written]:
@@ -64,10 +52,7 @@ def _result(call: Call) -> Written:
 
 
 def _structured(call: Call) -> Written:
-    schema = call.text("output_schema")
-    for theirs, ours in _TYPES.items():
-        schema = re.sub(rf"\b{theirs}\b", ours, schema, flags=re.IGNORECASE)
-    return structured(call, re.sub(r"\bARRAY\s*<", "LIST<", schema, flags=re.IGNORECASE))
+    return structured(call, call.schema("output_schema"))
 
 
 def _field(call: Call, name: str) -> Written:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,16 +14,25 @@ from sqlglot.tokenizer_core import TokenType
 from blendfusion.dialects.shared.catalog import Known
 from blendfusion.dialects.warehouses.quoting import requoted
 from blendfusion.errors import QueryError, close_matches
+from blendfusion.sql.call_sites import literal_of
 from blendfusion.sql.query_tree import Reader
 from blendfusion.sql.rewriter import Form, Pieces, Weaver
 from blendfusion.sql.source_map import Piece, Translation, within
-from blendfusion.udfs.declare.arguments import quoted, quoted_name
+from blendfusion.udfs.declare.arguments import Literal, quoted, quoted_name
 
 Span: TypeAlias = tuple[int, int]
 Path: TypeAlias = tuple[str, ...]
 Written: TypeAlias = "Iterable[Piece | str]"
 
-_LISTS = ("ARRAY", "ARRAY_CONSTRUCT")
+_MADE = ("ARRAY_CONSTRUCT", "STRUCT")
+"""Functions whose arguments are a list."""
+_TYPES = {
+    **dict.fromkeys(("STRING", "VARCHAR"), "TEXT"),
+    **dict.fromkeys(("INT64", "INTEGER", "BIGINT"), "INT"),
+    **dict.fromkeys(("FLOAT64", "DOUBLE", "NUMERIC", "NUMBER"), "FLOAT"),
+    "BOOL": "BOOLEAN",
+}
+"""Types of the warehouses as schemas of ours name them."""
 _JOINED = ("CONCAT",)
 _TEMPLATE = "PROMPT"
 _ENDS = (".", "?", "!", ":")
@@ -99,21 +109,52 @@ class Call:
             raise self.refused(name, f"{name} must be a literal text here")
         return self.reader.tokens[start].text
 
+    def is_null(self, name: str) -> bool:
+        start, stop = self.arguments[name]
+        return stop == start + 1 and self.reader.kind(start) == TokenType.NULL
+
+    def is_template(self, name: str) -> bool:
+        return self.reader.word(self.arguments[name][0]) == _TEMPLATE
+
+    def literal(self, name: str, wanted: str) -> Literal:
+        """An argument that is a literal, lists and objects too. Raises QueryError for another."""
+        tokens = self.reader.tokens[slice(*self.arguments[name])]
+        found = literal_of([t for t in tokens if t.text.upper() not in _MADE])
+        if found is None:
+            raise self.refused(name, f"{name} must be {wanted} here")
+        return found.value
+
     def texts(self, name: str) -> list[tuple[str, str]]:
         """The (text, description) of each item of a list of texts, of pairs, or of objects with a
         label and a description. Raises QueryError for another argument."""
-        return [self._described(name, part) for part in self._items(name, self.arguments[name])]
+        given = self.literal(name, "a list of literal texts")
+        found = [_described(item) for item in (given if isinstance(given, list) else [None])]
+        if None in found:
+            raise self.refused(name, f"{name} must be a list of literal texts here")
+        return [pair for pair in found if pair is not None]
 
     def pairs(self, name: str) -> list[tuple[str, str]]:
         """The (key, value) pairs of an object of texts. Raises QueryError for another argument."""
-        start, stop = self.arguments[name]
-        pairs = _object(self.reader, start, stop)
-        if pairs is None:
+        given = self.literal(name, "an object of texts")
+        if not isinstance(given, dict) or not all(isinstance(v, str) for v in given.values()):
             raise self.refused(name, f"{name} must be an object of texts here")
-        return pairs
+        return [(key, str(value)) for key, value in given.items()]
 
-    def is_object(self, name: str) -> bool:
-        return self.reader.kind(self.arguments[name][0]) == TokenType.L_BRACE
+    def schema(self, name: str) -> str:
+        """An argument that says what fields an answer has, in our words: a JSON schema, also inside
+        of what asks for one, or a type with fields. Raises QueryError for another argument."""
+        typed = re.match(r"TYPE\s+(.*)", self.reader.written(*self.arguments[name]), re.DOTALL)
+        given: object = typed[1] if typed else self.literal(name, "a schema")
+        if isinstance(given, str) and given.lstrip().startswith("{"):
+            try:
+                given = json.loads(given)
+            except ValueError:
+                raise self.refused(name, f"{name} is no JSON") from None
+        if not isinstance(given, dict):
+            return _fields(str(given))
+        for inside in ("json_schema", "schema"):
+            given = given[inside] if isinstance(given.get(inside), dict) else given
+        return json.dumps(given, ensure_ascii=False)
 
     def prompt(self, name: str = "prompt") -> tuple[str, list[Pieces]]:
         """The question of a prompt, and the values that it is about.
@@ -135,29 +176,6 @@ class Call:
         at = self.start if span is None else span[0]
         return self.reader.refused(at, f"{self.function.name}: {problem}", hint)
 
-    def _items(self, name: str, span: Span) -> list[Span]:
-        reader, (start, stop) = self.reader, span
-        if reader.word(start) in _LISTS:
-            start += 1
-        bracket = reader.kind(start) in (TokenType.L_BRACKET, TokenType.L_PAREN)
-        if not bracket or reader.close.get(start) != stop - 1:
-            raise self.refused(name, f"{name} must be a list of literal texts here")
-        return reader.parts(start + 1, stop - 1)
-
-    def _described(self, name: str, span: Span) -> tuple[str, str]:
-        reader, (start, stop) = self.reader, span
-        if stop == start + 1 and reader.kind(start) == TokenType.STRING:
-            return reader.tokens[start].text, ""
-        named = _object(reader, start, stop)
-        if named is not None and "label" in dict(named):
-            return dict(named)["label"], dict(named).get("description", "")
-        if reader.word(start) == "STRUCT" or reader.opens(start):
-            inner = start + (reader.word(start) == "STRUCT")
-            parts = reader.parts(inner + 1, stop - 1)
-            if len(parts) == 2 and all(b == a + 1 for a, b in parts):
-                return reader.tokens[parts[0][0]].text, reader.tokens[parts[1][0]].text
-        raise self.refused(name, f"{name} must be a list of literal texts here")
-
     def _parts(self, span: Span) -> Iterator[str | Span]:
         """The literal texts and the values that a prompt is joined from."""
         reader, (start, stop) = self.reader, span
@@ -177,8 +195,9 @@ class Call:
         if inner is None:
             yield span
             return
-        for part in inner:
-            yield from self._parts(part)
+        for a, b in inner:
+            named = reader.word(b - 2) == "AS" and reader.word(start) == "STRUCT"
+            yield from self._parts((a, b - 2 * named))
 
     def _template(self, parts: Sequence[Span]) -> Iterator[str | Span]:
         """``PROMPT('… {0} … {1}', a, b)``."""
@@ -323,17 +342,25 @@ def _step(reader: Reader, at: int) -> tuple[str, int] | None:
     return None
 
 
-def _object(reader: Reader, start: int, stop: int) -> list[tuple[str, str]] | None:
-    """The pairs of ``{'key': 'text', …}``; None for anything else."""
-    if reader.kind(start) != TokenType.L_BRACE or reader.close.get(start) != stop - 1:
-        return None
-    pairs = []
-    for a, b in reader.parts(start + 1, stop - 1):
-        strings = reader.kind(a) == reader.kind(a + 2) == TokenType.STRING
-        if b != a + 3 or not strings or reader.kind(a + 1) != TokenType.COLON:
-            return None
-        pairs.append((reader.tokens[a].text, reader.tokens[a + 2].text))
-    return pairs
+def _described(item: Literal) -> tuple[str, str] | None:
+    """The (text, description) of an item of a list; None for what is none."""
+    match item:
+        case str():
+            return item, ""
+        case [str(text), str(about)]:
+            return text, about
+        case {"label": str(text), **more}:
+            return text, str(more.get("description", ""))
+    return None
+
+
+def _fields(kind: str) -> str:
+    """The fields of a type with fields, or a list of them, in our words."""
+    inside = re.fullmatch(
+        r"\s*(?:STRUCT\s*<|OBJECT\s*\()(.*)[>)]\s*", kind, re.DOTALL | re.IGNORECASE
+    )
+    text = re.sub(r"\bARRAY\s*<", "LIST<", inside[1] if inside else kind, flags=re.IGNORECASE)
+    return re.sub(r"\w+", lambda word: _TYPES.get(word[0].upper(), word[0]), text.replace(":", " "))
 
 
 def _escaped(text: str) -> str:
@@ -370,6 +397,12 @@ def asks(ours: str, call: Call, prompt: str = "prompt", *options: str) -> Writte
     yield "".join(f", {option}" for option in options) + ")" + " END" * several
 
 
+def asks_also(ours: str, call: Call, prompt: str, more: str) -> Written:
+    """``asks``, with one value more, such as a file, beside those in the prompt."""
+    *asked, end = asks(ours, call, prompt)
+    return [*asked, *(wrapped(", ", call.value(more), "") if call.has(more) else ()), end]
+
+
 def fixed(ours: str, question: str, call: Call, value: str, *options: str) -> Written:
     """``ours('question', value, option…)`` with a question of our own."""
     behind = "".join(f", {option}" for option in options)
@@ -398,6 +431,14 @@ def extracts(call: Call, value: str, fields: Sequence[tuple[str, str]]) -> Writt
         for name, about in fields
     )
     return wrapped("llm_extract(", call.value(value), f", {quoted(schema)})")
+
+
+def classifies_prompt(call: Call, prompt: str, labels: Sequence[tuple[str, str]]) -> Written:
+    """``llm_classify(value, labels)``, or a question with options where the prompt has words."""
+    question, values = call.prompt(prompt)
+    if question == "{}" and len(values) == 1:
+        return classifies(call, prompt, labels)
+    return asks("llm_map", call, prompt, f"options => {listed(labels)}")
 
 
 def structured(call: Call, schema: str, prompt: str = "prompt") -> Written:

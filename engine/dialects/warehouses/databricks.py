@@ -6,7 +6,7 @@ from blendfusion.dialects.warehouses.calls import (
     Call,
     Warehouse,
     Written,
-    asks,
+    asks_also,
     classifies,
     extracts,
     filled,
@@ -24,19 +24,24 @@ _RETURNS = {
     "FLOAT": "llm_float",
     "DOUBLE": "llm_float",
     "DATE": "llm_date",
+    "ARRAY<STRING>": "llm_list",
 }
 
 
 def _query(call: Call) -> Written:
+    if call.has("failOnError") and call.literal("failOnError", "TRUE") is not True:
+        problem = "failOnError must be TRUE here: an answer that fails is NULL, with a warning"
+        hint = "llm_text(question, value, on_error => 'keep') keeps the error beside the answer."
+        raise call.refused("failOnError", problem, hint)
     if call.has("responseFormat"):
-        return structured(call, call.text("responseFormat"), "request")
+        return structured(call, call.schema("responseFormat"), "request")
     kind = call.text("returnType").strip() if call.has("returnType") else "STRING"
     if kind.upper().startswith("STRUCT<"):
-        return structured(call, kind[len("STRUCT<") : -1].replace(":", " "), "request")
+        return structured(call, call.schema("returnType"), "request")
     if kind.upper() not in _RETURNS:
         known = ", ".join(_RETURNS)
         raise call.refused("returnType", f"no answer of type {kind}", f"Choose one of {known}.")
-    return asks(_RETURNS[kind.upper()], call, "request")
+    return asks_also(_RETURNS[kind.upper()], call, "request", "files")
 
 
 def _summarize(call: Call) -> Written:
@@ -54,17 +59,12 @@ def _mask(call: Call) -> Written:
     return fixed("llm_text", question, call, "content")
 
 
-def _translate(call: Call) -> Written:
-    question = f"Translate the text to the language '{call.text('to_lang')}'."
-    return fixed("llm_text", question, call, "content")
-
-
 FUNCTIONS = (
     function(
-        "ai_query(endpoint, request, [returnType, responseFormat])",
+        "ai_query(endpoint, request, [returnType, failOnError, modelParameters, responseFormat, "
+        "files])",
         _query,
         "llm_text(question, value, …), llm_int, …, or llm_extract(value, responseFormat)",
-        ignored=frozenset({"modelParameters"}),
     ),
     function(
         "ai_classify(content, labels)",
@@ -89,14 +89,12 @@ FUNCTIONS = (
         "llm_classify(content, sentiments)",
     ),
     function("ai_mask(content, labels)", _mask, "llm_text('Copy the text, with …', content)"),
-    function(
-        "ai_translate(content, to_lang)", _translate, "llm_text('Translate the text …', content)"
-    ),
-    function("ai_fix_grammar(content)", "llm_text('Correct the grammar of the text.', {content})"),
+    function("ai_translate(content, to_lang)", "llm_translate({content}, {to_lang})"),
+    function("ai_fix_grammar(content)", "llm_fix_grammar({content})"),
 )
 REFUSED = {
     "AI_FORECAST": "BlendFusion makes no forecasts.",
-    "AI_PARSE_DOCUMENT": "Register the text of documents as a table.",
+    "AI_PARSE_DOCUMENT": "Write FROM read_documents('reports/*.pdf').",
     "VECTOR_SEARCH": "Write FROM llm_search('documents', 'words', k => 5).",
 }
 WAREHOUSE = Warehouse("Databricks", "databricks", FUNCTIONS, REFUSED)

@@ -7,8 +7,11 @@ from blendfusion.dialects.warehouses.calls import (
     Warehouse,
     Written,
     asks,
+    asks_also,
     classifies,
+    classifies_prompt,
     extracts,
+    filled,
     fixed,
     function,
     listed,
@@ -20,15 +23,14 @@ from blendfusion.udfs.declare.arguments import quoted
 SENTIMENTS = [(s, "") for s in ("positive", "negative", "neutral", "mixed", "unknown")]
 
 
-def _filter(call: Call) -> Written:
-    """A question with one value more, such as a file, beside those in its prompt."""
-    question, *values, end = asks("llm_filter", call, "input")
-    more = wrapped(", ", call.value("value"), "") if call.has("value") else ()
-    return [question, *values, *more, end]
-
-
 def _config(call: Call) -> dict[str, str]:
-    return dict(call.pairs("config_object")) if call.has("config_object") else {}
+    if not call.has("config_object"):
+        return {}
+    given = call.literal("config_object", "an object")
+    if not isinstance(given, dict) or "examples" in given:
+        hint = "Write llm_classify(value, labels, examples => …)."
+        raise call.refused("config_object", "config_object takes no examples here", hint)
+    return {key: str(value) for key, value in given.items()}
 
 
 def _is_single(call: Call) -> bool:
@@ -38,8 +40,10 @@ def _is_single(call: Call) -> bool:
 def _label(call: Call) -> Written:
     if not _is_single(call):
         return wrapped("", _labels(call), "[1]")
-    question = _config(call).get("task_description", "")
-    return classifies(call, "input", call.texts("list_of_categories"), question)
+    labels = call.texts("list_of_categories")
+    if call.is_template("input"):
+        return classifies_prompt(call, "input", labels)
+    return classifies(call, "input", labels, _config(call).get("task_description", ""))
 
 
 def _labels(call: Call) -> Written:
@@ -51,8 +55,13 @@ def _labels(call: Call) -> Written:
 
 
 def _fields(call: Call) -> list[tuple[str, str]]:
-    if call.is_object("responseFormat"):
-        return call.pairs("responseFormat")
+    given = call.literal("responseFormat", "a list or an object of texts")
+    match given:
+        case {"schema": {"properties": dict(fields)}}:
+            known = ((k, f if isinstance(f, dict) else {}) for k, f in fields.items())
+            return [(key, str(field.get("description") or key)) for key, field in known]
+        case dict():
+            return call.pairs("responseFormat")
     return [(key, about or key) for key, about in call.texts("responseFormat")]
 
 
@@ -83,20 +92,27 @@ def _sentiments(call: Call) -> Written:
 
 
 def _complete(call: Call) -> Written:
-    if call.has("response_format"):
-        return structured(call, call.text("response_format"))
+    if call.has("show_details") and call.literal("show_details", "FALSE"):
+        raise call.refused("show_details", "there are no details", "frame.trace has them.")
+    if call.has("response_format") and not call.is_null("response_format"):
+        return structured(call, call.schema("response_format"))
     return asks("llm_text", call)
 
 
 def _translate(call: Call) -> Written:
     source, target = call.text("source_language"), call.text("target_language")
-    from_ = f" from the language '{source}'" if source else ""
-    question = f"Translate the text{from_} to the language '{target}'."
+    if not source:
+        return filled("llm_translate({text}, {target_language})", call)
+    question = f"Translate the text from the language '{source}' to the language '{target}'."
     return fixed("llm_text", question, call, "text")
 
 
 FUNCTIONS = (
-    function("AI_FILTER(input, [value])", _filter, "llm_filter(question, value, …)"),
+    function(
+        "AI_FILTER(input, [value])",
+        lambda call: asks_also("llm_filter", call, "input", "value"),
+        "llm_filter(question, value, …)",
+    ),
     function(
         "AI_CLASSIFY(input, list_of_categories, [config_object])",
         lambda call: wrapped("named_struct('labels', ", _labels(call), ")"),
@@ -113,7 +129,9 @@ FUNCTIONS = (
     ),
     function("AI_AGG(expr, task_description)", "llm_qa({task_description}, {expr})"),
     function("AI_SUMMARIZE_AGG(expr)", "llm_summarize({expr})"),
-    function("AI_SIMILARITY(input1, input2)", "llm_similarity({input1}, {input2})"),
+    function(
+        "AI_SIMILARITY(input1, input2, [config_object])", "llm_similarity({input1}, {input2})"
+    ),
     function(
         "AI_SENTIMENT(text, [categories])",
         lambda call: wrapped("named_struct('categories', ", _sentiments(call), ")"),
@@ -121,23 +139,22 @@ FUNCTIONS = (
         fields={("categories", "0", "sentiment"): _overall, ("categories",): _sentiments},
     ),
     function(
-        "AI_COMPLETE(model, prompt, [model_parameters, response_format])",
+        "AI_COMPLETE(model, prompt, [model_parameters, response_format, show_details])",
         _complete,
         "llm_text(question, value, …), or llm_extract(value, response_format)",
-        ignored=frozenset({"show_details"}),
     ),
     function(
         "AI_TRANSLATE(text, source_language, target_language)",
         _translate,
-        "llm_text('Translate the text …', text)",
+        "llm_translate(text, target_language), or llm_text('Translate the text from …', text)",
     ),
 )
 REFUSED = {
     "AI_EMBED": "session.index(table) makes vectors, which llm_search and llm_similarity use.",
     "AI_COUNT_TOKENS": "EXPLAIN of a query estimates its tokens.",
-    "AI_REDACT": "Write llm_text('Copy the text, with [MASKED] in place of names.', value).",
-    "AI_PARSE_DOCUMENT": "Register the text of documents as a table.",
-    "AI_TRANSCRIBE": "Register the text of recordings as a table.",
+    "AI_REDACT": "Write llm_redact(text).",
+    "AI_PARSE_DOCUMENT": "Write FROM read_documents('reports/*.pdf').",
+    "AI_TRANSCRIBE": "Write llm_transcribe(audio).",
     "SNOWFLAKE.CORTEX.COMPLETE": "Write AI_COMPLETE, its name of today.",
     "SNOWFLAKE.CORTEX.CLASSIFY_TEXT": "Write AI_CLASSIFY, its name of today.",
     "SNOWFLAKE.CORTEX.SENTIMENT": "Write AI_SENTIMENT, its name of today.",
