@@ -399,8 +399,8 @@ def asks(ours: str, call: Call, prompt: str = "prompt", *options: str) -> Writte
 
 def asks_also(ours: str, call: Call, prompt: str, more: str) -> Written:
     """``asks``, with one value more, such as a file, beside those in the prompt."""
-    *asked, end = asks(ours, call, prompt)
-    return [*asked, *(wrapped(", ", call.value(more), "") if call.has(more) else ()), end]
+    *call_of_prompt, end = asks(ours, call, prompt)
+    return [*call_of_prompt, *(wrapped(", ", call.value(more), "") if call.has(more) else ()), end]
 
 
 def fixed(ours: str, question: str, call: Call, value: str, *options: str) -> Written:
