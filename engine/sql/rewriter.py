@@ -39,6 +39,15 @@ class Weaver:
         here.append(form)
         here.sort(key=lambda f: -f.stop)
 
+    def rewrite(self, start: int, stop: int, *parts: str | tuple[int, int]) -> None:
+        """Claim tokens for texts of ours, and for tokens as they are woven."""
+        self.add(Form(start, stop, lambda: self.written(*parts)))
+
+    def written(self, *parts: str | tuple[int, int]) -> Written:
+        """Texts of ours, and tokens as they are woven."""
+        woven = ([part] if isinstance(part, str) else self.woven(*part) for part in parts)
+        return [piece for pieces in woven for piece in pieces]
+
     def whole(self) -> Translation:
         """The translation of the whole text."""
         reader = self.reader

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TypeAlias
-
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.dialects.shared.catalog import Known
 from blendfusion.sql.query_tree import Reader, Select
-from blendfusion.sql.rewriter import Form, Weaver
-from blendfusion.sql.source_map import Piece, Translation
-
-_Write: TypeAlias = "Callable[[], Iterable[Piece | str]]"
+from blendfusion.sql.rewriter import Weaver
+from blendfusion.sql.source_map import Translation
 
 
 def aliases_in_where(text: str, known: Known) -> Translation:
@@ -24,12 +19,8 @@ def aliases_in_where(text: str, known: Known) -> Translation:
     for _, _, select, _ in reader.selects:
         for at, (start, stop) in _uses(reader, select).items():
             if not _is_column(reader, select, at, known):
-                weaver.add(Form(at, at + 1, _expression(weaver, start, stop)))
+                weaver.rewrite(at, at + 1, "(", (start, stop), ")")
     return weaver.whole()
-
-
-def _expression(weaver: Weaver, start: int, stop: int) -> _Write:
-    return lambda: ["(", *weaver.woven(start, stop), ")"]
 
 
 def _uses(reader: Reader, select: Select) -> dict[int, tuple[int, int]]:

@@ -3,8 +3,6 @@ items of a SELECT, GROUP_CONCAT, IIF, and sums of conditions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.sql.query_tree import Query, Reader, Select, Source
@@ -57,23 +55,15 @@ class _SQLite:
         close = self.reader.close[at + 1]
         parts = self.reader.parts(at + 2, close)
         if word == "GROUP_CONCAT" and parts:
-            self.weaver.add(Form(at, at + 1, lambda: ["string_agg"]))
+            self.weaver.rewrite(at, at + 1, "string_agg")
             if len(parts) == 1:
                 self.weaver.behind[close - 1] = ", ','"
         elif word == "IIF" and len(parts) in (2, 3):
-
-            def case() -> Iterable[Piece | str]:
-                condition, then, *other = [self.weaver.woven(*part) for part in parts]
-                yield "CASE WHEN "
-                yield from condition
-                yield " THEN "
-                yield from then
-                for pieces in other:
-                    yield " ELSE "
-                    yield from pieces
-                yield " END"
-
-            self.weaver.add(Form(at, close + 1, case))
+            condition, then, *other = parts
+            end: list[str | tuple[int, int]] = [" ELSE ", *other] if other else []
+            self.weaver.rewrite(
+                at, close + 1, "CASE WHEN ", condition, " THEN ", then, *end, " END"
+            )
 
     def _sum(self, at: int) -> None:
         """A condition is 1 or 0 in SQLite."""
@@ -82,13 +72,8 @@ class _SQLite:
         words = self._open_words(start, close)
         if not words & _COMPARES or "CASE" in words:
             return
-
-        def number() -> Iterable[Piece | str]:
-            yield self.reader.written(at, start) + " " * (start > at + 2) + "CAST(("
-            yield from self.weaver.woven(start, close)
-            yield ") AS INT))"
-
-        self.weaver.add(Form(at, close + 1, number))
+        function = self.reader.written(at, start) + " " * (start > at + 2)
+        self.weaver.rewrite(at, close + 1, f"{function}CAST((", (start, close), ") AS INT))")
 
     def _exists(self, at: int) -> None:
         """DataFusion has EXISTS in conditions only; here it is a count of one row at most."""
@@ -100,13 +85,9 @@ class _SQLite:
         if not first <= at < last or select.sources:
             return
         close = self.reader.close[at + 1]
-
-        def counted() -> Iterable[Piece | str]:
-            yield "(SELECT count(1) > 0 FROM (SELECT 1 FROM "
-            yield from self.weaver.woven(at + 1, close + 1)
-            yield " AS found LIMIT 1))"
-
-        self.weaver.add(Form(at, close + 1, counted))
+        counted = "(SELECT count(1) > 0 FROM (SELECT 1 FROM "
+        inside = at + 1, close + 1
+        self.weaver.rewrite(at, close + 1, counted, inside, " AS found LIMIT 1))")
 
     # --- MATCH ------------------------------------------------------------------------------------
 
@@ -131,10 +112,7 @@ class _SQLite:
         literal = stop == at + 2 and (reader.kind(at + 1) == TokenType.STRING or parameter)
         k = self._most(select, query, alone=alone)
         self._replace(source, select, at, stop, k, literal=literal)
-        if alone:
-            self.weaver.add(Form(where[0], where[1], list))
-        else:
-            self.weaver.add(Form(start, stop, lambda: ["TRUE"]))
+        self.weaver.rewrite(*(where if alone else (start, stop)), "" if alone else "TRUE")
         self._rank(query, select)
         self._stars(select)
 
@@ -188,14 +166,13 @@ class _SQLite:
         alias = reader.written(
             *((source.alias, source.alias + 1) if source.alias else (source.end - 1, source.end))
         )
-
-        def search() -> Iterable[Piece | str]:
-            yield f"llm_search({quoted(table)}, "
-            yield from self.weaver.woven(at + 1, stop)
-            yield f", k => {k}, mode => 'text') AS {alias}"
-
+        search = (
+            f"llm_search({quoted(table)}, ",
+            (at + 1, stop),
+            f", k => {k}, mode => 'text') AS {alias}",
+        )
         if literal:
-            self.weaver.add(Form(source.start, source.stop, search))
+            self.weaver.rewrite(source.start, source.stop, *search)
             return
         # What the text of the query is made of comes first.
         first, *others = select.sources
@@ -209,9 +186,9 @@ class _SQLite:
                 copied=True,
             )
             self.weaver.add(Form(first.start, first.stop, lambda: [moved]))
-        self.weaver.add(Form(second.start, second.stop, search))
+        self.weaver.rewrite(second.start, second.stop, *search)
         if second.words == ("JOIN",):
-            self.weaver.add(Form(second.before, second.before + 1, lambda: ["CROSS JOIN"]))
+            self.weaver.rewrite(second.before, second.before + 1, "CROSS JOIN")
 
     def _stars(self, select: Select) -> None:
         """``*`` has the columns of the table only."""
@@ -234,7 +211,7 @@ class _SQLite:
             stop = at + 1
             direction = "ASC" if reader.word(stop) == "DESC" else "DESC"
             stop += reader.word(stop) in ("ASC", "DESC")
-            self.weaver.add(Form(start, stop, lambda d=direction: [f"{_SCORE} {d}"]))  # type: ignore[misc]
+            self.weaver.rewrite(start, stop, f"{_SCORE} {direction}")
 
 
 _SPELLING = "Write FROM llm_search('documents', 'words', k => 5, mode => 'text'), which gives rows and their _score."

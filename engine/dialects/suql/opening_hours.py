@@ -4,13 +4,10 @@ without a model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.sql.query_tree import Reader
-from blendfusion.sql.rewriter import Form, Weaver
-from blendfusion.sql.source_map import Piece
+from blendfusion.sql.rewriter import Weaver
 from blendfusion.udfs.declare.arguments import quoted
 from blendfusion.udfs.register.open_during import NAME
 from blendfusion.udfs.text.opening_hours import PATTERN, read
@@ -35,15 +32,15 @@ def claim(weaver: Weaver) -> None:
                 f"Compare hours with a text: 'Monday after 2pm' = ANY(CAST {column} AS ARRAY), or "
                 f"write {NAME}({column}, 'Monday 14:00-24:00').",
             )
-        weaver.add(_form(weaver, at - 4, (at + 1, stop), (at - 4, stop + 3)))
+        _write(weaver, at - 4, (at + 1, stop), (at - 4, stop + 3))
     for at in range(1, len(reader.tokens)):
         if reader.kind(at) != TokenType.EQ:
             continue
         before, behind = reader.operand_before(at), reader.operand_after(at + 1)
         if reader.kind(at - 1) == TokenType.STRING and _is_hours(reader, at + 1, behind):
-            weaver.add(_form(weaver, at - 1, (at + 1, behind), (at - 1, behind)))
+            _write(weaver, at - 1, (at + 1, behind), (at - 1, behind))
         elif reader.kind(at + 1) == TokenType.STRING and _is_hours(reader, before, at):
-            weaver.add(_form(weaver, at + 1, (before, at), (before, at + 2)))
+            _write(weaver, at + 1, (before, at), (before, at + 2))
 
 
 def _is_hours(reader: Reader, start: int, stop: int) -> bool:
@@ -63,21 +60,10 @@ def _is_compared(reader: Reader, at: int, stop: int) -> bool:
     )
 
 
-def _form(weaver: Weaver, at: int, column: tuple[int, int], whole: tuple[int, int]) -> Form:
-    """The comparison ``whole`` of a column with the phrase at ``at``."""
-    reader = weaver.reader
-    phrase = reader.written(at, at + 1)
-    known = read(reader.tokens[at].text) is not None
-
-    def write() -> Iterable[Piece | str]:
-        yield f"{NAME}("
-        yield from weaver.woven(*column)
-        yield ", "
-        if known:
-            yield phrase
-        else:
-            call = f"llm_map({quoted(_QUESTION)}, phrase, regex => {quoted(_TIMES)})"
-            yield f"(SELECT {call} FROM (SELECT {phrase} AS phrase))"
-        yield ")"
-
-    return Form(*whole, write)
+def _write(weaver: Weaver, at: int, column: tuple[int, int], whole: tuple[int, int]) -> None:
+    """Have the comparison ``whole`` of a column with the phrase at ``at`` written."""
+    times: str = weaver.reader.written(at, at + 1)
+    if read(weaver.reader.tokens[at].text) is None:
+        call = f"llm_map({quoted(_QUESTION)}, phrase, regex => {quoted(_TIMES)})"
+        times = f"(SELECT {call} FROM (SELECT {times} AS phrase))"
+    weaver.rewrite(*whole, f"{NAME}(", column, f", {times})")

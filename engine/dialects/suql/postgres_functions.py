@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.sql.query_tree import Reader
-from blendfusion.sql.rewriter import Form, Weaver
-from blendfusion.sql.source_map import Piece
+from blendfusion.sql.rewriter import Weaver
 from blendfusion.udfs.declare.arguments import quoted
 
 _INTERVALS = (
@@ -74,15 +73,7 @@ def _overlap(weaver: Weaver, at: int) -> None:
     start, stop = weaver.reader.operand_before(at), weaver.reader.operand_after(at + 1)
     for side in (start, at + 1):
         _array(weaver, side)
-
-    def write() -> Iterable[Piece | str]:
-        yield "array_has_any("
-        yield from weaver.woven(start, at)
-        yield ", "
-        yield from weaver.woven(at + 1, stop)
-        yield ")"
-
-    weaver.add(Form(start, stop, write))
+    weaver.rewrite(start, stop, "array_has_any(", (start, at), ", ", (at + 1, stop), ")")
 
 
 def _array(weaver: Weaver, at: int) -> None:
@@ -90,8 +81,7 @@ def _array(weaver: Weaver, at: int) -> None:
     reader = weaver.reader
     items = _items(reader.tokens[at].text) if reader.kind(at) == TokenType.STRING else None
     if items is not None:
-        array = f"ARRAY[{', '.join(items)}]"
-        weaver.add(Form(at, at + 1, lambda: [array]))
+        weaver.rewrite(at, at + 1, f"ARRAY[{', '.join(items)}]")
 
 
 def _cast(weaver: Weaver, at: int) -> None:
@@ -102,7 +92,7 @@ def _cast(weaver: Weaver, at: int) -> None:
         _array(weaver, at - 1)
     elif reader.word(at + 1) == "INTERVAL" and (not literal or ":" in reader.tokens[at - 1].text):
         start = reader.operand_before(at)
-        weaver.add(Form(start, stop, lambda: _interval(weaver.woven(start, at))))
+        weaver.rewrite(start, stop, *_interval((start, at)))
 
 
 def _cast_function(weaver: Weaver, at: int) -> None:
@@ -110,12 +100,12 @@ def _cast_function(weaver: Weaver, at: int) -> None:
     reader = weaver.reader
     close = reader.close[at + 1]
     if reader.word(close - 1) == "INTERVAL" and reader.word(close - 2) == "AS":
-        weaver.add(Form(at, close + 1, lambda: _interval(weaver.woven(at + 2, close - 2))))
+        weaver.rewrite(at, close + 1, *_interval((at + 2, close - 2)))
 
 
-def _interval(value: Iterable[Piece | str]) -> Iterable[Piece | str]:
+def _interval(value: tuple[int, int]) -> Iterable[str | tuple[int, int]]:
     yield "CAST(" + "regexp_replace(" * len(_INTERVALS)
-    yield from value
+    yield value
     for pattern, words in _INTERVALS:
         yield f", {quoted(pattern)}, {quoted(words)})"
     yield " AS INTERVAL)"

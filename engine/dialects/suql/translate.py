@@ -3,7 +3,6 @@ enums."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sqlglot.tokenizer_core import TokenType
@@ -15,8 +14,8 @@ from blendfusion.dialects.suql import opening_hours as hours
 from blendfusion.dialects.suql import postgres_functions as postgres
 from blendfusion.dialects.suql.enums import Enums
 from blendfusion.sql.query_tree import Reader
-from blendfusion.sql.rewriter import Form, Weaver
-from blendfusion.sql.source_map import Piece, Translation
+from blendfusion.sql.rewriter import Form, Weaver, Written
+from blendfusion.sql.source_map import Translation
 from blendfusion.udfs.declare.arguments import quoted, quoted_name
 
 _ANSWERS = ("answer", "extract_info")
@@ -108,28 +107,20 @@ class _SUQL:
             text = " ".join(self.reader.written(call.start, call.stop).split())
             alias = f" AS {quoted_name(text)}"
 
-        def write() -> Iterable[Piece | str]:
+        def write() -> Written:  # when all forms are known, on which types of columns depend
+            ours = self._ours(call)
             if as_text:
-                yield "CASE WHEN "
-                yield from self._written(call)
-                yield " = TRUE THEN 'Yes' WHEN "
-                yield from self._written(call)
-                yield " = FALSE THEN 'No' END"
-            else:
-                yield from self._written(call)
-            yield alias
+                yes, no = " = TRUE THEN 'Yes' WHEN ", " = FALSE THEN 'No' END"
+                ours = ["CASE WHEN ", *ours, yes, *ours, no]
+            return self.weaver.written(*ours, alias)
 
         self.weaver.add(Form(call.start, call.stop, write))
 
-    def _written(self, call: _Call) -> Iterable[Piece | str]:
+    def _ours(self, call: _Call) -> list[str | tuple[int, int]]:
         if call.question is None:
-            yield "llm_summary("
-        else:
-            yield "llm_answer(" if self._is_list(*call.column) else "llm_map("
-            yield from self.weaver.woven(call.question, call.question + 1)
-            yield ", "
-        yield from self.weaver.woven(*call.column)
-        yield ")"
+            return ["llm_summary(", call.column, ")"]
+        function = "llm_answer(" if self._is_list(*call.column) else "llm_map("
+        return [function, (call.question, call.question + 1), ", ", call.column, ")"]
 
     def _is_list(self, start: int, stop: int) -> bool:
         """The value is a list of texts, which is read item by item."""
@@ -149,16 +140,9 @@ class _SUQL:
             return  # a constraint of CREATE TABLE
         if "llm_compare" not in self.columns.known.ingredients:
             raise reader.refused(at, "check: comparisons by meaning are not there yet")
-        operator = reader.tokens[parts[2][0]].text.strip()
-
-        def write() -> Iterable[Piece | str]:
-            yield "llm_compare("
-            yield from self.weaver.woven(*parts[0])
-            yield f", {quoted(_OPERATORS.get(operator, operator))}, "
-            yield from self.weaver.woven(*parts[1])
-            yield ")"
-
-        self.weaver.add(Form(at, stop, write))
+        theirs = reader.tokens[parts[2][0]].text.strip()
+        operator = quoted(_OPERATORS.get(theirs, theirs))
+        self.weaver.rewrite(at, stop, "llm_compare(", parts[0], f", {operator}, ", parts[1], ")")
 
     # --- yes and no -------------------------------------------------------------------------------
 
