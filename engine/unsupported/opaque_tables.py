@@ -59,7 +59,12 @@ class Leaf:
 
     @contextmanager
     def bound(self, view: DataFrame) -> Iterator[None]:
-        """Make the name refer to another plan within this context; other threads wait."""
+        """Make the name refer to another plan within this context; other threads wait. Its columns
+        keep their names, of which an expression without an alias has one after its table."""
+        names, found = self._table.schema.names, view.schema().names
+        if found != names:
+            pairs = zip(found, names, strict=True)
+            view = view.select(*(col(quoted_name(old)).alias(new) for old, new in pairs))
         with self._binding:
             before, self._view = self._view, Table(view)
             try:

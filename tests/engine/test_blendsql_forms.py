@@ -191,3 +191,18 @@ def test_columns_of_numbers_are_compared_as_numbers() -> None:
         (f"SELECT name AS v FROM t WHERE {asked} > (SELECT MIN({asked}) FROM t)", ["b", "c"]),
     ):
         assert opened.sql(query, dialect="blendsql").to_pydict() == {"v": expected}
+
+
+def test_rows_among_the_answers_of_a_list_are_found_before_others_are_asked() -> None:
+    """The column of unnest(…) without an alias is named after its table, which each run makes."""
+
+    def answer(request: bf.Request) -> list[str] | bool:
+        return ["a1", "a2"] if request.constraint.kind == "list" else True
+
+    model = bf.ScriptedModel(answer)
+    opened = bf.connect(model, cache=None, progress="off")
+    opened.from_pydict({"x": [f"a{i}" for i in range(40)], "y": [*map(str, range(40))]}, name="t")
+    found = opened.sql("""SELECT x FROM t WHERE x IN {{LLMQA('Which two?', quantifier='{2}',
+        options=NULL)}} AND {{LLMMap('Is it even?', y)}}""")
+    assert found.to_pydict() == {"x": ["a1", "a2"]}
+    assert len(model.calls) == 3
