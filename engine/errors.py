@@ -72,6 +72,9 @@ class ExecutionError(BlendFusionError):
     """The query failed on its data while it ran, with DataFusion's message: a division by zero, a
     value that cannot be cast. The answers so far are kept."""
 
+    span: tuple[int, int] | None = None
+    """The position in the text of the query of what failed, if known: see ``QueryError``."""
+
 
 class OptionError(BlendFusionError):
     """A setting of a session is unknown or out of range."""

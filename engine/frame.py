@@ -79,7 +79,7 @@ def _writer(
     return update_wrapper(write, inherited)
 
 
-@gated(lambda frame: frame.session.options.redaction)
+@gated(lambda frame: frame.session.options.redaction, pointed)
 class Frame(DataFrame):
     """A DataFusion DataFrame in a BlendFusion session.
 

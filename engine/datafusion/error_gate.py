@@ -44,9 +44,13 @@ _MISUSE = (TypeError, AttributeError, NotImplementedError, ImportError, Warning)
 """Exceptions that Python raises for a wrong call, not for data."""
 
 
-def gated(redaction: Callable[[Any], Redaction]) -> Callable[[type[T]], type[T]]:
+def gated(
+    redaction: Callable[[Any], Redaction],
+    point: Callable[[Any, BaseException], object] = lambda gated, error: None,
+) -> Callable[[type[T]], type[T]]:
     """A decorator of a class: every public method, also an inherited one, raises through
-    ``outward``. ``redaction`` tells the rule of an object of the class."""
+    ``outward``. ``redaction`` tells the rule of an object of the class; ``point`` gives an error of
+    an object its place in the query."""
 
     def decorate(kind: type[T]) -> type[T]:
         for name in dir(kind):
@@ -54,19 +58,24 @@ def gated(redaction: Callable[[Any], Redaction]) -> Callable[[type[T]], type[T]]
             is_public = not name.startswith("_") or name in _SPECIAL
             waits = inspect.iscoroutinefunction(method)  # for another, which is gated
             if is_public and isinstance(method, FunctionType) and not waits:
-                setattr(kind, name, _guarded(method, redaction))
+                setattr(kind, name, _guarded(method, redaction, point))
         return kind
 
     return decorate
 
 
-def _guarded(method: Callable[..., T], redaction: Callable[[Any], Redaction]) -> Callable[..., T]:
+def _guarded(
+    method: Callable[..., T],
+    redaction: Callable[[Any], Redaction],
+    point: Callable[[Any, BaseException], object],
+) -> Callable[..., T]:
     @wraps(method)
     def guarded(self: Any, /, *args: Any, **kwargs: Any) -> T:
         try:
             return method(self, *args, **kwargs)
         except BaseException as problem:
             error = outward(problem, redaction(self))
+            point(self, error)
             if error is problem:
                 raise
         # Outside of the handler: what was caught would stay behind the error as its context.

@@ -112,7 +112,8 @@ def words(text: str) -> str:
     """DataFusion's words, less what it puts around them, with call sites as the user wrote them."""
     less = readable(_PREFIXES.sub("", text).split("\n\nbacktrace")[0].strip())
     less = _INTERNAL.sub("DataFusion cannot run this: ", less)
-    less = _DEBUG.sub(r"\1", less)
+    less = _NODE.sub(r"\1", _DEBUG.sub(r"\1", less))
+    less = _WINDOW.sub("a window function stands in WHERE, GROUP BY or HAVING: write QUALIFY", less)
     return _LIMIT.sub("LIMIT takes a number that is known before the query runs", less)
 
 
@@ -121,8 +122,17 @@ _DEBUG = re.compile(
     r'name: "(.*?)", func: .*',
     re.DOTALL,
 )
+_NODE = re.compile(
+    r"(Unsupported ast node (?:in sqltorel: )?\w+|Substring without for/from is not valid)\b.*",
+    re.DOTALL,
+)
 _LIMIT = re.compile(
     r"(?:This feature is not implemented: )?Unsupported LIMIT expression: .*", re.DOTALL
+)
+_WINDOW = re.compile(
+    r"(?:This feature is not implemented: )?Physical plan does not support logical expression "
+    r"WindowFunction\(.*",
+    re.DOTALL,
 )
 _INTERNAL = re.compile(r"^Internal error: ")
 _NO_MATCH = re.compile(
@@ -237,6 +247,13 @@ def _ambiguous(text: str, _context: object, query: str) -> QueryError | None:
     return QueryError(f"column '{name}' is ambiguous", hint="Write its relation before it.")
 
 
+def _declared_twice(text: str, _context: object, query: str) -> QueryError | None:
+    found = re.search(r"duplicate unqualified field name \"?(\w+)", text)
+    if found is None or not re.match(r"\s*create\b", query, re.IGNORECASE):
+        return None
+    return QueryError(f"column '{found[1]}' is declared twice", hint="Give it another name.")
+
+
 def _syntax(text: str, context: SessionContext, query: str) -> QueryError | None:
     found = re.search(
         r'SQL error: \w+\("(.+?)(?: at Line: (\d+), Column: \d+)?"\)', text, re.DOTALL
@@ -252,6 +269,7 @@ def _syntax(text: str, context: SessionContext, query: str) -> QueryError | None
 
 
 _LOOKS = (
-    *(_value, _function, _arguments, _table, _column, _ambiguous, _ungrouped, _syntax, _kept),
+    *(_value, _function, _arguments, _table, _column, _ambiguous, _ungrouped, _declared_twice),
+    *(_syntax, _kept),
 )
 """The translations of errors that have a remedy, tried in order."""

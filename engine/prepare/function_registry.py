@@ -80,7 +80,7 @@ class KnownCalls:
         parameters: Mapping[str, str] | None = None,
         *,
         whole: bool = False,
-        types: Mapping[str, Constraint] | None = None,
+        types: Sequence[Mapping[str, Constraint]] = (),
     ) -> Typed:
         """The query with its calls as functions, which are known to DataFusion from here on.
 

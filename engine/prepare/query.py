@@ -20,7 +20,7 @@ from blendfusion.datafusion.frame_parameters import sql_over_frames
 from blendfusion.datafusion.interruptible import LONG_QUERY, Pump, lately_interrupted
 from blendfusion.datafusion.sort_keys import check_sort_keys
 from blendfusion.documents.in_queries import read_in
-from blendfusion.errors import QueryError
+from blendfusion.errors import ExecutionError, QueryError
 from blendfusion.prepare.function_registry import ingredients
 from blendfusion.prepare.information import informed
 from blendfusion.prepare.result_names import named
@@ -30,7 +30,7 @@ from blendfusion.reports.trace import Trace
 from blendfusion.search.sources import searched
 from blendfusion.sql.call_sites import find_sites
 from blendfusion.sql.column_coercions import types_beside_columns
-from blendfusion.sql.error_places import named_place, owners, syntax_place
+from blendfusion.sql.error_places import named_place, owners, syntax_place, whole_place
 from blendfusion.sql.lateral import Columns
 from blendfusion.sql.letter_case import in_any_case
 from blendfusion.sql.parameters import spelled_parameters, texts_of
@@ -41,6 +41,7 @@ from blendfusion.sql.statements import creates, creates_table
 from blendfusion.sql.token_tree import TokenTree
 from blendfusion.sql.type_calls import Typed
 from blendfusion.sql.unnest import unnested
+from blendfusion.types import Constraint
 from blendfusion.udfs.ask.thread_handoff import Serve, directly
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.register.user_functions import known_ingredients
@@ -55,6 +56,8 @@ _INTO = re.compile(r"\binto\b", re.IGNORECASE)
 """SELECT … INTO runs as soon as DataFusion sees it."""
 
 
+_ROUNDS = 3
+"""How often a query is planned again because a call that has got a type gives one to another."""
 _ORDER = re.compile(r"\border\b", re.IGNORECASE)
 _UNKNOWN = re.compile(r"unknown (column|table)")
 
@@ -85,6 +88,7 @@ class Query:
             problem.span = problem.span or named_place(problem.message, self.text)
             respelled = self._in_any_case(session) if _UNKNOWN.search(problem.message) else None
             if respelled is None:
+                problem.span = problem.span or whole_place(self.text)
                 raise
             try:
                 return replace(self, text=respelled.sql, respelled=respelled)._numbered(session)
@@ -124,12 +128,17 @@ class Query:
         ready = session.calls.typed(session, self.text, parameters, whole=True)
         warn_of_comparisons(ready.never, session.plan_warnings)
         frame = self._frame(session, ready, parameters)
-        # What creates something has done so by now.
-        if ready.beside_columns and not creates(self.text):
-            types = types_beside_columns(frame, ready.beside_columns)
-            if types:
-                ready = session.calls.typed(session, self.text, parameters, whole=True, types=types)
-                frame = self._frame(session, ready, parameters)
+        types: list[Mapping[str, Constraint]] = []
+        waiting = {} if creates(self.text) else ready.beside_columns  # CREATE has run by now
+        while waiting and len(types) < _ROUNDS:
+            more = types_beside_columns(frame, waiting)
+            if not more:
+                break
+            types.append(more)
+            ready = session.calls.typed(session, self.text, parameters, whole=True, types=types)
+            frame = self._frame(session, ready, parameters)
+            texts = {call.name for call in ready.calls if call.task.constraint.kind == "text"}
+            waiting = {n: held for n, held in ready.beside_columns.items() if n in texts}
         return named(frame, self._written(ready.written))
 
     def _written(self, calls: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
@@ -164,9 +173,12 @@ class Query:
                 check_sort_keys(planned)
         except Exception as problem:
             redaction = session.options.redaction
-            if creates_table(self.text) and not is_planning(str(problem)):  # it ran
+            if creates_table(self.text) and _has_run(str(problem)):
                 found = unfit(str(problem), functions_in(self.text))
-                raise found or outward(problem, redaction) from problem
+                failed = found or outward(problem, redaction)
+                if isinstance(failed, ExecutionError):
+                    failed.span = named_place(failed.message, self.text)
+                raise failed from problem
             hidden = texts_of(self.param_values, self.named_params)
             error = understood(problem, session, self.text, redaction, hidden)
             if isinstance(error, QueryError):
@@ -212,6 +224,11 @@ class Query:
                 raise asker.error from None
             raise
         trace.warn(asker.outages)
+
+
+def _has_run(problem: str) -> bool:
+    """CREATE TABLE … AS ran before DataFusion met ``problem``."""
+    return not is_planning(problem) and "duplicate unqualified field name" not in problem
 
 
 def _list_owners(error: QueryError, text: str, columns: Columns) -> None:

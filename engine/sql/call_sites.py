@@ -247,6 +247,7 @@ def _argument(tree: TokenTree, part: Span, site: Site) -> None:
         )
         problem.span = tree.span(start, stop)
         raise problem
+    part = tree.bare(*part)
     site.arguments.append(Value(_name(tree, part)))
     site.values.append(part)
 

@@ -75,5 +75,5 @@ def _casts(plan: str, name: str) -> list[Constraint]:
 
 
 def _column_casts(plan: str, column: str) -> list[Constraint]:
-    kinds = re.findall(rf"\bCAST\({_SIDE}{re.escape(column)} AS (\w+)", plan)
+    kinds = re.findall(rf"\bCAST\({re.escape(column)} AS (\w+)", plan)
     return [constraint for constraint in map(of_arrow, kinds) if constraint is not None]

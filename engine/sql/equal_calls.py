@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from sqlglot.tokenizer_core import Token, TokenType
@@ -36,7 +36,7 @@ def shared(
 
 def _groups(tree: TokenTree, sites: Sequence[Site], refers: References | None) -> list[list[int]]:
     """The positions of the sites of each call."""
-    inside = [tree.tokens[s.start : s.call_stop] for s in sites]
+    inside = [tuple(_call(tree, site)) for site in sites]
     written = [_words(part) for part in inside]
     ways = [written]
     if refers is not None and len({_bare(w) for w in written}) < len(set(written)):
@@ -56,6 +56,18 @@ def _groups(tree: TokenTree, sites: Sequence[Site], refers: References | None) -
         group.append(i)
         known.update(dict.fromkeys(keys, group))
     return groups
+
+
+def _call(tree: TokenTree, site: Site) -> Iterator[Token]:
+    """The tokens of a call without parentheses around its values."""
+    left_out: set[int] = set()
+    for start, stop in site.values:
+        while stop < site.end - 1 and tree.close.get(start - 1) == stop:
+            left_out |= {start - 1, stop}
+            start, stop = start - 1, stop + 1
+    for at in range(site.start, site.call_stop):
+        if at not in left_out:
+            yield tree.tokens[at]
 
 
 def _words(tokens: Sequence[Token], refers: References | None = None) -> _Words:

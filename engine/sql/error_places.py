@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from sqlglot.tokenizer_core import Token, TokenType
 
+from blendfusion.sql.clause_places import clause_place, statement_place
 from blendfusion.sql.query_tree import Reader
 from blendfusion.sql.source_map import Translation
 from blendfusion.sql.tokenizer import identifier, tokenize
@@ -33,13 +34,23 @@ def named_place(message: str, text: str) -> tuple[int, int] | None:
         return next(((t.start, t.end + 1) for t in named), None)
     found = _AMBIGUOUS.search(message)
     tree = Reader(text)
+    if not tree.tokens:
+        return None
     if found is not None:
         return next((tree.span(at, at + 1) for at in tree.unqualified(found[1])), None)
     places = list(_places(message, tree))
     if "single SQL statement" in message:
         ends = [i for i, t in enumerate(tree.tokens) if t.token_type == TokenType.SEMICOLON]
         places = [(ends[0] + 1, len(tree.tokens))]
-    return tree.span(*places[0]) if len(places) == 1 else None
+    place = places[0] if len(places) == 1 else clause_place(message, tree)
+    return None if place is None else tree.span(*place)
+
+
+def whole_place(text: str) -> tuple[int, int] | None:
+    """All of a statement, for an error that says no place in it."""
+    tree = Reader(text)
+    place = statement_place(tree)
+    return None if place is None else tree.span(*place)
 
 
 def owners(

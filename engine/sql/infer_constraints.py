@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from blendfusion.sql.comparisons import Compared, compared
-from blendfusion.sql.relations import Use
+from blendfusion.sql.relations import SITE, Use
 from blendfusion.sql.resolve_columns import References
 from blendfusion.types import Constraint
 from blendfusion.udfs.declare.call import VALUE
@@ -38,10 +38,6 @@ _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeE
 _INTEGERS = {"TINYINT", "SMALLINT", "INT", "BIGINT", "UTINYINT", "USMALLINT", "UINT", "UBIGINT"}
 _NUMBERS = {"FLOAT", "DOUBLE", "DECIMAL"}
 _TIMESTAMPS = {"TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ", "DATETIME"}
-
-
-SITE = "bf_site_"
-"""How the names of the functions begin that stand for calls in a skeleton."""
 
 
 class Context(NamedTuple):

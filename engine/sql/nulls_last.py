@@ -6,10 +6,11 @@ does not say otherwise, we say it for the user.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from sqlglot import exp
 
+from blendfusion.sql.relations import name_of
 from blendfusion.sql.resolve_columns import References
 from blendfusion.sql.sqlglot_tree import STOP
 
@@ -33,8 +34,19 @@ def _is_answer(sorted_by: exp.Expr, names: Collection[str], refers: References) 
         for node in expression.walk():
             if isinstance(node, exp.Anonymous) and node.name in names:
                 return True
-            for origin in refers.origins(node):
+            for origin in (*refers.origins(node), *_named_window(node)):
                 if id(origin) not in seen:
                     seen.add(id(origin))
                     waiting.append(origin)
     return False
+
+
+def _named_window(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The window that ``OVER name`` names."""
+    name = node.args.get("alias") if isinstance(node, exp.Window) else None
+    select = node.find_ancestor(exp.Select)
+    if name is None or select is None:
+        return
+    for window in select.args.get("windows") or ():
+        if window is not node and name_of(window.this) == name_of(name):
+            yield window

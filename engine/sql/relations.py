@@ -8,6 +8,9 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
+SITE = "bf_site_"
+"""How the names of the functions begin that stand for calls in a skeleton."""
+
 
 @dataclass(frozen=True, slots=True)
 class Item:

@@ -105,6 +105,14 @@ class TokenTree:
         known = self.word(inside) in ("SELECT", "WITH", "VALUES")
         return known and self.close.get(start) == end - 1
 
+    def bare(self, start: int, end: int) -> tuple[int, int]:
+        """The tokens without parentheses around all of them; a query keeps one pair."""
+        while self.opens(start) and self.close[start] == end - 1 > start + 1:
+            if self.is_query(start, end) and not self.opens(start + 1):
+                break
+            start, end = start + 1, end - 1
+        return start, end
+
     def pair(self, at: int) -> tuple[str, str] | None:
         """(table, column) of ``'table::column'`` at ``at``; None if something else stands there."""
         if self.kind(at) not in QUOTED or at in self.data or "::" not in self.tokens[at].text:

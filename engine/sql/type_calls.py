@@ -21,10 +21,11 @@ from blendfusion.sql.call_sites import (
 )
 from blendfusion.sql.comparisons import never_equal, until_decided
 from blendfusion.sql.equal_calls import shared
-from blendfusion.sql.infer_constraints import SITE, Context, contexts
+from blendfusion.sql.infer_constraints import Context, contexts
 from blendfusion.sql.nulls_last import nulls_last
 from blendfusion.sql.parameters import declared, filled
 from blendfusion.sql.query_tree import Reader
+from blendfusion.sql.relations import SITE
 from blendfusion.sql.resolve_columns import Columns, References
 from blendfusion.sql.source_map import Translation, unchanged, within
 from blendfusion.sql.sqlglot_tree import parsed, tree_of
@@ -64,15 +65,15 @@ def typed(
     parameters: Mapping[str, str] | None = None,
     *,
     whole: bool = False,
-    types: Mapping[str, Constraint] | None = None,
+    types: Sequence[Mapping[str, Constraint]] = (),
     columns: Columns = lambda table: None,
 ) -> Typed:
     """Settle arity and type of every call in ``sql``; text outside of calls is not touched.
 
     ``parameters`` is SQL for ``$name``, by name: see ``parameters.spelled_parameters``. ``whole``:
     nothing else asks what these calls ask, so that an answer which is no more than compared may end
-    where the comparison is decided. ``types`` is what is known of calls that this gave without it,
-    by name. ``columns`` are those of the catalogue's tables. Raises ArgumentError or QueryError for
+    where the comparison is decided. ``types`` is what is known of calls, by the names that this gave them
+    without it, and of those that it gave with the first of them, and so on. ``columns`` are those of the catalogue's tables. Raises ArgumentError or QueryError for
     a call that is wrong in itself."""
     lowered = sql.lower()
     if not any(name in lowered for name in ingredients):  # most queries: not worth a tokenizer
@@ -86,7 +87,7 @@ def typed(
     if known.sql != sql:
         tree = Reader(known.sql)
     try:
-        found = _typed(tree, ingredients, parameters or {}, columns, types or {}, whole=whole)
+        found = _typed(tree, ingredients, parameters or {}, columns, types, whole=whole)
         if known.sql == sql:
             return found
         return replace(found, translation=known.then(found.translation))
@@ -99,7 +100,7 @@ def _typed(
     ingredients: Mapping[str, Ingredient],
     parameters: Mapping[str, str],
     columns: Columns,
-    types: Mapping[str, Constraint],
+    types: Sequence[Mapping[str, Constraint]],
     *,
     whole: bool,
 ) -> Typed:
@@ -129,8 +130,8 @@ def _typed(
         return until_decided(calls, [places.of[n].compared for n in names]) if whole else calls
 
     calls = bound()
-    if types:
-        constraints = [types.get(c.name, one) for c, one in zip(calls, constraints, strict=True)]
+    for more in types:
+        constraints = [more.get(c.name, one) for c, one in zip(calls, constraints, strict=True)]
         calls = bound()
     calls = [remember(call) for call in calls]
     written: dict[str, tuple[str, ...]] = {}

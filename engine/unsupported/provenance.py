@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from datafusion import DataFrame, SQLOptions
 
-from blendfusion.errors import BlendFusionError, QueryError
+from blendfusion.errors import ExecutionError, QueryError
 from blendfusion.sql.error_places import named_place
 from blendfusion.sql.parameters import texts_of
 from blendfusion.sql.source_map import Translation
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
+
+E = TypeVar("E", bound=BaseException)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +63,11 @@ def unread(frame: Frame) -> tuple[str, ...]:
     return () if text is None else text.unread
 
 
-def pointed(frame: Frame, error: BlendFusionError) -> BlendFusionError:
+def pointed(frame: Frame, error: E) -> E:
     """An error of the plan of ``frame`` with its place in the user's text, where that is known."""
-    text = _text(frame)
-    if text is not None and isinstance(error, QueryError) and error.span is None:
+    located = isinstance(error, QueryError | ExecutionError) and error.span is None
+    text = _text(frame) if located else None
+    if text is not None and isinstance(error, QueryError | ExecutionError):
         found = named_place(error.message, text.written)
         error.span = text.dialect.origin(*found) if found and text.dialect else found
     return error

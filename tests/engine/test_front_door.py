@@ -93,6 +93,30 @@ def test_a_place_says_what_an_answer_looks_like(db: Counted, sql: str) -> None:
     assert sorted(column, key=str) == sorted(rows, key=str)
 
 
+def test_a_call_with_a_type_gives_it_to_another(db: Counted) -> None:
+    sql = f"SELECT llm_map('r', x) FROM t EXCEPT SELECT {F} FROM t INTERSECT SELECT n FROM t"
+    frame = db.session.sql(sql)
+    assert [call.task.constraint.kind for call in frame.prepared.calls] == ["integer", "integer"]
+    assert frame.to_arrow_table().column(0).to_pylist() == [3]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "llm_map('q', (x))",
+        "llm_map('q', ((T.x)))",
+        "(llm_map(E'q', x))",
+        '"llm_map"($$q$$, "x")',
+        "LLM_MAP($a$q$a$, /* the text */ X)",
+    ],
+)
+def test_ways_of_writing_a_call_are_one_call(db: Counted, other: str) -> None:
+    sql = f"SELECT {F} AS a, count(*) AS c FROM t GROUP BY {other} HAVING {other} + 1 > 4"
+    frame = db.session.sql(sql)
+    assert [call.task.constraint.kind for call in frame.prepared.calls] == ["number"]
+    assert frame.to_pydict() == {"a": [5], "c": [1]}
+
+
 def test_branches_of_case_with_several_types_have_one_type(db: Counted) -> None:
     sql = "SELECT CASE WHEN b THEN n ELSE x END AS c FROM t WHERE llm_filter('q', x)"
     assert db.rows(sql) == [("5",), ("three",)]

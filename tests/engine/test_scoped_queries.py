@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +27,7 @@ from scripts import comparable, tuples, unordered
 
 import blendfusion as bf
 from blendfusion.models.prompts.canonical import Value
+from blendfusion.udfs.declare.call import Call
 
 PARTS = 4
 TYPES = {
@@ -85,6 +87,7 @@ class Ours:
 
     def __init__(self, *, planner: bool) -> None:
         self.model = bf.ScriptedModel(self._answer)
+        self.calls: Sequence[Call] = ()
         self.session = bf.connect(self.model, cache=None, planner=planner, progress="off")
         for name, table in tables().items():
             self.session.from_arrow(table, name=name)
@@ -97,10 +100,15 @@ class Ours:
         self.model.calls.clear()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", bf.AnswerWarning)
-            return self.session.sql(sql).to_arrow_table()
+            frame = self.session.sql(sql)
+            self.calls = frame.prepared.calls
+            return frame.to_arrow_table()
 
     def kinds(self) -> dict[str, set[str]]:
+        """Those of the answers to each question: of what is planned, and of what is asked."""
         found: dict[str, set[str]] = {}
+        for planned in self.calls:
+            found.setdefault(planned.task.question, set()).add(planned.task.constraint.kind)
         for call in self.model.calls:
             found.setdefault(call.question, set()).add(call.constraint.kind)
         return found
@@ -166,8 +174,16 @@ def as_plain(call: Asked, kind: str = "") -> str:
     return f"f_{kind or call.kind}('{call.question}', {call.value})"
 
 
-def as_call(call: Asked) -> str:
-    return f"{call.function}('{call.question}', {call.value})"
+def as_call(call: Asked, choices: Choices) -> str:
+    """A call in one of the ways in which people write it."""
+    name, asked, value = call.function, f"'{call.question}'", call.value
+    if choices.chance(25):
+        name = choices.pick([name, f'"{name}"'])
+        quoted = [f"$${call.question}$$", f"$q${call.question}$q$", f"E{asked}"]
+        asked = choices.pick([asked, *quoted])
+        value = choices.pick([value, f"({value})", f"(({value}))"])
+    whole = f"{name}({asked}, {value})"
+    return choices.pick([whole, f"({whole})"]) if choices.chance(20) else whole
 
 
 def difference(number: int, seen: Counter[str]) -> str | None:
@@ -177,7 +193,9 @@ def difference(number: int, seen: Counter[str]) -> str | None:
         seen["without calls"] += 1
         return None
     plain = query.rendered(as_plain, " NULLS LAST")
-    written = rewritten(query.rendered(as_call, ""), Choices.seeded(number))
+    choices = Choices.seeded(number)
+    written = query.rendered(lambda call: as_call(call, choices), "")
+    written = rewritten(written, choices)
     one = ours(number % 25 == 0)
     try:
         expected = raw().sql(plain).to_arrow_table()
@@ -188,6 +206,9 @@ def difference(number: int, seen: Counter[str]) -> str | None:
     try:
         found = one.table(written)
     except Exception as problem:
+        if _fails_on_its_data(query, plain, str(problem)):
+            seen["casts of texts"] += 1
+            return None
         return f"refused: {problem}\n{written}\n{plain}"
     wanted = {call.question: call.kind for call in query.calls}
     # What a query before this one has in flight, ended by its LIMIT, may come in late.
@@ -221,11 +242,44 @@ def _as_cast(
         return None
     typed = {call.question: one.get(call.question, call.kind) for call in query.calls}
     other = query.rendered(lambda call: as_plain(call, typed[call.question]), " NULLS LAST")
-    plans = [
-        raw().sql(text).optimized_logical_plan().display_indent().count("CAST(")
-        for text in (plain, other)
-    ]
-    return (other, raw().sql(other).to_arrow_table()) if plans[1] < plans[0] else None
+    before, behind = _casts(plain), _casts(other)
+    for kind in set(one.values()):
+        if not any(CASTS[kind].fullmatch(to) and before[to] > behind[to] for to in before):
+            return None
+    return other, raw().sql(other).to_arrow_table()
+
+
+def _fails_on_its_data(query: Scoped, plain: str, problem: str) -> bool:
+    """DataFusion casts a text, which it may do in one plan of a query and not in another: of rows
+    that a join would drop."""
+    to = re.search(r"Cannot cast string .* to value of (\w+) type", problem)
+    texts = [call.question for call in query.calls if call.kind == "text"]
+    kind = next((k for k, pattern in CASTS.items() if to and pattern.fullmatch(to[1])), None)
+    if to is None or kind is None:
+        return False
+    for typed in ([one] for one in texts), [texts]:
+        for some in typed:
+            other = query.rendered(
+                lambda call, some=some: as_plain(call, kind if call.question in some else ""),  # type: ignore[misc]
+                " NULLS LAST",
+            )
+            if _casts(plain)[to[1]] > _casts(other)[to[1]]:
+                return True
+    return False
+
+
+def _casts(sql: str) -> Counter[str]:
+    """The types to which DataFusion casts something in a query."""
+    plan = raw().sql(sql).optimized_logical_plan().display_indent()
+    return Counter(re.findall(r" AS (\w+)(?:\(\d+, ?\d+\))?\)", plan))
+
+
+CASTS = {
+    "integer": re.compile(r"U?Int\d+"),
+    "number": re.compile(r"Float\d+|Decimal\d+"),
+    "boolean": re.compile("Boolean"),
+    "date": re.compile("Date32"),
+}
 
 
 def _is_unsettled(query: Scoped, plain: str, found: pa.Table) -> bool:

@@ -263,6 +263,9 @@ ORDERS = {
     "SELECT llm_int('q', x) + 1 AS v FROM t ORDER BY -v DESC, id DESC": 1,
     "SELECT * FROM (SELECT llm_int('q', x) + 1 AS v FROM t) ORDER BY v DESC": 1,
     "SELECT rank() OVER (ORDER BY v DESC) FROM (SELECT llm_int('q', x) AS v FROM t)": 1,
+    "SELECT rank() OVER z AS r FROM t WINDOW z AS (ORDER BY llm_int('q', x)) ORDER BY r DESC": 1,
+    "SELECT rank() OVER z AS r, llm_int('q', x) AS v FROM t WINDOW y AS (ORDER BY llm_int('q', x)), "
+    "z AS (ORDER BY id) ORDER BY r DESC": 0,
     "SELECT y AS a FROM u UNION ALL SELECT llm_text('q', x) FROM t ORDER BY a DESC": 1,
     "SELECT id FROM t ORDER BY llm_int('q', x) DESC, id DESC": 1,
     "SELECT llm_qa('q', x ORDER BY n DESC) FROM t": 0,

@@ -33,7 +33,9 @@ class Expressions:
         return [left.pop(self.choices.below(len(left))) for _ in range(number)]
 
     def _measure(self, visible: Sequence[tuple[str, Column]]) -> Column:
-        way = self.choices.weighted(count=3, sum=2, max=3, array=2, filter=1)
+        way = self.choices.weighted(
+            count=3, sum=2, max=3, array=2, filter=1, avg=1, every=1, first=1, joined=1
+        )
         if way == "count":
             column = self._expression(self.choices.pick(KINDS), visible)
             return Column(f"count({column.sql})", "int", (), column.answer)
@@ -41,6 +43,22 @@ class Expressions:
             column = self._expression("int", visible)
             column.say("number")
             return Column(f"sum({column.sql})", "sum", (), column.answer)
+        if way == "avg":
+            column = self._expression("int", visible)
+            column.say("number")
+            return Column(f"avg({column.sql})", "num", (), column.answer)
+        if way == "every":
+            column = self._expression("bool", visible)
+            column.say("boolean")
+            return Column(f"bool_and({column.sql})", "bool", (), column.answer)
+        if way == "first":
+            column = self._expression(self.choices.pick(("int", "text", "code")), visible)
+            sql = f"first_value({column.sql} ORDER BY {column.sql}{self._direction(column)})"
+            return Column(sql, column.kind, column.calls, column.answer)
+        if way == "joined":
+            column = self._expression("text", visible)
+            sql = f"string_agg({column.sql}, '+' ORDER BY {column.sql}{self._direction(column)})"
+            return Column(sql, "text", (), column.answer)
         if way == "array":
             ids = [c for c in self._columns(visible, "int") if not c.answer]
             if ids:
@@ -56,16 +74,31 @@ class Expressions:
         word = self.choices.pick(["max", "min"])
         return Column(f"{word}({column.sql})", column.kind, column.calls, column.answer)
 
-    def _window(self, visible: Sequence[tuple[str, Column]]) -> Column:
+    def _window(self, visible: Sequence[tuple[str, Column]]) -> tuple[Column, str]:
+        """A window function whose value no order among equals changes, and its WINDOW clause."""
         by = self._expression(self.choices.pick(("int", "text")), visible)
         if by.sql.isdigit():
-            return Column("1", "int")
+            return Column("1", "int"), ""
         part, answer = "", by.answer
         if self.choices.chance(40):
             column = self._expression(self.choices.pick(("text", "bool")), visible)
             part, answer = f"PARTITION BY {column.sql} ", answer or column.answer
-        over = f"({part}ORDER BY {by.sql}{self._direction(by)})"
-        return Column(f"rank() OVER {over}", "int", (), answer)
+        over, clause = f"({part}ORDER BY {by.sql}{self._direction(by)})", ""
+        if self.choices.chance(20):
+            name = self.choices.pick(NAMES)
+            over, clause = name, f" WINDOW {name} AS {over}"
+        way = self.choices.weighted(rank=4, dense_rank=1, count=1, sum=1, max=2)
+        if way in ("rank", "dense_rank"):
+            return Column(f"{way}() OVER {over}", "int", (), answer), clause
+        if way == "max":
+            column = self._expression(self.choices.pick(("int", "text", "code")), visible)
+            sql = f"{self.choices.pick(['max', 'min'])}({column.sql}) OVER {over}"
+            return Column(sql, column.kind, column.calls, answer or column.answer), clause
+        column = self._expression("int", visible)
+        if way == "sum":
+            column.say("number")
+        kind = "int" if way == "count" else "sum"
+        return Column(f"{way}({column.sql}) OVER {over}", kind, (), answer or column.answer), clause
 
     def _visible(self, scope: Sequence[Relation], hidden: set[str]) -> list[tuple[str, Column]]:
         """The columns of a scope, by their names, as they are written in it."""
@@ -107,6 +140,12 @@ class Expressions:
             if made != kind:
                 call.function = "llm_map"
             return Column(f"⟦{call.number}⟧", kind, (call,), True)
+        if own and visible and choices.chance(30):
+            one, other = choices.pick(own), choices.pick(own)
+            tested = choices.pick([column for _, column in visible])
+            sql = f"CASE WHEN {self._predicate(tested)} THEN {one.sql} ELSE {other.sql} END"
+            answer = one.answer or other.answer or tested.answer
+            return Column(sql, kind, (*one.calls, *other.calls), answer)
         if kind == "text" and texts:
             column = choices.pick(texts)
             return Column(f"upper({column.sql})", "text", (), column.answer)
@@ -119,6 +158,9 @@ class Expressions:
                     column.calls,
                     column.answer,
                 )
+            if choices.chance(30):
+                sql = f"NULLIF({self._said(column, 'integer').sql}, 2)"
+                return Column(sql, "int", column.calls, column.answer)
             column.say("number")
             return Column(f"CAST({column.sql} * 2 AS INT)", "int", (), column.answer)
         if kind == "bool" and visible:

@@ -86,7 +86,7 @@ class Scoped:
 
 
 _PARTS = re.compile(
-    r"(EXCLUDE \(\w+\)|'(?:[^']|'')*')|(\b(?:n|x|v|k|b|w|id)\b(?!\())|([A-Za-z_]\w*)|( )"
+    r"(EXCLUDE \(\w+\)|\$(q?)\$.*?\$\2\$|\"\w+\"|'(?:[^']|'')*')|(\b(?:n|x|v|k|b|w|id)\b(?!\())|([A-Za-z_]\w*)|( )"
 )
 
 
@@ -97,7 +97,7 @@ def rewritten(sql: str, choices: Choices) -> str:
         return sql
 
     def other(found: re.Match[str]) -> str:
-        string, name, word, _ = found.groups()
+        string, _, name, word, _ = found.groups()
         if string or not choices.chance(most):
             return found[0]
         if name:

@@ -8,6 +8,7 @@ functions of the right types stand for the calls.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from random_choices import Choices
@@ -63,15 +64,7 @@ class _Writer(Expressions):
         known = len(columns) <= len(NAMES) and all(c.kind in KINDS for c in columns.values())
         united = depth and known and choices.chance(18)
         for _ in range(1 + choices.below(2) if united else 0):
-            word = choices.pick(["UNION ALL", "UNION", "UNION ALL", "EXCEPT", "INTERSECT"])
-            other, others, _ = self._select(0, outer, common, [c.kind for c in columns.values()])
-            sql = f"{sql} {word} {other}"
-            columns = {
-                name: Column(
-                    name, left.kind, (*left.calls, *right.calls), left.answer or right.answer
-                )
-                for (name, left), right in zip(columns.items(), others.values(), strict=True)
-            }
+            sql, columns = self._united(sql, columns, outer, common)
         if not (top or choices.chance(15)):
             return head + sql, columns, False
         if united or scope is None or choices.chance(70):
@@ -81,7 +74,40 @@ class _Writer(Expressions):
             sql, ordered = sql + self._order_by_expression(columns, scope), False
         if ordered and choices.chance(30):
             sql += f" LIMIT {1 + choices.below(4)}"
+            sql += f" OFFSET {choices.below(3)}" if choices.chance(25) else ""
         return head + sql, columns, ordered
+
+    def _united(
+        self,
+        sql: str,
+        columns: dict[str, Column],
+        outer: Sequence[Relation],
+        common: dict[str, dict[str, Column]],
+    ) -> tuple[str, dict[str, Column]]:
+        """A set operation of a query and another one."""
+        choices = self.choices
+        word = choices.weighted(
+            **{"UNION ALL": 4, "UNION": 2, "EXCEPT": 2, "INTERSECT": 2},
+            **{"EXCEPT ALL": 1, "INTERSECT ALL": 1, "UNION BY NAME": 1, "UNION ALL BY NAME": 1},
+        )
+        names = list(columns)
+        if "NAME" in word:
+            names = choices.some(names, len(names))
+            names += [name for name in columns if name not in names]
+        other, others, _ = self._select(0, outer, common, [columns[n].kind for n in names])
+        if "NAME" in word:
+            other = f"SELECT * FROM ({other}) AS {choices.pick(NAMES)}({', '.join(names)})"
+        right = dict(zip(names, others.values(), strict=True))
+        both = {
+            name: Column(
+                name,
+                left.kind,
+                (*left.calls, *right[name].calls),
+                left.answer or right[name].answer,
+            )
+            for name, left in columns.items()
+        }
+        return f"{sql} {word} {other}", both
 
     def _order(self, columns: dict[str, Column]) -> str:
         """ORDER BY all columns, by name or position: it settles the rows."""
@@ -138,23 +164,27 @@ class _Writer(Expressions):
                 return f"SELECT {star} FROM {source}{tail}", columns, None
         wanted = kinds or [choices.pick(KINDS) for _ in range(1 + choices.below(3))]
         items = [self._expression(kind, visible) for kind in wanted]
+        window = ""
         if kinds is None and choices.chance(15):
-            items.append(self._window(visible))
+            item, window = self._window(visible)
+            items.append(item)
+        elif kinds is None and choices.chance(6):
+            items.append(self._scalar(common))
         names = self._names(len(items))
         listed = [self._item(item, name) for item, name in zip(items, names, strict=True)]
         distinct = choices.chance(12)
         columns = dict(zip(names, items, strict=True))
         qualify = ""
-        if items[-1].sql.startswith("rank()") and choices.chance(50):
+        if " OVER " in items[-1].sql and choices.chance(50):
             candidates = [n for n in names if n not in {name for name, _ in visible}]
             if names[-1] in candidates:
-                qualify = f" QUALIFY {names[-1]} < 3"
+                qualify = f" QUALIFY {self._predicate(self._named(names[-1], items[-1]))}"
                 own = [n for n in candidates if columns[n].kind in ("int", "bool", "code")]
                 if own and choices.chance(60):
                     name = choices.pick(own)
                     qualify += f" AND {self._predicate(self._named(name, columns[name]))}"
-        text = f"SELECT {'DISTINCT ' * distinct}{', '.join(listed)} FROM {source}{tail}{qualify}"
-        return text, columns, None if distinct else scope
+        text = f"SELECT {'DISTINCT ' * distinct}{', '.join(listed)} FROM {source}{tail}"
+        return text + window + qualify, columns, None if distinct else scope
 
     @staticmethod
     def _named(name: str, column: Column) -> Column:
@@ -201,6 +231,11 @@ class _Writer(Expressions):
             listed.append(f"{measure.sql} AS {name}")
             columns[name] = measure
         group = f" GROUP BY {', '.join(by)}" if by else ""
+        constant = any(re.match(r"'|\d|TRUE|DATE|\(\d", key.sql) for key in keys)
+        if by and not constant and choices.chance(15):  # DataFusion does not sort by constant ones
+            sets = ", ".join(key.sql for key in keys)
+            every = f"GROUPING SETS (({sets}), ({keys[0].sql}), ())"
+            group = f" GROUP BY {choices.pick([f'ROLLUP ({sets})', f'CUBE ({sets})', every])}"
         having = ""
         if choices.chance(40):
             candidates = [n for n in names if n not in taken]
@@ -226,13 +261,40 @@ class _Writer(Expressions):
         others = [n for n, c in second.columns.items() if c.kind == "int" and not c.answer]
         if not keys or not others:
             return f"{first.sql}, {second.sql}", [first, second], set()
-        word = choices.pick(["JOIN", "JOIN", "LEFT JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"])
-        hidden = {second.alias} if "SEMI" in word or "ANTI" in word else set()
+        if depth and choices.chance(5):
+            return self._lateral(first, keys, common)
+        words = ["JOIN", "JOIN", "LEFT JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"]
+        word = choices.pick([*words, "RIGHT JOIN", "FULL JOIN", "RIGHT SEMI JOIN"])
+        hidden = {first.alias if "RIGHT" in word else second.alias}
+        hidden = hidden if "SEMI" in word or "ANTI" in word else set()
+        same = [name for name in keys if name in others]
+        if same and choices.chance(25):
+            sql = f"{first.sql} {word} {second.sql} USING ({choices.pick(same)})"
+            return sql, [first, second], hidden
         on = f"{first.alias}.{choices.pick(keys)} = {second.alias}.{choices.pick(others)}"
         if choices.chance(25):
             both = self._visible([first, second], set())
             on += f" AND {self._predicate(choices.pick([c for _, c in both]))}"
         return f"{first.sql} {word} {second.sql} ON {on}", [first, second], hidden
+
+    def _lateral(
+        self, first: Relation, keys: Sequence[str], common: dict[str, dict[str, Column]]
+    ) -> tuple[str, list[Relation], set[str]]:
+        """A relation beside a query of each of its rows."""
+        inner = self._relation(0, common, [first.alias])
+        mine = self._visible([inner], set())
+        items = [self._expression(self.choices.pick(KINDS), mine) for _ in range(2)]
+        names = self._names(2)
+        listed = [self._item(item, name) for item, name in zip(items, names, strict=True)]
+        ints = self._columns(mine, "int")
+        where = f"{first.alias}.{self.choices.pick(keys)}"
+        if first.alias in inner.columns or not ints:
+            where = "1"
+        condition = f"{self.choices.pick(ints).sql if ints else 1} = {where}"
+        alias = self.choices.pick([name for name in NAMES if name != first.alias])
+        second = Relation("", alias, dict(zip(names, items, strict=True)))
+        query = f"SELECT {', '.join(listed)} FROM {inner.sql} WHERE {condition}"
+        return f"{first.sql} CROSS JOIN LATERAL ({query}) AS {alias}", [first, second], set()
 
     def _relation(
         self, depth: int, common: dict[str, dict[str, Column]], taken: Sequence[str]
@@ -279,18 +341,36 @@ class _Writer(Expressions):
         common: dict[str, dict[str, Column]],
     ) -> str:
         choices = self.choices
-        way = choices.weighted(plain=8, call=3, exists=2 if depth else 0, scalar=1 if depth else 0)
+        way = choices.weighted(
+            plain=8,
+            call=3,
+            exists=2 if depth else 0,
+            scalar=1 if depth else 0,
+            among=2 if depth else 0,
+        )
         if way == "call":
             return self._predicate(self._expression(choices.pick(("int", "bool", "code")), visible))
         if way == "exists":
             return self._exists(scope, visible, common)
         if way == "scalar":
-            sql, columns, _ = self.query(0, (), common, ["int"])
-            ((name, column),) = columns.items()
+            return self._predicate(self._scalar(common))
+        some = [c for _, c in visible if c.kind not in ("list", "sum")]
+        if way == "among" and some:
+            column = choices.pick(some)
+            sql, columns, _ = self.query(0, (), common, [column.kind])
             other = self._names(1)[0]
-            inner = f"SELECT max({other}.{name}) FROM ({sql}) AS {other}"
-            return self._predicate(Column(f"({inner})", "int", column.calls, column.answer))
+            query = f"(SELECT {other}.{next(iter(columns))} FROM ({sql}) AS {other})"
+            word = choices.pick(["IN", "IN", "= ANY", "<> ALL" if column.kind == "int" else "IN"])
+            return f"{column.sql} {word} {query}"
         return self._predicate(choices.pick([column for _, column in visible]))
+
+    def _scalar(self, common: dict[str, dict[str, Column]]) -> Column:
+        """The largest number of a query."""
+        sql, columns, _ = self.query(0, (), common, ["int"])
+        ((name, column),) = columns.items()
+        other = self._names(1)[0]
+        inner = f"SELECT max({other}.{name}) FROM ({sql}) AS {other}"
+        return Column(f"({inner})", "int", column.calls, column.answer)
 
     def _exists(
         self,
