@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from blendfusion.sql.relations import SITE, Common, Frame, Item, Relation, Use, name_of
+from blendfusion.sql.relations import Common, Frame, Item, Relation, Use, name_of
 from blendfusion.udfs.declare.arguments import quoted_name
 
 Columns: TypeAlias = "Callable[[str], Collection[str] | None]"
@@ -36,7 +36,7 @@ class References:
         self._places: dict[int, tuple[Frame, list[str]]] = {}
         self._holding: dict[str, list[Item]] = {}
         self._outputs_of: dict[str, list[Item]] = {}
-        self._united: dict[int, set[int]] = {}
+        self._united: set[int] = set()
         self._statement(tree)
 
     def uses(self, item: exp.Expr) -> Sequence[Use]:
@@ -48,17 +48,16 @@ class References:
         return self._origins.get(id(column), ((), ()))[0]
 
     def names(self, values: Iterable[exp.Expr]) -> set[str]:
-        """The columns that hold one of ``values``, and those of their names do, too, as DataFusion
-        writes them: ``relation.column``, or ``column`` of a relation without a name."""
+        """The columns that hold one of ``values`` and nothing else, as DataFusion writes them:
+        ``relation.column``, or ``column`` of a relation without a name."""
         mine = {id(value) for value in values}
         found = {
             name
             for name, held in self._holding.items()
-            if _hold(held, mine) and f"{name.rpartition('.')[0]}.*" not in self._holding
+            if _hold_only(held, mine) and f"{name.rpartition('.')[0]}.*" not in self._holding
         }
-        beside = {other for value in mine for other in self._united.get(value, ())}
-        if beside:
-            found |= {n for n, held in self._outputs_of.items() if n and _hold(held, beside)}
+        if not mine.isdisjoint(self._united):
+            found |= {n for n, held in self._outputs_of.items() if n and _hold_only(held, mine)}
         return found
 
     def is_united(self, item: exp.Expr) -> bool:
@@ -126,9 +125,7 @@ class References:
                     self._outputs_of.setdefault(f"{side}.{item.name}", []).append(item)
             items = self._side_by_side(items, right, by_name=bool(operation.args.get("by_name")))
             for item in items:
-                calls = {id(o) for o in item.origins if o.name.startswith(SITE)}
-                for origin in item.origins:
-                    self._united.setdefault(id(origin), {id(origin)}).update(calls)
+                self._united.update(map(id, item.origins))
             self._tail(operation, Frame(parent=outer), items, common)
         return items
 
@@ -481,9 +478,9 @@ def _output_name(item: exp.Expr) -> str:
     return name_of(bare.this) if isinstance(bare, exp.Column) else ""
 
 
-def _hold(items: Iterable[Item], values: Collection[int]) -> bool:
-    """Each of the columns holds one of these values, known by their ids."""
-    return all(any(id(origin) in values for origin in item.origins) for item in items)
+def _hold_only(items: Iterable[Item], values: Collection[int]) -> bool:
+    """Each of the columns holds some of these values, known by their ids, and nothing else."""
+    return all(item.origins and all(id(o) in values for o in item.origins) for item in items)
 
 
 def _origins(items: Iterable[Item]) -> tuple[exp.Expr, ...]:

@@ -72,9 +72,10 @@ def typed(
 
     ``parameters`` is SQL for ``$name``, by name: see ``parameters.spelled_parameters``. ``whole``:
     nothing else asks what these calls ask, so that an answer which is no more than compared may end
-    where the comparison is decided. ``types`` is what is known of calls, by the names that this gave them
-    without it, and of those that it gave with the first of them, and so on. ``columns`` are those of the catalogue's tables. Raises ArgumentError or QueryError for
-    a call that is wrong in itself."""
+    where the comparison is decided. ``types`` is what is known of calls, by the names that this
+    gave them without it, then by those that it gave with the first of them, and so on. ``columns``
+    are those of the catalogue's tables. Raises ArgumentError or QueryError for a call that is wrong
+    in itself."""
     lowered = sql.lower()
     if not any(name in lowered for name in ingredients):  # most queries: not worth a tokenizer
         return Typed(unchanged(sql))

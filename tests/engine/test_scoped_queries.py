@@ -234,8 +234,8 @@ def difference(number: int, seen: Counter[str]) -> str | None:
 def _as_cast(
     query: Scoped, plain: str, kinds: Mapping[str, set[str]]
 ) -> tuple[str, pa.Table] | None:
-    """The query with answers of these kinds, and its rows, where DataFusion casts what the generator
-    takes for text to just these; None where it does not."""
+    """The query with answers of these kinds, and its rows, where DataFusion casts to just these what
+    the generator takes for text; None where it does not."""
     one = {question: next(iter(some)) for question, some in kinds.items() if len(some) == 1}
     calls = {call.question: call for call in query.calls}
     if len(one) < len(kinds) or any(calls[question].kind != "text" for question in one):
@@ -271,12 +271,12 @@ def _fails_on_its_data(query: Scoped, plain: str, problem: str) -> bool:
 def _casts(sql: str) -> Counter[str]:
     """The types to which DataFusion casts something in a query."""
     plan = raw().sql(sql).optimized_logical_plan().display_indent()
-    return Counter(re.findall(r" AS (\w+)(?:\(\d+, ?\d+\))?\)", plan))
+    return Counter(re.findall(r" AS (\w+(?:\(\d+, ?\d+\))?)\)", plan))
 
 
 CASTS = {
     "integer": re.compile(r"U?Int\d+"),
-    "number": re.compile(r"Float\d+|Decimal\d+"),
+    "number": re.compile(r"Float\d+|Decimal\d+(?:\(.*\))?"),
     "boolean": re.compile("Boolean"),
     "date": re.compile("Date32"),
 }
