@@ -86,7 +86,11 @@ def _rewritten(
             else rule
             for rule in used
         ]
-    plan = driver.settled(root.plan, [rule for rule in used if not rule.last], {})
+    plan = root.plan
+    for rule in used:
+        if rule.first:
+            plan = driver.applied(rule, plan)
+    plan = driver.settled(plan, [r for r in used if not r.first and not r.last], {})
     places = {name: place for place, name in enumerate(dict.fromkeys(written))}
     plan = transform(plan, partial(in_written_order, places=places))
     limited = any(_is_limit(part) for part in subplans(plan))

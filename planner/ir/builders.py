@@ -186,6 +186,14 @@ def literal(expr: Expr) -> object:
     return None
 
 
+def is_null_literal(expr: Expr) -> bool:
+    """Whether ``expr`` is NULL, of whatever type."""
+    if not isinstance(expr, Node) or expr.name != "literal":
+        return False
+    message = ExpressionMessage.FromString(expr.template).literal
+    return bool(message.WhichOneof("literal_type") == "null")
+
+
 def table_names(rel: Rel) -> tuple[str, ...]:
     """The parts of a table's name in a read; () for literal rows."""
     return tuple(RelMessage.FromString(rel.template).read.named_table.names)

@@ -24,7 +24,7 @@ from blendfusion.udfs.declare.kinds import RowQuestion
 
 ALWAYS = boolean_literal(True)
 NEVER = boolean_literal(False)
-_STRICT = frozenset(
+NULL_IF_ANY_IS = frozenset(
     (
         *("equal", "not_equal", "lt", "lte", "gt", "gte", "like", "ilike", "cast"),
         *("add", "subtract", "multiply", "divide", "modulus", "str_concat", "upper", "lower"),
@@ -40,7 +40,7 @@ _SAFE = frozenset(
     )
 )
 """Functions that raise no error, whatever their operands are."""
-_TESTS: dict[str, tuple[str, ...]] = {
+TRUTH_TESTS: dict[str, tuple[str, ...]] = {
     "is_true": ("true",),
     "is_false": ("false",),
     "is_unknown": ("null",),
@@ -70,10 +70,10 @@ def necessary(expr: Expr, value: str = "true") -> Expr:
         return join([necessary(part, value) for part in expr.children])
     if isinstance(expr, Node) and expr.name == "not":
         return necessary(expr.children[0], {"true": "false", "false": "true"}.get(value, value))
-    if isinstance(expr, Node) and expr.name in _TESTS:
+    if isinstance(expr, Node) and expr.name in TRUTH_TESTS:
         if value == "null":
             return NEVER
-        met = _TESTS[expr.name]
+        met = TRUTH_TESTS[expr.name]
         wanted = met if value == "true" else tuple(v for v in _VALUES if v not in met)
         return _any([necessary(expr.children[0], v) for v in wanted])
     if isinstance(expr, Node) and expr.name in _DISTINCT:
@@ -108,7 +108,7 @@ def not_null(expr: Expr) -> Expr:
         if not isinstance(expr.call.ingredient.kind, RowQuestion) or expr.call.kept:
             return ALWAYS
         return _any([not_null(argument) for argument in expr.args])
-    if isinstance(expr, Node) and expr.name in _STRICT:
+    if isinstance(expr, Node) and expr.name in NULL_IF_ANY_IS:
         # The third operand of LIKE is absent or a literal.
         return _all([not_null(part) for part in expr.children[:2]])
     return ALWAYS

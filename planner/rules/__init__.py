@@ -1,9 +1,9 @@
 """The rules, in order. Each is a function from a relation to a relation, in a file of its own.
 
 The driver works upwards from the tables: it applies the first rule that fires to each relation,
-until none does, and continues with the relation above. Rules marked ``last`` run once over the
-finished plan, because they need to see the whole plan. A rule that does not fire returns the same
-object.
+until none does, and continues with the relation above. Rules marked ``first`` run once before, from
+the top. Rules marked ``last`` run once over the finished plan, because they need to see the whole
+plan. A rule that does not fire returns the same object.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from blendfusion.planner.rules.copied_predicates import copied_predicates
 from blendfusion.planner.rules.costly_predicates_last import costly_predicates_last
 from blendfusion.planner.rules.cross_joins import cross_joins
 from blendfusion.planner.rules.implied_predicates import implied_predicates
+from blendfusion.planner.rules.inner_joins import inner_joins
 from blendfusion.planner.rules.join_tree_reduction import join_tree_reduction
 from blendfusion.planner.rules.joins_by_labels import joins_by_labels
 from blendfusion.planner.rules.joins_by_meaning import joins_by_meaning
@@ -49,6 +50,8 @@ class Rule(NamedTuple):
     apply: Callable[[Plan], Plan]
     required: bool = False
     """Whether the plan cannot run without the rule, so that it cannot be switched off."""
+    first: bool = False
+    """Whether the rule is applied once to the whole plan, before all other rules."""
     last: bool = False
     """Whether the rule is applied once to every relation, after all other rules."""
 
@@ -61,6 +64,7 @@ COSTLY_PREDICATES_LAST = "costly_predicates_last"
 """A rule that takes a function beside the plan: what is expected of predicates."""
 
 RULES: tuple[Rule, ...] = (
+    Rule("inner_joins", inner_joins, first=True),  # so that the others meet joins that move
     Rule("whole_columns", whole_columns, True),  # while a call stands over the rows of its column
     Rule("ranked_limits", ranked_limits),  # before a limit becomes a block's own
     Rule("joins_by_labels", joins_by_labels),  # before its labels become keys, or columns of pairs

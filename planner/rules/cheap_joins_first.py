@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from blendfusion.planner.ir.aggregates import aggregation
-from blendfusion.planner.ir.builders import filtered, projected
+from blendfusion.planner.ir.builders import conjunction, filtered, projected
 from blendfusion.planner.ir.joins import PASSES_ON, join_type, join_width, joined, outputs
 from blendfusion.planner.ir.lineage import answer_columns
 from blendfusion.planner.ir.nodes import (
@@ -112,7 +112,22 @@ def _with_filter_below(plan: Rel) -> Plan | None:
             new = filtered(source, _on_side(own, path.below, source.width))
             rest = tuple(t for t in path.filters if t not in own)
             return projected(filtered(_with_input(path.below, side, new), rest), path.columns)
-    return None
+    return _with_filter_inside(path)
+
+
+def _with_filter_inside(path: _Path) -> Plan | None:
+    """What reads both sides becomes a part of the condition of an inner join, by which its sides
+    can be reduced."""
+    join = path.below
+    if join.kind != "join" or join_type(join) != "inner" or not _sides_below(join):
+        return None
+    answers = answer_columns(join)
+    inside = tuple(t for t in path.filters if fields(t) and not fields(t) & answers)
+    if not inside:
+        return None
+    rest = tuple(t for t in path.filters if t not in inside)
+    new = replace(join, exprs=(conjunction((*_terms(join), *inside)),))
+    return projected(filtered(new, rest), path.columns)
 
 
 def _with_join_below(kind: str, upper: Plan, other: Plan, terms: tuple[Expr, ...]) -> Plan | None:

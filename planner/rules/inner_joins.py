@@ -1,0 +1,111 @@
+"""Makes an outer join an inner one where nothing above keeps its rows without a partner.
+
+before: ``(l left join r on llm(l.x) = r.c) join s on r.k = s.k``, or ``filter llm(r.y)`` above it
+after:  ``(l join r on llm(l.x) = r.c) join s on r.k = s.k``
+safe:   in a row without a partner the other side is NULL, so that the condition above is not true.
+        DataFusion does the same below filters that need no model. An inner join may be reordered,
+        and drops rows on both sides.
+source: Galindo-Legaria and Rosenthal 1997, outer join simplification
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from blendfusion.planner.ir.aggregates import aggregation
+from blendfusion.planner.ir.joins import is_union_all, join_type, joined
+from blendfusion.planner.ir.nodes import (
+    Expr,
+    Field,
+    Plan,
+    Rel,
+    conjuncts,
+    has_window,
+    shift,
+    substitute,
+)
+from blendfusion.planner.ir.null_values import UNKNOWN, rejects
+
+_LEFT_STAYS = ("left", "outer")
+_RIGHT_STAYS = ("right", "outer")
+_TYPES = {(True, True): "outer", (True, False): "left", (False, True): "right"}
+"""The types of a join by whether the rows without a partner of each side stay."""
+
+
+def inner_joins(plan: Plan) -> Plan:
+    """The whole plan. Each join is read with the conditions that its rows must meet above."""
+    return _under(plan, ())
+
+
+def _under(plan: Plan, terms: Sequence[Expr]) -> Plan:
+    """``plan``, of whose rows only those matter for which all terms are true."""
+    if not isinstance(plan, Rel):
+        return plan
+    if plan.kind in ("join", "cross"):
+        return _join(plan, terms)
+    below: list[Sequence[Expr]] = [()] * len(plan.inputs)
+    if plan.kind == "filter":
+        below = [(*terms, *conjuncts(plan.exprs[0]))]
+    elif plan.kind == "sort":
+        below = [terms]
+    elif plan.kind == "project" and not any(map(has_window, plan.exprs)):
+        below = [[_over(term, plan.exprs) for term in terms]]
+    elif plan.kind == "aggregate":
+        agg = aggregation(plan)
+        if agg.keys and agg.n_before_measures == len(agg.keys):
+            below = [[_over(term, agg.keys) for term in terms]]
+    elif is_union_all(plan):
+        below = [terms] * len(plan.inputs)
+    return _with_inputs(plan, list(map(_under, plan.inputs, below)))
+
+
+def _over(term: Expr, columns: Sequence[Expr]) -> Expr:
+    """The term over a relation that has these columns; those that it lacks are unknown."""
+
+    def place(part: Expr) -> Expr | None:
+        if not isinstance(part, Field):
+            return None
+        return columns[part.index] if 0 <= part.index < len(columns) else UNKNOWN
+
+    return substitute(term, place)
+
+
+def _join(plan: Rel, terms: Sequence[Expr]) -> Plan:
+    left, right = plan.inputs
+    kind = join_type(plan)
+    on = [t for e in plan.exprs for t in conjuncts(e)]
+    if kind in _LEFT_STAYS or kind in _RIGHT_STAYS:
+        lefts, rights = range(left.width), range(left.width, left.width + right.width)
+        stays = (
+            kind in _LEFT_STAYS and not any(rejects(t, rights) for t in terms),
+            kind in _RIGHT_STAYS and not any(rejects(t, lefts) for t in terms),
+        )
+        new = _TYPES.get(stays, "inner")
+        if new != kind:
+            plan, kind = joined(left, right, tuple(on), new), new
+    of_left: list[Expr] = []
+    of_right: list[Expr] = []
+    if kind in ("inner", "left", "left_semi", "left_anti", "left_mark"):
+        of_left += terms
+    if kind in ("inner", "right"):
+        of_right += terms
+    if kind in ("inner", "right", "left_semi"):
+        of_left += on
+    if kind in ("inner", "left", "left_semi", "left_anti"):  # NULL in a key may change a mark
+        of_right += on
+    n_left = left.width
+    inputs = [
+        _under(left, [_within(term, n_left) for term in of_left]),
+        _under(right, [_within(shift(term, -n_left), right.width) for term in of_right]),
+    ]
+    return _with_inputs(plan, inputs)
+
+
+def _within(term: Expr, width: int) -> Expr:
+    """The term over the columns of one side; those of the other are unknown."""
+    return _over(term, tuple(map(Field, range(width))))
+
+
+def _with_inputs(plan: Rel, inputs: Sequence[Plan]) -> Plan:
+    same = all(a is b for a, b in zip(inputs, plan.inputs, strict=True))
+    return plan if same else plan.with_inputs(*inputs)
