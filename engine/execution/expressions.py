@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.execution.join_keys import Keys
 from blendfusion.execution.scratch_context import Workbench
+from blendfusion.execution.undecided import NULL, TRUE, UNKNOWN, Open, Undecided, undecided
 from blendfusion.models.protocol.model import Values
 from blendfusion.planner.ir.builders import cast_to_text, function, in_list
 from blendfusion.planner.ir.necessary import never_fails
@@ -112,6 +113,7 @@ class RowWise:
         """The matchers of calls that choose among rows of stages."""
         self.keys: dict[int, Keys] = {}
         """The distinct values of stages that are the keys of joins."""
+        self._undecided: dict[Expr, Undecided | None] = {}
 
     def column(self, expr: Expr, rows: Rows) -> Column:
         """The value of ``expr`` on every row. Exceptions of ingredients and of DataFusion pass
@@ -145,6 +147,45 @@ class RowWise:
             value = self._other(expr, rows)
         rows.known[expr] = value
         return value
+
+    def passing(self, expr: Expr, rows: Rows) -> Column:
+        """True for the rows on which a predicate is true; elsewhere FALSE or NULL. Calls are asked
+        where they can decide that."""
+        if expr not in self._undecided:
+            self._undecided[expr] = None if self.cascades((expr,)) else undecided(expr)
+        predicate = self._undecided[expr]
+        if predicate is None or expr in rows.known or not len(rows):
+            return self.column(expr, rows)
+        open_rows = Open(predicate, *self._known_parts(predicate, rows))
+        free = [not any(map(asks_model, asks(atom))) for atom in predicate.atoms]
+        steps = open_rows.decide()
+        while (i := steps.best(free)) is not None:
+            self._fill(open_rows.known[i], predicate.atoms[i], steps.matters[i], rows)
+            steps = open_rows.decide()
+        return pa.array(steps.true)
+
+    def _known_parts(self, predicate: Undecided, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """The values of the parts without calls, and those of atoms that need no question."""
+        tests = [test for test in predicate.present if test is not None]
+        values = map(_truths, self.columns([*predicate.cheap, *tests], rows))
+        of = dict(zip([*predicate.cheap, *tests], values, strict=True))
+        known = np.full((len(predicate.atoms), len(rows)), UNKNOWN, dtype=np.int8)
+        for i, (atom, test) in enumerate(zip(predicate.atoms, predicate.present, strict=True)):
+            if test is not None:
+                known[i, of[test] != TRUE] = NULL
+            if all(self.asker.lookup.any_answer(ask.call) for ask in asks(atom)):
+                waiting = np.flatnonzero(known[i] == UNKNOWN)
+                some = rows.take(waiting)
+                stored = waiting[self.known_rows(atom, some)]
+                self._fill(known[i], atom, np.isin(np.arange(len(rows)), stored), rows)
+        cheap = [of[part] for part in predicate.cheap]
+        return np.array(cheap, dtype=np.int8).reshape(len(cheap), len(rows)), known
+
+    def _fill(self, codes: np.ndarray, atom: Expr, wanted: np.ndarray, rows: Rows) -> None:
+        """Evaluate ``atom`` on the rows that are ``wanted``."""
+        if wanted.any():
+            some = rows if wanted.all() else rows.take(np.flatnonzero(wanted))
+            codes[wanted] = _truths(self.column(atom, some))
 
     def _answers(self, ask: Ask, arguments: Sequence[Column]) -> Column:
         if ask.domain is None:
@@ -344,7 +385,7 @@ class RowWise:
             pieces.append(value)
 
         for condition, result in zip(branches[0::2], branches[1::2], strict=False):
-            met = is_true(self.column(condition, rows.take(open_rows)))
+            met = is_true(self.passing(condition, rows.take(open_rows)))
             settle(open_rows[met], result)
             open_rows = open_rows[~met]
         if otherwise is not None:
@@ -388,6 +429,12 @@ def is_true(mask: Column) -> np.ndarray:
 def _numpy(column: pa.Array) -> np.ndarray:
     values: np.ndarray = column.to_numpy(zero_copy_only=False)
     return values
+
+
+def _truths(column: Column) -> np.ndarray:
+    """The codes of a boolean column."""
+    filled = pc.fill_null(_whole(column).cast(pa.int8()), NULL)
+    return _numpy(filled)
 
 
 def _not_equal(values: pa.Array, decisive: bool) -> np.ndarray:

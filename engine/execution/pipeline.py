@@ -180,7 +180,7 @@ def _survivors(block: Block, rows: Rows, rowwise: RowWise, order: Order) -> Rows
         seen, tokens, cost = order.seen[i], rowwise.asker.tokens, ledger.cost or 0.0
         seen.rows_in += len(rows)
         later = (*(block.where[j] for j in waiting), *block.select)
-        rows = rows.filter(rowwise.column(block.where[i], rows), later)
+        rows = rows.filter(rowwise.passing(block.where[i], rows), later)
         seen.rows_out += len(rows)
         seen.tokens += rowwise.asker.tokens - tokens
         seen.cost += (ledger.cost or 0.0) - cost

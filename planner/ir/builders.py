@@ -128,6 +128,13 @@ def boolean_literal(value: bool) -> Node:
     return Node("literal", serialized(message))
 
 
+def boolean_null() -> Node:
+    """NULL, as a boolean."""
+    message = ExpressionMessage()
+    message.literal.null.bool.nullability = TypeMessage.NULLABILITY_NULLABLE
+    return Node("literal", serialized(message))
+
+
 def text_null() -> Node:
     """NULL, as text."""
     message = ExpressionMessage()

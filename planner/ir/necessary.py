@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blendfusion.planner.ir.builders import boolean_literal, function, literal
+from blendfusion.planner.ir.builders import boolean_literal, function, is_null_literal, literal
 from blendfusion.planner.ir.nodes import (
     Ask,
     Expr,
@@ -49,6 +49,7 @@ TRUTH_TESTS: dict[str, tuple[str, ...]] = {
     "is_not_unknown": ("true", "false"),
 }
 """The values of the operand for which each test is true."""
+_TRUTHS: dict[object, str] = {True: "true", False: "false"}
 _VALUES = ("true", "false", "null")
 _DISTINCT = {"is_distinct_from": "is_not_true", "is_not_distinct_from": "is_true"}
 """Comparisons with TRUE, and the tests that they are."""
@@ -62,11 +63,13 @@ def necessary(expr: Expr, value: str = "true") -> Expr:
     if not needs_model(expr):
         if not never_fails(expr):
             return ALWAYS
+        if isinstance(literal(expr), bool) or is_null_literal(expr):
+            return ALWAYS if _TRUTHS.get(literal(expr), "null") == value else NEVER
         tests = {"true": expr, "false": function("not", (expr,))}
         return tests.get(value) or function("is_null", (expr,))
     if isinstance(expr, Node) and expr.name in ("and", "or"):
         decisive = "false" if expr.name == "and" else "true"
-        join = _any if value in (decisive, "null") else _all
+        join = any_of if value in (decisive, "null") else all_of
         return join([necessary(part, value) for part in expr.children])
     if isinstance(expr, Node) and expr.name == "not":
         return necessary(expr.children[0], {"true": "false", "false": "true"}.get(value, value))
@@ -75,7 +78,7 @@ def necessary(expr: Expr, value: str = "true") -> Expr:
             return NEVER
         met = TRUTH_TESTS[expr.name]
         wanted = met if value == "true" else tuple(v for v in _VALUES if v not in met)
-        return _any([necessary(expr.children[0], v) for v in wanted])
+        return any_of([necessary(expr.children[0], v) for v in wanted])
     if isinstance(expr, Node) and expr.name in _DISTINCT:
         return _distinct(expr, value)
     if isinstance(expr, Node) and expr.name == "is_not_null":
@@ -107,10 +110,10 @@ def not_null(expr: Expr) -> Expr:
     if isinstance(expr, Ask):
         if not isinstance(expr.call.ingredient.kind, RowQuestion) or expr.call.kept:
             return ALWAYS
-        return _any([not_null(argument) for argument in expr.args])
+        return any_of([not_null(argument) for argument in expr.args])
     if isinstance(expr, Node) and expr.name in NULL_IF_ANY_IS:
         # The third operand of LIKE is absent or a literal.
-        return _all([not_null(part) for part in expr.children[:2]])
+        return all_of([not_null(part) for part in expr.children[:2]])
     return ALWAYS
 
 
@@ -129,13 +132,13 @@ def _case(expr: Node, value: str) -> Expr:
     ways: list[Expr] = []
     reached: list[Expr] = []
     for condition, result in zip(branches[0::2], branches[1::2], strict=False):
-        ways.append(_all([*reached, necessary(condition), necessary(result, value)]))
-        reached.append(_any([necessary(condition, "false"), necessary(condition, "null")]))
+        ways.append(all_of([*reached, necessary(condition), necessary(result, value)]))
+        reached.append(any_of([necessary(condition, "false"), necessary(condition, "null")]))
     if otherwise is not None:
-        ways.append(_all([*reached, necessary(otherwise, value)]))
+        ways.append(all_of([*reached, necessary(otherwise, value)]))
     elif value == "null":
-        ways.append(_all(reached))
-    return _any(ways)
+        ways.append(all_of(reached))
+    return any_of(ways)
 
 
 def never_fails(expr: Expr) -> bool:
@@ -159,20 +162,29 @@ def _reads(expr: Expr) -> bool:
     )
 
 
-def _all(terms: Sequence[Expr]) -> Expr:
+def all_of(terms: Sequence[Expr]) -> Expr:
+    """The conjunction of conditions without calls."""
     kept = [t for t in dict.fromkeys(_flat("and", terms)) if t != ALWAYS]
     if NEVER in kept:
         return NEVER
     return ALWAYS if not kept else kept[0] if len(kept) == 1 else function("and", tuple(kept))
 
 
-def _any(terms: Sequence[Expr]) -> Expr:
+def any_of(terms: Sequence[Expr]) -> Expr:
+    """The disjunction of conditions without calls."""
     kept = [t for t in dict.fromkeys(_flat("or", terms)) if t != NEVER]
     if ALWAYS in kept:
         return ALWAYS
     # a OR (a AND b) is a
     kept = [t for t in kept if not any(o != t and _implies(t, o) for o in kept)]
-    return NEVER if not kept else kept[0] if len(kept) == 1 else function("or", tuple(kept))
+    if len(kept) < 2:
+        return kept[0] if kept else NEVER
+    # (a AND b) OR (a AND c) is a AND (b OR c)
+    common = [c for c in conjuncts(kept[0]) if all(c in conjuncts(t) for t in kept)]
+    if not common:
+        return function("or", tuple(kept))
+    rest = [all_of([c for c in conjuncts(t) if c not in common]) for t in kept]
+    return all_of([*common, any_of(rest)])
 
 
 def _implies(term: Expr, other: Expr) -> bool:

@@ -10,12 +10,22 @@ safe:   a row for which the new condition is not true does not pass the predicat
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 
+from blendfusion.planner.ir.boolean_atoms import FALSE, NULL, TRUE, assigned, atoms, canonical
 from blendfusion.planner.ir.builders import conjunction, filtered
 from blendfusion.planner.ir.joins import PASSES_ON, join_type
-from blendfusion.planner.ir.necessary import ALWAYS, is_null_test, necessary
+from blendfusion.planner.ir.necessary import (
+    ALWAYS,
+    all_of,
+    any_of,
+    is_null_test,
+    necessary,
+    not_null,
+)
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
@@ -25,11 +35,15 @@ from blendfusion.planner.ir.nodes import (
     conjuncts,
     has_window,
     inline,
+    is_volatile,
     needs_model,
     parts,
     shift,
     side_of,
 )
+
+_MOST_REPEATED = 2
+"""Most conditions of which each combination of values is looked at."""
 
 
 def necessary_conditions(plan: Plan, *, null_tests: bool = True) -> Plan:
@@ -93,7 +107,24 @@ def _implied(terms: Sequence[Expr]) -> list[Expr]:
     """The conditions without a model that terms with one imply, each once."""
     asking = [term for term in terms if needs_model(term)]
     conditions = [c for term in asking for c in conjuncts(necessary(term))]
+    conditions += conjuncts(_joint(asking))
     return [c for c in dict.fromkeys(conditions) if c != ALWAYS and not _is_any_null_test(c)]
+
+
+def _joint(terms: Sequence[Expr]) -> Expr:
+    """What terms with the same calls in several places imply together: ``f(x) AND (NOT f(x) OR p)``
+    implies ``p``."""
+    whole = conjunction(tuple(map(canonical, terms))) if terms else ALWAYS
+    times = Counter(atoms(whole))
+    repeated = [atom for atom, n in times.items() if n > 1][:_MOST_REPEATED]
+    if not repeated or is_volatile(whole):
+        return ALWAYS
+    ways = []
+    for values in product((TRUE, FALSE, NULL), repeat=len(repeated)):
+        left = assigned(whole, dict(zip(repeated, values, strict=True)))
+        present = [not_null(a) for a, v in zip(repeated, values, strict=True) if v != NULL]
+        ways.append(all_of([necessary(left), *present]))
+    return any_of(ways)
 
 
 def _is_any_null_test(condition: Expr) -> bool:

@@ -101,6 +101,12 @@ def test_queries_ask_hardly_more_than_the_bound(part: int, cases: int) -> None:
         ("SELECT a.k FROM a WHERE q1(a.y) GROUP BY a.k HAVING 3 <= count(a.x)", 0),
         ("SELECT a.id FROM a WHERE CASE WHEN q1(a.x) THEN a.k = 7 ELSE a.k = 8 END", 0),
         ("SELECT a.id FROM a WHERE (q1(a.x) OR q2(a.y)) AND a.id + 0 = 9", 0),
+        ("SELECT a.id FROM a WHERE q1(a.y) AND NOT q1(a.y)", 0),
+        ("SELECT a.id FROM a WHERE (c1(a.y) = 'r' OR a.k = 2) AND q2(a.y) AND c1(a.y) <> 'r'", 1),
+        ("SELECT a.id FROM a WHERE CASE WHEN q1(a.y) THEN a.id < 9 ELSE a.id < 1 END", 2),
+        ("SELECT a.id FROM a WHERE (q1(a.y) AND q2(a.x)) OR a.id = 0", 0),
+        ("SELECT a.id FROM a LEFT JOIN b ON c1(a.y) = c1(b.x) JOIN a AS d ON b.id + 5 = d.id", 0),
+        ("SELECT a.id FROM a LEFT JOIN b ON c1(a.y) = c1(b.x) AND b.id > 0 WHERE q1(b.x)", 0),
     ],
 )
 def test_conditions_that_calls_imply_spare_values(template: str, asked: int) -> None:

@@ -1,0 +1,177 @@
+"""Evaluates a predicate with several calls: the next call is asked only about rows on which its
+answer can still change whether the predicate is true.
+
+``CASE WHEN f(x) THEN p ELSE q END`` needs no answer on rows where ``p`` and ``q`` are both true, and
+``f(x) AND g(y) OR h(z)`` none about ``x`` where ``y`` is NULL. The parts without calls are evaluated
+first; a row is then a function of the answers that are still unknown. Of all combinations of these
+(true, false, and NULL: any answer may fail), those tell which calls matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blendfusion.planner.ir.boolean_atoms import CONNECTIVES, atoms, canonical
+from blendfusion.planner.ir.necessary import ALWAYS, TRUTH_TESTS, never_fails, not_null
+from blendfusion.planner.ir.nodes import Expr, Node, asks, is_volatile, needs_model
+
+Codes: TypeAlias = NDArray[np.int8]
+Masks: TypeAlias = NDArray[np.bool_]
+
+FALSE, TRUE, NULL, UNKNOWN = 0, 1, 2, 3
+_CODES = {"false": FALSE, "true": TRUE, "null": NULL}
+_MOST_ATOMS = 4
+"""With more, there are too many combinations of answers."""
+_PATTERNS_AT_ONCE = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """A predicate as a function of cheap parts and atoms (see ``boolean_atoms``)."""
+
+    expr: Expr
+    cheap: tuple[Expr, ...]
+    atoms: tuple[Expr, ...]
+    present: tuple[Expr | None, ...]
+    """For each atom, a condition without calls without which it is NULL."""
+
+
+def undecided(expr: Expr) -> Undecided | None:
+    """``expr`` for evaluation in steps; None if there is nothing to gain, or it is too complex."""
+    if is_volatile(expr) or any(ask.domain is not None for ask in asks(expr)):
+        return None
+    whole = canonical(expr)
+    places = tuple(atoms(whole))
+    found = tuple(dict.fromkeys(places))
+    if len(places) < 2 or len(found) > _MOST_ATOMS:
+        return None
+    cheap = tuple(dict.fromkeys(_cheap_parts(whole)))
+    if not all(map(never_fails, cheap)):
+        return None  # it may have to stay behind a condition
+    tests = (not_null(atom) for atom in found)
+    return Undecided(whole, cheap, found, tuple(None if t == ALWAYS else t for t in tests))
+
+
+def _cheap_parts(expr: Expr) -> list[Expr]:
+    if not needs_model(expr):
+        return [expr]
+    if isinstance(expr, Node) and expr.name in CONNECTIVES:
+        return [part for child in expr.children for part in _cheap_parts(child)]
+    return []
+
+
+class Open:
+    """The rows of a chunk: for each, what is known of the parts of a predicate."""
+
+    def __init__(self, predicate: Undecided, cheap: Codes, known: Codes) -> None:
+        """``cheap`` and ``known`` have a line for each part and atom, and a column for each row."""
+        self._predicate = predicate
+        self._cheap = cheap
+        self.known = known
+
+    def decide(self) -> Steps:
+        """What the answers so far decide."""
+        lines = np.concatenate([self._cheap, self.known])
+        patterns, place = np.unique(lines, axis=1, return_inverse=True)
+        parts = [
+            _steps(self._predicate, patterns[:, start : start + _PATTERNS_AT_ONCE])
+            for start in range(0, patterns.shape[1], _PATTERNS_AT_ONCE)
+        ]
+        place = place.reshape(-1)
+        return Steps(
+            np.concatenate([part.true for part in parts])[place],
+            np.concatenate([part.matters for part in parts], axis=1)[:, place],
+            np.concatenate([part.decides for part in parts], axis=1)[:, place],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """``true``: the rows that are decided and true. For each atom, ``matters``: the rows on which
+    its value can still change the result; ``decides``: the share of its answers after which nothing
+    else can."""
+
+    true: Masks
+    matters: Masks
+    decides: NDArray[np.float64]
+
+    def best(self, free: Sequence[bool]) -> int | None:
+        """The atom to evaluate next: one that needs no language model, else one that decides the
+        largest share of the rows that it is asked about; None if every row is decided."""
+        rows = self.matters.sum(axis=1)
+        if not rows.any():
+            return None
+        share = (self.decides * self.matters).sum(axis=1) / np.maximum(rows, 1)
+        order = [(rows[i] > 0, free[i], round(float(share[i]), 9), -i) for i in range(len(rows))]
+        return -max(order)[-1]
+
+
+def _steps(predicate: Undecided, patterns: Codes) -> Steps:
+    n, width = len(predicate.atoms), patterns.shape[1]
+    n_cheap = len(predicate.cheap)
+    columns: dict[Expr, Codes] = {
+        part: patterns[i].reshape((1,) * n + (width,)) for i, part in enumerate(predicate.cheap)
+    }
+    for i, atom in enumerate(predicate.atoms):
+        every = np.arange(3, dtype=np.int8).reshape([3 if j == i else 1 for j in range(n)] + [1])
+        known = patterns[n_cheap + i].reshape((1,) * n + (width,))
+        columns[atom] = np.where(known == UNKNOWN, every, known).astype(np.int8)
+    result = _value(predicate.expr, columns) == TRUE
+    result = np.broadcast_to(result, (3,) * n + (width,))
+    places = tuple(range(n))
+    matters = np.zeros((n, width), dtype=bool)
+    decides = np.zeros((n, width))
+    for i in range(n):
+        first = result.take([0], axis=i)
+        matters[i] = (result != first).any(axis=places)
+        for answer in (FALSE, TRUE):
+            left = result.take(answer, axis=i).reshape(-1, width)
+            decides[i] += (left == left[:1]).all(axis=0) / 2
+    true = result.reshape(-1, width)[0] & ~matters.any(axis=0)
+    return Steps(true, matters, decides)
+
+
+def _value(expr: Expr, columns: Mapping[Expr, Codes]) -> Codes:
+    """The codes of ``expr``, in three-valued logic."""
+    if expr in columns:
+        return columns[expr]
+    assert isinstance(expr, Node)
+    values = [_value(child, columns) for child in expr.children]
+    if expr.name in ("and", "or"):
+        return _connected(expr.name, values)
+    if expr.name == "not":
+        return np.array([TRUE, FALSE, NULL], dtype=np.int8)[values[0]]
+    if expr.name == "if_then":
+        return _case(values)
+    if expr.name == "coalesce":
+        result = values[0]
+        for value in values[1:]:
+            result = np.where(result == NULL, value, result)
+        return result
+    wanted = [_CODES[truth] for truth in TRUTH_TESTS[expr.name]]
+    return np.isin(values[0], wanted).astype(np.int8)
+
+
+def _connected(name: str, values: Sequence[Codes]) -> Codes:
+    decisive = FALSE if name == "and" else TRUE
+    result = values[0]
+    for value in values[1:]:
+        is_decided = (result == decisive) | (value == decisive)
+        is_null = (result == NULL) | (value == NULL)
+        rest = np.where(is_null, NULL, 1 - decisive)
+        result = np.where(is_decided, decisive, rest).astype(np.int8)
+    return result
+
+
+def _case(values: Sequence[Codes]) -> Codes:
+    null = np.array(NULL, dtype=np.int8)
+    result = values[-1] if len(values) % 2 else null
+    pairs = list(zip(values[0::2], values[1::2], strict=False))
+    for condition, value in reversed(pairs):
+        result = np.where(condition == TRUE, value, result)
+    return result
