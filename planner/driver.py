@@ -109,7 +109,7 @@ def _is_limit(plan: Plan) -> bool:
 
 
 def _has_several_calls(plan: Plan) -> bool:
-    calls = {a.call for p in subplans(plan) for e in expressions(p) for a in asks(e)}
+    calls = {(a.call, a.args) for p in subplans(plan) for e in expressions(p) for a in asks(e)}
     return len(calls) > 1
 
 

@@ -257,7 +257,7 @@ class _Report:
         for place, stage in enumerate(self._staged.stages, 1):
             block = stage.block
             seen = self._run.seen.get(stage.number)
-            stops = seen.stops if seen is not None else block.limited
+            stops = seen.stops if seen is not None else block.limited or block.once
             learns = seen.learns if seen is not None else True
             ending = seen.ending if seen is not None else frozenset[Ask]()
             own = influences(block, adaptive=learns, stops=stops)

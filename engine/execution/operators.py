@@ -9,7 +9,7 @@ from blendfusion.execution.pair_order import asks_over_pairs
 from blendfusion.execution.pipeline import Counts
 from blendfusion.execution.predicate_order import Order, Seen
 from blendfusion.planner.explain.expression_text import shown
-from blendfusion.planner.explain.plan_text import limit_text, lines, names_of
+from blendfusion.planner.explain.plan_text import ONE_OF_EQUAL, limit_text, lines, names_of
 from blendfusion.planner.explain.truncate import cut, listed
 from blendfusion.planner.ir.nodes import Ask, asks
 from blendfusion.planner.rules import FEW_VALUES_FIRST, LIMITED_STAGES
@@ -151,6 +151,8 @@ def _limit(stage: Stage, limited: Limited | None, *, in_order: bool) -> str:
         others = [number for number in limited.stages if number != stage.number]
         turns = f"in turn with {_stages(others)} " if others else ""
         return f"{turns}until the limit of {_stages([limited.above])} is reached (stops early)"
+    if stage.block.once:
+        return f"{ONE_OF_EQUAL} (stops early)"
     if not stage.block.limited:
         return ""
     pairs = "; pairs of few values first" if in_order and asks_over_pairs(stage.block) else ""

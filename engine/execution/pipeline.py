@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 
 import numpy as np
 import pyarrow as pa
 
 from blendfusion.datafusion.arrow_layouts import plain_batch, plain_schema
+from blendfusion.execution.equal_rows import EqualRows
 from blendfusion.execution.expressions import Rows, RowWise, is_true
 from blendfusion.execution.predicate_order import Order
 from blendfusion.execution.predicate_priors import priors
@@ -112,6 +114,9 @@ def run(
     skip, need = block.offset, block.count
     size = _first_size(block, options, whole or (eager and not learning))
     empty = True
+    equal = EqualRows() if block.once else None
+    key = partial(rowwise.columns, block.select)
+    survivors_of = partial(_survivors, block, rowwise=rowwise, order=order)
     while need is None or need > 0:
         size = size if most is None else min(size, most())
         table = source.take(size)
@@ -121,19 +126,24 @@ def run(
         if learning and not counts.chunks:
             known, in_money = priors(block.where, Rows(table), rowwise)
             order.expect(known, in_money=in_money)
-        rows = _survivors(block, Rows(table), rowwise, order)
+        if equal is None:
+            found = [_survivors(block, Rows(table), rowwise, order)]
+        else:
+            found = list(equal.survivors(Rows(table), key, survivors_of))
         order.revise()
-        survivors = len(rows)
-        rows = rows.slice(skip, len(rows) if need is None else need)
+        survivors = sum(map(len, found))
+        if block.limited:
+            found = [found[0].slice(skip, len(found[0]) if need is None else need)]
         skip -= min(skip, survivors)
+        kept = [rows for rows in found if len(rows)]
         if need is not None:
-            need -= len(rows)
+            need -= sum(map(len, kept))
         counts.rows_in += table.num_rows
         counts.passed += survivors
-        counts.rows_out += len(rows)
+        counts.rows_out += sum(map(len, kept))
         counts.chunks += 1
-        if len(rows):
-            out = _selected(block, rows, rowwise)
+        if kept:
+            out = pa.concat_tables(_selected(block, rows, rowwise) for rows in kept)
             counts.seconds += perf_counter() - start
             empty = False
             yield out

@@ -1,10 +1,10 @@
 """Evaluates a predicate with several calls: the next call is asked only about rows on which its
 answer can still change whether the predicate is true.
 
-``CASE WHEN f(x) THEN p ELSE q END`` needs no answer on rows where ``p`` and ``q`` are both true, and
-``f(x) AND g(y) OR h(z)`` none about ``x`` where ``y`` is NULL. The parts without calls are evaluated
-first; a row is then a function of the answers that are still unknown. Of all combinations of these
-(true, false, and NULL: any answer may fail), those tell which calls matter.
+``CASE WHEN f(x) THEN p ELSE q END`` needs no answer on rows where ``p`` and ``q`` are both true,
+and ``f(x) AND g(y) OR h(z)`` none about ``x`` where ``y`` is NULL. The parts without calls come
+first; a row is then a function of the answers that are still unknown. All combinations of these
+(true, false, and NULL, since any answer may fail) tell which calls matter.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def undecided(expr: Expr) -> Undecided | None:
     whole = canonical(expr)
     places = tuple(atoms(whole))
     found = tuple(dict.fromkeys(places))
-    if len(places) < 2 or len(found) > _MOST_ATOMS:
-        return None
     cheap = tuple(dict.fromkeys(_cheap_parts(whole)))
+    if len(places) + len(cheap) < 2 or len(found) > _MOST_ATOMS:
+        return None
     if not all(map(never_fails, cheap)):
         return None  # it may have to stay behind a condition
     tests = (not_null(atom) for atom in found)
@@ -75,7 +75,7 @@ class Open:
         self.known = known
 
     def decide(self) -> Steps:
-        """What the answers so far decide."""
+        """Returns what the answers so far decide."""
         lines = np.concatenate([self._cheap, self.known])
         patterns, place = np.unique(lines, axis=1, return_inverse=True)
         parts = [

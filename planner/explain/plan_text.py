@@ -290,6 +290,8 @@ class _Tree:
             parts.append(f"filter {self._conditions(block.where, names)}")
         if block.limited:
             parts.append(limit_text(block))
+        if block.once:
+            parts.append(ONE_OF_EQUAL)
         return " ".join(parts)
 
 
@@ -307,6 +309,9 @@ def _one_projection(plan: Plan) -> Plan:
 def _limit(offset: int, count: int | None) -> str:
     text = "" if count is None else f"limit {count}"
     return f"{text} offset {offset}".strip() if offset else text
+
+
+ONE_OF_EQUAL = "one of equal rows is enough"
 
 
 def limit_text(block: Block) -> str:

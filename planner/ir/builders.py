@@ -96,13 +96,17 @@ def limited(source: Plan, offset: int, count: int | None) -> Plan:
     return Rel("fetch", serialized(message), (source,), tuple(exprs), source.width)
 
 
-def ordered(source: Plan, column: int) -> Plan:
-    """The rows of ``source`` by descending ``column``, NULL last."""
+def ordered(source: Plan, column: int, *, descending: bool = True) -> Plan:
+    """The rows of ``source`` by ``column``, NULL last."""
     message = RelMessage()
     message.sort.input.SetInParent()
     key = message.sort.sorts.add()
     key.expr.SetInParent()
-    key.direction = SortField.SORT_DIRECTION_DESC_NULLS_LAST
+    key.direction = (
+        SortField.SORT_DIRECTION_DESC_NULLS_LAST
+        if descending
+        else SortField.SORT_DIRECTION_ASC_NULLS_LAST
+    )
     return Rel("sort", serialized(message), (source,), (Field(column),), source.width)
 
 

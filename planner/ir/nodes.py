@@ -99,6 +99,8 @@ class Block:
     select: tuple[Expr, ...]
     offset: int = 0
     count: int | None = None
+    once: bool = False
+    """Whether rows that equal other rows of its output may be left out."""
 
     @property
     def width(self) -> int:
@@ -114,7 +116,7 @@ class Block:
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self.source, self.where, self.select, self.offset, self.count))
+        return hash((self.source, self.where, self.select, self.offset, self.count, self.once))
 
     def __hash__(self) -> int:
         return self._hash

@@ -20,6 +20,7 @@ from blendfusion.planner.rules.cheap_joins_first import cheap_joins_first
 from blendfusion.planner.rules.copied_predicates import copied_predicates
 from blendfusion.planner.rules.costly_predicates_last import costly_predicates_last
 from blendfusion.planner.rules.cross_joins import cross_joins
+from blendfusion.planner.rules.extreme_values import extreme_values
 from blendfusion.planner.rules.implied_predicates import implied_predicates
 from blendfusion.planner.rules.inner_joins import inner_joins
 from blendfusion.planner.rules.join_tree_reduction import join_tree_reduction
@@ -32,11 +33,13 @@ from blendfusion.planner.rules.lazy_join_conditions import lazy_join_conditions
 from blendfusion.planner.rules.limited_joins import limited_joins
 from blendfusion.planner.rules.merge_blocks import merge_blocks
 from blendfusion.planner.rules.necessary_conditions import necessary_conditions
+from blendfusion.planner.rules.one_of_equal_rows import one_of_equal_rows
 from blendfusion.planner.rules.prune_columns import prune_columns
 from blendfusion.planner.rules.pull_up import pull_up
 from blendfusion.planner.rules.push_cheap_predicates import push_cheap_predicates
 from blendfusion.planner.rules.push_limit import push_limit
 from blendfusion.planner.rules.ranked_limits import ranked_limits
+from blendfusion.planner.rules.rows_of_other_branches import rows_of_other_branches
 from blendfusion.planner.rules.semi_join_reduction import semi_join_reduction
 from blendfusion.planner.rules.similar_first import similar_first
 from blendfusion.planner.rules.small_groups import small_groups
@@ -65,6 +68,7 @@ COSTLY_PREDICATES_LAST = "costly_predicates_last"
 
 RULES: tuple[Rule, ...] = (
     Rule("inner_joins", inner_joins, first=True),  # so that the others meet joins that move
+    Rule("rows_of_other_branches", rows_of_other_branches, first=True),  # before they are one block
     Rule("whole_columns", whole_columns, True),  # while a call stands over the rows of its column
     Rule("ranked_limits", ranked_limits),  # before a limit becomes a block's own
     Rule("joins_by_labels", joins_by_labels),  # before its labels become keys, or columns of pairs
@@ -82,6 +86,7 @@ RULES: tuple[Rule, ...] = (
     Rule("pull_up", pull_up),
     Rule("union_pull_up", union_pull_up),  # beside it: a union stands below a join, or above one
     Rule("cheap_joins_first", cheap_joins_first),  # what pull-up is for predicates, for joins
+    Rule("extreme_values", extreme_values),  # before late_projection: it makes a sort and a limit
     Rule("late_projection", late_projection),  # before push_limit: an unfiltered LIMIT sinks
     Rule("limited_joins", limited_joins),  # before the limit becomes a block's own
     Rule("push_limit", push_limit),
@@ -97,9 +102,12 @@ RULES: tuple[Rule, ...] = (
     ),  # when no limit is left to move
     Rule("small_groups", small_groups, last=True),  # when the block stands below its aggregate
     Rule("join_tree_reduction", join_tree_reduction, last=True),  # before a side is a partner
+    Rule(
+        "lazy_join_conditions", lazy_join_conditions, last=True
+    ),  # rows that must stay, before the others
     Rule("semi_join_reduction", semi_join_reduction, last=True),
+    Rule("one_of_equal_rows", one_of_equal_rows, last=True),  # when a block has its last columns
     Rule(SIMILAR_FIRST, similar_first, last=True),  # when a limit has come down all the way
-    Rule("lazy_join_conditions", lazy_join_conditions, last=True),  # for rows that must stay
 )
 
 PREDICATE_ORDER = "predicate_order"

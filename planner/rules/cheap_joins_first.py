@@ -116,8 +116,8 @@ def _with_filter_below(plan: Rel) -> Plan | None:
 
 
 def _with_filter_inside(path: _Path) -> Plan | None:
-    """What reads both sides becomes a part of the condition of an inner join, by which its sides
-    can be reduced."""
+    """Filters that read both sides become a part of the condition of an inner join, by which its
+    sides can be reduced."""
     join = path.below
     if join.kind != "join" or join_type(join) != "inner" or not _sides_below(join):
         return None

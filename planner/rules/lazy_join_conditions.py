@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from blendfusion.planner.ir.builders import case
+from blendfusion.planner.ir.builders import case, filtered
 from blendfusion.planner.ir.joins import join_type
+from blendfusion.planner.ir.necessary import ALWAYS, not_null
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
     Field,
+    Node,
     Plan,
     Rel,
     conjuncts,
@@ -24,6 +26,7 @@ from blendfusion.planner.ir.nodes import (
     literal_like,
     may_move,
     needs_model,
+    parts,
 )
 from blendfusion.planner.ir.traversal import expressions
 from blendfusion.planner.stages.join_partners import inlined, partner_of, turned, with_partner
@@ -53,14 +56,35 @@ def _gated(join: Rel, read: set[int]) -> Rel:
     cheap = [t for t in terms if not fields(t) & answers and not is_volatile(t)]
     new_left, new_right = left, right
     if kind in _KEEPS_LEFT:
-        new_left = _for_rows_with_partners(left, cheap, right, _answers(left) - read)
+        matching = _with_keys(right, terms, left.width)
+        new_left = _for_rows_with_partners(left, cheap, matching, _answers(left) - read)
     if kind in _KEEPS_RIGHT:
         around = [turned(t, left.width, right.width) for t in cheap]
         own = {i for i in _answers(right) if left.width + i not in read}
-        new_right = _for_rows_with_partners(right, around, left, own)
+        matching = _with_keys(
+            left, [turned(t, left.width, right.width) for t in terms], right.width
+        )
+        new_right = _for_rows_with_partners(right, around, matching, own)
     if new_left is left and new_right is right:
         return join
     return join.with_inputs(new_left, new_right)
+
+
+def _with_keys(other: Plan, terms: Sequence[Expr], width: int) -> Plan:
+    """The rows of ``other`` whose answers in equalities, which read it after ``width`` columns, may
+    be other than NULL."""
+    if not isinstance(other, Block) or not may_move(other):
+        return other
+    keys = [
+        p.index - width for t in terms if _is_equal(t) for p in parts(t) if isinstance(p, Field)
+    ]
+    present = [not_null(other.select[i]) for i in keys if i >= 0 and needs_model(other.select[i])]
+    known = tuple(c for c in dict.fromkeys(present) if c != ALWAYS)
+    return replace(other, source=filtered(other.source, known))
+
+
+def _is_equal(term: Expr) -> bool:
+    return isinstance(term, Node) and term.name == "equal"
 
 
 def _answers(side: Plan) -> set[int]:

@@ -112,8 +112,8 @@ def _implied(terms: Sequence[Expr]) -> list[Expr]:
 
 
 def _joint(terms: Sequence[Expr]) -> Expr:
-    """What terms with the same calls in several places imply together: ``f(x) AND (NOT f(x) OR p)``
-    implies ``p``."""
+    """A condition that terms with the same calls in several places imply together: ``f(x) AND
+    (NOT f(x) OR p)`` implies ``p``."""
     whole = conjunction(tuple(map(canonical, terms))) if terms else ALWAYS
     times = Counter(atoms(whole))
     repeated = [atom for atom, n in times.items() if n > 1][:_MOST_REPEATED]

@@ -33,18 +33,17 @@ from blendfusion.planner.ir.nodes import (
     is_volatile,
     is_volatile_block,
     literal_like,
-    needs_model,
     with_input,
 )
-from blendfusion.planner.ir.traversal import asks_anything, subplans
+from blendfusion.planner.ir.traversal import subplans
 from blendfusion.planner.stages.join_partners import (
     inlined,
     small,
     steady,
-    stripped,
     turned,
     with_partner,
 )
+from blendfusion.planner.stages.supersets import superset
 
 DROPS_LEFT = ("inner", "left_semi", "right_semi", "right", "right_anti")
 """Joins that do not need a row of the left without a partner on the right."""
@@ -59,10 +58,10 @@ def semi_join_reduction(plan: Plan) -> Plan:
     kind = join_type(plan)
     terms = join_terms(plan)
     new_left, new_right = left, right
-    bare = stripped(right)
-    if kind in DROPS_LEFT and not asks_anything(bare):
-        readable = _plain_columns(right)
-        new_left = reduced(left, [t for t in terms if _reads_of(t, left.width) <= readable], bare)
+    bare = superset(right) if kind in DROPS_LEFT else None
+    if bare is not None:
+        known = [t for t in terms if _reads_of(t, left.width) <= bare.readable]
+        new_left = reduced(left, known, bare.plan)
     if kind in DROPS_RIGHT:
         # The unreduced left side runs anyway, and the rows that it drops have no partner either.
         around = [turned(t, left.width, right.width) for t in terms]
@@ -223,9 +222,3 @@ def _is_kept(source: Plan, kept: Rel) -> bool:
 
 def _tables(plan: Plan) -> set[tuple[str, ...]]:
     return {table_names(p) for p in subplans(plan) if isinstance(p, Rel) and p.kind == "read"}
-
-
-def _plain_columns(other: Plan) -> set[int]:
-    if not isinstance(other, Block) or other.limited:
-        return set(range(other.width))
-    return {i for i, e in enumerate(other.select) if not needs_model(e)}

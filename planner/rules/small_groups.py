@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from blendfusion.planner.ir.aggregates import Aggregation, Measure, aggregated, aggregation
 from blendfusion.planner.ir.builders import filtered, function, integer_literal, literal, projected
+from blendfusion.planner.ir.necessary import ALWAYS, necessary
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
@@ -53,7 +54,9 @@ def small_groups(plan: Plan) -> Plan:
     everything = partner_of(block.source)
     if not bounds or everything is None:
         return plan
-    large = _large_groups(everything, agg, keys, bounds[0])
+    implied = dict.fromkeys(c for term in block.where for c in conjuncts(necessary(term)))
+    possible = filtered(everything, tuple(c for c in implied if c != ALWAYS))
+    large = _large_groups(possible, agg, keys, bounds[0])
     width = block.source.width
     same = [function("is_not_distinct_from", (key, Field(width + i))) for i, key in enumerate(keys)]
     source = with_partner(block.source, same, large, "left_semi")

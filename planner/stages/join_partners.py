@@ -97,7 +97,7 @@ def partner_of(other: Plan) -> Plan | None:
 
 def repeatable(plan: Plan) -> Plan | None:
     """``plan``, or one with more rows, that gives the same rows in each run; None if impossible."""
-    return small(_exact(plan) or steady(plan))
+    return small(exact(plan) or steady(plan))
 
 
 def small(plan: Plan | None) -> Plan | None:
@@ -132,11 +132,11 @@ def steady(plan: Plan) -> Plan | None:
         return _with_steady(
             plan,
             [
-                steady(left) if kind in GROWS_WITH_LEFT else _exact(left),
-                steady(right) if kind in GROWS_WITH_RIGHT else _exact(right),
+                steady(left) if kind in GROWS_WITH_LEFT else exact(left),
+                steady(right) if kind in GROWS_WITH_RIGHT else exact(right),
             ],
         )
-    return _exact(plan)
+    return exact(plan)
 
 
 def _with_steady(plan: Rel, inputs: Sequence[Plan | None]) -> Plan | None:
@@ -144,8 +144,8 @@ def _with_steady(plan: Rel, inputs: Sequence[Plan | None]) -> Plan | None:
     return plan.with_inputs(*known) if len(known) == len(inputs) else None
 
 
-def _exact(plan: Plan) -> Plan | None:
-    """``plan`` if it gives the same rows in each run."""
+def exact(plan: Plan) -> Plan | None:
+    """``plan`` if it gives the same rows in each run, else None."""
     for part in _relations(plan):
         if isinstance(part, Rel) and not _repeats(part):
             return None

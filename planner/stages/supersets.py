@@ -1,0 +1,120 @@
+"""A plan without calls that has all rows of a plan with calls, as far as its columns are known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from blendfusion.planner.ir.aggregates import aggregation
+from blendfusion.planner.ir.builders import boolean_literal, filtered, projected
+from blendfusion.planner.ir.joins import is_union_all, join_type, joined
+from blendfusion.planner.ir.necessary import ALWAYS, necessary
+from blendfusion.planner.ir.nodes import (
+    Block,
+    Expr,
+    Plan,
+    Rel,
+    all_fields,
+    conjuncts,
+    fields,
+    has_window,
+    is_key,
+    literal_like,
+    needs_model,
+)
+from blendfusion.planner.ir.traversal import asks_anything
+from blendfusion.planner.stages.join_partners import with_partner
+
+
+class Superset(NamedTuple):
+    """``plan`` has the columns of the original; those that are not ``readable`` hold nothing."""
+
+    plan: Plan
+    readable: frozenset[int]
+
+
+def superset(plan: Plan) -> Superset | None:
+    """All rows of ``plan``, perhaps more, each perhaps another number of times, without a call;
+    None if that is impossible."""
+    if not asks_anything(plan):
+        return Superset(plan, frozenset(range(plan.width)))
+    if isinstance(plan, Block):
+        return None if plan.limited else _projected(plan.source, plan.select, plan.where)
+    if not isinstance(plan, Rel):
+        return None
+    if plan.kind == "project":
+        return None if any(map(has_window, plan.exprs)) else _projected(plan.inputs[0], plan.exprs)
+    if plan.kind == "filter":
+        return _projected(plan.inputs[0], all_fields(plan.width), conjuncts(plan.exprs[0]))
+    if plan.kind in ("sort", "fetch"):
+        return superset(plan.inputs[0])
+    if plan.kind == "aggregate":
+        agg = aggregation(plan)
+        if not agg.keys or agg.n_before_measures != len(agg.keys):
+            return None
+        blank = (boolean_literal(True),) * (plan.width - len(agg.keys))
+        found = _projected(plan.inputs[0], (*agg.keys, *blank))
+        return found and Superset(found.plan, found.readable & frozenset(range(len(agg.keys))))
+    if is_union_all(plan):
+        return _union(plan)
+    return _join(plan) if plan.kind in ("join", "cross") else None
+
+
+def _projected(
+    source: Plan, columns: Sequence[Expr], where: Sequence[Expr] = ()
+) -> Superset | None:
+    below = superset(source)
+    if below is None:
+        return None
+    readable = {i for i, e in enumerate(columns) if _is_read(e, below)}
+    blank = boolean_literal(True)
+    shown = tuple(e if i in readable else blank for i, e in enumerate(columns))
+    implied = [c for term in where for c in conjuncts(necessary(term))]
+    known = tuple(c for c in dict.fromkeys(implied) if c != ALWAYS and _is_read(c, below))
+    return Superset(projected(filtered(below.plan, known), shown), frozenset(readable))
+
+
+def _is_read(expr: Expr, below: Superset) -> bool:
+    return not needs_model(expr) and fields(expr) <= below.readable
+
+
+def _union(plan: Rel) -> Superset | None:
+    found = [superset(p) for p in plan.inputs]
+    known = [f for f in found if f is not None]
+    if len(known) < len(found) or any(len(f.readable) < plan.width for f in known):
+        return None
+    return Superset(plan.with_inputs(*(f.plan for f in known)), known[0].readable)
+
+
+def _join(plan: Rel) -> Superset | None:
+    kind = join_type(plan)
+    left, right = (superset(p) for p in plan.inputs)
+    n_left = plan.inputs[0].width
+    if left is None or kind not in ("inner", "left", "left_semi", "left_anti"):
+        return None
+    blank = boolean_literal(True)
+    wide = kind in ("inner", "left")
+    others = (blank,) * plan.inputs[1].width if wide else ()
+    alone = Superset(projected(left.plan, (*all_fields(n_left), *others)), left.readable)
+    terms = [t for e in plan.exprs for t in conjuncts(e) if not literal_like(t)]
+    whole = all(fields(t) <= _readable(left, right, n_left) for t in terms) if right else False
+    if kind in ("left", "left_anti"):
+        exact = whole and right is not None and not asks_anything(plan.inputs[1])
+        if not exact or right is None:
+            return alone
+        new = joined(left.plan, right.plan, tuple(terms), kind)
+        return Superset(new, _readable(left, right, n_left) if wide else left.readable)
+    if right is None:
+        return alone
+    readable = _readable(left, right, n_left)
+    known = tuple(t for t in terms if fields(t) <= readable and not needs_model(t))
+    if any(is_key(t, n_left) for t in known):
+        new = joined(left.plan, right.plan, known, kind)
+        return Superset(new, readable if wide else left.readable)
+    # Pairs without a key would be too many; whether there are any is enough.
+    some = with_partner(left.plan, known, right.plan, "left_semi")
+    return Superset(projected(some, (*all_fields(n_left), *others)), left.readable)
+
+
+def _readable(left: Superset, right: Superset, n_left: int) -> frozenset[int]:
+    return left.readable | {n_left + i for i in right.readable}
