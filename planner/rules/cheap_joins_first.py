@@ -25,6 +25,7 @@ from blendfusion.planner.ir.builders import conjunction, filtered, projected
 from blendfusion.planner.ir.joins import PASSES_ON, join_type, join_width, joined, outputs
 from blendfusion.planner.ir.lineage import answer_columns
 from blendfusion.planner.ir.nodes import (
+    Block,
     Expr,
     Field,
     Plan,
@@ -140,7 +141,9 @@ def _with_join_below(kind: str, upper: Plan, other: Plan, terms: tuple[Expr, ...
     terms = tuple(inline(t, place) for t in terms)
     if path.below.kind == "aggregate":
         return _below_grouping(kind, path, other, terms)
-    sides = _sides_below(path.below) if _is_join(path.below) else ()
+    sides = _sides_below(path.below) if _is_join(path.below) else []
+    if kind in ("left_semi", "left_anti") and _is_join(path.below):
+        sides = list(dict.fromkeys([*sides, *_asking_sides(path.below)]))
     moved = (_below_join(kind, path, side, other, terms) for side in sides)
     return next((plan for plan in moved if plan is not None), None)
 
@@ -197,6 +200,19 @@ def _sides_below(join: Rel) -> list[int]:
         for side in (0, 1)
         if join_type(join) in PASSES_ON[side]
         and (by_answers or asks_anything(join.inputs[1 - side]))
+        and not any(map(is_volatile, join.exprs))
+    ]
+
+
+def _asking_sides(join: Rel) -> list[int]:
+    """The inputs that ask, whose rows a join passes on: joins that only drop rows go below it, to
+    come nearer to what asks."""
+    return [
+        side
+        for side in (0, 1)
+        if join_type(join) in PASSES_ON[side]
+        and asks_anything(join.inputs[side])
+        and not isinstance(join.inputs[side], Block)
         and not any(map(is_volatile, join.exprs))
     ]
 

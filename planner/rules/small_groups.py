@@ -24,13 +24,15 @@ from blendfusion.planner.ir.nodes import (
     all_fields,
     asks_itself,
     conjuncts,
+    fields,
     inline,
     is_volatile,
     literal_like,
     may_move,
     needs_model,
 )
-from blendfusion.planner.stages.join_partners import partner_of, with_partner
+from blendfusion.planner.stages.join_partners import small, steady, with_partner
+from blendfusion.planner.stages.supersets import superset
 
 _AT_LEAST = {"gt": "gt", "gte": "gte", "equal": "gte"}
 """Comparisons of a count with a number that hold for large counts only, and what they imply."""
@@ -51,11 +53,16 @@ def small_groups(plan: Plan) -> Plan:
     if not _simple(agg) or not all(map(_is_plain, keys)):
         return plan
     bounds = [b for term in conjuncts(plan.exprs[0]) if (b := _bound(term, agg)) is not None]
-    everything = partner_of(block.source)
-    if not bounds or everything is None:
+    found = superset(block.source)
+    read = frozenset().union(*map(fields, keys))
+    if not bounds or found is None or not found.counted or not read <= found.readable:
+        return plan
+    everything = small(steady(found.plan))
+    if everything is None:
         return plan
     implied = dict.fromkeys(c for term in block.where for c in conjuncts(necessary(term)))
-    possible = filtered(everything, tuple(c for c in implied if c != ALWAYS))
+    known = (c for c in implied if c != ALWAYS and fields(c) <= found.readable)
+    possible = filtered(everything, tuple(known))
     large = _large_groups(possible, agg, keys, bounds[0])
     width = block.source.width
     same = [function("is_not_distinct_from", (key, Field(width + i))) for i, key in enumerate(keys)]

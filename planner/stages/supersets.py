@@ -27,10 +27,12 @@ from blendfusion.planner.stages.join_partners import with_partner
 
 
 class Superset(NamedTuple):
-    """``plan`` has the columns of the original; those that are not ``readable`` hold nothing."""
+    """``plan`` has the columns of the original; those that are not ``readable`` hold nothing.
+    ``counted``: it has each row at least as often."""
 
     plan: Plan
     readable: frozenset[int]
+    counted: bool = True
 
 
 def superset(plan: Plan) -> Superset | None:
@@ -54,7 +56,8 @@ def superset(plan: Plan) -> Superset | None:
             return None
         blank = (boolean_literal(True),) * (plan.width - len(agg.keys))
         found = _projected(plan.inputs[0], (*agg.keys, *blank))
-        return found and Superset(found.plan, found.readable & frozenset(range(len(agg.keys))))
+        keys = frozenset(range(len(agg.keys)))
+        return found and found._replace(readable=found.readable & keys)
     if is_union_all(plan):
         return _union(plan)
     return _join(plan) if plan.kind in ("join", "cross") else None
@@ -71,7 +74,8 @@ def _projected(
     shown = tuple(e if i in readable else blank for i, e in enumerate(columns))
     implied = [c for term in where for c in conjuncts(necessary(term))]
     known = tuple(c for c in dict.fromkeys(implied) if c != ALWAYS and _is_read(c, below))
-    return Superset(projected(filtered(below.plan, known), shown), frozenset(readable))
+    plan = projected(filtered(below.plan, known), shown)
+    return Superset(plan, frozenset(readable), below.counted)
 
 
 def _is_read(expr: Expr, below: Superset) -> bool:
@@ -83,7 +87,8 @@ def _union(plan: Rel) -> Superset | None:
     known = [f for f in found if f is not None]
     if len(known) < len(found) or any(len(f.readable) < plan.width for f in known):
         return None
-    return Superset(plan.with_inputs(*(f.plan for f in known)), known[0].readable)
+    counted = all(f.counted for f in known)
+    return Superset(plan.with_inputs(*(f.plan for f in known)), known[0].readable, counted)
 
 
 def _join(plan: Rel) -> Superset | None:
@@ -95,7 +100,8 @@ def _join(plan: Rel) -> Superset | None:
     blank = boolean_literal(True)
     wide = kind in ("inner", "left")
     others = (blank,) * plan.inputs[1].width if wide else ()
-    alone = Superset(projected(left.plan, (*all_fields(n_left), *others)), left.readable)
+    columns: tuple[Expr, ...] = (*all_fields(n_left), *others)
+    alone = Superset(projected(left.plan, columns), left.readable, left.counted and not wide)
     terms = [t for e in plan.exprs for t in conjuncts(e) if not literal_like(t)]
     whole = all(fields(t) <= _readable(left, right, n_left) for t in terms) if right else False
     if kind in ("left", "left_anti"):
@@ -103,17 +109,18 @@ def _join(plan: Rel) -> Superset | None:
         if not exact or right is None:
             return alone
         new = joined(left.plan, right.plan, tuple(terms), kind)
-        return Superset(new, _readable(left, right, n_left) if wide else left.readable)
+        readable = _readable(left, right, n_left) if wide else left.readable
+        return Superset(new, readable, left.counted and right.counted)
     if right is None:
         return alone
     readable = _readable(left, right, n_left)
     known = tuple(t for t in terms if fields(t) <= readable and not needs_model(t))
     if any(is_key(t, n_left) for t in known):
         new = joined(left.plan, right.plan, known, kind)
-        return Superset(new, readable if wide else left.readable)
+        return Superset(new, readable if wide else left.readable, left.counted and right.counted)
     # Pairs without a key would be too many; whether there are any is enough.
     some = with_partner(left.plan, known, right.plan, "left_semi")
-    return Superset(projected(some, (*all_fields(n_left), *others)), left.readable)
+    return Superset(projected(some, columns), left.readable, left.counted and not wide)
 
 
 def _readable(left: Superset, right: Superset, n_left: int) -> frozenset[int]:
