@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from blendfusion.execution.undecided import undecided
 from blendfusion.planner.ir.nodes import Ask, Block, Expr, Node, asks, asks_model, needs_model
 
 Influences = dict[Ask, frozenset[Ask]]
@@ -17,7 +18,7 @@ def influences(block: Block, *, adaptive: bool, stops: bool) -> Influences:
     found: Influences = {}
 
     def note(expr: Expr, before: frozenset[Ask], ending: frozenset[Ask]) -> None:
-        for ask, on in _within(expr, before):
+        for ask, on in _of_condition(expr, before):
             # A call that is skipped because of its own answers was asked before.
             found[ask] = found.get(ask, frozenset()) | on - {ask} | ending
 
@@ -28,7 +29,8 @@ def influences(block: Block, *, adaptive: bool, stops: bool) -> Influences:
         others = where[:i] + where[i + 1 :] if adaptive else where[:i]
         note(term, frozenset[Ask]().union(*others), ending)
     for expr in block.select:
-        note(expr, everywhere, ending)
+        for ask, on in _within(expr, everywhere):
+            found[ask] = found.get(ask, frozenset()) | on - {ask} | ending
     return _with_indirect(found)
 
 
@@ -40,6 +42,16 @@ def _with_indirect(direct: Influences) -> Influences:
         if grown == found:
             return found
         found = grown
+
+
+def _of_condition(expr: Expr, before: frozenset[Ask]) -> Iterator[tuple[Ask, frozenset[Ask]]]:
+    """As ``_within``, for a predicate of which only TRUE counts: its calls are asked
+    in any order."""
+    if undecided(expr) is None:
+        yield from _within(expr, before)
+        return
+    every = frozenset(asks(expr))
+    yield from ((ask, before | every) for ask in every)
 
 
 def _within(expr: Expr, before: frozenset[Ask]) -> Iterator[tuple[Ask, frozenset[Ask]]]:
@@ -71,7 +83,7 @@ def _disjoint(sets: Sequence[frozenset[Ask]]) -> bool:
 
 def _case(parts: tuple[Expr, ...], before: frozenset[Ask]) -> Iterator[tuple[Ask, frozenset[Ask]]]:
     for condition, result in zip(parts[0::2], parts[1::2], strict=False):
-        yield from _within(condition, before)
+        yield from _of_condition(condition, before)
         before = before.union(asks(condition))
         yield from _within(result, before)
     if len(parts) % 2:

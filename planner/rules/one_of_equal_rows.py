@@ -8,16 +8,21 @@ safe:   such a relation has the same rows however often its input has each row.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from blendfusion.planner.ir.aggregates import aggregation
-from blendfusion.planner.ir.joins import join_type
+from blendfusion.planner.ir.joins import is_union_all, join_type
 from blendfusion.planner.ir.nodes import (
     Block,
+    Field,
     Plan,
     Rel,
+    asks,
+    fields,
     has_window,
     is_volatile,
+    literal_like,
     may_move,
     needs_model,
     with_input,
@@ -49,11 +54,31 @@ def one_of_equal_rows(plan: Plan) -> Plan:
 
 def _once(plan: Plan) -> Plan:
     if isinstance(plan, Block):
-        asks_before = any(map(needs_model, plan.where)) and not any(map(needs_model, plan.select))
-        return replace(plan, once=True) if asks_before and may_move(plan) else plan
+        return replace(plan, once=True) if _may_differ(plan) and may_move(plan) else plan
     if not isinstance(plan, Rel) or plan.kind not in ("project", "filter"):
         return plan
     if any(is_volatile(e) or has_window(e) for e in plan.exprs):
         return plan
     below = _once(plan.inputs[0])
     return plan if below is plan.inputs[0] else plan.with_inputs(below)
+
+
+def _may_differ(block: Block) -> bool:
+    """Whether rows that are equal may have other answers."""
+    if any(map(needs_model, block.select)):
+        return False
+    read = set().union(*(fields(ask) for e in block.where for ask in asks(e)))
+    shown = {e.index for e in block.select if isinstance(e, Field)}
+    return any(not _is_shown(block.source, i, shown) for i in read)
+
+
+def _is_shown(plan: Plan, column: int, shown: Collection[int]) -> bool:
+    """Whether a column is one of those that are ``shown``, or has the value of one."""
+    if column in shown:
+        return True
+    if is_union_all(plan):
+        return all(_is_shown(branch, column, shown) for branch in plan.inputs)
+    if not isinstance(plan, Rel) or plan.kind != "project":
+        return False
+    own = plan.exprs[column]
+    return literal_like(own) or own in [plan.exprs[i] for i in shown]

@@ -80,7 +80,7 @@ def test_a_for_loop_that_breaks_asks_no_more(db: Counted) -> None:
 
 TWO_STAGES = (
     "SELECT a.k, count(*) FROM (SELECT llm_filter('tenth?', x) AS k, id FROM t WHERE id < 50) AS a "
-    "JOIN (SELECT max(id) AS m FROM t WHERE id < 60 AND llm_filter('other?', x)) AS b ON a.id < b.m "
+    "JOIN (SELECT max(id) + min(id) AS m FROM t WHERE id < 60 AND llm_filter('other?', x)) AS b ON a.id < b.m "
     "GROUP BY a.k ORDER BY 1"
 )
 
