@@ -1,8 +1,9 @@
 """Evaluates the predicates of a block of whose equal rows any one is as good as all.
 
 ``SELECT DISTINCT k … WHERE f(x)`` and ``k IN (SELECT k … WHERE f(x))`` need one row of each ``k``
-that passes. So one row of each is asked first, then two more, and so on, until one passes: there
-are few rounds, and hardly more questions than one by one.
+that passes. Rows with stored answers come first. Then one row of each ``k`` is asked, then two
+more, and so on, until one passes: there are few rounds, and hardly more questions than one by one.
+The order does not depend on that of the rows of a chunk, so that a second run asks nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from blendfusion.execution.expressions import Column, Rows
 
 Key: TypeAlias = tuple[object, ...]
 
+_ORDERED = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string)
+"""Types of columns by whose values rows are put in order."""
 _MOST_KEYS = 1_000_000
 """The most keys that are remembered from chunk to chunk."""
 
@@ -33,9 +36,11 @@ class EqualRows:
         rows: Rows,
         columns: Callable[[Rows], Sequence[Column]],
         survivors: Callable[[Rows], Rows],
+        known: Callable[[Rows], np.ndarray],
     ) -> Iterator[Rows]:
         """The ``survivors`` of predicates, at least one row of each key that has one. ``columns``:
-        the columns of a key."""
+        the columns of a key; ``known``: the rows about which nothing is left to ask."""
+        rows = _ordered(rows)
         found = _keys(columns(rows), len(rows))
         if found is None:
             yield survivors(rows)
@@ -45,8 +50,10 @@ class EqualRows:
         done = np.array([key in self._passed for key in keys], dtype=bool)
         waiting = np.flatnonzero(~done[places]) if len(keys) else np.arange(0)
         size = 1
-        while len(waiting):
+        first = known(rows)[waiting]
+        if not first.any():
             first = _ranks(places[waiting]) < size
+        while len(waiting):
             passed = survivors(rows.take(waiting[first]))
             again = _keys(columns(passed), len(passed))
             assert again is not None
@@ -56,7 +63,22 @@ class EqualRows:
             yield passed
             waiting = waiting[~first]
             waiting = waiting[~done[places[waiting]]]
+            first = _ranks(places[waiting]) < size
             size *= 2
+
+
+def _ordered(rows: Rows) -> Rows:
+    """The rows in an order of their values."""
+    columns = [c for c in rows.table.columns if _has_order(c.type)]
+    if len(rows) < 2 or not columns:
+        return rows
+    names = [str(i) for i in range(len(columns))]
+    order = pc.sort_indices(pa.table(columns, names), [(name, "ascending") for name in names])
+    return rows.take(order.to_numpy(zero_copy_only=False))
+
+
+def _has_order(kind: pa.DataType) -> bool:
+    return any(test(kind) for test in _ORDERED)
 
 
 def _ranks(places: np.ndarray) -> np.ndarray:

@@ -116,6 +116,7 @@ def run(
     empty = True
     equal = EqualRows() if block.once else None
     key = partial(rowwise.columns, block.select)
+    known_of = partial(_known, block, rowwise=rowwise)
     survivors_of = partial(_survivors, block, rowwise=rowwise, order=order)
     while need is None or need > 0:
         size = size if most is None else min(size, most())
@@ -129,7 +130,7 @@ def run(
         if equal is None:
             found = [_survivors(block, Rows(table), rowwise, order)]
         else:
-            found = list(equal.survivors(Rows(table), key, survivors_of))
+            found = list(equal.survivors(Rows(table), key, survivors_of, known_of))
         order.revise()
         survivors = sum(map(len, found))
         if block.limited:
@@ -226,6 +227,14 @@ def _by_stored_answers(
         later = (*(block.where[j] for j in waiting), *block.select)
         rows = rows if kept.all() else rows.filter(pa.array(kept), later)
     return rows, left
+
+
+def _known(block: Block, rows: Rows, rowwise: RowWise) -> np.ndarray:
+    """True for the rows on which every predicate has stored answers."""
+    known = np.full(len(rows), True)
+    for term in block.where:
+        known &= rowwise.known_rows(term, rows)
+    return known
 
 
 def _selected(block: Block, rows: Rows, rowwise: RowWise) -> pa.Table:

@@ -96,18 +96,20 @@ def limited(source: Plan, offset: int, count: int | None) -> Plan:
     return Rel("fetch", serialized(message), (source,), tuple(exprs), source.width)
 
 
-def ordered(source: Plan, column: int, *, descending: bool = True) -> Plan:
-    """The rows of ``source`` by ``column``, NULL last."""
+def ordered(source: Plan, first: Field, *then: Field, descending: bool = True) -> Plan:
+    """The rows of ``source`` by its first column, and then by others, ascending; NULL last."""
     message = RelMessage()
     message.sort.input.SetInParent()
-    key = message.sort.sorts.add()
-    key.expr.SetInParent()
-    key.direction = (
-        SortField.SORT_DIRECTION_DESC_NULLS_LAST
-        if descending
-        else SortField.SORT_DIRECTION_ASC_NULLS_LAST
-    )
-    return Rel("sort", serialized(message), (source,), (Field(column),), source.width)
+    for field in (first, *then):
+        key = message.sort.sorts.add()
+        key.expr.SetInParent()
+        down = descending and field is first
+        key.direction = (
+            SortField.SORT_DIRECTION_DESC_NULLS_LAST
+            if down
+            else SortField.SORT_DIRECTION_ASC_NULLS_LAST
+        )
+    return Rel("sort", serialized(message), (source,), (first, *then), source.width)
 
 
 def text_literal(text: str) -> Node:

@@ -11,12 +11,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from blendfusion.planner.ir.aggregates import aggregation
-from blendfusion.planner.ir.builders import function, limited, ordered
+from blendfusion.planner.ir.builders import cast_to_text, function, limited, ordered
 from blendfusion.planner.ir.nodes import (
     Block,
     Field,
     Plan,
     Rel,
+    all_fields,
+    asks,
     inline,
     is_volatile,
     literal_like,
@@ -40,6 +42,11 @@ def extreme_values(plan: Plan) -> Plan:
     if not may_move(block) or not any(map(needs_model, block.where)):
         return plan
     present = function("is_not_null", (value,))
-    chosen = replace(block, where=(*block.where, present), select=(value,))
-    first = limited(ordered(chosen, 0, descending=measure.name == "max"), 0, 1)
+    # Rows with equal values have an order, too, so that a second run asks nothing.
+    texts = dict.fromkeys(arg for e in block.where for ask in asks(e) for arg in ask.args)
+    others = tuple(t for t in texts if isinstance(cast_to_text(t) or t, Field))
+    chosen = replace(block, where=(*block.where, present), select=(value, *others))
+    first = limited(
+        ordered(chosen, *all_fields(chosen.width), descending=measure.name == "max"), 0, 1
+    )
     return replace(plan, inputs=(first,), exprs=(Field(0),))

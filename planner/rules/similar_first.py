@@ -18,6 +18,7 @@ from blendfusion.planner.ir.nodes import (
     Ask,
     Block,
     Expr,
+    Field,
     Plan,
     all_fields,
     asks_model,
@@ -53,7 +54,7 @@ def similar_first(plan: Plan, pays: Pays = never) -> Plan:
     nearness = Ask(call, (question.args[0], text_literal(question.call.task.question)))
     width = plan.source.width
     near = Block(plan.source, (), (*all_fields(width), nearness))
-    return replace(plan, source=projected(ordered(near, width), all_fields(width)))
+    return replace(plan, source=projected(ordered(near, Field(width)), all_fields(width)))
 
 
 def _is_question(expr: Expr) -> bool:

@@ -238,8 +238,8 @@ CASES = {
         f"WHERE ({length('firm.name')} > 4 OR {sw('Z', 'who')}) AND shares > 2",
         "SELECT name, who FROM held LEFT JOIN firm ON symbol = sym JOIN owner ON account = oid "
         "WHERE (length(name) > 4 OR who LIKE 'Z%') AND shares > 2",
-        "SELECT count(DISTINCT name) + count(DISTINCT CASE WHEN (length(name) > 4) IS NOT TRUE "
-        "THEN who END) FROM held LEFT JOIN firm ON symbol = sym JOIN owner ON account = oid "
+        "SELECT count(DISTINCT who) + count(DISTINCT CASE WHEN (who LIKE 'Z%') IS NOT TRUE "
+        "THEN name END) FROM held LEFT JOIN firm ON symbol = sym JOIN owner ON account = oid "
         "WHERE shares > 2",
     ),
     "31 options of the column that is compared": Case(
@@ -320,8 +320,8 @@ CASES = {
     "44 a disjunction": Case(
         f"SELECT oid FROM owner WHERE (oid > 1 AND {sw('Z', 'who')}) OR {length('land')} = 2",
         "SELECT oid FROM owner WHERE (oid > 1 AND who LIKE 'Z%') OR length(land) = 2",
-        "SELECT count(DISTINCT CASE WHEN oid > 1 THEN who END) + count(DISTINCT CASE WHEN "
-        "(oid > 1 AND who LIKE 'Z%') IS NOT TRUE THEN land END) FROM owner",
+        "SELECT count(DISTINCT land) + count(DISTINCT CASE WHEN oid > 1 AND "
+        "(length(land) = 2) IS NOT TRUE THEN who END) FROM owner",
     ),
     "old names": Case(
         "SELECT id FROM pay WHERE {{LLMMap('starts with Z', 'pay::SHOP')}} = TRUE AND amount > 900",

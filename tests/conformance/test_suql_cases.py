@@ -458,13 +458,7 @@ CASES = {
         "SELECT country FROM event WHERE llm_filter('holds flood', notes) AND month = 1",
         "SELECT country FROM event WHERE weak EXCEPT "
         "SELECT country FROM event WHERE flood AND month = 1",
-        f"SELECT ({texts('TRUE', of='notes', table='event')}) + ("
-        + texts(
-            "month = 1 AND country IN (SELECT country FROM event WHERE weak)",
-            of="notes",
-            table="event",
-        )
-        + ")",
+        "SELECT 14",  # of each country texts until one passes, instead of all 18
     ),
     "45 a window over answers": Case(
         "SELECT eid FROM (SELECT eid, row_number() OVER (PARTITION BY country "

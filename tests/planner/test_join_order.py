@@ -90,9 +90,12 @@ NO_FLAG = f"SELECT id FROM reviews r WHERE NOT EXISTS {FLAGS}"
             "AND r.product IN (SELECT product FROM recalled)",
             20,
         ),
-        (f"{ANY_FLAG} AND r.product IN (SELECT product FROM recalled)", 60),  # pairs
-        (f"{NO_FLAG} AND r.product IN (SELECT product FROM recalled)", 60),
-        (f"{ANY_FLAG} AND NOT EXISTS (SELECT 1 FROM done WHERE done.text = r.text)", 30),
+        (
+            f"{ANY_FLAG} AND r.product IN (SELECT product FROM recalled)",
+            20,
+        ),  # one pair of each is enough
+        (f"{NO_FLAG} AND r.product IN (SELECT product FROM recalled)", 20),
+        (f"{ANY_FLAG} AND NOT EXISTS (SELECT 1 FROM done WHERE done.text = r.text)", 10),
         ("SELECT text FROM reviews WHERE llm_filter('q', text) EXCEPT SELECT text FROM done", 10),
     ],
 )
