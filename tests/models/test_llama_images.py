@@ -109,6 +109,23 @@ def test_an_image_takes_its_tokens_and_the_question_is_computed_once(model: Llam
 
 
 @pytest.mark.local
+def test_a_text_beside_an_image_is_read_with_it(model: LlamaModel) -> None:
+    """Both sides count, in either order, and one of them may be absent."""
+    asked = task(Constraint("choice", options=("one", "two")), "descr", "photo")
+    rows = [("red", RED), ("red", BLUE), ("blue", RED), ("red", None), (None, RED)]
+    answers = ask(model, asked, *rows)
+    assert all(answer.error is None for answer in answers)
+    assert len({answer.logprob for answer in answers}) == len(rows)
+    turned = task(Constraint("choice", options=("one", "two")), "photo", "descr")
+    (other,) = ask(model, turned, (RED, "red"))
+    assert other.text in ("one", "two")
+    alone, text = answers[4], answers[3]
+    both = answers[0].usage.prompt_tokens
+    assert both >= text.usage.prompt_tokens + PATCHES
+    assert both > alone.usage.prompt_tokens
+
+
+@pytest.mark.local
 def test_texts_are_answered_as_before_in_between(model: LlamaModel) -> None:
     texts = Task("llm_filter", "Is it positive?", Constraint("boolean"), ("text",))
     before = model.answer(texts, [("I loved it.",)])
@@ -211,6 +228,14 @@ def test_in_a_session(projector: Path) -> None:
     assert {first, last} <= {"red", "blue"}
     assert empty is broken is None
     assert frame.trace.usage.values == 3
+    # A text of another table beside the image of a join, in a function of rows.
+    session.from_pydict(
+        {"id": [0, 1, 3, 3], "descr": ["a red bag", "none", "blue", "blue"]}, name="d"
+    )
+    query = "SELECT d.id, llm_filter('Does {descr} fit?', descr, photo) AS f FROM d JOIN t ON d.id = t.id"
+    frame = session.sql(f"{query} ORDER BY 1")
+    assert all(isinstance(fits, bool) for fits in frame.to_pydict()["f"])
+    assert frame.trace.usage.values == 3  # equal pairs once
     session.close()
 
 
