@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import sqlite3
 
 import pytest
 
@@ -206,3 +207,38 @@ def test_rows_among_the_answers_of_a_list_are_found_before_others_are_asked() ->
         options=NULL)}} AND {{LLMMap('Is it even?', y)}}""")
     assert found.to_pydict() == {"x": ["a1", "a2"]}
     assert len(model.calls) == 3
+
+
+ROWS = {
+    "id": [1, 2, 3, 4, 5],
+    "name": ["a", "bbb", "cc", None, "e"],
+    "city": ["X", "Y", "X", "Y", "Y"],
+    "age": [3, 9, 5, None, 1],
+}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT name, MAX(age) AS m FROM t",
+        "SELECT t.name AS n, MIN(t.age) FROM t AS t WHERE id > 1",
+        "SELECT name n, city, MAX(age) FROM t GROUP BY city",
+        "SELECT name, MAX(DISTINCT age) FROM t GROUP BY t.city HAVING COUNT(*) > 2",
+        "SELECT m FROM (SELECT name AS m, MIN(age) FROM t GROUP BY city) WHERE m <> 'e'",
+        "SELECT city, COUNT(*), SUM(age) FROM t GROUP BY id",
+        "SELECT DISTINCT city, AVG(age) FROM t GROUP BY lower(city)",
+        "SELECT name, MAX(age) OVER () FROM t",
+        "SELECT name, (SELECT MAX(age) FROM t) FROM t",
+        "SELECT city AS c, COUNT(*) FROM t GROUP BY c UNION SELECT name, 1 FROM t",
+        "SELECT city, COUNT(*) FROM t GROUP BY 1",
+    ],
+)
+def test_a_column_beside_an_aggregate_has_the_value_that_sqlite_gives(query: str) -> None:
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE t (id INT, name TEXT, city TEXT, age INT)")
+    connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", zip(*ROWS.values(), strict=True))
+    opened = bf.connect(bf.ScriptedModel(lambda request: None), cache=None, progress="off")
+    opened.from_pydict(ROWS, name="t")
+    found = opened.sql(query, dialect="blendsql").to_arrow_table()
+    rows = [*zip(*(column.to_pylist() for column in found.columns), strict=True)]
+    assert sorted(rows, key=str) == sorted(connection.execute(query).fetchall(), key=str)

@@ -9,6 +9,7 @@ import pyarrow as pa
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.dialects.blendsql.arguments import Arguments
+from blendfusion.dialects.blendsql.bare_columns import with_values
 from blendfusion.dialects.blendsql.contexts import Contexts
 from blendfusion.dialects.blendsql.options import Options
 from blendfusion.dialects.blendsql.select_aliases import aliases_in_where
@@ -38,6 +39,7 @@ def translated(text: str, known: Known) -> Translation:
     steps: list[Callable[[str], Translation]] = [
         as_query,
         in_our_words,
+        with_values,
         lambda step: aliases_in_where(step, known),
     ]
     if known.parameters is not None:
