@@ -16,6 +16,12 @@ from hypothesis import HealthCheck, settings
 # No test reads or writes the answers of the person who runs it.
 os.environ["BLENDFUSION_CACHE"] = "off"
 
+# Nor the ways of asking that they chose, nor other files of theirs.
+if "BLENDFUSION_TESTS" not in os.environ:
+    os.environ["BLENDFUSION_TESTS"] = tempfile.mkdtemp(prefix="blendfusion-tests-")
+    os.environ["XDG_CACHE_HOME"] = os.environ["BLENDFUSION_TESTS"]
+    atexit.register(shutil.rmtree, os.environ["BLENDFUSION_TESTS"], ignore_errors=True)
+
 # Nor their converted weights: they are made once a run, of all tests and the processes that they
 # start.
 if "BLENDFUSION_WEIGHTS" not in os.environ:

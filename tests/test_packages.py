@@ -24,7 +24,7 @@ ORDER = """
     models.protocol observe
     models.guarantees models.prompts models.stores models.vectors
     models.scores models.wrappers cache
-    models models.http models.verbalizer
+    models models.verbalizer models.http
     models.llama models.outlines models.speech models.tuning
     models.registry
     models.embedders

@@ -1,4 +1,4 @@
-"""``blendfusion tune``: chooses how local weights are asked yes/no questions, by measurement."""
+"""``blendfusion tune``: chooses how a model is asked yes/no questions, by measurement."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from rich.console import Console
 from rich.table import Table
 
 from blendfusion.errors import OptionError
+from blendfusion.models.http.model import OpenAIModel
 from blendfusion.models.llama.model import LlamaModel
 from blendfusion.models.registry.load import load
 from blendfusion.models.tuning.tune import Tuned, tune
-from blendfusion.models.verbalizer.ways import keep_way, user_file, weights_digest
+from blendfusion.models.verbalizer.ways import keep_way, user_file
 from blendfusion.options import Options
 from blendfusion.redaction import printable
 
@@ -26,10 +27,12 @@ _LEAST_ROWS = 4
 def add_tune_command(commands: Commands) -> None:
     """Add ``tune`` to a parser's commands."""
     parser = commands.add_parser(
-        "tune", help="choose how local weights are asked yes/no questions, by measurement"
+        "tune", help="choose how a model is asked yes/no questions, by measurement"
     )
     parser.set_defaults(run=_tune)
-    parser.add_argument("model", metavar="MODEL", help="local weights, as --model names them")
+    parser.add_argument(
+        "model", metavar="MODEL", help="local weights or a server's model, as --model names them"
+    )
     parser.add_argument(
         "--rows", type=int, default=12, help="texts per question of the bank (default: 12)"
     )
@@ -39,24 +42,23 @@ def add_tune_command(commands: Commands) -> None:
 def _tune(arguments: argparse.Namespace) -> int:
     if arguments.rows < _LEAST_ROWS:
         raise OptionError(f"--rows {arguments.rows}: at least {_LEAST_ROWS} texts are needed")
-    options = Options()
-    named = load(arguments.model, options)
-    if not isinstance(named, LlamaModel):
+    named = load(arguments.model, Options())
+    if not isinstance(named, LlamaModel | OpenAIModel):
         named.close()
         raise OptionError(
-            f"{arguments.model} is no local model in process",
-            hint="Name the packaged model (smollm2, gemma), a GGUF file, or a file of the Hub.",
+            f"{arguments.model} is neither a model in process nor one of a single server",
+            hint="Name the packaged model (smollm2, gemma), a GGUF file, a file of the Hub, or "
+            "'openai:NAME@http://HOST:PORT/v1'.",
         )
-    path = named.path
+    model = named.untuned()
     named.close()
-    model = LlamaModel(path, options, tuned=False)
     try:
         found = tune(model, arguments.rows, progress=_report)
     finally:
         model.close()
     _show(found)
     if not arguments.dry_run:
-        keep_way(weights_digest(path), found.way, path.name)
+        keep_way(named.digest, found.way, named.shown_name)
         print(f"kept in {printable(str(user_file()))}")
     return 0
 

@@ -59,7 +59,7 @@ def read_completion(reply: dict[str, Json]) -> Completion:
         " ".join(encodable(str(refusal)[: 8 * _REFUSAL_SHOWN]).split())[:_REFUSAL_SHOWN]
         if refusal
         else "",
-        tuple(_tokens(choice)),
+        tuple(tokens_of(choice)),
     )
 
 
@@ -71,7 +71,7 @@ def _text(content: Json) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _tokens(choice: dict[str, Json]) -> Iterator[Token]:
+def tokens_of(choice: dict[str, Json]) -> Iterator[Token]:
     stated = choice.get("logprobs")
     content = stated.get("content") if isinstance(stated, dict) else None
     for token in content if isinstance(content, list) else ():
@@ -79,11 +79,11 @@ def _tokens(choice: dict[str, Json]) -> Iterator[Token]:
             others = token.get("top_logprobs")
             alternatives = [token, *(others if isinstance(others, list) else ())]
             yield Token(
-                str(token.get("token", "")), dict(filter(None, map(_logprob, alternatives)))
+                str(token.get("token", "")), dict(filter(None, map(logprob_of, alternatives)))
             )
 
 
-def _logprob(entry: Json) -> tuple[str, float] | None:
+def logprob_of(entry: Json) -> tuple[str, float] | None:
     if isinstance(entry, dict):
         text, logprob = entry.get("token"), entry.get("logprob")
         if isinstance(text, str) and isinstance(logprob, int | float) and logprob == logprob:

@@ -13,7 +13,12 @@ from blendfusion.models.http.client import CHAT, Endpoint, Errand, Refused, Unan
 from blendfusion.models.http.completion import Completion, read_completion
 from blendfusion.models.http.parse_reply import read_reply
 from blendfusion.models.http.retry import Passing
-from blendfusion.models.http.server_features import FormsTaken, Sampling, blames_odds
+from blendfusion.models.http.server_features import (
+    MANY_ODDS,
+    FormsTaken,
+    Sampling,
+    blames_odds,
+)
 from blendfusion.models.http.structured_output import (
     INSTRUCTION,
     PROOF,
@@ -46,6 +51,16 @@ class Sight:
     """Whether the server enforced a form once."""
 
 
+@dataclass(slots=True)
+class OddsTaken:
+    """The odds of tokens that a server was found to tell."""
+
+    count: int = MANY_ODDS
+    """Tokens per place, in completions of running text."""
+    by_request: dict[str, bool] = field(default_factory=dict)
+    """Whether it tells them, by the kind of request."""
+
+
 @dataclass(frozen=True, slots=True)
 class Chat:
     """A model of a server, and what was found out about it so far."""
@@ -57,6 +72,7 @@ class Chat:
     max_tokens: int
     shots: bool
     sight: Sight = field(default_factory=Sight)
+    odds_taken: OddsTaken = field(default_factory=OddsTaken)
 
 
 class Exchange:
@@ -214,7 +230,7 @@ class Exchange:
                         {"model": chat.model} | body | sampling,
                         self._errand,
                         read=read_completion,
-                        final=_is_final,
+                        final=is_final,
                     )
                     call.spent = reply.usage
             except Refused as refusal:
@@ -264,7 +280,7 @@ class Exchange:
         return of_tokens(reply.tokens, self._constraint)
 
 
-def _is_final(refusal: str) -> bool:
+def is_final(refusal: str) -> bool:
     """True if a server's words of refusal are about the fields of a request, not its text, or about
     images that it never takes."""
     return blames_form(refusal) or blames_odds(refusal) or _sees_nothing(refusal)

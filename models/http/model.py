@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import astuple, replace
 
 from blendfusion.models.http.address import HOSTED_URL, announce
 from blendfusion.models.http.api import OPENAI, Api
 from blendfusion.models.http.client import KEY_VARIABLE, URL_VARIABLE
+from blendfusion.models.http.question_scores import QuestionScores
+from blendfusion.models.http.questions import Questions
 from blendfusion.models.http.retry import Retry
 from blendfusion.models.http.server import Server
 from blendfusion.models.http.task_group import for_each
@@ -15,8 +18,11 @@ from blendfusion.models.prompts.prompt import PROMPT_VERSION
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
 from blendfusion.models.protocol.run_coroutine import run_confined
+from blendfusion.models.verbalizer.describe import scored_by
+from blendfusion.models.verbalizer.query_likelihood import Score, by_likelihood
+from blendfusion.models.verbalizer.ways import Way, known_way, server_digest
 from blendfusion.options import Options
-from blendfusion.types import Answer, ModelInfo, Task
+from blendfusion.types import Answer, Constraint, ModelInfo, Task, TaskForm, Usage
 
 __all__ = ["DEFAULT_URL", "KEY_VARIABLE", "URL_VARIABLE", "OpenAIModel"]
 
@@ -28,10 +34,12 @@ _BATCHES_IN_FLIGHT = 8
 """A batch of so many times the concurrency keeps the pipe full; the last ones wait little."""
 
 
-def fingerprint(api: str, url: str, model: str, options: Options) -> str:
+def fingerprint(api: str, url: str, model: str, options: Options, way: Way | None = None) -> str:
     """The identity of a model at a server: the same name at the same URL is the same model, as far
-    as a client can tell."""
+    as a client can tell. ``way``: how it answers yes/no questions, if not by its replies."""
     key = f"{url}\n{model}\n{options.max_tokens}\n{PROMPT_VERSION}\n{options.shots}"
+    if way is not None:
+        key += f"\n{astuple(way)[:5]}"
     return f"{api}:{hashlib.sha256(key.encode()).hexdigest()[:32]}"
 
 
@@ -42,6 +50,9 @@ class OpenAIModel:
     The constraint goes in the form that the server takes, found at the first request of its kind
     and remembered; every reply is checked all the same. Nothing runs between two calls of
     ``answer``: its thread and its connections end with it.
+
+    Yes/no questions are asked in the way that ``blendfusion tune`` chose for the model at this URL,
+    if it chose one; ``tuned=False``: never.
 
     ``window``: tokens of prompt and answer; by default what the server states when ``check`` asks
     it, else 8192. ``says_where``: the first use warns of the server's URL. ``api``: the one that it
@@ -59,6 +70,7 @@ class OpenAIModel:
         window: int | None = None,
         says_where: bool = False,
         api: Api = OPENAI,
+        tuned: bool = True,
     ) -> None:
         self._says_where = says_where
         self._options = options or Options()
@@ -72,6 +84,10 @@ class OpenAIModel:
             api=api,
         )
         self._server.window = window
+        way = known_way(server_digest(api.name, self._server.url, model)) if tuned else None
+        self._questions = None
+        if way is not None and way.prompt != "words":
+            self._questions = Questions(self._server.chat, way)
 
     @property
     def abilities(self) -> Abilities:
@@ -84,7 +100,13 @@ class OpenAIModel:
             follows_grammars=self._server.chat.forms.takes_grammars,
             fingerprint_lasts=True,
             check=self.check,
+            scored_by=self._scored_by,
         )
+
+    @property
+    def digest(self) -> str:
+        """The name of this model among the ways of asking."""
+        return server_digest(self._server.endpoint.api.name, self._server.url, self._model)
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self._model!r}, {self._server.url!r})"
@@ -95,7 +117,7 @@ class OpenAIModel:
         api = self._server.endpoint.api.name
         return ModelInfo(
             name=f"{api}:{self._model}@{url}",
-            fingerprint=fingerprint(api, url, self._model, self._options),
+            fingerprint=fingerprint(api, url, self._model, self._options, self._way),
             window=self._server.window or DEFAULT_WINDOW,
             settings={"max_tokens": str(tokens), "concurrency": str(self._options.concurrency)},
         )
@@ -144,6 +166,61 @@ class OpenAIModel:
         self._announce()
         return run_confined(lambda: self._answer_all(task, values, on_answer))
 
+    @property
+    def shown_name(self) -> str:
+        """A name for people."""
+        return f"{self._model}@{self._server.url}"
+
+    def untuned(self) -> OpenAIModel:
+        """A copy that asks by replies."""
+        endpoint = self._server.endpoint
+        return OpenAIModel(
+            self._model,
+            endpoint.url,
+            endpoint.key,
+            self._options,
+            says_where=self._says_where,
+            api=endpoint.api,
+            tuned=False,
+        )
+
+    def can_ask(self, way: Way) -> bool:
+        """Whether the server tells the scores that a way weighs: a request or two show it."""
+        if way.prompt == "words":
+            return True
+        return self._server.endpoint.api.odds and run_confined(lambda: self._available(way))
+
+    def question_scores(self, question: str, texts: Sequence[str], way: Way) -> list[Score]:
+        """The scores of a question behind texts, which ``way`` would weigh."""
+        return run_confined(lambda: self._question_scores(question, texts, way))
+
+    async def _available(self, way: Way) -> bool:
+        async with self._server.endpoint.client() as client:
+            scores = QuestionScores(self._server.chat, client, _about_text("Is it so?"), way)
+            return await scores.available()
+
+    async def _question_scores(self, question: str, texts: Sequence[str], way: Way) -> list[Score]:
+        found: dict[int, Score] = {}
+        endpoint = self._server.endpoint
+        async with endpoint.client() as client:
+            scores = QuestionScores(self._server.chat, client, _about_text(question), way)
+
+            async def score(place: int) -> None:
+                found[place] = await scores.score((texts[place],))
+
+            await for_each(range(len(texts)), endpoint.in_flight.most, score)
+        return [found[place] for place in range(len(texts))]
+
+    @property
+    def _way(self) -> Way | None:
+        return None if self._questions is None else self._questions.way
+
+    def _scored_by(self, task: Task) -> str | None:
+        if self._questions is None or not by_likelihood(task, self._options):
+            return None
+        behind = _behind(task, self._questions.way)
+        return scored_by(behind, wordings=True, way=self._questions.way)
+
     def _announce(self) -> None:
         if self._says_where:
             announce(self._model, self._server.url)
@@ -153,19 +230,37 @@ class OpenAIModel:
     ) -> list[Answer]:
         answers: dict[int, Answer] = {}
 
-        server = self._server
+        server, questions = self._server, self._questions
+        spent = Usage()
 
         async def settle(place: int) -> None:
-            answers[place] = await server.ask(client, task, values[place])
+            nonlocal spent
+            if by_way and questions is not None:
+                answer = await server.ask_in_way(client, questions, task, values[place])
+            else:
+                answer = await server.ask(client, task, values[place])
+            answers[place], spent = answer.with_usage(answer.usage + spent), Usage()
             on_answer(place, answers[place])
 
         places = range(len(values))
         in_flight = server.endpoint.in_flight
         in_flight.expect(task)
         async with server.endpoint.client() as client:
-            if not server.explored(task):
+            by_way = questions is not None and by_likelihood(task, self._options)
+            if by_way and questions is not None:
+                spent = await server.begin_in_way(client, questions, task)
+            if not by_way and not server.explored(task):
                 # Alone, so that one request finds out what all the others may send.
                 await settle(0)
                 places = places[1:]
             await for_each(places, in_flight.most, settle)
         return [answers[place] for place in range(len(values))]
+
+
+def _about_text(question: str) -> Task:
+    return Task("llm_filter", question, Constraint("boolean"), ("text",))
+
+
+def _behind(task: Task, way: Way) -> Task:
+    form: TaskForm = "behind" if way.answer else "likelihood"
+    return replace(task, form=form)

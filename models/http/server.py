@@ -10,8 +10,9 @@ import httpx
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.http.adaptive_concurrency import InFlight
 from blendfusion.models.http.api import OPENAI, Api
-from blendfusion.models.http.client import Endpoint, Missing
+from blendfusion.models.http.client import Endpoint, Missing, Refused, Unanswered
 from blendfusion.models.http.exchange import Chat, Exchange, sent_constraint
+from blendfusion.models.http.questions import Questions
 from blendfusion.models.http.rate_limit import Rate
 from blendfusion.models.http.retry import Retry
 from blendfusion.models.http.server_features import FormsTaken, Sampling
@@ -19,7 +20,7 @@ from blendfusion.models.http.server_kind import kind_of, offered_by, window_of
 from blendfusion.models.http.structured_output import forms_named
 from blendfusion.models.protocol.model import Values
 from blendfusion.options import Options
-from blendfusion.types import Answer, Task
+from blendfusion.types import Answer, Task, Usage
 
 _FRAME_BYTES, _TOKEN_BYTES = 1 << 20, 1 << 12
 """The most bytes of a reply: so many, and so many for each token with the odds of others in its
@@ -102,6 +103,34 @@ class Server:
         """The answer for one value. Raises ``ModelFailed`` and ``ModelNotFound``."""
         try:
             return await Exchange(self.chat, client, task, row).answer()
+        except Missing as missing:
+            raise await self.not_found(client, missing) from None
+
+    async def begin_in_way(
+        self, client: httpx.AsyncClient, questions: Questions, task: Task
+    ) -> Usage:
+        """Get ready for a question of ``questions``; returns what it took. Raises ``ModelFailed``
+        and ``ModelNotFound``."""
+        try:
+            return await questions.begin(client, task)
+        except Missing as missing:
+            raise await self.not_found(client, missing) from None
+        except Unanswered as error:
+            raise ModelFailed(str(error), retryable=True, foreign=True) from None
+        except Refused as refusal:
+            raise ModelFailed(
+                f"{self.chat.model} at {self.url} cannot be asked in the way that was chosen for it: {refusal}",
+                hint="Run 'blendfusion tune' for this model again: it chooses what the server offers now.",
+                foreign=True,
+            ) from None
+
+    async def ask_in_way(
+        self, client: httpx.AsyncClient, questions: Questions, task: Task, row: Values
+    ) -> Answer:
+        """The answer of ``questions`` for one value. Raises ``ModelFailed`` and
+        ``ModelNotFound``."""
+        try:
+            return await questions.answer(client, task, row)
         except Missing as missing:
             raise await self.not_found(client, missing) from None
 

@@ -94,7 +94,7 @@ def _kind(constraint: Constraint) -> FormKind:
 
 _MOST = ("max_tokens", "max_completion_tokens")
 _BYTES_PER_TOKEN = 3
-_MANY_ODDS, _FEW_ODDS = 20, 5
+MANY_ODDS, FEW_ODDS = 20, 5
 """Numbers of token probabilities per position: OpenAI and vLLM return the first, others the second.
 """
 
@@ -121,7 +121,7 @@ class Sampling:
     ) -> None:
         self.fields: dict[str, Json] = {"temperature": 0, "seed": 0, "max_tokens": max_tokens}
         self.fields |= more or {}
-        self.odds: dict[str, Json] = {"logprobs": True, "top_logprobs": _MANY_ODDS} if odds else {}
+        self.odds: dict[str, Json] = {"logprobs": True, "top_logprobs": MANY_ODDS} if odds else {}
 
     def of(self, constraint: Constraint) -> dict[str, Json]:
         """The fields for an answer under a constraint; what a struct repeats is no part of the
@@ -147,8 +147,8 @@ class Sampling:
         if any(name not in current or _is_other(name, sent, current) for name in sent):
             return True  # another request was refused in the meantime
         if blames_odds(refusal) and "logprobs" in sent:
-            many = self.odds["top_logprobs"] == _MANY_ODDS
-            self.odds = self.odds | {"top_logprobs": _FEW_ODDS} if many else {}
+            many = self.odds["top_logprobs"] == MANY_ODDS
+            self.odds = self.odds | {"top_logprobs": FEW_ODDS} if many else {}
             return True
         if "max_completion_tokens" in refusal and "max_tokens" in self.fields:
             most = self.fields["max_tokens"]

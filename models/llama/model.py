@@ -46,7 +46,7 @@ from blendfusion.models.verbalizer.calibration import CALIBRATION_VERSION
 from blendfusion.models.verbalizer.describe import scored_by
 from blendfusion.models.verbalizer.query_likelihood import Score
 from blendfusion.models.verbalizer.score_as_yes_no import rewrite_task
-from blendfusion.models.verbalizer.ways import Way, way_of
+from blendfusion.models.verbalizer.ways import Way, way_of, weights_digest
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, ModelInfo, Task, TaskForm, Usage
 
@@ -106,6 +106,20 @@ class LlamaModel:
                 _scored_by, self.rewrite_task, wordings=self._options.wordings, way=self._way
             ),
         )
+
+    @property
+    def digest(self) -> str:
+        """The name of the weights among the ways of asking."""
+        return weights_digest(self.path)
+
+    @property
+    def shown_name(self) -> str:
+        """A name for people."""
+        return self.path.name
+
+    def untuned(self) -> LlamaModel:
+        """A copy that asks by yes and no."""
+        return LlamaModel(self.path, self._options, tuned=False)
 
     @property
     def sees_images(self) -> bool:
@@ -168,9 +182,9 @@ class LlamaModel:
         with self._borrowed() as opened:
             return len(opened.context.tokenize(text, special=False))
 
-    @property
-    def has_chat_template(self) -> bool:
-        return bool(self._ready().context.chat_template())
+    def can_ask(self, way: Way) -> bool:
+        """Whether the weights can be asked in a way: some have no chat template."""
+        return way.prompt != "chat" or bool(self._ready().context.chat_template())
 
     def question_scores(self, question: str, texts: Sequence[str], way: Way) -> list[Score]:
         """The scores of a question behind texts, which ``way`` would weigh."""

@@ -8,13 +8,11 @@ probabilities add up. Where the model's way weighs its answer, what leads to it 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from blendfusion.models.llama.batch import Asking, Row, Runs
-from blendfusion.models.vectors.wordllama import WordLlamaEmbedder
 from blendfusion.models.verbalizer.label_words import TRUTH
 from blendfusion.models.verbalizer.query_likelihood import (
     Neutral,
@@ -23,11 +21,9 @@ from blendfusion.models.verbalizer.query_likelihood import (
     neutral,
     neutral_values,
 )
+from blendfusion.models.verbalizer.similarity import similarities
 from blendfusion.models.verbalizer.ways import Way
 from blendfusion.types import Answer
-
-_DIGITS = 6
-"""Digits of a similarity: later ones of float sums differ between machines."""
 
 
 class Likelihood:
@@ -119,13 +115,7 @@ class Likelihood:
         [question] = self._asking.layout.prompt.replies
         end = -len(self._asking.tail)
         texts = [self._asking.context.text(row[:end]).strip() for row in rows]
-        vectors = _embedder().embed([question, *texts])
-        return [round(float(cosine), _DIGITS) for cosine in vectors[1:] @ vectors[0]]
-
-
-@lru_cache(maxsize=1)
-def _embedder() -> WordLlamaEmbedder:
-    return WordLlamaEmbedder()
+        return similarities(question, texts)
 
 
 def _log_sum(logits: Any) -> float:

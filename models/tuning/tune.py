@@ -1,4 +1,4 @@
-"""Chooses the way in which local weights answer yes/no questions about no known idea.
+"""Chooses the way in which a model answers yes/no questions about no known idea.
 
 The candidates are asked a third of the bank's questions of the part ``choose``; the best one is
 asked the others, too, and its weights are fitted. What it is worth is measured on the part
@@ -52,10 +52,10 @@ Progress = Callable[[str], None]
 
 
 class Tunable(Protocol):
-    """A model in process that asks by words, as far as it is used here."""
+    """A model that asks by words, as far as it is used here. ``can_ask``: whether it tells the
+    scores that a way weighs."""
 
-    @property
-    def has_chat_template(self) -> bool: ...
+    def can_ask(self, way: Way) -> bool: ...
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]: ...
     def question_scores(self, question: str, texts: Sequence[str], way: Way) -> list[Score]: ...
 
@@ -78,9 +78,7 @@ def tune(model: Tunable, rows: int = 12, progress: Progress = lambda _: None) ->
     compared: list[tuple[Way, Quality]] = []
     known: dict[tuple[str, bool], list[Scored]] = {}
     for way in CANDIDATES:
-        if way.prompt == "chat" and not model.has_chat_template:
-            continue
-        if way.similarity and not compares_vectors():
+        if not model.can_ask(way) or (way.similarity and not compares_vectors()):
             continue
         progress(f"asking {len(first)} questions: {way}")
         if way == WORDS:
@@ -124,7 +122,8 @@ def _by_words(model: Tunable, question: BankQuestion) -> tuple[Floats, Bools]:
 
 
 def _scored(model: Tunable, question: BankQuestion, way: Way) -> Scored:
-    every = replace(way, similarity=float(compares_vectors()))
+    likelihood = float(model.can_ask(replace(way, likelihood=1.0)))
+    every = replace(way, likelihood=likelihood, similarity=float(compares_vectors()))
     scores: list[Score] = model.question_scores(question.question, [*question.texts, *ANY], every)
     texts = len(question.texts)
     return scored(question.kind, scores[:texts], scores[texts:], question.yes)

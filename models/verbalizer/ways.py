@@ -1,8 +1,8 @@
 """The way in which a model answers yes/no questions about no known idea, chosen by measurement.
 
 ``ways.txt`` lists the choices that we ship; ``blendfusion tune`` adds those of other models to a
-file in the user's cache folder, which come first. Both name a model by a digest of its weights.
-A model that is in neither answers by yes and no.
+file in the user's cache folder, which come first. Both name a model by a digest of its weights, or
+of its server's URL and its name there. A model that is in neither answers by yes and no.
 """
 
 from __future__ import annotations
@@ -108,6 +108,11 @@ def weights_digest(weights: Path) -> str:
     """A digest of a file's size, beginning and end, as the files of ways name it."""
     state = weights.stat()
     return _digest(weights, state.st_size, state.st_mtime_ns)
+
+
+def server_digest(api: str, url: str, model: str) -> str:
+    """The digest of a model at a server, as the files of ways name it."""
+    return hashlib.sha256(f"{api}\n{url}\n{model}".encode()).hexdigest()[:16]
 
 
 @lru_cache(maxsize=64)

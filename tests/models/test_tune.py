@@ -26,8 +26,10 @@ class Simulated:
 
     def __init__(self, **knows: float) -> None:
         self.knows = knows
-        self.has_chat_template = "chat" in knows
         self.texts = 0
+
+    def can_ask(self, way: Way) -> bool:
+        return way.prompt != "chat" or "chat" in self.knows
 
     def answer(self, task: Task, values: Sequence[tuple[str | None, ...]]) -> list[Answer]:
         signals = [self._signal("words", task.question, str(text)) for (text,) in values]

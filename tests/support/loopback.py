@@ -64,7 +64,7 @@ def _token(text: str, logprobs: Mapping[str, float]) -> Body:
 
 Script = Callable[[Body], Reply]
 
-_PATHS = ("/v1/chat/completions", "/v1/embeddings")
+_PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/embeddings")
 
 FORM_FIELDS = (
     "response_format",

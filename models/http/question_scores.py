@@ -1,0 +1,214 @@
+"""Scores of a yes/no question and a text by a server that tells the odds of tokens.
+
+They are the scores that weights in process give (``llama.query_likelihood``), as far as an API
+tells them: yes against no, behind the text and the question, is in the odds of the first token of
+a reply; the likelihood of the question is in the odds of an echoed prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import httpx
+import numpy as np
+
+from blendfusion.models.constraints.constraint import Json
+from blendfusion.models.http.client import CHAT, Errand, Missing, Refused
+from blendfusion.models.http.completion import read_completion
+from blendfusion.models.http.exchange import Chat, is_final
+from blendfusion.models.http.server_features import FEW_ODDS, MANY_ODDS, blames_odds
+from blendfusion.models.http.text_completion import (
+    COMPLETIONS,
+    TextCompletion,
+    read_text_completion,
+)
+from blendfusion.models.prompts.prompt import Prompt, render
+from blendfusion.models.protocol.events import model_call
+from blendfusion.models.protocol.model import Values
+from blendfusion.models.scores.token import Token
+from blendfusion.models.verbalizer.label_words import TRUTH
+from blendfusion.models.verbalizer.query_likelihood import Score
+from blendfusion.models.verbalizer.similarity import similarities
+from blendfusion.models.verbalizer.ways import Way
+from blendfusion.types import Task, Usage
+
+_QUESTION, _ANSWER = "\nQuestion:", "\nAnswer:"
+_TOKEN_NAMES = ("max_tokens", "max_completion_tokens")
+_BEGINNING = 3
+"""Letters that tell which word a token begins."""
+_PROBE = "One, two, three, four,"
+_SAME = 0.05
+"""The most by which two replies may tell the log probability of one token differently."""
+
+
+@dataclass(slots=True)
+class QuestionScores:
+    """The scores of one question. ``spent``: the usage of all requests so far."""
+
+    chat: Chat
+    client: httpx.AsyncClient
+    task: Task
+    way: Way
+    spent: Usage = field(default_factory=Usage)
+
+    @property
+    def prompt(self) -> Prompt:
+        form = replace(self.task, form="behind" if self.way.answer else "likelihood")
+        return render(form, shots=self.chat.shots)
+
+    async def score(self, row: Values) -> Score:
+        """The scores of one tuple of values. Raises ``Refused`` where the server tells no odds,
+        ``Unanswered``, ``Missing`` and ``ModelFailed``."""
+        prompt = self.prompt
+        errand = Errand([*filter(None, row), *(turn["content"] for turn in prompt.messages(row))])
+        try:
+            likelihood, answer = 0.0, 0.0
+            if self.way.prompt == "chat":
+                answer = await self._answer_in_chat(prompt, row, errand)
+            else:
+                likelihood, answer = await self._in_running_text(prompt, row, errand)
+            similarity = 0.0
+            if self.way.similarity:
+                [similarity] = similarities(
+                    prompt.replies[0], [prompt.block(row, one_line=True).strip()]
+                )
+            return likelihood, answer, similarity
+        finally:
+            self.spent += Usage(calls=errand.calls)
+
+    async def available(self) -> bool:
+        """Whether the server tells the scores that the way weighs: a request or two show it, once.
+        Raises ``Unanswered``, ``Missing`` and ``ModelFailed``."""
+        way, known = self.way, self.chat.odds_taken.by_request
+        if way.prompt == "chat" and way.likelihood:
+            return False
+        request = "chat" if way.prompt == "chat" else "echo" if way.likelihood else "text"
+        if request not in known:
+            try:
+                known[request] = await self._tells(request)
+            except Refused:
+                known[request] = False
+        return known[request]
+
+    async def _tells(self, request: str) -> bool:
+        """Whether there are odds. Those of an echoed prompt must stand at their own tokens: the
+        token that the model continues with must have the same odds in the prompt.
+
+        llama-cpp-python's server tells those in the next place where a model has no token that
+        begins a text.
+        """
+        if request == "chat":
+            await self.score(("",) * max(1, len(self.task.columns)))
+            return True
+        reply = await self._complete(_PROBE, Errand([]), echo=False)
+        if request == "text":
+            return True
+        token, whole = reply.tokens[0], _PROBE + reply.tokens[0].text
+        echoed = await self._complete(whole, Errand([]), echo=True)
+        again = [one for one in echoed.between(len(_PROBE), len(whole)) if one.text == token.text]
+        return len(again) == 1 and abs(_own(again[0]) - _own(token)) < _SAME
+
+    async def _answer_in_chat(self, prompt: Prompt, row: Values, errand: Errand) -> float:
+        turns = prompt.messages(row)
+        block = prompt.block(row, one_line=True)
+        turns[-1]["content"] = f"{prompt.head}{block}{_QUESTION} {prompt.replies[0]}"
+        messages: list[Json] = [{**turn} for turn in turns if turn["content"]]
+        while True:
+            sampling = self.chat.sampling.fields | self.chat.sampling.odds
+            if not self.chat.sampling.odds:
+                raise Refused("the server tells no odds of tokens")
+            body: dict[str, Json] = {"messages": messages, **_for_one_token(sampling)}
+            try:
+                reply = await self._post(CHAT, body, errand)
+            except Refused as refusal:
+                if self.chat.sampling.adapt(refusal.words, sampling):
+                    continue
+                raise
+            completion = read_completion(reply)
+            self.spent += completion.usage
+            if not completion.tokens:
+                raise Refused("the server tells no odds of tokens")
+            return yes_against_no(completion.tokens[0].logprobs)
+
+    async def _in_running_text(
+        self, prompt: Prompt, row: Values, errand: Errand
+    ) -> tuple[float, float]:
+        shots = [f"{question}{_ANSWER} {reply}" for question, reply in prompt.shots]
+        before = "\n\n".join([*shots, prompt.head]) + prompt.block(row, one_line=True) + _QUESTION
+        text = f"{before} {prompt.replies[0]}"
+        whole = f"{text}{_ANSWER}" if self.way.answer else text
+        reply = await self._complete(whole, errand, echo=bool(self.way.likelihood))
+        likelihood = answer = 0.0
+        if self.way.likelihood:
+            tokens = reply.between(len(before), len(text))
+            likelihood = sum(_own(token) for token in tokens)
+        if self.way.answer:
+            [first, *_] = reply.between(len(whole), len(whole) + 1) or [Token("", {})]
+            answer = yes_against_no(first.logprobs)
+        return likelihood, answer
+
+    async def _complete(self, prompt: str, errand: Errand, *, echo: bool) -> TextCompletion:
+        """The completion of a prompt by one token. Raises ``Refused`` if it has no odds."""
+        taken = self.chat.odds_taken
+        while True:
+            fields = _for_one_token(self.chat.sampling.fields)
+            body = {"prompt": prompt, "logprobs": taken.count, "echo": echo, **fields}
+            try:
+                reply = await self._post(COMPLETIONS, body, errand)
+            except Missing as missing:
+                raise Refused(f"it has no completions of running text ({missing})") from None
+            except Refused as refusal:
+                if blames_odds(refusal.words) and taken.count == MANY_ODDS:
+                    taken.count = FEW_ODDS
+                    continue
+                raise
+            completion = read_text_completion(reply, prompt)
+            self.spent += completion.usage
+            if not completion.tokens:
+                raise Refused("the server tells no odds of tokens")
+            return completion
+
+    async def _post(self, path: str, body: dict[str, Json], errand: Errand) -> dict[str, Json]:
+        endpoint, model = self.chat.endpoint, self.chat.model
+        sent: dict[str, Json] = {"model": model, **body}
+        with model_call(endpoint.api.name, model, server=endpoint.host, port=endpoint.port):
+            return await endpoint.post(
+                self.client,
+                path,
+                sent,
+                errand,
+                read=lambda reply: reply,
+                final=is_final,
+            )
+
+
+def yes_against_no(logprobs: Mapping[str, float]) -> float:
+    """The log odds of the words for yes against those for no, among the likeliest first tokens; a
+    side without any counts as the least likely of them.
+
+    >>> round(yes_against_no({"Yes": -0.5, " No": -1.5, "Maybe": -3.0}), 2)
+    1.0
+    """
+    if not logprobs:
+        return 0.0
+    least = min(logprobs.values())
+    sides = []
+    for words in TRUTH:
+        found = [p for text, p in logprobs.items() if any(_begins(word, text) for word in words)]
+        sides.append(float(np.logaddexp.reduce(found)) if found else least)
+    return sides[0] - sides[1]
+
+
+def _begins(word: str, token: str) -> bool:
+    text = token.lstrip()
+    return text == word or (len(text) >= _BEGINNING and word.startswith(text))
+
+
+def _own(token: Token) -> float:
+    """The log probability of a token itself."""
+    return token.logprobs.get(token.text, 0.0)
+
+
+def _for_one_token(fields: Mapping[str, Json]) -> dict[str, Json]:
+    return {name: 1 if name in _TOKEN_NAMES else value for name, value in fields.items()}

@@ -1,0 +1,72 @@
+"""Answers a server's model gives to yes/no questions in the way that was chosen for it (``ways``).
+
+Each question is scored behind neutral texts first, once a model: so many requests more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import httpx
+import numpy as np
+
+from blendfusion.models.http.client import Refused, Unanswered
+from blendfusion.models.http.exchange import Chat
+from blendfusion.models.http.question_scores import QuestionScores
+from blendfusion.models.http.task_group import for_each
+from blendfusion.models.protocol.model import Values
+from blendfusion.models.verbalizer.query_likelihood import (
+    Neutral,
+    Odds,
+    Score,
+    neutral,
+    neutral_values,
+)
+from blendfusion.models.verbalizer.ways import Way
+from blendfusion.types import Answer, Task, Usage
+
+
+@dataclass(slots=True)
+class Questions:
+    """The questions of a model of a server."""
+
+    chat: Chat
+    way: Way
+    _neutral: dict[Task, Neutral] = field(default_factory=dict)
+
+    async def begin(self, client: httpx.AsyncClient, task: Task) -> Usage:
+        """Score the neutral texts of a question, if that was not done; returns what it took.
+
+        Raises ``Refused`` where the server tells no odds, ``Unanswered``, ``Missing`` and
+        ``ModelFailed``.
+        """
+        scores = QuestionScores(self.chat, client, task, self.way)
+        if task in self._neutral:
+            return scores.spent
+        rows = neutral_values(task)
+        found: dict[int, Score] = {}
+
+        async def score(place: int) -> None:
+            found[place] = await scores.score(rows[place])
+
+        if self.way.likelihood and not await scores.available():
+            raise Refused("the server tells no odds of a prompt")
+        await score(0)  # alone: one request finds out what all the others may send
+        await for_each(range(1, len(rows)), self.chat.endpoint.in_flight.most, score)
+        self._neutral[task] = neutral([found[place] for place in range(len(rows))])
+        return scores.spent
+
+    async def answer(self, client: httpx.AsyncClient, task: Task, row: Values) -> Answer:
+        """The answer for one tuple of values, after ``begin``. Raises ``Missing`` and
+        ``ModelFailed``."""
+        scores = QuestionScores(self.chat, client, task, self.way)
+        try:
+            odds = Odds(self.way, self._neutral[task]).log(await scores.score(row))
+            sure = -float(np.logaddexp(0.0, -abs(odds)))
+            answer = Answer(str(odds > 0).lower(), logprob=sure)
+        except Refused as refusal:
+            answer = Answer.failed(str(refusal), too_long=refusal.too_long)
+        except Unanswered as error:
+            answer = Answer.failed(str(error))
+        failed = 0 if answer.error is None else 1
+        return answer.with_usage(scores.spent + Usage(values=1, failed=failed))
