@@ -8,6 +8,7 @@ type; asked for values of that type, the model cannot answer what would fail to 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
 from datafusion import DataFrame
@@ -26,6 +27,8 @@ _REFUSED = re.compile(
 
 _SIDE = r"(?:left\.|right\.)?"
 """The names that DataFusion gives the sides of EXCEPT ALL and INTERSECT ALL."""
+_CAST_OF_CALL = re.compile(rf"\bCAST\({_SIDE}(?P<field>get_field\()?(?P<name>\w+)(?=\()")
+_CAST = re.compile(r"\bCAST\((?=(.*?) AS (\w+))")
 
 
 def types_beside_columns(
@@ -43,10 +46,17 @@ def types_beside_columns(
 def coerced(plan: str, held: Mapping[str, Collection[str]]) -> dict[str, Constraint]:
     """The types to which DataFusion's ``plan`` casts the calls of these names, or columns that hold
     their answers. Calls without a cast, or with contrary ones, are left out."""
-    found = {
-        name: combined([*_casts(plan, name), *(k for c in columns for k in _column_casts(plan, c))])
-        for name, columns in held.items()
-    }
+    calls, casts = defaultdict[str, list[str | None]](list), defaultdict[str, list[str]](list)
+    for cast in _CAST_OF_CALL.finditer(plan):
+        if cast["name"] in held:
+            calls[cast["name"]].append(_kind_behind(plan, cast))
+    for column, kind in _CAST.findall(plan):
+        casts[column].append(kind)
+    found = {}
+    for name, columns in held.items():
+        kinds = [*calls[name], *(k for c in columns for k in _of_columns(casts, plan, c))]
+        known = [c for kind in kinds if kind and (c := of_arrow(kind)) is not None]
+        found[name] = combined(known)
     return {name: constraint for name, constraint in found.items() if constraint is not None}
 
 
@@ -61,19 +71,16 @@ def refused(problem: str, names: Iterable[str]) -> dict[str, Constraint]:
     return {only[0]: constraint} if constraint is not None and len(only) == 1 else {}
 
 
-def _casts(plan: str, name: str) -> list[Constraint]:
-    constraints = []
-    for start in re.finditer(rf"\bCAST\({_SIDE}(get_field\()?{name}(?=\()", plan):
-        # An alias may come before the type: CAST(f(x) AS name AS Int64).
-        field = rf', Utf8\("{VALUE}"\)\)' if start[1] else ""
-        rest = plan[after_call(plan, start.end()) :]
-        kinds = re.match(rf"{field}(?: AS \w+)* AS (\w+)", rest)
-        constraint = of_arrow(kinds[1]) if kinds else None
-        if constraint is not None:
-            constraints.append(constraint)
-    return constraints
+def _kind_behind(plan: str, cast: re.Match[str]) -> str | None:
+    """The type to which a call is cast. An alias may come before it: CAST(f(x) AS name AS
+    Int64)."""
+    field = rf', Utf8\("{VALUE}"\)\)' if cast["field"] else ""
+    kinds = re.match(rf"{field}(?: AS \w+)* AS (\w+)", plan[after_call(plan, cast.end()) :])
+    return kinds[1] if kinds else None
 
 
-def _column_casts(plan: str, column: str) -> list[Constraint]:
-    kinds = re.findall(rf"\bCAST\({re.escape(column)} AS (\w+)", plan)
-    return [constraint for constraint in map(of_arrow, kinds) if constraint is not None]
+def _of_columns(casts: Mapping[str, Collection[str]], plan: str, column: str) -> Iterable[str]:
+    """The types to which a column is cast."""
+    if " AS " in column:  # where such a name ends, only the name tells
+        return re.findall(rf"\bCAST\({re.escape(column)} AS (\w+)", plan)
+    return casts.get(column, ())

@@ -65,14 +65,13 @@ def _with_partners(join: Rel) -> dict[int, list[Expr]]:
         other = join.inputs[1 - side]
         if join_type(join) not in _DROPS[side] or asks_anything(other):
             continue
-        answers, partner = answer_columns(join.inputs[side]), partner_of(other)
-        if not answers or partner is None:
+        answers = answer_columns(join.inputs[side])
+        pairs = [_keys(t, side, left) for e in join.exprs for t in conjuncts(e)] if answers else []
+        partner = partner_of(other) if pairs else None
+        if partner is None:
             continue
-        for term in (t for e in join.exprs for t in conjuncts(e)):
-            own, theirs = _keys(term, side, left)
-            if own is None or theirs is None or is_volatile(term):
-                continue
-            if fields(own) & answers:
+        for own, theirs in pairs:
+            if own is not None and theirs is not None and fields(own) & answers:
                 found.setdefault(side, []).append(in_rows(own, distinct(partner, theirs)))
     return found
 
@@ -80,7 +79,7 @@ def _with_partners(join: Rel) -> dict[int, list[Expr]]:
 def _keys(term: Expr, side: int, left: int) -> tuple[Expr | None, Expr | None]:
     """The operands of an equality of both sides, over the columns of their sides, that of ``side``
     first."""
-    if not isinstance(term, Node) or term.name != "equal":
+    if not isinstance(term, Node) or term.name != "equal" or is_volatile(term):
         return None, None
     sides: list[Expr | None] = [None, None]
     for child in term.children:

@@ -35,7 +35,7 @@ from blendfusion.planner.ir.nodes import (
     literal_like,
     with_input,
 )
-from blendfusion.planner.ir.traversal import subplans
+from blendfusion.planner.ir.traversal import asks_anything, subplans
 from blendfusion.planner.stages.join_partners import (
     inlined,
     small,
@@ -58,7 +58,7 @@ def semi_join_reduction(plan: Plan) -> Plan:
     kind = join_type(plan)
     terms = join_terms(plan)
     new_left, new_right = left, right
-    bare = superset(right) if kind in DROPS_LEFT else None
+    bare = superset(right) if kind in DROPS_LEFT and asks_anything(left) else None
     if bare is not None:
         known = [t for t in terms if _reads_of(t, left.width) <= bare.readable]
         new_left = reduced(left, known, bare.plan)
@@ -84,6 +84,8 @@ def _reads_of(term: Expr, width: int) -> set[int]:
 def reduced(side: Plan, terms: Sequence[Expr], other: Plan, *, deep: bool = False) -> Plan:
     """``side`` with fewer rows below its blocks, also those below joins if ``deep``; the terms read
     its columns, then the other's."""
+    if not asks_anything(side):
+        return side
     if not any(isinstance(p, Block) and asks_itself(p) for p in _sunk_to(side, deep)):
         return side
     partner = small(steady(other))

@@ -71,8 +71,8 @@ COSTLY = [  # (tables, a predicate, the values of a review)
     ("reviews r JOIN departments d ON llm_filter('q', r.text, d.category)", "TRUE", 2),
     ("reviews r", IN_NUMBERS, 1),
     ("reviews r", IN_NUMBERS.replace(" IN ", " NOT IN "), 1),
-    ("reviews r", f"EXISTS {PAIRS}", 2),
-    ("reviews r", f"NOT EXISTS {PAIRS}", 2),
+    ("reviews r", f"EXISTS {PAIRS}", 1),  # the first pair decides
+    ("reviews r", f"NOT EXISTS {PAIRS}", 1),
     (f"reviews r JOIN departments d ON {LABEL} = d.category", IN_NUMBERS, 2),
     ("reviews r", "llm_filter('q', r.text)", 1),
 ]
