@@ -334,7 +334,7 @@ def test_calls_that_differ_in_case_share_their_answers() -> None:
     model, session = connected()
     session.sql(
         "SELECT id FROM t WHERE NOT llm_filter('q', x) OR LLM_FILTER('q', X) IS NULL OR "
-        "llm_filter('q', T.x)"
+        "NOT llm_filter('q', T.x)"
     ).collect()
     assert len(model.calls) == 3
 
