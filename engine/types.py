@@ -25,6 +25,9 @@ ConstraintKind = Literal[
     "score",
 ]
 
+OWN_VALUES = "array_agg("
+"""The beginning of a choice's ``query`` that means the values of the group itself."""
+
 TaskForm = Literal["question", "statement", "summary", "query", "likelihood", "behind"]
 
 FinishReason = Literal["complete", "decided", "length", "error"]
@@ -78,7 +81,8 @@ class Constraint:
     """The user's meaning of each option, in their order; () without meanings."""
     query: str | None = None
     """SQL whose one column holds the options of a choice. It is read when the query runs; requests
-    then contain ``options`` instead."""
+    then contain ``options`` instead. ``array_agg(x)``: the values of the group that is asked
+    about."""
     pattern: str | None = None
     """The regular expression (whole match, Rust/RE2 syntax) of kind ``regex``."""
     item: Constraint | None = None
@@ -109,6 +113,8 @@ class Constraint:
             known = ", ".join(c.text(quoted=quoted) for c in self.decides[:4])
             more = ", …" if len(self.decides) > 4 else ""
             return f"{replace(self, decides=())}, until decided for {known}{more}"
+        if self.of_group:
+            return f"one of {self.query}"
         if self.query is not None:
             return f"one of ({' '.join(self.query.split())})"
         if self.kind == "choice":
@@ -124,6 +130,11 @@ class Constraint:
         if self.scale is not None:
             return f"score from {self.scale[0]} to {self.scale[1]}"
         return self.kind
+
+    @property
+    def of_group(self) -> bool:
+        """Whether the options are the values of the group that is asked about."""
+        return self.query is not None and self.query.startswith(OWN_VALUES)
 
     @property
     def lengths(self) -> str:

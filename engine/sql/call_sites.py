@@ -19,6 +19,7 @@ from blendfusion.udfs.declare.arguments import (
     Constant,
     Literal,
     Option,
+    OwnValues,
     Query,
     Value,
 )
@@ -32,6 +33,7 @@ from blendfusion.udfs.declare.call import (
     VALUE,
 )
 from blendfusion.udfs.declare.ingredient import Ingredient
+from blendfusion.udfs.declare.options import OPTIONS
 
 _Named = TypeVar("_Named")
 Span: TypeAlias = tuple[int, int]
@@ -224,6 +226,9 @@ def _argument(tree: TokenTree, part: Span, site: Site) -> None:
             _query(tree, name, given, site)
             return
         found = literal_of(tokens[2:])
+        if found is None and name in OPTIONS.names and tree.word(given[0]) == "ARRAY_AGG":
+            site.named[name] = OwnValues(_own_values(tree, given, site))
+            return
         if found is None:
             raise ArgumentError(
                 f"{site.ingredient.name}: {name} => {tree.written(*given) or 'nothing'} "
@@ -250,6 +255,23 @@ def _argument(tree: TokenTree, part: Span, site: Site) -> None:
     part = tree.bare(*part)
     site.arguments.append(Value(_name(tree, part)))
     site.values.append(part)
+
+
+def _own_values(tree: TokenTree, given: Span, site: Site) -> str:
+    """``array_agg(x)`` as it is written, of the one value of the call, which precedes it."""
+    start, stop = given
+    inside = start + 2, stop - 1
+    if tree.word(inside[0]) == "DISTINCT":
+        inside = inside[0] + 1, inside[1]
+    values = [tree.written(*span).lower() for span in site.values]
+    own = tree.opens(start + 1) and tree.close[start + 1] == stop - 1
+    if not own or values != [tree.written(*inside).lower()]:
+        raise ArgumentError(
+            f"{site.ingredient.name}: options => {tree.written(*given)} are no values of the call",
+            hint="Options are the values that the call is about: "
+            "llm_qa('Which is worst?', x, options => array_agg(x)).",
+        )
+    return f"array_agg({tree.written(*inside)})"
 
 
 def _parameter(tree: TokenTree, part: Span, site: Site) -> None:

@@ -41,6 +41,15 @@ class Query:
         return f"({' '.join(self.text.split())})"
 
 
+@dataclass(frozen=True, slots=True)
+class OwnValues(Query):
+    """``array_agg(x)`` in the place of options: the values of the group that is asked about."""
+
+    @property
+    def sql(self) -> str:
+        return self.text
+
+
 Option: TypeAlias = "Literal | Query"
 """The value of a named argument."""
 

@@ -23,6 +23,7 @@ from blendfusion.udfs.declare.arguments import (
     Constant,
     Literal,
     Option,
+    OwnValues,
     Query,
     Value,
     sql_literal,
@@ -30,7 +31,7 @@ from blendfusion.udfs.declare.arguments import (
 from blendfusion.udfs.declare.call import Call, evidence_type, kept_type
 from blendfusion.udfs.declare.comparison import OPERATOR, SIDES, Comparing
 from blendfusion.udfs.declare.ingredient import Ingredient
-from blendfusion.udfs.declare.kinds import PairMatch
+from blendfusion.udfs.declare.kinds import GroupQuestion, PairMatch
 from blendfusion.udfs.declare.options import (
     CHECK,
     CLAIM,
@@ -108,6 +109,10 @@ class _Binder:
         self._read()
         question = self._question(columns)
         constraint = self._constraint()
+        if (constraint.item or constraint).of_group and (
+            self.get(CHECK) is not None or len(values) != 1
+        ):
+            raise self.error("options => array_agg(x) go with one value, and without check")
         examples = self._examples(len(values), constraint)
         on_error, confidence = self._on_error(), self._confidence(constraint)
         targets = promised(constraint, self.read, self.error)
@@ -179,7 +184,10 @@ class _Binder:
             parameter = self.ingredient.parameter(word)
             if parameter is None:
                 raise self._unknown(word)
-            if isinstance(given, Query):
+            if isinstance(given, OwnValues):
+                self._check_own_values(parameter, given)
+                self.queries[parameter.name] = given
+            elif isinstance(given, Query):
                 self._check_query(parameter, word)
                 self.queries[parameter.name] = given
             else:
@@ -202,6 +210,14 @@ class _Binder:
             if possible
             else "Write a list, as in labels => ['a', 'b'].",
         )
+
+    def _check_own_values(self, parameter: AnyParameter, given: OwnValues) -> None:
+        if parameter is not OPTIONS or not isinstance(self.kind, GroupQuestion):
+            raise self.error(
+                f"{parameter.name} => {given.text} is not a literal",
+                "The values of a group are options of llm_qa: "
+                "llm_qa('Which is worst?', x, options => array_agg(x)).",
+            )
 
     def _absent(self, parameters: Sequence[AnyParameter]) -> list[AnyParameter]:
         return [p for p in parameters if p.name not in self.given and p.name not in self.queries]

@@ -144,7 +144,8 @@ class Call:
     def options_query(self) -> str | None:
         """The subquery that gives the options of the call's answers, if one does."""
         constraint = self.task.constraint
-        return (constraint.item or constraint).query
+        choice = constraint.item or constraint
+        return None if choice.of_group else choice.query
 
     def written(self, values: Sequence[str]) -> str:
         """The call as SQL, with these texts for its values."""

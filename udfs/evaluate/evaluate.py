@@ -70,7 +70,7 @@ def _of_kind(kind: Kind, call: Call, columns: Sequence[Column], asker: Asker) ->
 def _(kind: Kind, call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
     contexts = _contexts(call, [c.to_pylist() for c in columns])
     present = list(dict.fromkeys(c for c in contexts if c))
-    answers = answered(call, present, asker)
+    answers = _of_own_values(call, present, asker) or answered(call, present, asker)
     if call.check:
 
         def again(task: Task, rows: Sequence[Values]) -> list[Answer]:
@@ -80,6 +80,23 @@ def _(kind: Kind, call: Call, columns: Sequence[Column], asker: Asker) -> pa.Arr
         answers = checked(call, present, answers, again)
     results = dict(zip(present, outcomes(call, answers, present, asker), strict=True))
     return arrow([results.get(c) for c in contexts], call.type)
+
+
+def _of_own_values(
+    call: Call, contexts: Sequence[tuple[str, ...]], asker: Asker
+) -> list[Answer] | None:
+    """The answers where the options are a group's own values; None where they are not."""
+    constraint = call.task.constraint
+    choice = constraint.item or constraint
+    if not choice.of_group:
+        return None
+    answers = []
+    for rows in contexts:
+        own = replace(choice, query=None, options=tuple(dict.fromkeys(rows)))
+        held = own if constraint.item is None else replace(constraint, item=own)
+        task = replace(call.task, constraint=held)
+        answers += answered(_of_task(call, task), [rows], asker)
+    return answers
 
 
 @_of_kind.register
