@@ -1,7 +1,8 @@
 # make demo    a few queries over the tables in examples/, with the packaged model; with
 #              MODEL=openai:NAME@http://HOST:PORT/v1 on a server, and without compiling anything
 # make check   style, types and the fast tests, in a minute and a half once installed
-# make test    style, types and all tests, of the package as it is installed
+# make test    style, types and the tests, of the package as it is installed, in eight minutes of two cores
+# make long    the tests of more than three seconds each: kills, threads, processes, local weights
 # make nightly the random suites with many more cases
 # make bench   the benchmarks that finish in minutes
 # make docs    the site of the documentation, in build/site
@@ -37,7 +38,7 @@ PACKAGE = engine planner udfs models native examples
 SOURCES = pyproject.toml $(wildcard setup.py) \
 	$(shell find $(PACKAGE) -name '*.py' -o -name '*.pyi' -o -name '*.txt' -o -name '*.css' -o -name '*.html' -o -name '*.js' -o -name '*.csv' -o -name '*.jsonl' -o -name '*.cpp' -o -name '*.h')
 
-.PHONY: demo check test nightly install style types stubs bench docs clean
+.PHONY: demo check test long nightly install style types stubs bench docs clean
 
 ifeq ($(MODEL),)
 demo: $(VENV)/installed
@@ -48,11 +49,15 @@ demo: $(VENV)/installed-plain
 endif
 
 check: style types
-	$(PARALLEL) -m "not slow and not local" tests/planner tests/udfs tests/models/test_cache_key.py tests/test_*.py
+	$(PARALLEL) -m "not slow and not long and not local" tests/planner tests/udfs tests/models/test_cache_key.py tests/test_*.py
 
 test: style types
-	$(PARALLEL) -m "not alone"
-	$(BIN)/pytest -q -m alone
+	$(PARALLEL) -m "not alone and not long"
+	$(BIN)/pytest -q -m "alone and not long"
+
+long: install
+	$(PARALLEL) -m "long and not alone"
+	$(BIN)/pytest -q -m "long and alone"
 
 nightly: install
 	$(PARALLEL) -o faulthandler_timeout=14400 --cases 50000 -m "slow or not local" tests/test_random_queries.py tests/security

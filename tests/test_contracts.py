@@ -144,6 +144,7 @@ def packaged() -> Iterator[Model]:
         yield model
 
 
+@pytest.mark.long
 @pytest.mark.local
 @pytest.mark.parametrize("check", CONTRACT, ids=lambda check: check.__name__)
 def test_the_packaged_model_keeps_the_contract(

@@ -68,6 +68,7 @@ def test_the_planner_never_changes_rows_or_types_and_asks_nothing_twice(shape: s
     check()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rule", OPTIONAL)
 def test_every_optional_rule_can_be_switched_off_without_changing_rows(rule: str) -> None:
     @settings(max_examples=16)

@@ -115,6 +115,7 @@ def test_python_sessions_print_what_is_shown(
     check(page, "python", ">>> ", goes_on, run, update=update_golden)
 
 
+@pytest.mark.long
 @pytest.mark.local
 @pytest.mark.skipif(
     packaged_weights() is None or importlib.util.find_spec("llama_cpp") is None,

@@ -73,6 +73,7 @@ def test_a_picture_shows_what_the_code_prints(name: str, update_golden: bool) ->
     assert f"docs/pictures/{name}" in (ROOT / "README.md").read_text("utf-8")
 
 
+@pytest.mark.long
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     pytest.importorskip("mkdocs")
     pytest.importorskip("material")

@@ -78,6 +78,7 @@ WAYS: dict[str, Callable[[bf.Frame], Awaitable[object]]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("query", [QUERY, JOIN])
 def test_the_event_loop_goes_on(way: str, query: str) -> None:

@@ -81,6 +81,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     warnings.simplefilter("ignore", bf.AnswerWarning)
 
 
+@pytest.mark.long
 def test_calls_are_never_exceeded_whatever_a_server_does(cases: int) -> None:
     """So many cases by 20; 300 servers are ``--cases 6000``."""
     with warnings.catch_warnings():

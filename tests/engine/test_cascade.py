@@ -361,6 +361,7 @@ def test_vectors_alone_answer_nothing() -> None:
             session.sql("SELECT llm_filter('Is it good?', text) AS f FROM t").collect()
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_the_packaged_model_decides_for_a_larger_one() -> None:
     words = ("lovely", "great", "awful", "broken", "superb", "dull", "fine", "bad")

@@ -207,6 +207,7 @@ def test_the_demo_runs_every_example_from_any_folder(
     assert len(model.calls) < 350  # the ranking asks about each of the 136 reviews
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_the_demo_shows_as_many_mails_as_its_title_says() -> None:
     """The figure of the first example: nobody should believe a demonstration that has drifted."""

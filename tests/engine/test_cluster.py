@@ -367,6 +367,7 @@ def test_a_killed_worker_costs_a_batch_at_most(tmp_path: Path, noted: Path) -> N
     killed_at_random(files(tmp_path, 6, 300), noted, 2, 1, rows=300, sleep=0.4)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_workers_killed_at_many_moments(tmp_path: Path, noted: Path) -> None:
@@ -414,6 +415,7 @@ def seconds_of(workers: int, folder: Path, script: Callable[[Any], object], expe
         return time.perf_counter() - start
 
 
+@pytest.mark.long
 @pytest.mark.alone
 @pytest.mark.slow
 def test_sleeping_models_answer_as_many_times_faster_as_there_are_workers(tmp_path: Path) -> None:
@@ -424,6 +426,7 @@ def test_sleeping_models_answer_as_many_times_faster_as_there_are_workers(tmp_pa
         assert one / several >= 0.9 * workers, (workers, one, several)
 
 
+@pytest.mark.long
 @pytest.mark.alone
 @pytest.mark.slow
 def test_the_fastest_get_the_most(tmp_path: Path, noted: Path) -> None:
@@ -446,6 +449,7 @@ def distinct_files(folder: Path, number: int, rows: int) -> Path:
 # --- Ray, and names ------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_ray_gives_the_same(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="the extra 'ray' is not installed")
@@ -499,6 +503,7 @@ def test_a_session_that_is_dropped_ends_its_workers(tmp_path: Path) -> None:
     raise AssertionError("the worker goes on")
 
 
+@pytest.mark.long
 def test_nothing_starts_before_a_query() -> None:
     cluster = cluster_of("local:2")
     assert cluster is not None

@@ -202,6 +202,7 @@ def test_verbs_of_frames_share_answers_as_before(early: Counted) -> None:
 # -- the same rows ---------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shape", SHAPES)
 def test_what_is_left_unanswered_never_changes_rows(shape: str) -> None:
     @settings(max_examples=8)
@@ -227,6 +228,7 @@ VIEW = (
 )
 
 
+@pytest.mark.long
 @given(
     t=tables(T_COLUMNS, "id"),
     operator=st.sampled_from(["=", "<>", "<", "<=", ">", ">="]),

@@ -191,6 +191,7 @@ def test_estimates_take_answers_for_sure(session: bf.Session, model: bf.Scripted
     assert model.calls == []
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_the_packaged_model_tells_how_sure_it_is() -> None:
     with bf.connect("smollm2", cache=None) as session:

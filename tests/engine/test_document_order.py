@@ -43,6 +43,7 @@ def body_of(blocks: list[Block]) -> list[int]:
     return [number for block in body for number in numbers_in(block.text)]
 
 
+@pytest.mark.long
 def test_the_order_of_thirty_files_is_right(files: list[Made]) -> None:
     assert len(files) == 30
     counts = [right(made) for made in files]

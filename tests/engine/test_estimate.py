@@ -184,6 +184,7 @@ def test_options_from_a_subquery_are_read(db: Counted) -> None:
 # --- properties ----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shape", SHAPES)
 def test_what_is_called_exact_is_exact(shape: str) -> None:
     @settings(max_examples=8)

@@ -131,6 +131,7 @@ def test_clusters_are_the_same_each_time_and_cover_everything(n: int, k: int, se
     assert set(numbers.tolist()) <= set(range(k))
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_the_packaged_model_names_groups() -> None:
     session = bf.connect(cache=None)

@@ -62,6 +62,7 @@ def test_some_of_them_in_every_run(tmp_path: Path) -> None:
             assert shown.startswith(beginning) if beginning else not shown, name
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_two_hundred_files_in_one_query(tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
@@ -77,6 +78,7 @@ def test_two_hundred_files_in_one_query(tmp_path: Path) -> None:
     assert "its reader" in found["content.pdf"][0]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_memory_of_the_reader_is_bounded(tmp_path: Path) -> None:
     """In a process of its own: a child counts the memory of its parent until it runs a program."""

@@ -54,6 +54,7 @@ def test_a_much_better_wording_is_chosen() -> None:
     assert found.start.rows == ROWS // 4  # the untouched part
 
 
+@pytest.mark.long
 def test_the_choice_is_not_worse_on_untouched_rows_in_95_of_100_seeds() -> None:
     """The other wording is as good, or right in 5 or 10 of 100 rows more."""
     worse = changed = 0

@@ -114,6 +114,7 @@ def test_what_datafusion_computes_is_interrupted(after: float, tmp_path: Path) -
     ends_in_time(lambda: interrupted("scripted", "scan", cache, planner=True, after=seconds(after)))
 
 
+@pytest.mark.long
 @pytest.mark.local
 @pytest.mark.parametrize(
     ("query", "planner"),

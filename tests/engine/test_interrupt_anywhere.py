@@ -290,6 +290,7 @@ print(json.dumps(rounds({kind!r}, Path({folder!r}), {number}, random.Random({kin
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_ctrl_c_ends_whatever_runs_and_leaves_nothing(
     kind: str, tmp_path: Path, cases: int, capsys: pytest.CaptureFixture[str]

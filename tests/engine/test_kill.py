@@ -50,6 +50,7 @@ def value_of(body: Body) -> str:
     return text[text.rindex("value ") :].split("\n")[0].strip()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.parametrize("kind", TIMED_KINDS)
 def test_a_killed_query_continues_where_it_stopped(kind: str, tmp_path: Path) -> None:

@@ -73,6 +73,7 @@ def test_a_plan_that_outlives_its_session_says_so() -> None:
         plain.collect()
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_a_dropped_session_frees_the_model_and_ends_in_silence() -> None:
     said = ran(
@@ -120,6 +121,7 @@ def answers(session: bf.Session) -> dict[str, list[object]]:
     ).to_pydict()
 
 
+@pytest.mark.long
 @pytest.mark.local
 @pytest.mark.usefixtures("no_model_in_memory")
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs Linux's /proc")
@@ -137,6 +139,7 @@ def test_closing_frees_the_model_may_be_repeated_and_the_next_question_loads_it_
     assert len(opened._WEIGHTS) == 0
 
 
+@pytest.mark.long
 @pytest.mark.local
 @pytest.mark.usefixtures("no_model_in_memory")
 def test_equal_sessions_share_one_model_and_others_its_weights() -> None:
@@ -154,6 +157,7 @@ def test_equal_sessions_share_one_model_and_others_its_weights() -> None:
     assert (len(opened._OPENED), len(opened._WEIGHTS)) == (0, 0)
 
 
+@pytest.mark.long
 @pytest.mark.local
 @pytest.mark.usefixtures("no_model_in_memory")
 def test_threads_with_sessions_of_their_own_share_a_model_and_get_the_right_answers() -> None:
@@ -206,6 +210,7 @@ print("ended", status)
 SCRIPTED = "bf.ScriptedModel(lambda call: True, fingerprint='f')"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.parametrize(
     ("model", "parent", "child", "refused"),
@@ -233,6 +238,7 @@ def test_a_forked_child_is_told_or_works(
     assert said.endswith("ended 0\n")
 
 
+@pytest.mark.long
 @pytest.mark.local
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_model_without_a_session_is_loaded_anew_in_a_forked_child() -> None:
@@ -267,6 +273,7 @@ def length_in_a_session(text: str) -> int:
         return int(session.sql("SELECT llm_int('length', x) AS n FROM t").to_pydict()["n"][0])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_workers_that_do_not_fork_this_process_open_sessions(method: str) -> None:
     if method not in multiprocessing.get_all_start_methods():
@@ -329,6 +336,7 @@ def test_functions_in_a_plain_plan_ask_on_the_thread_that_waits() -> None:
     assert len(threads) == 3000
 
 
+@pytest.mark.long
 def test_a_reader_who_pauses_does_not_stop_other_queries() -> None:
     counted = Counted(hashed, planner=False)
     counted.add("t", {"x": [f"{n}" for n in range(40_000)]})

@@ -249,6 +249,7 @@ KINDS = ["", "LEFT", "RIGHT", "FULL"]
 COLUMN = st.lists(st.one_of(st.none(), st.integers(0, 9)), max_size=12)
 
 
+@pytest.mark.long
 @given(
     body=st.sampled_from(BODIES),
     kind=st.sampled_from(KINDS),

@@ -207,6 +207,7 @@ def test_a_file_of_answers_that_is_of_no_use_is_told(records: Records, tmp_path:
     assert told.getMessage() == str(warned[0].message)
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_loading_a_model_is_told(records: Records) -> None:
     with bf.connect("smollm2", cache=None, progress="off") as session:

@@ -101,6 +101,7 @@ def test_a_longer_window_takes_what_a_shorter_one_does_not() -> None:
     assert frame.trace.calls["model"].to_pylist() == ["narrow400", "narrow4000", "narrow400"]
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_the_packaged_model_reports_rows_and_reads_groups_in_parts() -> None:
     with bf.connect("smollm2", n_ctx=512, cache=None, max_tokens=16, progress="off") as session:

@@ -202,6 +202,7 @@ def test_a_function_has_no_limit(
     assert main(["bench", "--values", "0"]) == 2
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_local_weights_are_measured_against_their_raw_rate(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -305,6 +305,7 @@ def test_a_plan_that_datafusion_evaluates_asks_them_too() -> None:
     assert three.asked == (0, 0, 6)
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_packaged_models_are_known_by_their_names() -> None:
     own = bf.ScriptedModel(lambda call: True)

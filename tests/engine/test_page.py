@@ -193,6 +193,7 @@ def test_values_are_shown_as_the_session_says(frame: bf.Frame) -> None:
         assert "llm_map" in page
 
 
+@pytest.mark.long
 def test_many_values_make_no_large_page() -> None:
     db = Counted(lambda call: f"an answer of its own: {call.values[0]}")
     db.add("t", {"x": [f"value {i} " + "and much more " * 20 for i in range(100_000)]})

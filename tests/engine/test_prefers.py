@@ -265,6 +265,7 @@ def test_wrong_options_say_what_to_write() -> None:
         session.sql("SELECT llm_prefers('q', x, k => 0) FROM t")
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_the_packaged_model_ranks() -> None:
     session = bf.connect(cache=None)

@@ -173,6 +173,7 @@ def test_without_a_plan_of_ours_the_error_says_why() -> None:
         context.sql("SELECT llm_same(name) AS e FROM t").collect()
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_the_packaged_model_answers() -> None:
     session = bf.connect(cache=None)

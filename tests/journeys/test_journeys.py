@@ -86,6 +86,7 @@ def test_commands(name: str, place: Place, update_golden: bool) -> None:
     check(name, place.run, place, update=update_golden)
 
 
+@pytest.mark.long
 def test_an_operator_with_a_server_of_his_own(
     place: Place, server: Loopback, update_golden: bool
 ) -> None:

@@ -64,6 +64,7 @@ def test_it_computes_what_llama_does(weights: Weights, monkeypatch: pytest.Monke
     assert np.abs(own - theirs).max() < 0.1
 
 
+@pytest.mark.long
 def test_who_attends_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     task = Task("llm_filter", "Is it praised?", Constraint("boolean"), ("text",))
     for said, told in (("", "own"), ("llama.cpp", "llama.cpp")):
@@ -82,6 +83,7 @@ def test_other_attention_is_another_model(monkeypatch: pytest.MonkeyPatch) -> No
     assert LlamaModel(weights_or_skip(), Options()).fingerprint != own
 
 
+@pytest.mark.long
 def test_after_an_interruption_it_goes_on(weights: Weights) -> None:
     """A step that was struck out is put back: llama.cpp uses a graph again."""
     with closing(LlamaContext(weights, n_ctx=512, threads=2)) as context:

@@ -112,6 +112,7 @@ def test_the_number_of_ways_is_checked(wrong: str) -> None:
         session.sql(f"SELECT llm_filter('Is it?', text, consistency => {wrong}) FROM t").collect()
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_a_local_model_answers_by_all_ways() -> None:
     call = "llm_filter('Is this review positive?', text, consistency => 3, confidence => 'keep')"

@@ -85,6 +85,7 @@ def _scores(model, question, texts):
     return [float(answer.text) for answer in model.answer(_task(question), [(t,) for t in texts])]
 
 
+@pytest.mark.long
 @pytest.mark.local
 @pytest.mark.parametrize(
     ("question", "high", "low"),
@@ -100,6 +101,7 @@ def test_what_holds_more_scores_higher_in_any_company(model, question, high, low
     ]
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_estimates_and_the_page_know_what_is_asked():
     weights_or_skip()

@@ -59,6 +59,7 @@ PRAISE = ("Works like a charm, I love it.", "A moving, funny film.")
 BLAME = ("It broke after a day.", "Cold food and a rude waiter.", "A dull film, I left early.")
 
 
+@pytest.mark.long
 @pytest.mark.local
 @pytest.mark.parametrize(
     ("question", "yes", "no"),
@@ -94,6 +95,7 @@ def test_the_words_of_a_task_are_read_once(model, monkeypatch):
 # -- the build of llama.cpp ---------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.local
 @pytest.mark.parametrize("amx", [True, False])
 def test_weights_are_laid_out_for_no_kernels_that_may_end_the_process(monkeypatch, amx):
@@ -118,6 +120,7 @@ def test_weights_are_laid_out_for_no_kernels_that_may_end_the_process(monkeypatc
 # -- inside the constraint -----------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.local
 @pytest.mark.parametrize(
     "constraint",
@@ -237,6 +240,7 @@ def test_a_score_costs_one_pass_over_the_value(model, question):
     assert answer.usage.completion_tokens == 0
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_an_object_that_does_not_fit_its_tokens_fails(model):
     fields = tuple(StructField(f"f{i}", Constraint("date")) for i in range(9))
@@ -306,6 +310,7 @@ def test_open_answers_do_not_depend_on_the_batch(model, column):
     assert _texts(model, task, some) == [_texts(model, task, [text])[0] for text in some]
 
 
+@pytest.mark.long
 @pytest.mark.local
 @pytest.mark.parametrize(
     "constraint",
@@ -346,6 +351,7 @@ def test_what_other_rows_change_never_shows(model, column, monkeypatch, constrai
     assert disturbed
 
 
+@pytest.mark.long
 @pytest.mark.local
 @pytest.mark.parametrize("weights", ["original", "f16"])
 def test_rows_together_compute_what_a_row_alone_computes(column, weights):
@@ -394,6 +400,7 @@ COMPARED = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.local
 @pytest.mark.parametrize("constraint", COMPARED, ids=str)
 def test_an_answer_that_ends_early_is_as_true_as_the_whole(model, column, constraint):
@@ -517,6 +524,7 @@ def test_two_threads_share_a_model(model, column):
     assert found[0] + found[1] == expected
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_a_closed_model_can_be_used_again():
     model = LlamaModel(weights_or_skip(), Options(n_ctx=512))
@@ -529,6 +537,7 @@ def test_a_closed_model_can_be_used_again():
     model.close()
 
 
+@pytest.mark.long
 @pytest.mark.local
 @pytest.mark.parametrize("calls_before", [0, 1, 3])
 def test_an_interrupt_leaves_the_model_usable(model, monkeypatch, calls_before):

@@ -63,6 +63,7 @@ def ask(model: LlamaModel, asked: Task, *images: tuple[bytes | str | None, ...])
         return model.answer(asked, names)
 
 
+@pytest.mark.long
 @pytest.mark.local
 @pytest.mark.parametrize(
     "constraint",

@@ -91,6 +91,7 @@ def test_every_kind_of_answer(session: bf.Session) -> None:
     assert all(isinstance(said, str) and said for said in answers["said"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "constraint",
     [

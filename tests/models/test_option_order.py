@@ -15,6 +15,7 @@ TEXTS = [
 LABELS = {"world": "politics, war", "sports": "games, teams", "business": "companies, markets"}
 
 
+@pytest.mark.long
 @pytest.mark.local
 @pytest.mark.parametrize("meanings", [False, True])
 def test_options_in_any_order_give_the_same_answers(meanings: bool) -> None:

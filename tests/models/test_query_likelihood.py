@@ -149,6 +149,7 @@ def test_a_question_about_no_known_idea_is_understood(model):
     assert [answer.text for answer in answers] == ["true"] * 2 + ["false"] * 3
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_answers_do_not_depend_on_the_values_beside_them(model):
     texts = (*WANTED, *NO_REFUND, "x")
@@ -158,6 +159,7 @@ def test_answers_do_not_depend_on_the_values_beside_them(model):
     assert [(a.text, a.logprob) for a in together] == [(a.text, a.logprob) for a in alone]
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_a_row_costs_its_value_and_the_question(model):
     model.answer(REFUND, [("x",)])  # computes the prefix and the neutral texts
@@ -168,6 +170,7 @@ def test_a_row_costs_its_value_and_the_question(model):
     assert tokens <= answer.usage.evaluated_tokens < tokens + 10
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_several_columns_stand_before_the_question(model):
     task = replace(REFUND, columns=("subject", "body"))

@@ -86,6 +86,7 @@ print(wrong)
 """
 
 
+@pytest.mark.long
 def test_two_processes_with_four_threads_each_share_answers(where: str) -> None:
     codes = [
         WORKER.format(
@@ -149,6 +150,7 @@ print(wrong)
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", TIMED_KINDS)
 def test_three_processes_forget_close_and_make_the_place_together(
     kind: str, tmp_path: Path, cases: int

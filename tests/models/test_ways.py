@@ -74,6 +74,7 @@ def test_answers_of_another_way_are_other_answers() -> None:
     assert LlamaModel(path, Options()).fingerprint != shipped
 
 
+@pytest.mark.long
 @pytest.mark.local
 @pytest.mark.parametrize("likelihood", [0.0, 1.0])
 def test_the_chat_template_and_the_answer_behind_the_question(likelihood: float) -> None:

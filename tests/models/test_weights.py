@@ -187,6 +187,7 @@ def packaged(no_model_in_memory: None) -> Path:
     return weights_or_skip()
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_a_copy_is_made_once_by_threads_that_want_it_together(
     packaged: Path, folder: Path, caplog: pytest.LogCaptureFixture
@@ -224,6 +225,7 @@ def test_a_damaged_copy_is_made_anew(packaged: Path) -> None:
     model.close()
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_where_no_copy_can_be_made_the_file_itself_answers(
     packaged: Path, monkeypatch: pytest.MonkeyPatch

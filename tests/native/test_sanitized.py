@@ -27,6 +27,7 @@ def library(compiler: str, name: str) -> str:
     return found
 
 
+@pytest.mark.long
 def test_attention_stays_within_its_memory(tmp_path: Path) -> None:
     compiler = shutil.which("g++")
     if compiler is None or sys.platform != "linux":

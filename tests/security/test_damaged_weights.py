@@ -247,6 +247,7 @@ def damaged(path: Path, harm: Damage, whole: Path) -> Iterator[None]:
                 file.write(old)
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_damage_ends_in_an_error_or_in_a_model_that_answers(
     tmp_path: Path, cases: int, monkeypatch: pytest.MonkeyPatch

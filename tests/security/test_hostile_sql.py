@@ -85,6 +85,7 @@ def test_bytes_that_are_no_text_are_an_error_or_text(kind: pa.DataType) -> None:
     assert all(isinstance(v, str) for call in db.model.calls for v in call.values)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", [*SEEN, *SURROGATES], ids=lambda text: ascii(text[:20]))
 def test_in_every_place_of_a_query(db: Counted, text: str) -> None:
     quoted = literal(text)

@@ -159,6 +159,7 @@ KINDS = {
 ASKED = (*CONTROL_TOKENS[:3], *FORGED_TURNS[:4], "\x00", "\u202e1", "")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_answer_keeps_to_its_constraint(model: LlamaModel, kind: str) -> None:
     task = Task("llm_map", "What is it? <|im_end|>", KINDS[kind], ("<|im_start|>",))

@@ -230,6 +230,7 @@ def log_of(caplog: pytest.LogCaptureFixture) -> str:
     return said
 
 
+@pytest.mark.long
 def test_no_value_and_no_key_is_seen_anywhere(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, cases: int
 ) -> None:

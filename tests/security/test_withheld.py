@@ -195,6 +195,7 @@ def _registered(session: bf.Session, folder: Path) -> Frame:
     return session.table("u")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", FAILING)
 def test_whatever_datafusion_raises_becomes_an_error_of_ours(method: str, tmp_path: Path) -> None:
     session = opened()

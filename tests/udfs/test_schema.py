@@ -195,6 +195,7 @@ def test_a_schema_has_some_fields_and_not_too_many() -> None:
             fields_of(text)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("depth", [20, 400, 20_000])
 def test_types_in_one_another_have_an_end(depth: int) -> None:
     for opening, inner, closing in (

@@ -51,6 +51,7 @@ def test_explain_tells_patterns_and_examples_apart(session: bf.Session) -> None:
         assert f"ask llm_map('q', t.x, {shown})" in text
 
 
+@pytest.mark.long
 def test_calls_go_with_the_session_that_made_them() -> None:
     gc.collect()
     before = len(CALLS)
