@@ -17,7 +17,7 @@ from blendfusion.options import Options
 from blendfusion.planner.ir.nodes import Block
 from blendfusion.planner.rules import PREDICATE_ORDER, rules_off
 from blendfusion.planner.stages.split import Staged
-from blendfusion.search.lance_table import lance_table
+from blendfusion.search.lance_table import StorageOptions, lance_table
 from blendfusion.search_session import SearchSession
 
 
@@ -54,10 +54,16 @@ class ClusterSession(SearchSession):
         super().register_table(name, table)
         self.file_tables.note_table(name, table)
 
-    def register_lance(self, name: str, path: str | os.PathLike[str]) -> None:
-        super().register_lance(name, path)
+    def register_lance(
+        self,
+        name: str,
+        path: str | os.PathLike[str],
+        *,
+        storage_options: StorageOptions | None = None,
+    ) -> None:
+        super().register_lance(name, path, storage_options=storage_options)
         if self.cluster is not None:
-            self.file_tables.note_table(name, lance_table(path))
+            self.file_tables.note_table(name, lance_table(path, storage_options))
 
     def _note(self, method: str, name: str, path: object, args: object, kwargs: Any) -> None:
         if not args and not {"object_store", "options"} & kwargs.keys():

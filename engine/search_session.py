@@ -22,7 +22,7 @@ from blendfusion.search.attached import AttachedIndex, tables_at
 from blendfusion.search.build import IndexReport
 from blendfusion.search.indexes import Indexes
 from blendfusion.search.indexing import default_path, make_index, require_lance
-from blendfusion.search.lance_table import lance_table
+from blendfusion.search.lance_table import StorageOptions, lance_table
 from blendfusion.search.snapshot import RANK
 from blendfusion.search.sources import table_of
 from blendfusion.udfs.ask.ledger import Ledger
@@ -70,28 +70,40 @@ class SearchSession(DocumentSession):
         """The vectors that ``embedder`` remembers; embeds nothing."""
         return self.lazy_embedder.remembered()
 
-    def register_lance(self, name: str, path: str | os.PathLike[str]) -> None:
+    def register_lance(
+        self,
+        name: str,
+        path: str | os.PathLike[str],
+        *,
+        storage_options: StorageOptions | None = None,
+    ) -> None:
         """Register the Lance (or LanceDB) table in the folder, or at the URI, ``path`` as ``name``.
 
+        ``storage_options``: those of its object store, as LanceDB names them, such as
+        ``{"aws_endpoint": "https://minio.example"}``; by default the environment's.
         Columns and filters go into Lance's own scan; every query reads the latest version. Raises
         QueryError if there is none, ModelNotFound without the extra 'search'.
         """
-        super().register_table(name, lance_table(path))
+        super().register_table(name, lance_table(path, storage_options))
 
     def attach_lancedb(
-        self, uri: str | os.PathLike[str], *, vectors: bool = False
+        self,
+        uri: str | os.PathLike[str],
+        *,
+        vectors: bool = False,
+        storage_options: StorageOptions | None = None,
     ) -> tuple[str, ...]:
         """Make the tables of a LanceDB database tables of this session, by their names, which are
         returned.
 
-        ``uri`` is a folder, or a URI of an object store, with credentials from the environment. A
-        table is also searchable by ``llm_search`` under its name: by words, where the database has
+        ``uri`` is a folder, or a URI of an object store, with credentials from the environment or
+        ``storage_options`` (as LanceDB names them, such as ``{"aws_endpoint": …}``). A table is also searchable by ``llm_search`` under its name: by words, where the database has
         a full-text index, and by vectors, where ``vectors`` states that its vector column has
         vectors of this session's embedder. Columns, filters and ``where`` go into Lance's scans;
         every query reads the latest version. Raises QueryError for a place without tables, or for a
         name that a table of the session has; ModelNotFound without the extra 'search'.
         """
-        found = tables_at(uri)
+        found = tables_at(uri, storage_options)
         taken = [name for name in found if self.table_exist(f'"{name}"')]
         if taken:
             raise QueryError(
@@ -99,8 +111,14 @@ class SearchSession(DocumentSession):
                 hint="Attach the database to a session of its own, or deregister the table.",
             )
         for name, place in found.items():
-            self.register_lance(f'"{name}"', place)
-            index = AttachedIndex(name, place, self.lazy_embedder, vectors=vectors)
+            self.register_lance(f'"{name}"', place, storage_options=storage_options)
+            index = AttachedIndex(
+                name,
+                place,
+                self.lazy_embedder,
+                vectors=vectors,
+                storage_options=storage_options,
+            )
             if index.searchable:
                 self.indexes.attach(index)
         return tuple(found)

@@ -6,10 +6,10 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.request import url2pathname
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.fs
 
 from blendfusion.errors import QueryError
 from blendfusion.models.embedders.embedder import Embedder, Vectors
@@ -17,7 +17,8 @@ from blendfusion.planner.ir.lineage import Column
 from blendfusion.planner.ir.search_tables import MODES, Mode, Search
 from blendfusion.search.folder import State
 from blendfusion.search.index import Index
-from blendfusion.search.lance_table import opened_table, place_of
+from blendfusion.search.indexing import require_lance
+from blendfusion.search.lance_table import StorageOptions, opened_table, place_of
 from blendfusion.search.snapshot import DECIMALS, SCORE, Snapshot, candidates, with_scores
 from blendfusion.search.words import lance_query, text_query
 
@@ -28,24 +29,36 @@ _ENDING = ".lance"
 _ID = "_rowid"
 
 
-def tables_at(uri: str | os.PathLike[str]) -> dict[str, str]:
+def tables_at(
+    uri: str | os.PathLike[str], storage_options: StorageOptions | None = None
+) -> dict[str, str]:
     """The places of the tables of a database, by their names. Raises QueryError if there is
-    none."""
+    none, ModelNotFound without the extra 'search'."""
+    require_lance("lancedb")
+    import lancedb
+
     place = place_of(uri)
+    folder = url2pathname(place.removeprefix("file://")) if place.startswith("file://") else place
+    if "://" not in folder and not Path(folder).is_dir():
+        raise QueryError(f"cannot read the database '{place}': there is no such folder")
+    names: list[str] = []
+    page: str | None = None
     try:
-        store, path = (
-            pa.fs.FileSystem.from_uri(place) if "://" in place else (pa.fs.LocalFileSystem(), place)
-        )
-        entries = store.get_file_info(pa.fs.FileSelector(path))
-    except (OSError, pa.ArrowException) as problem:
+        database = lancedb.connect(folder, storage_options=dict(storage_options or {}) or None)
+        while True:
+            listed = database.list_tables(page_token=page)
+            names += listed.tables
+            page = listed.page_token
+            if not page:
+                break
+    except (OSError, ValueError, RuntimeError) as problem:
         raise QueryError(f"cannot read the database '{place}': {problem}") from problem
-    names = sorted(e.base_name for e in entries if e.base_name.endswith(_ENDING))
     if not names:
         raise QueryError(
             f"'{place}' has no table of LanceDB",
             hint="A database is a folder of tables, NAME.lance. Of one table, use register_lance.",
         )
-    return {n.removesuffix(_ENDING): f"{place.rstrip('/')}/{n}" for n in names}
+    return {name: f"{folder.rstrip('/')}/{name}{_ENDING}" for name in sorted(names)}
 
 
 class AttachedIndex(Index):
@@ -53,10 +66,16 @@ class AttachedIndex(Index):
     has vectors of ``embedder``."""
 
     def __init__(
-        self, name: str, place: str, embedder: Callable[[], Embedder], *, vectors: bool
+        self,
+        name: str,
+        place: str,
+        embedder: Callable[[], Embedder],
+        *,
+        vectors: bool,
+        storage_options: StorageOptions | None = None,
     ) -> None:
         super().__init__(name, Path(place), embedder)
-        self._uri = place
+        self._uri, self._storage = place, storage_options
         self._has_vectors = vectors
         self._latest: AttachedSnapshot | None = None
 
@@ -67,7 +86,7 @@ class AttachedIndex(Index):
 
     def snapshot(self) -> AttachedSnapshot:
         with self._lock:
-            dataset = opened_table(self._uri)
+            dataset = opened_table(self._uri, self._storage)
             if self._latest is None or self._latest.state.version != dataset.version:
                 self._latest = AttachedSnapshot(dataset, self._uri)
             return self._latest

@@ -69,13 +69,14 @@ def make_index(
     return build(name, Folder(path), spec, _batches(ready, stored), embedder, table)
 
 
-def require_lance() -> None:
+def require_lance(module: str = "lance") -> None:
     """Raises ModelNotFound if the library is not installed."""
     import importlib.util
 
-    if importlib.util.find_spec("lance") is None:
+    if importlib.util.find_spec(module) is None:
+        package = {"lance": "pylance", "lancedb": "lancedb"}[module]
         raise ModelNotFound(
-            "search needs the package pylance, which is not installed",
+            f"search needs the package {package}, which is not installed",
             hint="pip install 'blendfusion[search]'.",
         )
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.dataset as pads
@@ -24,10 +24,16 @@ if TYPE_CHECKING:
     import lance
 
 
-def lance_table(path: str | os.PathLike[str]) -> Table:
+StorageOptions: TypeAlias = Mapping[str, str]
+"""Options of an object store, such as its endpoint and keys, as LanceDB names them."""
+
+
+def lance_table(
+    path: str | os.PathLike[str], storage_options: StorageOptions | None = None
+) -> RegisteredLance:
     """The Lance table in the folder or at the URI ``path`` as a DataFusion table. Raises QueryError
     if there is none, and ModelNotFound without the extra 'search'."""
-    return RegisteredLance(place_of(path))
+    return RegisteredLance(place_of(path), storage_options=storage_options)
 
 
 def place_of(path: str | os.PathLike[str]) -> str:
@@ -40,19 +46,25 @@ class LanceTable(ScannedTable):
     """The dataset at a path. Each scan reads the latest version, with the columns at
     registration; or one fragment of ``version``."""
 
-    def __init__(self, path: str, version: int | None = None, fragment: int | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        version: int | None = None,
+        fragment: int | None = None,
+        storage_options: StorageOptions | None = None,
+    ) -> None:
         """Raises QueryError if there is no dataset."""
         super().__init__()
-        self._path = path
+        self._path, self._storage = path, storage_options
         self._version, self._fragment = version, fragment
-        self._schema = opened_table(path).schema
+        self._schema = opened_table(path, storage_options).schema
 
     @property
     def schema(self) -> pa.Schema:
         return self._schema
 
     def scans(self) -> Sequence[Scan]:
-        dataset = opened_table(self._path)
+        dataset = opened_table(self._path, self._storage)
         if self._version is not None:
             dataset = dataset.checkout_version(self._version)
         parts = dataset.get_fragments()
@@ -62,12 +74,19 @@ class LanceTable(ScannedTable):
 
 
 class RegisteredLance(Table):
-    """A Lance table as DataFusion registers it, with its place."""
+    """A Lance table as DataFusion registers it, with its place. ``alone``: another process can open
+    it by its place alone."""
 
-    def __init__(self, place: str, version: int | None = None, fragment: int | None = None) -> None:
+    def __init__(
+        self,
+        place: str,
+        version: int | None = None,
+        fragment: int | None = None,
+        storage_options: StorageOptions | None = None,
+    ) -> None:
         """Raises QueryError if there is no dataset."""
-        super().__init__(LanceTable(place, version, fragment))
-        self.place = place
+        super().__init__(LanceTable(place, version, fragment, storage_options))
+        self.place, self.alone = place, not storage_options
 
 
 def _scan(
@@ -89,7 +108,7 @@ def _scan(
     return scanner
 
 
-def opened_table(place: str) -> lance.LanceDataset:
+def opened_table(place: str, storage_options: StorageOptions | None = None) -> lance.LanceDataset:
     """The latest version of the Lance table at a path or URI. Raises QueryError if there is none,
     and ModelNotFound without the extra 'search'."""
     require_lance()
@@ -102,7 +121,7 @@ def opened_table(place: str) -> lance.LanceDataset:
             near = close_matches(path.name, (other.name for other in path.parent.glob("*.lance")))
         raise QueryError(f"there is no Lance table at '{place}'", hint=near or None)
     try:
-        return lance.dataset(place)
+        return lance.dataset(place, storage_options=dict(storage_options or {}) or None)
     except (OSError, ValueError) as problem:
         raise QueryError(
             f"'{place}' is not a Lance table: {problem}",

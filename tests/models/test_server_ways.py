@@ -255,7 +255,7 @@ def llama_server(tmp_path: Path) -> Iterator[str]:
                 time.sleep(0.1)
         yield url
     finally:
-        process.terminate()
+        process.kill()  # SIGTERM only stops its listening
         process.wait(60)
 
 
