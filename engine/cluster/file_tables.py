@@ -57,7 +57,8 @@ class FileTables:
             self._known[name.strip('"')] = (method, str(Path(path).absolute()), arguments)
 
     def note_table(self, name: str, table: object) -> None:
-        """Remember a Lance table that workers can open; forget what the name has stood for otherwise."""
+        """Remember a Lance table that workers can open; forget what the name has stood for
+        otherwise."""
         self._known.pop(name.strip('"'), None)
         if isinstance(table, RegisteredLance) and table.alone:
             self._known[name.strip('"')] = ("register_lance", table.place, {})
