@@ -17,12 +17,12 @@ _SETS = ("ALL", "ROLLUP", "CUBE", "GROUPING")
 _BEHIND_GROUP = ("HAVING", "WINDOW", "QUALIFY")
 
 
-def with_values(text: str) -> Translation:
-    """``text`` with an aggregate in the place of each item of a select list that is a column, is
-    not in GROUP BY, and stands beside an aggregate or over a GROUP BY."""
-    reader = Reader(text)
+def with_values(reader: Reader) -> Translation:
+    """A text with an aggregate in the place of each item of a select list that is a column, is not
+    in GROUP BY, and stands beside an aggregate or over a GROUP BY."""
     weaver = Weaver(reader)
-    for _, _, select, _ in reader.selects:
+    groups = not {"GROUP", *_AGGREGATES}.isdisjoint(reader.words)
+    for _, _, select, _ in reader.selects if groups else ():
         grouped = _grouped(reader, select)
         aggregates = [at for at in range(*select.items) if _is_aggregate(reader, at, select)]
         if grouped is None or not (grouped or aggregates):

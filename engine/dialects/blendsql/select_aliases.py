@@ -10,13 +10,12 @@ from blendfusion.sql.rewriter import Weaver
 from blendfusion.sql.source_map import Translation
 
 
-def aliases_in_where(text: str, known: Known) -> Translation:
-    """``text`` with the expression of each alias in its place in WHERE.
+def aliases_in_where(reader: Reader, known: Known) -> Translation:
+    """A text with the expression of each alias in its place in WHERE.
 
     As in SQLite, a column of the tables hides an alias of its name."""
-    reader = Reader(text)
     weaver = Weaver(reader)
-    for _, _, select, _ in reader.selects:
+    for _, _, select, _ in reader.selects if "WHERE" in reader.words else ():
         for at, (start, stop) in _uses(reader, select).items():
             if not _is_column(reader, select, at, known):
                 weaver.rewrite(at, at + 1, "(", (start, stop), ")")

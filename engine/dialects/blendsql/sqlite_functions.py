@@ -28,9 +28,8 @@ _COMPARES = {
 _CONDITIONS = ("GROUP", "HAVING", "DISTINCT", "QUALIFY")
 
 
-def in_our_words(text: str) -> Translation:
-    """``text`` without SQLite's own forms; calls in ``{{…}}`` stay."""
-    reader = Reader(text)
+def in_our_words(reader: Reader) -> Translation:
+    """A text without SQLite's own forms; calls in ``{{…}}`` stay."""
     return _SQLite(reader).weaver.whole()
 
 

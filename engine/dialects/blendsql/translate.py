@@ -36,30 +36,34 @@ def translated(text: str, known: Known) -> Translation:
 
     Raises QueryError, with the span in ``text``, for a form that has no translation.
     """
-    steps: list[Callable[[str], Translation]] = [
+    steps: list[Callable[[Reader], Translation]] = [
         as_query,
         in_our_words,
         with_values,
-        lambda step: aliases_in_where(step, known),
+        lambda reader: aliases_in_where(reader, known),
     ]
     if known.parameters is not None:
         values = known.parameters
-        steps.insert(0, lambda step: filled(step, values))
+        steps.insert(0, lambda reader: filled(reader, values))
     done = unchanged(text)
-    steps.append(lambda step: _BlendSQL(step, known, done).whole())
+    steps.append(lambda reader: _BlendSQL(reader, known, done).whole())
+    reader = Reader(done.sql)
     for step in steps:
         try:
-            done = done.then(step(done.sql))
+            next_one = step(reader)
         except QueryError as problem:
             raise within(problem, done) from None
+        if next_one.sql is not reader.text:
+            done = done.then(next_one)
+            reader = Reader(done.sql)
     return done
 
 
 class _BlendSQL:
     """One text, whose calls in braces are written as calls of ours."""
 
-    def __init__(self, text: str, known: Known, before: Translation) -> None:
-        self.reader = Reader(text)
+    def __init__(self, reader: Reader, known: Known, before: Translation) -> None:
+        self.reader = reader
         if known.parameters is not None:
             self.reader.data = frozenset(_values(self.reader, before))
         self.known = known

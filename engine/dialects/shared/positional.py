@@ -16,12 +16,12 @@ _EXPRESSION = ("EXISTS", "NOT", "CASE")
 _GOES_ON = ("UNION", "INTERSECT", "EXCEPT", "ORDER", "LIMIT", "OFFSET", "FETCH")
 
 
-def filled(text: str, values: Sequence[object]) -> Translation:
+def filled(reader: Reader, values: Sequence[object]) -> Translation:
     """Each ``?`` as the literal of its value: a list as ``('a', 'b')``, a dictionary as JSON text.
 
     Raises QueryError where values are missing, left over, or have no literal.
     """
-    tokens = [t for t in Reader(text).tokens if t.token_type == TokenType.PLACEHOLDER]
+    tokens = [t for t in reader.tokens if t.token_type == TokenType.PLACEHOLDER]
     edits = []
     for i, token in enumerate(tokens):
         span = token.start, token.end + 1
@@ -33,7 +33,7 @@ def filled(text: str, values: Sequence[object]) -> Translation:
         edits.append((*span, spelled))
     if len(tokens) < len(values):
         raise refused((0, 0), f"{len(tokens)} parameters, {len(values)} values")
-    return edited(text, edits)
+    return edited(reader.text, edits)
 
 
 def _spelled(value: object) -> str | None:
@@ -45,13 +45,12 @@ def _spelled(value: object) -> str | None:
     return literal(value)
 
 
-def as_query(text: str) -> Translation:
-    """``text`` with SELECT before it, if it is an expression: a call, EXISTS (…), (…) AND (…)."""
-    reader = Reader(text)
+def as_query(reader: Reader) -> Translation:
+    """A text with SELECT before it, if it is an expression: a call, EXISTS (…), (…) AND (…)."""
     if not reader.tokens or not _is_expression(reader, reader.statement):
-        return unchanged(text)
+        return unchanged(reader.text)
     at = reader.tokens[reader.statement].start
-    return edited(text, [(at, at, "SELECT ")])
+    return edited(reader.text, [(at, at, "SELECT ")])
 
 
 def _is_expression(reader: Reader, first: int) -> bool:
