@@ -26,7 +26,7 @@ from blendfusion.cluster.messages import (
     encoded,
 )
 from blendfusion.datafusion.substrait_io import batches_of, frame_of
-from blendfusion.errors import BlendFusionError
+from blendfusion.errors import BlendFusionError, ModelNotFound
 from blendfusion.execution.expressions import RowWise
 from blendfusion.execution.pipeline import Chunks, Counts, run
 from blendfusion.execution.scratch_context import Workbench
@@ -219,4 +219,5 @@ class _Noted(NullObserver):
 
 
 def _no_model() -> NoReturn:
-    raise AssertionError("a worker asks no model for its rows")
+    """Only the session knows the model, and which answers are stored."""
+    raise ModelNotFound("a worker asks no model for its rows")
