@@ -34,7 +34,7 @@ from blendfusion.sql.error_places import named_place, owners, syntax_place, whol
 from blendfusion.sql.lateral import Columns
 from blendfusion.sql.letter_case import in_any_case
 from blendfusion.sql.parameters import spelled_parameters, texts_of
-from blendfusion.sql.read_only import READING, check_plan
+from blendfusion.sql.read_only import READING, check_calls, check_plan
 from blendfusion.sql.repeated_names import REFUSED, numbered
 from blendfusion.sql.source_map import Translation, placed, unchanged, within
 from blendfusion.sql.statements import creates, creates_table
@@ -157,6 +157,8 @@ class Query:
     def _frame(self, session: Session, ready: Typed, parameters: dict[str, str]) -> Frame:
         columns = partial(_columns, session, self.options)
         read_only = self.options is READING
+        if read_only:
+            check_calls(ready.calls)
         text = read_in(ready.sql, session, parameters, columns, read_only=read_only)
         text = unnested(searched(text, session, parameters, columns), columns)
         text = informed(text, session, lambda: ingredients(session))

@@ -6,8 +6,10 @@ DataFusion's own, by ``READING``; and on the plan that came of it."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import zip_longest
 
 from datafusion import SQLOptions
 from datafusion.plan import LogicalPlan
@@ -16,6 +18,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from blendfusion.errors import QueryError
 from blendfusion.planner.ir.opaque_names import CATALOG
 from blendfusion.sql.token_tree import TokenTree
+from blendfusion.udfs.declare.call import Call
 
 READING = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 """The options for DataFusion: no DDL, no DML (COPY is one), no SET, PREPARE or transactions.
@@ -62,10 +65,12 @@ def _check_statement(query: str) -> None:
     if tokens[0].text.upper() not in _FIRST_WORDS:
         raise _refused(_head(tokens), tokens[0].line)
     before = tokens[0]
-    for token in tokens[1:]:
+    for token, after in zip_longest(tokens[1:], tokens[2:]):
         if before.token_type == TokenType.SEMICOLON:
             raise _refused("a second statement", token.line)
-        if token.token_type == TokenType.INTO and before.token_type != TokenType.DOT:
+        option = after is not None and after.token_type == TokenType.FARROW  # into => 5
+        column = before.token_type == TokenType.DOT
+        if token.token_type == TokenType.INTO and not option and not column:
             raise _refused("INTO", token.line)
         before = token
 
@@ -95,3 +100,15 @@ def _head(tokens: Sequence[Token]) -> str:
 def _refused(what: str, line: int | None = None) -> QueryError:
     place = "" if line is None else f" on line {line}"
     return QueryError(f"read-only: {what}{place} is refused", hint=_HINT)
+
+
+def check_calls(calls: Iterable[Call]) -> None:
+    """Raises QueryError for a call that keeps something in the session."""
+    for call in calls:
+        if not call.ingredient.kind.whole_column or not call.literals:
+            continue
+        if json.loads(call.literals).get("name") is not None:
+            raise QueryError(
+                f"read-only: {call.ingredient.name}(…, name => …) is refused",
+                hint="It keeps what it finds in the session. Leave out name.",
+            )

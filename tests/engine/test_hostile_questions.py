@@ -39,6 +39,9 @@ STATEMENTS = (
     "SELECT llm_join('Same?', n.text, s.pin) FROM notes n, secret s",
     "SELECT * FROM information_schema.tables",
     "SELECT * FROM information_schema.columns",
+    "SELECT samples FROM information_schema.groups",
+    "SELECT value FROM information_schema.entities",
+    "SELECT llm_same(text, name => 'known') FROM notes",
     "SELECT * FROM '/etc/passwd'",
     "SELECT * FROM 'secret.csv'",
     "SELECT * FROM read_csv('/etc/passwd')",
@@ -93,6 +96,7 @@ def opened(reply: str = "") -> tuple[bf.Session, list[tuple[str | None, ...]]]:
     ]
     session.from_pydict({"id": [1, 2, 3, 4], "text": texts}, name="notes")
     session.from_pydict({"id": [1, 2], "pin": ["1234", "9876"]}, name="secret")
+    session.entities.add("known", ["1234", "9876"])
     return session, asked
 
 
@@ -107,6 +111,7 @@ def test_no_draft_does_more_than_read_the_tables_of_the_question() -> None:
     assert len(drafts) >= 500
     assert {name: session.table(name).to_pylist() for name in before} == before
     assert sorted(session.catalog().schema().names()) == ["notes", "secret"]
+    assert session.entities["known"].names == ("1234", "9876")
     assert not session.options.read_only
     assert not any("1234" in str(values) or "9876" in str(values) for values in asked)
 

@@ -221,3 +221,13 @@ def test_a_budget_that_ends_sorting_keeps_the_names() -> None:
     assert session.groups["reviews"].names == tuple(sorted(TOPICS))
     session.sql(QUERY).to_pylist()
     assert len(model.calls) == 4 + len(TEXTS)
+
+
+def test_a_read_only_query_keeps_nothing() -> None:
+    session, model = connected(TEXTS)
+    with pytest.raises(bf.QueryError, match=r"read-only: llm_group\(…, name => …\) is refused"):
+        session.sql(QUERY, read_only=True)
+    query = "SELECT llm_group(x, into => 2) AS g FROM t"
+    assert session.sql(query, read_only=True).to_pylist()
+    assert not session.groups
+    assert model.calls

@@ -37,6 +37,7 @@ READS = [
     "WITH RECURSIVE r AS (SELECT 1 a UNION ALL SELECT a + 1 FROM r WHERE a < 3) SELECT * FROM r",
     "WITH c AS (SELECT * FROM t) SELECT c.x FROM c JOIN t USING (id) WHERE c.id IN (SELECT id FROM t)",
     "VALUES (1), (2)",
+    "SELECT llm_group(x, into => 2) AS g FROM t",
     "FROM t",
     "SELECT * FROM generate_series(1, 3)",
     "SELECT * FROM range(1, 3)",
