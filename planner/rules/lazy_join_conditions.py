@@ -28,7 +28,7 @@ from blendfusion.planner.ir.nodes import (
     needs_model,
     parts,
 )
-from blendfusion.planner.ir.traversal import expressions
+from blendfusion.planner.ir.traversal import expressions, subplans
 from blendfusion.planner.stages.join_partners import inlined, partner_of, turned, with_partner
 
 _KEEPS_LEFT = ("left", "outer", "left_anti", "left_mark")
@@ -39,11 +39,15 @@ def lazy_join_conditions(plan: Plan) -> Plan:
     if not isinstance(plan, Block) and not (isinstance(plan, Rel) and plan.kind == "project"):
         return plan
     join = plan.inputs[0]
-    if not isinstance(join, Rel) or join.kind != "join":
-        return plan
+    if not isinstance(join, Rel) or join.kind != "join" or any(map(_is_mark, subplans(join))):
+        return plan  # DataFusion confuses the columns of two mark joins
     read = set().union(*map(fields, expressions(plan)))
     gated = _gated(join, read)
     return plan if gated is join else plan.with_inputs(gated)
+
+
+def _is_mark(plan: Plan) -> bool:
+    return isinstance(plan, Rel) and plan.kind == "join" and join_type(plan) == "left_mark"
 
 
 def _gated(join: Rel, read: set[int]) -> Rel:

@@ -1,4 +1,4 @@
-"""Random queries ask hardly more values than the fewest that any order of their calls needs.
+"""Random queries ask hardly more values than the fewest that any order of evaluation needs.
 
 ``pytest tests/planner/test_value_bound.py --cases 100000`` runs 10,000 queries.
 benchmarks/README.md has the figures.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 from zlib import crc32
@@ -23,8 +24,18 @@ import blendfusion as bf
 DATABASES = 40
 
 
-def truth(question: Question) -> bool:
-    return crc32(repr(question).encode()) >> 3 & 1 == 1
+@dataclass
+class Answers:
+    """Even answers to questions: those of query ``draw``, or the same for each query."""
+
+    draw: int | None = None
+
+    def __call__(self, question: Question) -> bool:
+        drawn = question if self.draw is None else (self.draw, question)
+        return crc32(repr(drawn).encode()) >> 3 & 1 == 1
+
+
+truth = Answers()
 
 
 def script(request: bf.Request) -> bool | str:
@@ -49,16 +60,17 @@ class Outcome(NamedTuple):
     bound: Bound
 
 
-def outcomes(numbers: range) -> Iterator[Outcome]:
-    """What came of each query, but for those with too many questions for the oracle."""
+def outcomes(numbers: range, *, drawn: bool = True) -> Iterator[Outcome]:
+    """What came of each query, but for those with too many questions for the oracle; with answers
+    of its own, or those of all."""
     for number in numbers:
+        truth.draw = number if drawn else None
         with suppress(TooManyQuestions):
             yield outcome(bounded_query(Choices.seeded(number)), number % DATABASES)
 
 
 def outcome(query: Bounded, number: int) -> Outcome:
     counted, oracle = database(number)
-    bound = oracle.bound(query.template, query.ordered, truth)
     expected = list(oracle.rows(query.template, query.ordered, truth))
     counted.session.clear_cache()
     counted.model.calls.clear()
@@ -67,6 +79,7 @@ def outcome(query: Bounded, number: int) -> Outcome:
         for row in tuples(counted.session.sql(in_our_sql(query.template)).to_arrow_table())
     ]
     asked = [(call.question, tuple(call.values)) for call in counted.model.calls]
+    bound = oracle.bound(query.template, query.ordered, truth, asked)
     rows = rows if query.ordered else sorted(rows, key=repr)
     return Outcome(query, rows, expected, asked, bound)
 
@@ -76,19 +89,18 @@ def test_queries_ask_hardly_more_than_the_bound(part: int, cases: int) -> None:
     number = cases // 20
     seen = list(outcomes(range(part * number, (part + 1) * number)))
     assert len(seen) > 0.95 * number
-    asked = bound = in_order = 0
-    for query, rows, expected, questions, bounds in seen:
+    asked = in_turn = or_failed = 0
+    mean = 0.0
+    for query, rows, expected, questions, bound in seen:
         assert rows == expected, in_our_sql(query.template)
         assert len(questions) == len({*questions}), in_our_sql(query.template)
-        asked, bound = asked + len(questions), bound + bounds.asked
-        known = {name for order in bounds.by_order for name in order}
-        own = [name for name in dict.fromkeys(name for name, _ in questions) if name in known]
-        in_order += bounds.in_order(own)
-        print(len(questions), bounds.asked, in_our_sql(query.template))
-    # The best order of calls is not known before their answers are; the bound of the order that the
-    # plan takes is.
-    assert asked <= 1.13 * in_order + 2
-    assert asked <= 1.25 * bound + 4
+        asked, mean = asked + len(questions), mean + bound.expected
+        in_turn, or_failed = in_turn + bound.in_turn, or_failed + bound.or_failed
+        print(len(questions), bound.in_turn, in_our_sql(query.template))
+    # The best strategy is one on average: with few queries, chance has a part in it.
+    assert asked <= 1.05 * in_turn + 2
+    assert asked <= 1.04 * or_failed + 2
+    assert asked <= 1.05 * mean + 2 * len(seen) ** 0.5
 
 
 @pytest.mark.parametrize(

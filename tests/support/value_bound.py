@@ -3,9 +3,14 @@
 A query is a template in which ``q1(a.x)`` is a yes/no question about a value, and ``c1(a.x)`` a
 choice between two labels. SQLite evaluates it under all 2ⁿ combinations of answers to the n
 questions that it may ask. A question matters, given the answers known so far, if under some
-answers to the others its own answer changes the result. The bound of an order of the calls is
-the number of values asked when the calls are evaluated one after the other, each for those values
-only that matter by then; the bound of the query is that of its best order.
+answers to the others its own answer changes the result; also if its failure does, since a model
+may give no answer, which is NULL.
+
+Three bounds follow. That of the *order taken*: the questions that mattered when they were asked.
+That of *any order*: the fewest questions, on average over all answers, of a strategy that chooses
+each by the answers so far; it is found by going through all sets of known answers. That of the
+*best order of calls*, each evaluated for the values that matter by then; which that is, nobody
+knows before the answers.
 """
 
 from __future__ import annotations
@@ -14,6 +19,7 @@ import re
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from itertools import permutations
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +32,8 @@ MOST_QUESTIONS = 10
 
 Question = tuple[str, tuple[str | None, ...]]
 """The name of a call, and its values."""
+Rows = tuple[object, ...]
+Table = NDArray[np.int64]
 Truth = Callable[[Question], bool]
 
 _CALL = re.compile(r"\b([qc]\d)\(([^()]*)\)")
@@ -36,17 +44,16 @@ class TooManyQuestions(Exception):
 
 
 class Bound(NamedTuple):
-    """``asked``: of the best order of calls; ``by_order``: of each order. ``matters``: the questions
-    whose answers can change the result if no answer is known."""
+    """``in_turn``: the questions that mattered when they were asked, ``or_failed``: those and the
+    ones of which a failure would have; ``expected``: the mean of the best strategy; ``best``: of
+    the best order of calls; ``matter``: those whose answers can change the result if no answer is
+    known."""
 
-    asked: int
-    by_order: dict[tuple[str, ...], int]
-    matters: frozenset[Question]
-
-    def in_order(self, names: Sequence[str]) -> int:
-        """The bound if calls are evaluated in this order, those that are not named at the end."""
-        fitting = (n for order, n in self.by_order.items() if list(order[: len(names)]) == [*names])
-        return min(fitting)
+    in_turn: int
+    or_failed: int
+    expected: float
+    best: int
+    matter: frozenset[Question]
 
 
 def in_our_sql(template: str) -> str:
@@ -70,6 +77,7 @@ class Oracle:
 
     def __init__(self, tables: Mapping[str, pa.Table]) -> None:
         self._answers = 0
+        self._failed: int | None = None
         self._bits: dict[Question, int] = {}
         self._database = sqlite3.connect(":memory:")
         self._database.create_function("answer", -1, self._answer)
@@ -84,23 +92,26 @@ class Oracle:
         if all(value is None for value in values):
             return None
         bit = self._bits.setdefault((name, values), len(self._bits))
+        if bit == self._failed:
+            return None
         yes = self._answers >> bit & 1
         return LABELS[yes] if name.startswith("c") else yes
 
-    def _rows(self, sql: str, ordered: bool) -> tuple[object, ...]:
+    def _rows(self, sql: str, ordered: bool) -> Rows:
         rows = self._database.execute(sql).fetchall()
         return tuple(rows) if ordered else tuple(sorted(rows, key=repr))
 
-    def rows(self, template: str, ordered: bool, truth: Truth) -> tuple[object, ...]:
+    def rows(self, template: str, ordered: bool, truth: Truth) -> Rows:
         """The rows of the query under the true answers. Raises TooManyQuestions."""
         self._table(in_sqlite(template), ordered)
         self._answers = sum(truth(question) << bit for question, bit in self._bits.items())
         return self._rows(in_sqlite(template), ordered)
 
-    def _table(self, sql: str, ordered: bool) -> NDArray[np.int64]:
-        """The number of the result under each combination of answers: an axis per question."""
+    def _table(self, sql: str, ordered: bool) -> tuple[Table, dict[Rows, int]]:
+        """(the number of the result under each combination of answers, an axis per question; the
+        numbers of results)."""
         self._bits = {}
-        numbers: dict[tuple[object, ...], int] = {}
+        numbers: dict[Rows, int] = {}
         results: list[int] = []
         while len(results) < 1 << len(self._bits) or not results:
             self._answers = len(results)
@@ -108,34 +119,103 @@ class Oracle:
             results.append(numbers.setdefault(rows, len(numbers)))
             if len(self._bits) > MOST_QUESTIONS:
                 raise TooManyQuestions
-        # The lowest bit is the last axis; reversed, the axes are numbered as the questions.
-        table = np.array(results).reshape((2,) * len(self._bits))
-        return table.transpose(range(table.ndim)[::-1])
+        return _by_axes(results), numbers
 
-    def bound(self, template: str, ordered: bool, truth: Truth) -> Bound:
-        """The bound of a query whose true answers are ``truth``. Raises TooManyQuestions."""
-        table = self._table(in_sqlite(template), ordered)
+    def _with_failure(self, sql: str, ordered: bool, axis: int, numbers: dict[Rows, int]) -> Table:
+        """As ``_table``, if the question of an axis has no answer."""
+        self._failed = axis
+        results: list[int] = []
+        for answers in range(1 << len(self._bits)):
+            without = answers & ~(1 << axis)
+            if without != answers:
+                results.append(results[without])
+            else:
+                self._answers = answers
+                rows = self._rows(sql, ordered)
+                results.append(numbers.setdefault(rows, len(numbers)))
+        self._failed = None
+        return _by_axes(results)
+
+    def bound(self, template: str, ordered: bool, truth: Truth, asked: Sequence[Question]) -> Bound:
+        """The bounds of a query with the true answers ``truth``, of which these were ``asked`` in
+        turn. Raises TooManyQuestions."""
+        sql = in_sqlite(template)
+        table, numbers = self._table(sql, ordered)
         questions = list(self._bits)
-        everything: list[int | slice] = [slice(None)] * table.ndim
-        matters = frozenset(
-            question for axis, question in enumerate(questions) if _matters(table, axis, everything)
+        matter = frozenset(
+            question for axis, question in enumerate(questions) if _matters(table, axis, {})
         )
         names = sorted({name for name, _ in questions})
-        asked = {order: _asked(table, questions, order, truth) for order in permutations(names)}
-        return Bound(min(asked.values()), asked, matters)
+        best = min(_asked(table, questions, order, truth) for order in permutations(names))
+        in_turn = or_failed = _in_turn(table, questions, asked, truth, {})
+        if in_turn < len(asked):
+            axes = range(len(questions))
+            failed = {axis: self._with_failure(sql, ordered, axis, numbers) for axis in axes}
+            or_failed = _in_turn(table, questions, asked, truth, failed)
+        return Bound(in_turn, or_failed, _least_mean(table), best, matter)
 
 
-def _matters(table: NDArray[np.int64], axis: int, known: Sequence[int | slice]) -> bool:
-    no, yes = ([*known[:axis], answer, *known[axis + 1 :]] for answer in (0, 1))
-    return not np.array_equal(table[tuple(no)], table[tuple(yes)])
+def _by_axes(results: Sequence[int]) -> Table:
+    """The lowest bit is the last axis; reversed, the axes are numbered as the questions."""
+    axes = len(results).bit_length() - 1
+    return np.array(results).reshape((2,) * axes).transpose(range(axes)[::-1])
 
 
-def _asked(
-    table: NDArray[np.int64], questions: Sequence[Question], order: Sequence[str], truth: Truth
+def _matters(
+    table: Table,
+    axis: int,
+    known: Mapping[int, int],
+    failed: Mapping[int, Table] = MappingProxyType({}),
+) -> bool:
+    def part(of: Table, answer: int) -> Table:
+        given = {**known, axis: answer}
+        return np.asarray(of[tuple(given.get(i, slice(None)) for i in range(of.ndim))])
+
+    no, yes = part(table, 0), part(table, 1)
+    if axis in failed and not np.array_equal(no, part(failed[axis], 0)):
+        return True
+    return not np.array_equal(no, yes)
+
+
+def _in_turn(
+    table: Table,
+    questions: Sequence[Question],
+    asked: Sequence[Question],
+    truth: Truth,
+    failed: Mapping[int, Table],
 ) -> int:
-    known: list[int | slice] = [slice(None)] * table.ndim
-    for name in order:
-        for axis, question in enumerate(questions):
-            if question[0] == name and _matters(table, axis, known):
-                known[axis] = int(truth(question))
-    return sum(isinstance(answer, int) for answer in known)
+    known: dict[int, int] = {}
+    for question in asked:
+        if question in questions and _matters(table, questions.index(question), known, failed):
+            known[questions.index(question)] = int(truth(question))
+    return len(known)
+
+
+def _asked(table: Table, questions: Sequence[Question], order: Sequence[str], truth: Truth) -> int:
+    turns = [q for name in order for q in questions if q[0] == name]
+    return _in_turn(table, questions, turns, truth, {})
+
+
+def _least_mean(table: Table) -> float:
+    """The mean number of questions of the best strategy over all answers: of all sets of known
+    answers (an axis has 0, 1 and unknown), those with fewer unknown ones come first."""
+    if not table.ndim:
+        return 0.0
+    low = high = table
+    for axis in range(table.ndim):
+        parts = [low.take([i], axis) for i in (0, 1)]
+        low = np.concatenate([*parts, np.minimum(*parts)], axis)
+        parts = [high.take([i], axis) for i in (0, 1)]
+        high = np.concatenate([*parts, np.maximum(*parts)], axis)
+    decided = (low == high).ravel()
+    digits = np.indices((3,) * table.ndim).reshape(table.ndim, -1)
+    unknown = (digits == 2).sum(axis=0)
+    mean = np.where(decided, 0.0, np.inf)
+    for level in range(1, table.ndim + 1):
+        open_sets = np.flatnonzero((unknown == level) & ~decided)
+        for axis in range(table.ndim):
+            some = open_sets[digits[axis, open_sets] == 2]
+            step = 3 ** (table.ndim - 1 - axis)
+            after = 1 + (mean[some - step] + mean[some - 2 * step]) / 2
+            mean[some] = np.minimum(mean[some], after)
+    return float(mean[-1])
