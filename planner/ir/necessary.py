@@ -175,8 +175,14 @@ def any_of(terms: Sequence[Expr]) -> Expr:
     kept = [t for t in dict.fromkeys(_flat("or", terms)) if t != NEVER]
     if ALWAYS in kept:
         return ALWAYS
-    # a OR (a AND b) is a
-    kept = [t for t in kept if not any(o != t and _implies(t, o) for o in kept)]
+    # a OR (a AND b) is a; of (a AND b) OR (b AND a) the first stays
+    kept = [
+        t
+        for i, t in enumerate(kept)
+        if not any(
+            _implies(t, o) and (j < i or not _implies(o, t)) for j, o in enumerate(kept) if i != j
+        )
+    ]
     if len(kept) < 2:
         return kept[0] if kept else NEVER
     # (a AND b) OR (a AND c) is a AND (b OR c)

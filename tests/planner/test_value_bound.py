@@ -117,6 +117,11 @@ def test_queries_ask_hardly_more_than_the_bound(part: int, cases: int) -> None:
         ("SELECT a.id FROM a WHERE (c1(a.y) = 'r' OR a.k = 2) AND q2(a.y) AND c1(a.y) <> 'r'", 1),
         ("SELECT a.id FROM a WHERE CASE WHEN q1(a.y) THEN a.id < 9 ELSE a.id < 1 END", 2),
         ("SELECT a.id FROM a WHERE (q1(a.y) AND q2(a.x)) OR a.id = 0", 0),
+        (
+            "SELECT a.id FROM a WHERE COALESCE(c1(a.y) <> 'r', q2(a.y)) "
+            "AND (c2(a.y) <> 'r' OR a.k > 1)",
+            3,
+        ),
         ("SELECT a.id FROM a LEFT JOIN b ON c1(a.y) = c1(b.x) JOIN a AS d ON b.id + 5 = d.id", 0),
         ("SELECT a.id FROM a LEFT JOIN b ON c1(a.y) = c1(b.x) AND b.id > 0 WHERE q1(b.x)", 0),
     ],
@@ -132,6 +137,7 @@ def test_conditions_that_calls_imply_spare_values(template: str, asked: int) -> 
         },
         "b": {"id": [0, 1], "k": [1, 2], "x": ["w", None]},
     }
+    truth.draw = None
     counted = Counted(script)
     for name, columns in tables.items():
         counted.add(name, columns)

@@ -90,7 +90,8 @@ class _Writer:
             right = f"SELECT {second} AS g FROM {other.sql}{self._where(other)}"
             return Bounded(f"{left} {word} {right}", False)
         if way == "limit":
-            order = f" ORDER BY {key} LIMIT {choices.pick([1, 2, 3])}"
+            keys = ", ".join(f"{name} NULLS LAST" for name in source.key)
+            order = f" ORDER BY {keys} LIMIT {choices.pick([1, 2, 3])}"
             return Bounded(f"SELECT {key} FROM {source.sql}{where}{order}", True)
         if way == "any":
             condition = self._boolean(source.columns, 2)
