@@ -67,6 +67,8 @@ def _keys(join: Rel, side: int) -> dict[Expr, Expr]:
 def _true_on(plan: Plan, keys: Mapping[Expr, Expr]) -> Iterator[Expr]:
     """The predicates of blocks that hold on every row of ``plan`` and read ``keys`` alone, with
     what these map to in their place."""
+    if not keys or not asks_anything(plan):
+        return
     for side, columns in passed_on(plan).items():
         own = {new: to for key, to in keys.items() if (new := over(key, columns)) is not None}
         if isinstance(plan, Block):
