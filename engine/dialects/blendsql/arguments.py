@@ -93,6 +93,15 @@ class Arguments:
             return None if self.reader.word(given.start) in ("NONE", "NULL") else given
         return given
 
+    def passed_on(self, *names: str) -> list[Written]:
+        """The arguments of these names that were given, as ours of the same name."""
+        found = ((name, self.one(name)) for name in names)
+        return [
+            [f"{name} => ", *self.weaver.woven(given.start, given.stop)]
+            for name, given in found
+            if given is not None
+        ]
+
     def text(self, name: str) -> Written:
         """A text argument as a literal; in old queries some stand in double quotes."""
         given = self.named.get(name)

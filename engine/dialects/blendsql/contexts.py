@@ -193,8 +193,5 @@ class Contexts:
         parts: list[Iterable[Piece | str]] = [value]
         parts.append(self.weaver.woven(schema.start, schema.stop))
         parts.append(["question => ", *given.text("question")])
-        for name in ("on_error", "examples"):
-            other = given.one(name)
-            if other is not None:
-                parts.append([f"{name} => ", *self.weaver.woven(other.start, other.stop)])
+        parts += given.passed_on("on_error", "examples")
         return ["llm_extract(", *joined(parts), ")"]

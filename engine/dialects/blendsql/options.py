@@ -40,11 +40,7 @@ class Options:
             returns = "int"
         if returns is not None:
             written.append([f"returns => {quoted(returns)}"])
-        for name in ("regex", "confidence", "on_error", "examples"):
-            other = given.one(name)
-            if other is not None:
-                written.append([f"{name} => ", *self.weaver.woven(other.start, other.stop)])
-        return written
+        return [*written, *given.passed_on("regex", "confidence", "on_error", "examples")]
 
     def _is_number(self, call: Braces) -> bool:
         """Where BlendSQL takes an answer for a whole number: in MAX, MIN and ORDER BY, and compared

@@ -254,10 +254,7 @@ class _BlendSQL:
             how = given.one("join_criteria")
             if how is not None:
                 parts.append(["how => ", *given.text("join_criteria")])
-            for name in ("many", "exact", "k", "on_error"):
-                other = given.one(name)
-                if other is not None:
-                    parts.append([f"{name} => ", *self.weaver.woven(other.start, other.stop)])
+            parts += given.passed_on("many", "exact", "k", "on_error")
             condition: Written = ["llm_join(", *joined(parts), ")"]
             if reader.word(call.start - 1) != "JOIN":
                 return condition
