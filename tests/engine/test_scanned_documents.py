@@ -12,7 +12,7 @@ import blendfusion as bf
 pytest.importorskip("rapidocr_onnxruntime")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("how", "most_wrong", "most_without_blanks"), [("clean", 0.06, 0.03), ("blurred", 0.25, 0.06)]
 )
