@@ -160,7 +160,7 @@ def _site(tree: TokenTree, at: int, ingredient: Ingredient) -> Site:
         else:
             _argument(tree, part, site)
     if not site.values:
-        _literal_value(site, len(trailing))
+        _literal_value(tree, site, len(trailing))
     if ingredient.kind.aggregate:
         _check_distinct(tree, site)
         behind = _behind_clauses(tree, close + 1)
@@ -239,6 +239,15 @@ def _argument(tree: TokenTree, part: Span, site: Site) -> None:
         site.named[name] = found.value
         return
     literal = literal_of(tokens)
+    leading = sum(p.name not in site.named for p in site.ingredient.leading)
+    while literal is not None and tokens[0].token_type == TokenType.L_PAREN:
+        inner = literal.value[0] if isinstance(literal.value, list) else None
+        # ('a') may be a list of one; the parentheses of (['a']) and of a question are no list.
+        is_list = len(site.arguments) >= leading and not isinstance(inner, list | dict)
+        if is_list or tree.bare(start, stop) == (start, stop):
+            break
+        start, stop = start + 1, stop - 1
+        tokens, literal = tree.tokens[start:stop], literal_of(tree.tokens[start:stop])
     if literal is not None and not site.ingredient.kind.takes_literal(len(site.arguments)):
         site.arguments.append(literal)
         site.literals.append(part)
@@ -288,7 +297,7 @@ def _parameter(tree: TokenTree, part: Span, site: Site) -> None:
     site.values.append(part)
 
 
-def _literal_value(site: Site, trailing: int) -> None:
+def _literal_value(tree: TokenTree, site: Site, trailing: int) -> None:
     """A call without columns: its value is the one literal that is no parameter; without any, the
     question is put alone."""
     ingredient = site.ingredient
@@ -299,10 +308,11 @@ def _literal_value(site: Site, trailing: int) -> None:
         return
     more = len(site.arguments) - leading - trailing
     if more == 1:
-        literal = site.arguments[leading]
+        place = tree.bare(*site.literals[leading])
+        literal = literal_of(tree.tokens[slice(*place)])
         if isinstance(literal, Constant) and not isinstance(literal.value, list | dict):
             site.arguments[leading] = Value()
-            site.values.append(site.literals[leading])
+            site.values.append(place)
     elif more == 0 and leading and not trailing and not ingredient.kind.images:
         question = site.arguments[0]
         if isinstance(question, Constant) and "{" not in str(question.value):

@@ -71,6 +71,16 @@ FORMS: dict[str, tuple[str, list[tuple[object, ...]]]] = {
         [("dddd",)],
     ),
     "parentheses": ("SELECT id FROM t WHERE (((llm_map('q', ((x)))))) > 1", [(2,), (4,)]),
+    "parentheses around a question": (
+        "SELECT llm_text((('q')), (x)) FROM t WHERE id = 1",
+        [("A",)],
+    ),
+    "parentheses around a literal value": ("SELECT llm_text('q', ('x y'))", [("X Y",)]),
+    "parentheses around labels": (
+        "SELECT llm_classify(x, (['a', 'b'])), llm_classify(x, ((('c', 'd')))) FROM t WHERE id = 1",
+        [("a", "c")],
+    ),
+    "labels in parentheses": ("SELECT llm_classify(x, ('a', 'b')) FROM t WHERE id = 1", [("a",)]),
     "parentheses around a subquery": (
         "SELECT id FROM t WHERE id = 2 OR ((SELECT llm_qa('q', x) FROM t WHERE id = 2))",
         [(2,)],

@@ -179,7 +179,7 @@ def as_call(call: Asked, choices: Choices) -> str:
     name, asked, value = call.function, f"'{call.question}'", call.value
     if choices.chance(25):
         name = choices.pick([name, f'"{name}"'])
-        quoted = [f"$${call.question}$$", f"$q${call.question}$q$", f"E{asked}"]
+        quoted = [f"$${call.question}$$", f"({asked})", f"$q${call.question}$q$", f"E{asked}"]
         asked = choices.pick([asked, *quoted])
         value = choices.pick([value, f"({value})", f"(({value}))"])
     whole = f"{name}({asked}, {value})"
@@ -240,13 +240,23 @@ def _as_cast(
     calls = {call.question: call for call in query.calls}
     if len(one) < len(kinds) or any(calls[question].kind != "text" for question in one):
         return None
-    typed = {call.question: one.get(call.question, call.kind) for call in query.calls}
-    other = query.rendered(lambda call: as_plain(call, typed[call.question]), " NULLS LAST")
-    before, behind = _casts(plain), _casts(other)
+    other, before = _with_kinds(query, one), _casts(plain)
+    texts = [c.question for c in query.calls if c.kind == "text" and c.question not in one]
     for kind in set(one.values()):
-        if not any(CASTS[kind].fullmatch(to) and before[to] > behind[to] for to in before):
+        # A second call may be compared with the first.
+        ways = [other, *(_with_kinds(query, {**one, question: kind}) for question in texts)]
+        casts = [to for to in before if CASTS[kind].fullmatch(to)]
+        if not any(before[to] > behind[to] for behind in map(_casts, ways) for to in casts):
             return None
     return other, raw().sql(other).to_arrow_table()
+
+
+def _with_kinds(query: Scoped, kinds: Mapping[str, str]) -> str:
+    """The query with plain functions, of these kinds for some questions."""
+    return query.rendered(
+        lambda call: as_plain(call, kinds.get(call.question, "")),
+        " NULLS LAST",
+    )
 
 
 def _fails_on_its_data(query: Scoped, plain: str, problem: str) -> bool:
@@ -257,14 +267,10 @@ def _fails_on_its_data(query: Scoped, plain: str, problem: str) -> bool:
     kind = next((k for k, pattern in CASTS.items() if to and pattern.fullmatch(to[1])), None)
     if to is None or kind is None:
         return False
-    for typed in ([one] for one in texts), [texts]:
-        for some in typed:
-            other = query.rendered(
-                lambda call, some=some: as_plain(call, kind if call.question in some else ""),  # type: ignore[misc]
-                " NULLS LAST",
-            )
-            if _casts(plain)[to[1]] > _casts(other)[to[1]]:
-                return True
+    for some in (*([one] for one in texts), texts):
+        other = _with_kinds(query, dict.fromkeys(some, kind))
+        if _casts(plain)[to[1]] > _casts(other)[to[1]]:
+            return True
     return False
 
 
