@@ -31,7 +31,10 @@ def nulls_last(tree: exp.Expr, names: Collection[str], refers: References) -> li
 def _is_answer(sorted_by: exp.Expr, names: Collection[str], refers: References) -> bool:
     waiting, seen = [sorted_by], {id(sorted_by)}
     for expression in waiting:  # grows
-        for node in expression.walk():
+        for node in expression.walk(prune=_is_query):
+            if isinstance(node, exp.Query):  # its values, not what its rows must meet
+                waiting += _values(node)
+                continue
             if isinstance(node, exp.Anonymous) and node.name in names:
                 return True
             for origin in (*refers.origins(node), *_named_window(node)):
@@ -39,6 +42,17 @@ def _is_answer(sorted_by: exp.Expr, names: Collection[str], refers: References) 
                     seen.add(id(origin))
                     waiting.append(origin)
     return False
+
+
+def _is_query(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Query)
+
+
+def _values(query: exp.Query) -> list[exp.Expr]:
+    """What a query gives, or the queries that it is made of."""
+    if isinstance(query, exp.SetOperation):
+        return [query.this, query.expression]
+    return [query.this] if isinstance(query, exp.Subquery) else list(query.expressions)
 
 
 def _named_window(node: exp.Expr) -> Iterator[exp.Expr]:

@@ -266,6 +266,9 @@ ORDERS = {
     "SELECT rank() OVER z AS r FROM t WINDOW z AS (ORDER BY llm_int('q', x)) ORDER BY r DESC": 1,
     "SELECT rank() OVER z AS r, llm_int('q', x) AS v FROM t WINDOW y AS (ORDER BY llm_int('q', x)), "
     "z AS (ORDER BY id) ORDER BY r DESC": 0,
+    "SELECT (SELECT max(m) FROM u WHERE llm_filter('q', y)) AS v, id FROM t ORDER BY v DESC": 0,
+    "SELECT (SELECT max(llm_int('q', y)) FROM u) AS v, id FROM t ORDER BY v DESC": 1,
+    "SELECT id FROM t ORDER BY id IN (SELECT m FROM u WHERE llm_filter('q', y)) DESC": 0,
     "SELECT y AS a FROM u UNION ALL SELECT llm_text('q', x) FROM t ORDER BY a DESC": 1,
     "SELECT id FROM t ORDER BY llm_int('q', x) DESC, id DESC": 1,
     "SELECT llm_qa('q', x ORDER BY n DESC) FROM t": 0,
