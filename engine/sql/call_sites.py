@@ -250,7 +250,7 @@ def _argument(tree: TokenTree, part: Span, site: Site) -> None:
         tokens, literal = tree.tokens[start:stop], literal_of(tree.tokens[start:stop])
     if literal is not None and not site.ingredient.kind.takes_literal(len(site.arguments)):
         site.arguments.append(literal)
-        site.literals.append(part)
+        site.literals.append((start, stop))
         return
     if len(tokens) == 1 and tree.text[tokens[0].start] == "$":
         _parameter(tree, part, site)

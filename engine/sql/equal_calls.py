@@ -59,9 +59,9 @@ def _groups(tree: TokenTree, sites: Sequence[Site], refers: References | None) -
 
 
 def _call(tree: TokenTree, site: Site) -> Iterator[Token]:
-    """The tokens of a call without parentheses around its values."""
+    """The tokens of a call without parentheses around its arguments."""
     left_out: set[int] = set()
-    for start, stop in site.values:
+    for start, stop in (*site.values, *site.literals):
         while stop < site.end - 1 and tree.close.get(start - 1) == stop:
             left_out |= {start - 1, stop}
             start, stop = start - 1, stop + 1

@@ -49,7 +49,7 @@ def _is_query(node: exp.Expr) -> bool:
 
 
 def _values(query: exp.Query) -> list[exp.Expr]:
-    """What a query gives, or the queries that it is made of."""
+    """The items of a query, or the queries that it is made of."""
     if isinstance(query, exp.SetOperation):
         return [query.this, query.expression]
     return [query.this] if isinstance(query, exp.Subquery) else list(query.expressions)

@@ -8,8 +8,10 @@ them from frames. The rest is an ordinary plan with calls, to which rules apply.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from datafusion import DataFrame, SessionContext
@@ -77,13 +79,38 @@ def encoded(context: SessionContext, plan: LogicalPlan) -> bytes:
     return data
 
 
+@dataclass(slots=True)
+class _Memory:
+    """The parts of the query at hand: each is tried in several ways, also within other parts."""
+
+    plans: dict[tuple[int, str], tuple[Text, DataFrame]] = field(default_factory=dict)
+    states: dict[int, tuple[DataFrame, State]] = field(default_factory=dict)
+
+
+_MEMORY: ContextVar[_Memory | None] = ContextVar("memory", default=None)
+
+
+@contextmanager
+def _remembering() -> Iterator[None]:
+    """Keeps what is planned inside the outermost of these."""
+    if _MEMORY.get() is not None:
+        yield
+        return
+    token = _MEMORY.set(_Memory())
+    try:
+        yield
+    finally:
+        _MEMORY.reset(token)
+
+
 def twin(frame: Frame, *, parts: bool) -> Twin:
     """The frame over opaque tables, with ``parts`` also over nested stages. Raises PlanError if no
     equivalent exists."""
-    try:
-        made, cutting = _made(frame, parts=parts, predicates=False)
-    except PlanError:
-        made, cutting = _made(frame, parts=parts, predicates=True)
+    with _remembering():
+        try:
+            made, cutting = _made(frame, parts=parts, predicates=False)
+        except PlanError:
+            made, cutting = _made(frame, parts=parts, predicates=True)
     plan = DataFrame.logical_plan(made).display_indent()
     if not all(above.leaf.name in plan for above in cutting.above):
         raise PlanError("calls below what Substrait cannot express, inside one another")
@@ -187,6 +214,12 @@ class Cutting:
         return leaf
 
     def _state(self, frame: DataFrame) -> State:
+        memory = _MEMORY.get() or _Memory()
+        if id(frame) not in memory.states:
+            memory.states[id(frame)] = frame, self._found_state(frame)
+        return memory.states[id(frame)][1]
+
+    def _found_state(self, frame: DataFrame) -> State:
         plan = DataFrame.optimized_logical_plan(frame)
         try:
             encoded(self._session, plan)
@@ -308,8 +341,14 @@ class Cutting:
 
     def plan(self, made: Text, sql: str) -> DataFrame:
         """A frame of a part of a query, with the query's parameters."""
+        memory = _MEMORY.get() or _Memory()
+        key = id(made.named), sql  # which the parts of one text share
+        if key in memory.plans:
+            return memory.plans[key][1]
         parameters = None if made.parameters is None else dict(made.parameters)
-        return sql_over_frames(self._session, sql, made.options, parameters, made.named)
+        frame = sql_over_frames(self._session, sql, made.options, parameters, made.named)
+        memory.plans[key] = made, frame
+        return frame
 
     def examine(self, made: Text, sql: str) -> tuple[State, DataFrame | None]:
         """The state of ``sql`` as a separate query."""

@@ -104,7 +104,7 @@ def test_a_call_with_a_type_gives_it_to_another(db: Counted) -> None:
     "other",
     [
         "llm_map('q', (x))",
-        "llm_map('q', ((T.x)))",
+        "llm_map((('q')), ((T.x)))",
         "(llm_map(E'q', x))",
         '"llm_map"($$q$$, "x")',
         "LLM_MAP($a$q$a$, /* the text */ X)",
