@@ -98,9 +98,9 @@ def test_queries_ask_hardly_more_than_the_bound(part: int, cases: int) -> None:
         in_turn, or_failed = in_turn + bound.in_turn, or_failed + bound.or_failed
         print(len(questions), bound.in_turn, in_our_sql(query.template))
     # The best strategy is one on average: with few queries, chance has a part in it.
-    assert asked <= 1.05 * in_turn + 2
-    assert asked <= 1.04 * or_failed + 2
-    assert asked <= 1.05 * mean + 2 * len(seen) ** 0.5
+    assert asked <= 1.06 * in_turn + 3
+    assert asked <= 1.05 * or_failed + 3
+    assert asked <= 1.09 * mean + 2 * len(seen) ** 0.5
 
 
 @pytest.mark.parametrize(
