@@ -83,7 +83,7 @@ def encoded(context: SessionContext, plan: LogicalPlan) -> bytes:
 class _Memory:
     """The parts of the query at hand: each is tried in several ways, also within other parts."""
 
-    plans: dict[tuple[int, str], tuple[Text, DataFrame]] = field(default_factory=dict)
+    plans: dict[tuple[int, str], tuple[Text, DataFrame | Exception]] = field(default_factory=dict)
     states: dict[int, tuple[DataFrame, State]] = field(default_factory=dict)
 
 
@@ -343,12 +343,19 @@ class Cutting:
         """A frame of a part of a query, with the query's parameters."""
         memory = _MEMORY.get() or _Memory()
         key = id(made.named), sql  # which the parts of one text share
-        if key in memory.plans:
-            return memory.plans[key][1]
+        if key not in memory.plans:
+            memory.plans[key] = made, self._planned(made, sql)
+        found = memory.plans[key][1]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def _planned(self, made: Text, sql: str) -> DataFrame | Exception:
         parameters = None if made.parameters is None else dict(made.parameters)
-        frame = sql_over_frames(self._session, sql, made.options, parameters, made.named)
-        memory.plans[key] = made, frame
-        return frame
+        try:
+            return sql_over_frames(self._session, sql, made.options, parameters, made.named)
+        except Exception as problem:  # not a query by itself
+            return problem
 
     def examine(self, made: Text, sql: str) -> tuple[State, DataFrame | None]:
         """The state of ``sql`` as a separate query."""

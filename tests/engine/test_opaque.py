@@ -7,6 +7,7 @@ import gc
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +18,7 @@ from scripts import Counted, hashed, tuples, unordered
 
 import blendfusion as bf
 from blendfusion.planner.ir.opaque_names import CATALOG, QUERIES, TABLES
+from blendfusion.unsupported import rewrite
 
 VECTOR = pa.list_(pa.float32(), 2)
 R = pa.table(
@@ -401,3 +403,23 @@ def test_what_is_wrong_with_a_query_is_said_as_ever(file: Path) -> None:
         db.session.sql("SELECT id FROM r WHERE llm_filter('q', nmae)")
     with pytest.raises(bf.QueryError, match="mbiguous"):
         db.session.sql("SELECT id FROM r, UNNEST(reviews) AS u(id) WHERE llm_filter('q', u.id)")
+
+
+def test_each_part_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = bf.connect(bf.ScriptedModel(lambda call: 5), cache=None)
+    session.from_pydict({"id": [1], "x": ["a"]}, name="t")
+    frame = session.sql(
+        "WITH RECURSIVE r AS (SELECT 1 AS i, id, llm_map('q', x) AS v FROM t UNION ALL "
+        "SELECT i + 1, r.id, v FROM r WHERE i < 3 AND v > 3) SELECT i, id, v FROM r"
+    )
+    planned: list[str] = []
+    plan = rewrite.sql_over_frames
+
+    def counted(session: bf.Session, text: str, *given: Any) -> DataFrame:
+        planned.append(text)
+        return plan(session, text, *given)
+
+    monkeypatch.setattr(rewrite, "sql_over_frames", counted)
+    assert frame.to_pydict() == {"i": [1, 2, 3], "id": [1, 1, 1], "v": [5, 5, 5]}
+    assert planned
+    assert len(planned) == len(set(planned))
