@@ -18,8 +18,9 @@ def check_sort_keys(frame: DataFrame) -> None:
 
     A physical plan is made only where a key is named nowhere below the sort."""
     plan = frame.logical_plan().display_indent()
-    for sort in _SORT.finditer(plan):
-        names = set(_QUALIFIED.findall(sort[1]))
-        if names and not names <= set(_QUALIFIED.findall(plan, sort.end())):
+    sorts = [*_SORT.finditer(plan)]
+    last = {name[0]: name.start() for name in _QUALIFIED.finditer(plan)} if sorts else {}
+    for sort in sorts:
+        if any(last[name] < sort.end() for name in _QUALIFIED.findall(sort[1])):
             frame.execution_plan()
             return

@@ -8,6 +8,7 @@ false where it is NULL.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from blendfusion.planner.ir.builders import boolean_literal, function, is_null_literal, literal
@@ -175,27 +176,33 @@ def any_of(terms: Sequence[Expr]) -> Expr:
     kept = [t for t in dict.fromkeys(_flat("or", terms)) if t != NEVER]
     if ALWAYS in kept:
         return ALWAYS
-    # a OR (a AND b) is a; of (a AND b) OR (b AND a) the first stays
-    kept = [
-        t
-        for i, t in enumerate(kept)
-        if not any(
-            _implies(t, o) and (j < i or not _implies(o, t)) for j, o in enumerate(kept) if i != j
-        )
-    ]
+    kept = _least(kept)
     if len(kept) < 2:
         return kept[0] if kept else NEVER
     # (a AND b) OR (a AND c) is a AND (b OR c)
-    common = [c for c in conjuncts(kept[0]) if all(c in conjuncts(t) for t in kept)]
+    parts = [{*conjuncts(term)} for term in kept]
+    common = [part for part in conjuncts(kept[0]) if all(part in own for own in parts)]
     if not common:
         return function("or", tuple(kept))
-    rest = [all_of([c for c in conjuncts(t) if c not in common]) for t in kept]
+    rest = [all_of([part for part in conjuncts(t) if part not in common]) for t in kept]
     return all_of([*common, any_of(rest)])
 
 
-def _implies(term: Expr, other: Expr) -> bool:
-    """Whether each conjunct of ``other`` is one of ``term``."""
-    return {*conjuncts(other)} <= {*conjuncts(term)}
+def _least(terms: Sequence[Expr]) -> list[Expr]:
+    """The terms of a disjunction without those that imply another: ``a OR (a AND b)`` is ``a``, and
+    of ``(a AND b) OR (b AND a)`` the first stays."""
+    parts = [{*conjuncts(term)} for term in terms]
+    having: dict[Expr, list[int]] = {}
+    for place, own in enumerate(parts):
+        for part in own:
+            having.setdefault(part, []).append(place)
+    kept = []
+    for place, own in enumerate(parts):
+        shared = Counter(other for part in own for other in having[part])
+        implied = (o for o, n in shared.items() if o != place and n == len(parts[o]))
+        if not any(len(parts[o]) < len(own) or o < place for o in implied):
+            kept.append(terms[place])
+    return kept
 
 
 def _flat(name: str, terms: Sequence[Expr]) -> list[Expr]:

@@ -80,6 +80,11 @@ class Rel:
         """Whether the relation or one below it contains a call."""
         return _has_calls(self.exprs, self.inputs)
 
+    @cached_property
+    def has_subqueries(self) -> bool:
+        """Whether relations stand in its expressions."""
+        return any(map(_holds_plans, self.exprs))
+
     def with_inputs(self, *inputs: Plan) -> Rel:
         return replace(self, inputs=inputs)
 
@@ -126,6 +131,11 @@ class Block:
         """Whether the block or a relation below it contains a call."""
         return _has_calls((*self.where, *self.select), self.inputs)
 
+    @cached_property
+    def has_subqueries(self) -> bool:
+        """Whether relations stand in its expressions."""
+        return any(map(_holds_plans, (*self.where, *self.select)))
+
     def with_inputs(self, source: Plan) -> Block:
         return replace(self, source=source)
 
@@ -150,6 +160,10 @@ def _has_calls(exprs: tuple[Expr, ...], inputs: tuple[Plan, ...]) -> bool:
         return True
     inside = (rel for expr in exprs for part in walk(expr) for rel in plans_in(part))
     return any(not isinstance(p, Stored) and p.has_calls for p in (*inputs, *inside))
+
+
+def _holds_plans(expr: Expr) -> bool:
+    return any(plans_in(part) for part in walk(expr))
 
 
 def with_input(plan: Rel | Block, number: int, new: Plan) -> Rel | Block:

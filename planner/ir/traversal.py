@@ -48,10 +48,11 @@ def _subplans(plan: Plan, seen: set[int]) -> Iterator[Plan]:
     seen.add(id(plan))
     for below in plan.inputs:
         yield from _subplans(below, seen)
-    for expr in expressions(plan):
-        for part in walk(expr):
-            for rel in plans_in(part):
-                yield from _subplans(rel, seen)
+    if not isinstance(plan, Stored) and plan.has_subqueries:
+        for expr in expressions(plan):
+            for part in walk(expr):
+                for rel in plans_in(part):
+                    yield from _subplans(rel, seen)
     yield plan
 
 
@@ -96,6 +97,8 @@ def with_subplans(plan: Plan, change: Change) -> Plan:
     new: Rel | Block = plan
     if any(a is not b for a, b in zip(inputs, plan.inputs, strict=True)):
         new = new.with_inputs(*inputs)
+    if not plan.has_subqueries:
+        return new
     if isinstance(new, Rel):
         exprs = tuple(_in_expr(e, change) for e in new.exprs)
         if any(a is not b for a, b in zip(exprs, new.exprs, strict=True)):

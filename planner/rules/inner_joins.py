@@ -10,7 +10,8 @@ source: Galindo-Legaria and Rosenthal 1997, outer join simplification
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from itertools import repeat
 
 from blendfusion.planner.ir.aggregates import aggregation
 from blendfusion.planner.ir.joins import is_union_all, join_type, joined
@@ -25,6 +26,7 @@ from blendfusion.planner.ir.nodes import (
     substitute,
 )
 from blendfusion.planner.ir.null_values import UNKNOWN, rejects
+from blendfusion.planner.ir.traversal import folded
 
 _LEFT_STAYS = ("left", "outer")
 _RIGHT_STAYS = ("right", "outer")
@@ -34,15 +36,26 @@ _TYPES = {(True, True): "outer", (True, False): "left", (False, True): "right"}
 
 def inner_joins(plan: Plan) -> Plan:
     """The whole plan. Each join is read with the conditions that its rows must meet above."""
-    return _under(plan, ())
+    outer: set[int] = set()
+
+    def note(relation: Plan, below: Sequence[bool]) -> bool:
+        found = any(below)
+        if isinstance(relation, Rel) and relation.kind == "join":
+            found = found or join_type(relation) in (*_LEFT_STAYS, *_RIGHT_STAYS)
+        if found:
+            outer.add(id(relation))
+        return found
+
+    return _under(plan, (), outer) if folded(plan, note) else plan
 
 
-def _under(plan: Plan, terms: Sequence[Expr]) -> Plan:
-    """``plan``, of whose rows only those matter for which all terms are true."""
-    if not isinstance(plan, Rel):
+def _under(plan: Plan, terms: Sequence[Expr], outer: Container[int]) -> Plan:
+    """``plan``, of whose rows only those matter for which all terms are true. ``outer``: the
+    identities of relations with an outer join."""
+    if not isinstance(plan, Rel) or id(plan) not in outer:
         return plan
     if plan.kind in ("join", "cross"):
-        return _join(plan, terms)
+        return _join(plan, terms, outer)
     below: list[Sequence[Expr]] = [()] * len(plan.inputs)
     if plan.kind == "filter":
         below = [(*terms, *conjuncts(plan.exprs[0]))]
@@ -56,7 +69,7 @@ def _under(plan: Plan, terms: Sequence[Expr]) -> Plan:
             below = [[_over(term, agg.keys) for term in terms]]
     elif is_union_all(plan):
         below = [terms] * len(plan.inputs)
-    return _with_inputs(plan, list(map(_under, plan.inputs, below)))
+    return _with_inputs(plan, list(map(_under, plan.inputs, below, repeat(outer))))
 
 
 def _over(term: Expr, columns: Sequence[Expr]) -> Expr:
@@ -70,7 +83,7 @@ def _over(term: Expr, columns: Sequence[Expr]) -> Expr:
     return substitute(term, place)
 
 
-def _join(plan: Rel, terms: Sequence[Expr]) -> Plan:
+def _join(plan: Rel, terms: Sequence[Expr], outer: Container[int]) -> Plan:
     left, right = plan.inputs
     kind = join_type(plan)
     on = [t for e in plan.exprs for t in conjuncts(e)]
@@ -95,8 +108,8 @@ def _join(plan: Rel, terms: Sequence[Expr]) -> Plan:
         of_right += on
     n_left = left.width
     inputs = [
-        _under(left, [_within(term, n_left) for term in of_left]),
-        _under(right, [_within(shift(term, -n_left), right.width) for term in of_right]),
+        _under(left, [_within(term, n_left) for term in of_left], outer),
+        _under(right, [_within(shift(term, -n_left), right.width) for term in of_right], outer),
     ]
     return _with_inputs(plan, inputs)
 
