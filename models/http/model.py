@@ -19,7 +19,7 @@ from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
 from blendfusion.models.protocol.run_coroutine import run_confined
 from blendfusion.models.verbalizer.describe import scored_by
-from blendfusion.models.verbalizer.query_likelihood import Score, by_likelihood
+from blendfusion.models.verbalizer.query_likelihood import LIKELIHOOD_VERSION, Score, by_likelihood
 from blendfusion.models.verbalizer.ways import Way, known_way, server_digest
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, ModelInfo, Task, TaskForm, Usage
@@ -39,7 +39,7 @@ def fingerprint(api: str, url: str, model: str, options: Options, way: Way | Non
     as a client can tell. ``way``: how it answers yes/no questions, if not by its replies."""
     key = f"{url}\n{model}\n{options.max_tokens}\n{PROMPT_VERSION}\n{options.shots}"
     if way is not None:
-        key += f"\n{astuple(way)[:5]}"
+        key += f"\n{astuple(way)[:5]}\n{LIKELIHOOD_VERSION}"
     return f"{api}:{hashlib.sha256(key.encode()).hexdigest()[:32]}"
 
 

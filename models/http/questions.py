@@ -21,6 +21,7 @@ from blendfusion.models.verbalizer.query_likelihood import (
     Score,
     neutral,
     neutral_values,
+    way_for,
 )
 from blendfusion.models.verbalizer.ways import Way
 from blendfusion.types import Answer, Task, Usage
@@ -61,7 +62,8 @@ class Questions:
         ``ModelFailed``."""
         scores = QuestionScores(self.chat, client, task, self.way)
         try:
-            odds = Odds(self.way, self._neutral[task]).log(await scores.score(row))
+            behind = Odds(way_for(task, self.way), self._neutral[task])
+            odds = behind.log(await scores.score(row))
             sure = -float(np.logaddexp(0.0, -abs(odds)))
             answer = Answer(str(odds > 0).lower(), logprob=sure)
         except Refused as refusal:

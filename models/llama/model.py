@@ -44,7 +44,7 @@ from blendfusion.models.protocol.events import model_call, model_loaded, rows_co
 from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
 from blendfusion.models.verbalizer.calibration import CALIBRATION_VERSION
 from blendfusion.models.verbalizer.describe import scored_by
-from blendfusion.models.verbalizer.query_likelihood import Score
+from blendfusion.models.verbalizer.query_likelihood import LIKELIHOOD_VERSION, Score
 from blendfusion.models.verbalizer.score_as_yes_no import rewrite_task
 from blendfusion.models.verbalizer.ways import Way, way_of, weights_digest
 from blendfusion.options import Options
@@ -329,7 +329,7 @@ def fingerprint(
 def _facts(way: Way) -> tuple[object, ...]:
     vectors = version("wordllama") if way.similarity else ""
     weights = (way.likelihood, way.answer, way.similarity, way.threshold)
-    return (way.prompt, *weights, vectors)
+    return (way.prompt, *weights, vectors, LIKELIHOOD_VERSION)
 
 
 def answered(

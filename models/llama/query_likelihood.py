@@ -20,6 +20,7 @@ from blendfusion.models.verbalizer.query_likelihood import (
     Score,
     neutral,
     neutral_values,
+    way_for,
 )
 from blendfusion.models.verbalizer.similarity import similarities
 from blendfusion.models.verbalizer.ways import Way
@@ -46,7 +47,7 @@ class Likelihood:
         """Settle all rows."""
         asking = self._asking
         neutral_scores = asking.opened.neutral((asking.task, self._way.prompt), self._neutral)
-        behind = Odds(self._way, neutral_scores)
+        behind = Odds(way_for(asking.task, self._way), neutral_scores)
         if asking.options.calibration == "column":
             behind = behind.with_column(self.scores(rows))
         if near := self._decide(rows, behind, asking.run, asking.noise):

@@ -25,6 +25,8 @@ from blendfusion.models.verbalizer.ways import Way
 from blendfusion.options import Options
 from blendfusion.types import Task
 
+LIKELIHOOD_VERSION = 2
+"""A part of fingerprints: change it with what makes odds of scores."""
 _LEAST_SPREAD = 0.1
 
 Score = tuple[float, float, float]
@@ -98,8 +100,25 @@ def by_likelihood(task: Task, options: Options) -> bool:
 
 
 def neutral_values(task: Task) -> list[Values]:
-    """The neutral texts, in every column."""
-    return [(text,) * max(1, len(task.columns)) for text in ANY]
+    """The neutral texts; in several columns, texts that have nothing to do with each other.
+
+    >>> task = Task("llm_filter", "Are both the same?", columns=("a", "b"))
+    >>> any(a == b for a, b in neutral_values(task))
+    False
+    """
+    columns = range(max(1, len(task.columns)))
+    return [tuple(ANY[(row + column) % len(ANY)] for column in columns) for row in range(len(ANY))]
+
+
+def way_for(task: Task, way: Way) -> Way:
+    """The weights for a task. A threshold is fitted to questions about one text; of several values,
+    those count as a yes that stand above unrelated ones (docs/lab.md).
+
+    >>> task = Task("llm_filter", "Are both the same?", columns=("a", "b"))
+    >>> way_for(task, Way("chat", answer=1.0, threshold=2.5)).threshold
+    0.0
+    """
+    return replace(way, threshold=0.0) if len(task.columns) > 1 else way
 
 
 def neutral(scores: Sequence[Score]) -> Neutral:
