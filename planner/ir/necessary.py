@@ -20,6 +20,7 @@ from blendfusion.planner.ir.nodes import (
     conjuncts,
     is_volatile,
     needs_model,
+    parts,
 )
 from blendfusion.udfs.declare.kinds import RowQuestion
 
@@ -106,8 +107,13 @@ def not_null(expr: Expr) -> Expr:
         return ALWAYS
     if not needs_model(expr):
         tested = _uncast(expr)
-        safe = _reads(tested) and never_fails(tested)
-        return function("is_not_null", (tested,)) if safe else ALWAYS
+        if not _reads(tested):
+            return ALWAYS
+        if never_fails(tested):
+            return function("is_not_null", (tested,))
+        # ``n + 1`` may overflow where it is tested early; ``n`` is NULL where it is.
+        strict = isinstance(tested, Node) and tested.name in NULL_IF_ANY_IS
+        return all_of([not_null(part) for part in parts(tested)[:2]]) if strict else ALWAYS
     if isinstance(expr, Ask):
         if not isinstance(expr.call.ingredient.kind, RowQuestion) or expr.call.kept:
             return ALWAYS
@@ -180,8 +186,8 @@ def any_of(terms: Sequence[Expr]) -> Expr:
     if len(kept) < 2:
         return kept[0] if kept else NEVER
     # (a AND b) OR (a AND c) is a AND (b OR c)
-    parts = [{*conjuncts(term)} for term in kept]
-    common = [part for part in conjuncts(kept[0]) if all(part in own for own in parts)]
+    conditions = [{*conjuncts(term)} for term in kept]
+    common = [part for part in conjuncts(kept[0]) if all(part in own for own in conditions)]
     if not common:
         return function("or", tuple(kept))
     rest = [all_of([part for part in conjuncts(t) if part not in common]) for t in kept]
@@ -191,16 +197,16 @@ def any_of(terms: Sequence[Expr]) -> Expr:
 def _least(terms: Sequence[Expr]) -> list[Expr]:
     """The terms of a disjunction without those that imply another: ``a OR (a AND b)`` is ``a``, and
     of ``(a AND b) OR (b AND a)`` the first stays."""
-    parts = [{*conjuncts(term)} for term in terms]
+    conditions = [{*conjuncts(term)} for term in terms]
     having: dict[Expr, list[int]] = {}
-    for place, own in enumerate(parts):
+    for place, own in enumerate(conditions):
         for part in own:
             having.setdefault(part, []).append(place)
     kept = []
-    for place, own in enumerate(parts):
+    for place, own in enumerate(conditions):
         shared = Counter(other for part in own for other in having[part])
-        implied = (o for o, n in shared.items() if o != place and n == len(parts[o]))
-        if not any(len(parts[o]) < len(own) or o < place for o in implied):
+        implied = (o for o, n in shared.items() if o != place and n == len(conditions[o]))
+        if not any(len(conditions[o]) < len(own) or o < place for o in implied):
             kept.append(terms[place])
     return kept
 

@@ -27,7 +27,7 @@ def _first_answer(call: bf.Request) -> Value:
 # --- joins that need no answer beside those that do ----------------------------------------------
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def shop() -> Counted:
     """60 reviews of 6 products, of which 3 are flagged, 10 are of a recalled product, and all but 4
     are processed."""
@@ -98,7 +98,7 @@ def test_cheap_joins_leave_few_values_to_those_on_answers(
 # --- NULL ----------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def nulls() -> Counted:
     db = Counted(_first_answer)
     columns: dict[str, list[object]] = {
