@@ -50,7 +50,7 @@ def _tune(arguments: argparse.Namespace) -> int:
             hint="Name the packaged model (smollm2, gemma), a GGUF file, a file of the Hub, or "
             "'openai:NAME@http://HOST:PORT/v1'.",
         )
-    model = named.untuned()
+    model = named.without_way()
     named.close()
     try:
         found = tune(model, arguments.rows, progress=_report)
@@ -58,7 +58,7 @@ def _tune(arguments: argparse.Namespace) -> int:
         model.close()
     _show(found)
     if not arguments.dry_run:
-        keep_way(named.digest, found.way, named.shown_name)
+        keep_way(named.digest, found.way, named.display_name)
         print(f"kept in {printable(str(user_file()))}")
     return 0
 

@@ -52,7 +52,7 @@ class Sight:
 
 
 @dataclass(slots=True)
-class OddsTaken:
+class OddsSupport:
     """The odds of tokens that a server was found to tell."""
 
     count: int = MANY_ODDS
@@ -72,7 +72,7 @@ class Chat:
     max_tokens: int
     shots: bool
     sight: Sight = field(default_factory=Sight)
-    odds_taken: OddsTaken = field(default_factory=OddsTaken)
+    odds_support: OddsSupport = field(default_factory=OddsSupport)
 
 
 class Exchange:

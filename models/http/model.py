@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import astuple, replace
+from dataclasses import astuple
 
 from blendfusion.models.http.address import HOSTED_URL, announce
 from blendfusion.models.http.api import OPENAI, Api
@@ -19,10 +19,16 @@ from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
 from blendfusion.models.protocol.run_coroutine import run_confined
 from blendfusion.models.verbalizer.describe import scored_by
-from blendfusion.models.verbalizer.query_likelihood import LIKELIHOOD_VERSION, Score, by_likelihood
+from blendfusion.models.verbalizer.query_likelihood import (
+    LIKELIHOOD_VERSION,
+    Score,
+    about_text,
+    by_likelihood,
+    question_behind,
+)
 from blendfusion.models.verbalizer.ways import Way, known_way, server_digest
 from blendfusion.options import Options
-from blendfusion.types import Answer, Constraint, ModelInfo, Task, TaskForm, Usage
+from blendfusion.types import Answer, ModelInfo, Task, Usage
 
 __all__ = ["DEFAULT_URL", "KEY_VARIABLE", "URL_VARIABLE", "OpenAIModel"]
 
@@ -84,7 +90,7 @@ class OpenAIModel:
             api=api,
         )
         self._server.window = window
-        way = known_way(server_digest(api.name, self._server.url, model)) if tuned else None
+        way = known_way(self.digest) if tuned else None
         self._questions = None
         if way is not None and way.prompt != "words":
             self._questions = Questions(self._server.chat, way)
@@ -167,11 +173,11 @@ class OpenAIModel:
         return run_confined(lambda: self._answer_all(task, values, on_answer))
 
     @property
-    def shown_name(self) -> str:
-        """A name for people."""
+    def display_name(self) -> str:
+        """The name in the file of ways."""
         return f"{self._model}@{self._server.url}"
 
-    def untuned(self) -> OpenAIModel:
+    def without_way(self) -> OpenAIModel:
         """A copy that asks by replies."""
         endpoint = self._server.endpoint
         return OpenAIModel(
@@ -196,30 +202,23 @@ class OpenAIModel:
 
     async def _available(self, way: Way) -> bool:
         async with self._server.endpoint.client() as client:
-            scores = QuestionScores(self._server.chat, client, _about_text("Is it so?"), way)
+            scores = QuestionScores(self._server.chat, client, about_text("Is it so?"), way)
             return await scores.available()
 
     async def _question_scores(self, question: str, texts: Sequence[str], way: Way) -> list[Score]:
-        found: dict[int, Score] = {}
-        endpoint = self._server.endpoint
-        async with endpoint.client() as client:
-            scores = QuestionScores(self._server.chat, client, _about_text(question), way)
-
-            async def score(place: int) -> None:
-                found[place] = await scores.score((texts[place],))
-
-            await for_each(range(len(texts)), endpoint.in_flight.most, score)
-        return [found[place] for place in range(len(texts))]
+        async with self._server.endpoint.client() as client:
+            scores = QuestionScores(self._server.chat, client, about_text(question), way)
+            return await scores.every([(text,) for text in texts])
 
     @property
     def _way(self) -> Way | None:
         return None if self._questions is None else self._questions.way
 
     def _scored_by(self, task: Task) -> str | None:
-        if self._questions is None or not by_likelihood(task, self._options):
+        way = self._way
+        if way is None or not by_likelihood(task, self._options):
             return None
-        behind = _behind(task, self._questions.way)
-        return scored_by(behind, wordings=True, way=self._questions.way)
+        return scored_by(question_behind(task, way), wordings=True, way=way)
 
     def _announce(self) -> None:
         if self._says_where:
@@ -230,15 +229,15 @@ class OpenAIModel:
     ) -> list[Answer]:
         answers: dict[int, Answer] = {}
 
-        server, questions = self._server, self._questions
-        spent = Usage()
+        server, spent = self._server, Usage()
+        questions = self._questions if by_likelihood(task, self._options) else None
 
         async def settle(place: int) -> None:
             nonlocal spent
-            if by_way and questions is not None:
-                answer = await server.ask_in_way(client, questions, task, values[place])
-            else:
+            if questions is None:
                 answer = await server.ask(client, task, values[place])
+            else:
+                answer = await server.ask_in_way(client, questions, task, values[place])
             answers[place], spent = answer.with_usage(answer.usage + spent), Usage()
             on_answer(place, answers[place])
 
@@ -246,21 +245,11 @@ class OpenAIModel:
         in_flight = server.endpoint.in_flight
         in_flight.expect(task)
         async with server.endpoint.client() as client:
-            by_way = questions is not None and by_likelihood(task, self._options)
-            if by_way and questions is not None:
+            if questions is not None:
                 spent = await server.begin_in_way(client, questions, task)
-            if not by_way and not server.explored(task):
+            elif not server.explored(task):
                 # Alone, so that one request finds out what all the others may send.
                 await settle(0)
                 places = places[1:]
             await for_each(places, in_flight.most, settle)
         return [answers[place] for place in range(len(values))]
-
-
-def _about_text(question: str) -> Task:
-    return Task("llm_filter", question, Constraint("boolean"), ("text",))
-
-
-def _behind(task: Task, way: Way) -> Task:
-    form: TaskForm = "behind" if way.answer else "likelihood"
-    return replace(task, form=form)

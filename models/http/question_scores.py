@@ -7,8 +7,8 @@ a reply; the likelihood of the question is in the odds of an echoed prompt.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import httpx
 import numpy as np
@@ -18,22 +18,23 @@ from blendfusion.models.http.client import CHAT, Errand, Missing, Refused
 from blendfusion.models.http.completion import read_completion
 from blendfusion.models.http.exchange import Chat, is_final
 from blendfusion.models.http.server_features import FEW_ODDS, MANY_ODDS, blames_odds
+from blendfusion.models.http.task_group import for_each
 from blendfusion.models.http.text_completion import (
     COMPLETIONS,
     TextCompletion,
     read_text_completion,
 )
-from blendfusion.models.prompts.prompt import Prompt, render
+from blendfusion.models.prompts.prompt import render
+from blendfusion.models.prompts.running_text import Layout, joined, plain
 from blendfusion.models.protocol.events import model_call
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.scores.token import Token
 from blendfusion.models.verbalizer.label_words import TRUTH
-from blendfusion.models.verbalizer.query_likelihood import Score
+from blendfusion.models.verbalizer.query_likelihood import Score, question_behind
 from blendfusion.models.verbalizer.similarity import similarities
 from blendfusion.models.verbalizer.ways import Way
 from blendfusion.types import Task, Usage
 
-_QUESTION, _ANSWER = "\nQuestion:", "\nAnswer:"
 _TOKEN_NAMES = ("max_tokens", "max_completion_tokens")
 _BEGINNING = 3
 """Letters that tell which word a token begins."""
@@ -53,26 +54,36 @@ class QuestionScores:
     spent: Usage = field(default_factory=Usage)
 
     @property
-    def prompt(self) -> Prompt:
-        form = replace(self.task, form="behind" if self.way.answer else "likelihood")
-        return render(form, shots=self.chat.shots)
+    def layout(self) -> Layout:
+        """The prompt, whose question stands behind the text."""
+        return plain(render(question_behind(self.task, self.way), shots=self.chat.shots))
+
+    async def every(self, rows: Sequence[Values]) -> list[Score]:
+        """The scores of some tuples of values, in order. Raises as ``score`` does."""
+        found: dict[int, Score] = {}
+
+        async def score(place: int) -> None:
+            found[place] = await self.score(rows[place])
+
+        await score(0)  # alone: one request finds out what all the others may send
+        await for_each(range(1, len(rows)), self.chat.endpoint.in_flight.most, score)
+        return [found[place] for place in range(len(rows))]
 
     async def score(self, row: Values) -> Score:
         """The scores of one tuple of values. Raises ``Refused`` where the server tells no odds,
         ``Unanswered``, ``Missing`` and ``ModelFailed``."""
-        prompt = self.prompt
-        errand = Errand([*filter(None, row), *(turn["content"] for turn in prompt.messages(row))])
+        layout = self.layout
+        texts = (turn["content"] for turn in layout.prompt.messages(row))
+        errand = Errand([*filter(None, row), *texts])
         try:
             likelihood, answer = 0.0, 0.0
             if self.way.prompt == "chat":
-                answer = await self._answer_in_chat(prompt, row, errand)
+                answer = await self._answer_in_chat(layout, row, errand)
             else:
-                likelihood, answer = await self._in_running_text(prompt, row, errand)
+                likelihood, answer = await self._in_running_text(layout, row, errand)
             similarity = 0.0
             if self.way.similarity:
-                [similarity] = similarities(
-                    prompt.replies[0], [prompt.block(row, one_line=True).strip()]
-                )
+                [similarity] = similarities(layout.prompt.replies[0], [layout.block(row).strip()])
             return likelihood, answer, similarity
         finally:
             self.spent += Usage(calls=errand.calls)
@@ -80,7 +91,7 @@ class QuestionScores:
     async def available(self) -> bool:
         """Whether the server tells the scores that the way weighs: a request or two show it, once.
         Raises ``Unanswered``, ``Missing`` and ``ModelFailed``."""
-        way, known = self.way, self.chat.odds_taken.by_request
+        way, known = self.way, self.chat.odds_support.by_request
         if way.prompt == "chat" and way.likelihood:
             return False
         request = "chat" if way.prompt == "chat" else "echo" if way.likelihood else "text"
@@ -109,10 +120,9 @@ class QuestionScores:
         again = [one for one in echoed.between(len(_PROBE), len(whole)) if one.text == token.text]
         return len(again) == 1 and abs(_own(again[0]) - _own(token)) < _SAME
 
-    async def _answer_in_chat(self, prompt: Prompt, row: Values, errand: Errand) -> float:
-        turns = prompt.messages(row)
-        block = prompt.block(row, one_line=True)
-        turns[-1]["content"] = f"{prompt.head}{block}{_QUESTION} {prompt.replies[0]}"
+    async def _answer_in_chat(self, layout: Layout, row: Values, errand: Errand) -> float:
+        prompt, turns = layout.prompt, layout.prompt.messages(row)
+        turns[-1]["content"] = prompt.head + layout.block(row) + _question(layout)
         messages: list[Json] = [{**turn} for turn in turns if turn["content"]]
         while True:
             sampling = self.chat.sampling.fields | self.chat.sampling.odds
@@ -132,12 +142,11 @@ class QuestionScores:
             return yes_against_no(completion.tokens[0].logprobs)
 
     async def _in_running_text(
-        self, prompt: Prompt, row: Values, errand: Errand
+        self, layout: Layout, row: Values, errand: Errand
     ) -> tuple[float, float]:
-        shots = [f"{question}{_ANSWER} {reply}" for question, reply in prompt.shots]
-        before = "\n\n".join([*shots, prompt.head]) + prompt.block(row, one_line=True) + _QUESTION
-        text = f"{before} {prompt.replies[0]}"
-        whole = f"{text}{_ANSWER}" if self.way.answer else text
+        before = joined(layout.head) + layout.block(row) + joined(layout.tail)
+        text = joined(layout.head) + layout.block(row) + _question(layout)
+        whole = text + joined(layout.behind) if self.way.answer else text
         reply = await self._complete(whole, errand, echo=bool(self.way.likelihood))
         likelihood = answer = 0.0
         if self.way.likelihood:
@@ -150,7 +159,7 @@ class QuestionScores:
 
     async def _complete(self, prompt: str, errand: Errand, *, echo: bool) -> TextCompletion:
         """The completion of a prompt by one token. Raises ``Refused`` if it has no odds."""
-        taken = self.chat.odds_taken
+        taken = self.chat.odds_support
         while True:
             fields = _for_one_token(self.chat.sampling.fields)
             body = {"prompt": prompt, "logprobs": taken.count, "echo": echo, **fields}
@@ -198,6 +207,11 @@ def yes_against_no(logprobs: Mapping[str, float]) -> float:
         found = [p for text, p in logprobs.items() if any(_begins(word, text) for word in words)]
         sides.append(float(np.logaddexp.reduce(found)) if found else least)
     return sides[0] - sides[1]
+
+
+def _question(layout: Layout) -> str:
+    """The question, with what leads to it."""
+    return joined(layout.tail) + layout.lead + layout.prompt.replies[0]
 
 
 def _begins(word: str, token: str) -> bool:

@@ -1,4 +1,4 @@
-"""Answers a server's model gives to yes/no questions in the way that was chosen for it (``ways``).
+"""Asks the model of a server yes/no questions in the way that was chosen for it (``ways``).
 
 Each question is scored behind neutral texts first, once a model: so many requests more.
 """
@@ -8,17 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import httpx
-import numpy as np
 
 from blendfusion.models.http.client import Refused, Unanswered
 from blendfusion.models.http.exchange import Chat
 from blendfusion.models.http.question_scores import QuestionScores
-from blendfusion.models.http.task_group import for_each
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.verbalizer.query_likelihood import (
     Neutral,
     Odds,
-    Score,
     neutral,
     neutral_values,
     way_for,
@@ -44,17 +41,9 @@ class Questions:
         scores = QuestionScores(self.chat, client, task, self.way)
         if task in self._neutral:
             return scores.spent
-        rows = neutral_values(task)
-        found: dict[int, Score] = {}
-
-        async def score(place: int) -> None:
-            found[place] = await scores.score(rows[place])
-
         if self.way.likelihood and not await scores.available():
             raise Refused("the server tells no odds of a prompt")
-        await score(0)  # alone: one request finds out what all the others may send
-        await for_each(range(1, len(rows)), self.chat.endpoint.in_flight.most, score)
-        self._neutral[task] = neutral([found[place] for place in range(len(rows))])
+        self._neutral[task] = neutral(await scores.every(neutral_values(task)))
         return scores.spent
 
     async def answer(self, client: httpx.AsyncClient, task: Task, row: Values) -> Answer:
@@ -62,10 +51,8 @@ class Questions:
         ``ModelFailed``."""
         scores = QuestionScores(self.chat, client, task, self.way)
         try:
-            behind = Odds(way_for(task, self.way), self._neutral[task])
-            odds = behind.log(await scores.score(row))
-            sure = -float(np.logaddexp(0.0, -abs(odds)))
-            answer = Answer(str(odds > 0).lower(), logprob=sure)
+            odds = Odds(way_for(task, self.way), self._neutral[task])
+            answer = odds.answer(await scores.score(row))
         except Refused as refusal:
             answer = Answer.failed(str(refusal), too_long=refusal.too_long)
         except Unanswered as error:

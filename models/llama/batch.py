@@ -9,11 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-from blendfusion.models.llama.chat_template import Layout, Piece, chat, plain
+from blendfusion.models.llama.chat_template import chat
 from blendfusion.models.llama.context import LlamaContext
 from blendfusion.models.llama.model_cache import Opened
 from blendfusion.models.llama.scheduler import Run, Spent, Step
 from blendfusion.models.prompts.prompt import render
+from blendfusion.models.prompts.running_text import Layout, Piece, plain
 from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
 from blendfusion.options import Options
 from blendfusion.types import Answer, Task, Usage

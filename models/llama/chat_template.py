@@ -1,4 +1,4 @@
-"""Formats a prompt for a model: with its chat template, or as running text.
+"""Formats a prompt with the chat template of a model.
 
 A template is rendered with sentinels in the place of every text of ours or of the user's, so
 that only the template itself may name control tokens, never a question, an option or a value.
@@ -7,72 +7,17 @@ that only the template itself may name control tokens, never a question, an opti
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from blendfusion.models.prompts.prompt import BEHIND, Prompt
-from blendfusion.models.protocol.model import Values
+from blendfusion.models.prompts.running_text import QUESTION, Layout, Piece
 
 _SENTINEL = "\x02{}\x03"
 _ANY_SENTINEL = re.compile("\x02([0-9]+)\x03")
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A part of a prompt; ``special``: control tokens named in it are meant as such."""
-
-    text: str
-    special: bool
-
-
-_QUESTION = (Piece("\nQuestion:", special=False),)
-_ANSWER = (Piece("\nAnswer:", special=False),)
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Where the values stand: ``head`` + values + ``tail``, then the model replies.
-
-    ``lead`` begins every reply (token boundaries: running text continues with a blank).
-    ``stop`` may end it; one of the model's end tokens always may. Where the question stands behind
-    the values, the reply is the question; ``behind`` follows it, and ``answer_lead`` begins yes and
-    no.
-    """
-
-    prompt: Prompt
-    head: tuple[Piece, ...]
-    tail: tuple[Piece, ...]
-    lead: str
-    stop: str
-    behind: tuple[Piece, ...] = ()
-    answer_lead: str = ""
-
-    def block(self, values: Values) -> str:
-        """The values as one text. Where a line break ends a turn, values are folded to one line,
-        so that data cannot forge a turn."""
-        return self.prompt.block(values, one_line=bool(self.stop))
-
-
-def plain(prompt: Prompt) -> Layout:
-    """Instruction, shots and question as running text, as a base model continues it."""
-    if prompt.task.form in BEHIND:
-        return _before_question(prompt)
-    parts = [prompt.instruction]
-    parts += [f"{question}\nAnswer: {reply}" for question, reply in prompt.shots]
-    parts.append(prompt.head)
-    head = Piece("\n\n".join(parts), special=False)
-    return Layout(prompt, (head,), (Piece("\nAnswer:", special=False),), lead=" ", stop="\n")
-
-
-def _before_question(prompt: Prompt) -> Layout:
-    """The values, up to where a question follows, and what then leads to its answer."""
-    shots = [f"{question}\nAnswer: {reply}" for question, reply in prompt.shots]
-    head = Piece("\n\n".join([*shots, prompt.head]), special=False)
-    return Layout(prompt, (head,), _QUESTION, lead=" ", stop="\n", behind=_ANSWER, answer_lead=" ")
-
-
 def chat(prompt: Prompt, template: str, *, bos: str, eos: str) -> Layout | None:
-    """The chat template filled in; None if it cannot be (the caller then takes ``plain``)."""
+    """The chat template filled in; None if it cannot be (the caller then takes running text)."""
     turns = [{"role": "system", "content": prompt.instruction}]
     for question, reply in prompt.shots:
         turns += [{"role": "user", "content": question}, {"role": "assistant", "content": reply}]
@@ -83,7 +28,7 @@ def chat(prompt: Prompt, template: str, *, bos: str, eos: str) -> Layout | None:
             last = max(place for place, piece in enumerate(pieces) if not piece.special)
             head, tail = pieces[: last + 1], pieces[last + 1 :]
             if prompt.task.form in BEHIND:
-                return Layout(prompt, head, _QUESTION, lead=" ", stop="\n", behind=tail)
+                return Layout(prompt, head, QUESTION, lead=" ", stop="\n", behind=tail)
             return Layout(prompt, head, tail, lead="", stop="")
     return None
 

@@ -44,11 +44,16 @@ from blendfusion.models.protocol.events import model_call, model_loaded, rows_co
 from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
 from blendfusion.models.verbalizer.calibration import CALIBRATION_VERSION
 from blendfusion.models.verbalizer.describe import scored_by
-from blendfusion.models.verbalizer.query_likelihood import LIKELIHOOD_VERSION, Score
+from blendfusion.models.verbalizer.query_likelihood import (
+    LIKELIHOOD_VERSION,
+    Score,
+    about_text,
+    question_behind,
+)
 from blendfusion.models.verbalizer.score_as_yes_no import rewrite_task
 from blendfusion.models.verbalizer.ways import Way, way_of, weights_digest
 from blendfusion.options import Options
-from blendfusion.types import Answer, Constraint, ModelInfo, Task, TaskForm, Usage
+from blendfusion.types import Answer, Constraint, ModelInfo, Task, Usage
 
 BATCH_ROWS = 256
 CPU_ROWS = 4
@@ -113,11 +118,11 @@ class LlamaModel:
         return weights_digest(self.path)
 
     @property
-    def shown_name(self) -> str:
-        """A name for people."""
+    def display_name(self) -> str:
+        """The name in the file of ways."""
         return self.path.name
 
-    def untuned(self) -> LlamaModel:
+    def without_way(self) -> LlamaModel:
         """A copy that asks by yes and no."""
         return LlamaModel(self.path, self._options, tuned=False)
 
@@ -188,8 +193,7 @@ class LlamaModel:
 
     def question_scores(self, question: str, texts: Sequence[str], way: Way) -> list[Score]:
         """The scores of a question behind texts, which ``way`` would weigh."""
-        form: TaskForm = "behind" if way.answer else "likelihood"
-        task = Task("llm_filter", question, Constraint("boolean"), ("text",), form=form)
+        task = question_behind(about_text(question), way)
         switch = Switch()
 
         def work() -> list[Score]:

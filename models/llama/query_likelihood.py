@@ -24,7 +24,6 @@ from blendfusion.models.verbalizer.query_likelihood import (
 )
 from blendfusion.models.verbalizer.similarity import similarities
 from blendfusion.models.verbalizer.ways import Way
-from blendfusion.types import Answer
 
 
 class Likelihood:
@@ -66,12 +65,10 @@ class Likelihood:
         least = behind.noise(noise, len(self._question))
 
         def settle(row: int, score: Score) -> None:
-            odds = behind.log(score)
-            if abs(odds) < least:
+            if abs(behind.log(score)) < least:
                 ties.append(rows[row])
                 return
-            logprob = -float(np.logaddexp(0.0, -abs(odds)))
-            self._asking.settle(rows[row], Answer(str(odds > 0).lower(), logprob=logprob))
+            self._asking.settle(rows[row], behind.answer(score))
 
         self._run(rows, run, settle)
         return ties

@@ -28,9 +28,9 @@ from blendfusion.models.tuning.fit import (
     scored,
 )
 from blendfusion.models.verbalizer.calibration_texts import ANY
-from blendfusion.models.verbalizer.query_likelihood import Score
+from blendfusion.models.verbalizer.query_likelihood import Score, about_text
 from blendfusion.models.verbalizer.ways import Way, compares_vectors
-from blendfusion.types import Answer, Constraint, Task
+from blendfusion.types import Answer, Task
 
 WORDS = Way()
 CANDIDATES = (
@@ -112,7 +112,7 @@ def _answers(
 
 def _by_words(model: Tunable, question: BankQuestion) -> tuple[Floats, Bools]:
     """The log odds of a model's own answers."""
-    task = Task("llm_filter", question.question, Constraint("boolean"), ("text",))
+    task = about_text(question.question)
     found = []
     for answer in model.answer(task, [(text,) for text in question.texts]):
         sure = exp(answer.logprob or 0.0)

@@ -23,7 +23,7 @@ from blendfusion.models.protocol.model import Values
 from blendfusion.models.verbalizer.calibration_texts import ANY
 from blendfusion.models.verbalizer.ways import Way
 from blendfusion.options import Options
-from blendfusion.types import Task
+from blendfusion.types import Answer, Constraint, Task
 
 LIKELIHOOD_VERSION = 2
 """A part of fingerprints: change it with what makes odds of scores."""
@@ -74,6 +74,16 @@ class Odds:
         odds = way.likelihood * likelihood + way.answer * answer + way.similarity * similarity
         return odds - way.threshold - self.shift
 
+    def answer(self, score: Score) -> Answer:
+        """The answer by the scores of a text, with its log probability.
+
+        >>> odds = Odds(Way("text", likelihood=1.0), Neutral(-24.0, 2.0, 0.0))
+        >>> odds.answer((-20.0, 0.0, 0.0)).text
+        'true'
+        """
+        odds = self.log(score)
+        return Answer(str(odds > 0).lower(), logprob=-float(np.logaddexp(0.0, -abs(odds))))
+
     def with_column(self, scores: Sequence[Score]) -> Odds:
         """With a threshold halfway to the mean of the values asked together."""
         middle = float(np.mean([self.log(score) for score in scores]))
@@ -97,6 +107,16 @@ def by_likelihood(task: Task, options: Options) -> bool:
         and options.wordings
         and options.calibration != "none"
     )
+
+
+def about_text(question: str) -> Task:
+    """The task of a yes/no question about one text."""
+    return Task("llm_filter", question, Constraint("boolean"), ("text",))
+
+
+def question_behind(task: Task, way: Way) -> Task:
+    """The task with its question behind the text, as ``way`` scores it."""
+    return replace(task, form="behind" if way.answer else "likelihood")
 
 
 def neutral_values(task: Task) -> list[Values]:

@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 
 from blendfusion.models.verbalizer.parse_question import question_idea
-from blendfusion.models.verbalizer.query_likelihood import by_likelihood
+from blendfusion.models.verbalizer.query_likelihood import by_likelihood, question_behind
 from blendfusion.models.verbalizer.ways import Way
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
@@ -43,7 +43,7 @@ def rewrite_task(task: Task, options: Options, *, way: Way | None = None) -> Tas
     'likelihood'
     """
     if way is not None and by_likelihood(task, options) and question_idea(task) is None:
-        return replace(task, form="behind" if way.answer else "likelihood")
+        return question_behind(task, way)
     if task.constraint.kind != "score" or task.examples:
         return task
     if not options.wordings or options.calibration == "none":

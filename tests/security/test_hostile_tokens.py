@@ -12,8 +12,8 @@ from local_model import weights_or_skip
 
 from blendfusion.models.constraints.constraint import holds
 from blendfusion.models.llama.batch import Asking
-from blendfusion.models.llama.chat_template import Piece, plain
 from blendfusion.models.llama.model import LlamaModel
+from blendfusion.models.prompts.running_text import Piece, plain
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Example, Task
 
