@@ -48,6 +48,11 @@ class Aggregation:
         """The columns of the output before the first measure."""
         return len(self.keys) + (len(RelMessage.FromString(self.template).aggregate.groupings) > 1)
 
+    @property
+    def has_one_grouping(self) -> bool:
+        """Whether there are group keys, in one grouping set: a row belongs to one group."""
+        return bool(self.keys) and self.n_before_measures == len(self.keys)
+
 
 def aggregation(rel: Rel) -> Aggregation:
     """Split an aggregate relation; ``aggregated`` rebuilds it."""

@@ -17,7 +17,7 @@ from blendfusion.planner.ir.builders import (
     function,
     literal,
 )
-from blendfusion.planner.ir.necessary import TRUTH_TESTS
+from blendfusion.planner.ir.necessary import COMPARED_WITH_TRUE, TRUTH_TESTS
 from blendfusion.planner.ir.nodes import Ask, Expr, Node, needs_model, substitute
 
 TRUE = boolean_literal(True)
@@ -26,7 +26,6 @@ NULL = boolean_null()
 CONNECTIVES = frozenset(("and", "or", "not", "if_then", "coalesce", *TRUTH_TESTS))
 """Functions of booleans, which are no part of an atom."""
 _BOOLEAN = frozenset(("and", "or", "not", "equal", "lt", "lte", "gt", "gte", *TRUTH_TESTS))
-_TESTED = {"is_distinct_from": "is_not_true", "is_not_distinct_from": "is_true"}
 _OF_NULL = {"is_null": "is_unknown", "is_not_null": "is_not_unknown"}
 _TRUTHS: dict[Expr, str] = {TRUE: "true", FALSE: "false", NULL: "null"}
 
@@ -42,7 +41,7 @@ def canonical(expr: Expr) -> Expr:
         if part.name in ("equal", "not_equal"):
             same = function("equal", children)
             return same if part.name == "equal" else function("not", (same,))
-        tested = _TESTED.get(part.name)
+        tested = COMPARED_WITH_TRUE.get(part.name)
         if tested and literal(children[1]) is True:
             return function(tested, children[:1])
         if part.name in _OF_NULL and _is_boolean(children[0]):

@@ -100,8 +100,7 @@ def passed_on(plan: Plan) -> dict[int, dict[int, Expr]]:
         return {0: dict(enumerate(plan.exprs))}
     if plan.kind == "aggregate":
         agg = aggregation(plan)
-        single = agg.n_before_measures == len(agg.keys) > 0
-        return {0: dict(enumerate(agg.keys))} if single else {}
+        return {0: dict(enumerate(agg.keys))} if agg.has_one_grouping else {}
     if plan.kind not in ("join", "cross"):
         return {}
     columns = list(enumerate(outputs(plan)))

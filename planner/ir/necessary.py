@@ -53,7 +53,7 @@ TRUTH_TESTS: dict[str, tuple[str, ...]] = {
 """The values of the operand for which each test is true."""
 _TRUTHS: dict[object, str] = {True: "true", False: "false"}
 _VALUES = ("true", "false", "null")
-_DISTINCT = {"is_distinct_from": "is_not_true", "is_not_distinct_from": "is_true"}
+COMPARED_WITH_TRUE = {"is_distinct_from": "is_not_true", "is_not_distinct_from": "is_true"}
 """Comparisons with TRUE, and the tests that they are."""
 
 
@@ -81,7 +81,7 @@ def necessary(expr: Expr, value: str = "true") -> Expr:
         met = TRUTH_TESTS[expr.name]
         wanted = met if value == "true" else tuple(v for v in _VALUES if v not in met)
         return any_of([necessary(expr.children[0], v) for v in wanted])
-    if isinstance(expr, Node) and expr.name in _DISTINCT:
+    if isinstance(expr, Node) and expr.name in COMPARED_WITH_TRUE:
         return _distinct(expr, value)
     if isinstance(expr, Node) and expr.name == "is_not_null":
         return {"true": not_null(expr.children[0]), "null": NEVER}.get(value, ALWAYS)
@@ -129,7 +129,7 @@ def _distinct(expr: Node, value: str) -> Expr:
     left, right = expr.children
     if literal(right) is not True:
         return NEVER if value == "null" else ALWAYS
-    return necessary(function(_DISTINCT[expr.name], (left,)), value)
+    return necessary(function(COMPARED_WITH_TRUE[expr.name], (left,)), value)
 
 
 def _case(expr: Node, value: str) -> Expr:

@@ -65,7 +65,7 @@ def _under(plan: Plan, terms: Sequence[Expr], outer: Container[int]) -> Plan:
         below = [[_over(term, plan.exprs) for term in terms]]
     elif plan.kind == "aggregate":
         agg = aggregation(plan)
-        if agg.keys and agg.n_before_measures == len(agg.keys):
+        if agg.has_one_grouping:
             below = [[_over(term, agg.keys) for term in terms]]
     elif is_union_all(plan):
         below = [terms] * len(plan.inputs)

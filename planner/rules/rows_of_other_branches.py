@@ -28,7 +28,7 @@ def _without_known_rows(plan: Plan) -> Plan:
         return plan
     agg = aggregation(plan)
     union = plan.inputs[0]
-    if agg.measures or agg.n_before_measures != len(agg.keys) or not is_union_all(union):
+    if agg.measures or not agg.has_one_grouping or not is_union_all(union):
         return plan
     if not isinstance(union, Rel) or {*agg.keys} != {*map(Field, range(union.width))}:
         return plan

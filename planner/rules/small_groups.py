@@ -50,7 +50,7 @@ def small_groups(plan: Plan) -> Plan:
         return plan
     agg = aggregation(groups)
     keys = tuple(inline(key, block.select) for key in agg.keys)
-    if not _simple(agg) or not all(map(_is_plain, keys)):
+    if not agg.has_one_grouping or not all(map(_is_plain, keys)):
         return plan
     bounds = [b for term in conjuncts(plan.exprs[0]) if (b := _bound(term, agg)) is not None]
     found = superset(block.source)
@@ -68,11 +68,6 @@ def small_groups(plan: Plan) -> Plan:
     same = [function("is_not_distinct_from", (key, Field(width + i))) for i, key in enumerate(keys)]
     source = with_partner(block.source, same, large, "left_semi")
     return plan.with_inputs(groups.with_inputs(replace(block, source=source)))
-
-
-def _simple(agg: Aggregation) -> bool:
-    """Whether there are keys, and a row belongs to one group."""
-    return bool(agg.keys) and agg.n_before_measures == len(agg.keys)
 
 
 def _is_plain(key: Expr) -> bool:

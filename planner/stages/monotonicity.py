@@ -99,4 +99,4 @@ def _is_distinct(plan: Rel) -> bool:
     if plan.kind != "aggregate":
         return False
     agg = aggregation(plan)
-    return bool(agg.keys) and not agg.measures and agg.n_before_measures == len(agg.keys)
+    return agg.has_one_grouping and not agg.measures

@@ -52,7 +52,7 @@ def superset(plan: Plan) -> Superset | None:
         return superset(plan.inputs[0])
     if plan.kind == "aggregate":
         agg = aggregation(plan)
-        if not agg.keys or agg.n_before_measures != len(agg.keys):
+        if not agg.has_one_grouping:
             return None
         blank = (boolean_literal(True),) * (plan.width - len(agg.keys))
         found = _projected(plan.inputs[0], (*agg.keys, *blank))
