@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +16,6 @@ from blendfusion.options import Options
 from blendfusion.planner.ir.nodes import Block
 from blendfusion.planner.rules import PREDICATE_ORDER, rules_off
 from blendfusion.planner.stages.split import Staged
-from blendfusion.search.lance_table import StorageOptions, lance_table
 from blendfusion.search_session import SearchSession
 
 
@@ -53,17 +51,6 @@ class ClusterSession(SearchSession):
     def register_table(self, name: str, table: Any) -> None:
         super().register_table(name, table)
         self.file_tables.note_table(name, table)
-
-    def register_lance(
-        self,
-        name: str,
-        path: str | os.PathLike[str],
-        *,
-        storage_options: StorageOptions | None = None,
-    ) -> None:
-        super().register_lance(name, path, storage_options=storage_options)
-        if self.cluster is not None:
-            self.file_tables.note_table(name, lance_table(path, storage_options))
 
     def _note(self, method: str, name: str, path: object, args: object, kwargs: Any) -> None:
         if not args and not {"object_store", "options"} & kwargs.keys():

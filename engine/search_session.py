@@ -84,7 +84,7 @@ class SearchSession(DocumentSession):
         Columns and filters go into Lance's own scan; every query reads the latest version. Raises
         QueryError if there is none, ModelNotFound without the extra 'search'.
         """
-        super().register_table(name, lance_table(path, storage_options))
+        self.register_table(name, lance_table(path, storage_options))
 
     def attach_lancedb(
         self,
