@@ -25,6 +25,7 @@ from blendfusion.errors import (
     QueryError,
 )
 from blendfusion.estimates.estimate import Estimate, OperatorEstimate
+from blendfusion.evaluate.choose_model import ModelChoice
 from blendfusion.evaluate.evaluation import Comparison, Evaluation
 from blendfusion.evaluate.figures import Figure
 from blendfusion.evaluate.improve import Improvement
@@ -77,6 +78,7 @@ __all__ = [
     "MemoryStore",
     "MeteredEmbedder",
     "Model",
+    "ModelChoice",
     "ModelError",
     "ModelFailed",
     "ModelInfo",

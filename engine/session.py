@@ -21,7 +21,6 @@ from datafusion.plan import ExecutionPlan
 
 from blendfusion.budget import Budget, PriceList, Prices, checked_budget
 from blendfusion.cluster.cluster import Cluster
-from blendfusion.cluster_session import ClusterSession
 from blendfusion.datafusion.adopted import Adopted
 from blendfusion.datafusion.debug_logs import withhold_debug_logs
 from blendfusion.datafusion.error_gate import gated
@@ -29,11 +28,7 @@ from blendfusion.datafusion.error_translation import understood
 from blendfusion.datafusion.stream import Stream
 from blendfusion.dialects.dispatch import OURS, spoken, translation
 from blendfusion.errors import ModelNotFound, OptionError, QueryError, close_matches
-from blendfusion.evaluate.compare_answers import AnswerKind
-from blendfusion.evaluate.evaluation import Comparison
-from blendfusion.evaluate.improve import Improvement, check_call, improve
-from blendfusion.evaluate.question_file import StoredQuestion
-from blendfusion.evaluate.run import Wordings, evaluate_calls
+from blendfusion.evaluation_session import EvaluationSession
 from blendfusion.execution.executor import STAGE_CATALOG, STAGE_SCHEMA
 from blendfusion.execution.expectations import expectations
 from blendfusion.execution.scratch_context import Workbench
@@ -62,7 +57,6 @@ from blendfusion.reports.trace import Trace
 from blendfusion.search.tables import SearchTables
 from blendfusion.sql.information import INFORMATION
 from blendfusion.sql.source_map import Translation
-from blendfusion.sql.stored_calls import StoredCall
 from blendfusion.text_to_sql.answers import Reply, answer
 from blendfusion.text_to_sql.conversation import Chat
 from blendfusion.text_to_sql.draft import Draft, draft
@@ -80,7 +74,7 @@ _TABLES = 20
 
 
 @gated(lambda session: session.options.redaction)
-class Session(ClusterSession):
+class Session(EvaluationSession):
     """A ``datafusion.SessionContext`` whose SQL and frames may ask a model.
 
     All of DataFusion's registration functions work; ``sql`` and ``table`` return frames. Settings
@@ -114,6 +108,7 @@ class Session(ClusterSession):
         self.rules_off = rules_off(options)
         self.ledger = ledger
         """The session's spending so far, and its limits."""
+        self.questions = {}
         self._store: AnswerStore = MemoryStore() if store is None else store
         self.cluster, self.configured = cluster, config is not None or ctx is not None
         if cluster is not None:
@@ -132,8 +127,6 @@ class Session(ClusterSession):
         if model is not None and model != "auto":
             self.models.own(options)
         self.calls = KnownCalls()
-        self.questions: dict[str, StoredCall] = {}
-        """The calls of stored questions, by name."""
         self.enums: dict[str, set[str]] = {}
         """The columns that SUQL compares by meaning, by table."""
         self.query_files = QueryFiles()
@@ -291,60 +284,6 @@ class Session(ClusterSession):
         """
         text = SessionText(query, options, dialect, budget, read_only)
         return text.planned(self, param_values, named_params)
-
-    def improve(
-        self,
-        name: str,
-        table: object,
-        call: str,
-        label: str,
-        *,
-        calls: Sequence[str] = (),
-        models: Sequence[str] = (),
-        budget: Budget | None = None,
-        seed: int = 0,
-        version: int = 1,
-    ) -> Improvement:
-        """A better question than ``call`` for the labels in the column ``label`` of ``table``.
-
-        Tries the wordings in ``calls``, meanings of labels, worked examples, ``models`` and a
-        threshold on one part of the rows, and keeps what is significantly better on another; else
-        the start stays. The figures are of a third part. ``budget`` limits the whole; ``seed``
-        determines the parts. ``improvement.question.save(file)`` stores the result under ``name``
-        for ``llm_ask``. Raises QueryError for fewer than 40 different labelled values.
-        """
-        options: dict[str, Any] = {"calls": calls, "models": models, "budget": budget}
-        return improve(self, name, table, call, label, **options, seed=seed, version=version)
-
-    def register_question(self, question: StoredQuestion | str | os.PathLike[str]) -> str:
-        """Make a stored question, or that of a file, known to ``llm_ask('name', value, …)``; its
-        name. Raises ArgumentError for a file that holds none."""
-        held = question if isinstance(question, StoredQuestion) else StoredQuestion.read(question)
-        check_call(self, held.call)
-        self.questions[held.name] = held.stored_call
-        return held.name
-
-    def evaluate(
-        self,
-        table: object,
-        calls: Wordings,
-        label: str,
-        *,
-        models: Sequence[str] = (),
-        kind: AnswerKind | None = None,
-        within: float = 0.0,
-        budget: Budget | None = None,
-    ) -> Comparison:
-        """The answers of ``calls`` on the rows of ``table``, measured against its column ``label``.
-
-        ``table`` is the name of a table, a frame or an Arrow table. ``calls`` is the SQL of a call,
-        several, or a mapping of names to them; each is asked of each of ``models`` (names as in the
-        option ``model``; none: the session's model) in one run, and no call sees the label. For
-        ``kind`` and ``within`` see ``Frame.evaluate``. Raises QueryError.
-        """
-        return evaluate_calls(
-            self, table, calls, label, models=models, kind=kind, within=within, budget=budget
-        )
 
     def ask(
         self,

@@ -49,7 +49,7 @@ ORDER = """
     text_to_sql.schema text_to_sql.grammar text_to_sql
     frame_run
     frame
-    frame_sources document_session search_session cluster_session session
+    frame_sources document_session search_session cluster_session evaluation_session session
     connect
     notebooks
     blendfusion
