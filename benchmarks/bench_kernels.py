@@ -25,7 +25,7 @@ import blendfusion as bf
 from blendfusion.models.stores.key import Keys
 from blendfusion.models.stores.memory import AnswerStore, MemoryStore
 from blendfusion.models.stores.sqlite import SqliteStore
-from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.evaluate import evaluate
 
 QUERIES = {
@@ -35,7 +35,7 @@ QUERIES = {
 PARTS: dict[str, tuple[tuple[object, str], ...]] = {
     "distinct values and their places": ((evaluate, "distinct"),),
     "keys of stored answers": ((Keys, "of_each"),),
-    "look-ups and all that surrounds them": ((Asker, "ask"),),
+    "look-ups and all that surrounds them": ((Dispatcher, "ask"),),
     "answers to Arrow": ((evaluate, "outcomes"), (evaluate, "arrow")),
 }
 """What is timed, and what does it; parts within others are taken from those."""

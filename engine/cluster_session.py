@@ -84,8 +84,8 @@ class ClusterSession(SearchSession):
         cluster, adaptive = self.cluster, PREDICATE_ORDER not in rules_off(self.options)
         if cluster is None:
             return None
-        return lambda stage, asker, counts: cluster.tables(
-            stage, self, asker, self.options, counts, adaptive=adaptive
+        return lambda stage, dispatcher, counts: cluster.tables(
+            stage, self, dispatcher, self.options, counts, adaptive=adaptive
         )
 
     def owned(self, spec: object, model: Model, options: Options) -> Model:

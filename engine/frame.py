@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from blendfusion.session import Session
-    from blendfusion.udfs.ask.dispatcher import Asker
+    from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 
 P = ParamSpec("P")
@@ -242,10 +242,10 @@ class Frame(DataFrame):
         """A plan of this frame; ``parts``: parts of the query may be staged separately."""
         return prepare(self, parts=parts)
 
-    def answered(self, asker: Asker, *, eager: bool) -> Generator[pa.Table, None, None]:
+    def answered(self, dispatcher: Dispatcher, *, eager: bool) -> Generator[pa.Table, None, None]:
         """The result as tables of this frame's schema, at least one, with the answers of
-        ``asker``."""
-        return answered(self, asker, eager=eager)
+        ``dispatcher``."""
+        return answered(self, dispatcher, eager=eager)
 
     @property
     def trace(self) -> Trace:

@@ -25,7 +25,7 @@ from blendfusion.unsupported.provenance import given, written
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
-    from blendfusion.udfs.ask.dispatcher import Asker
+    from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 
 _MIXED = re.compile(r"\bUnion\b|\bCASE\b")
@@ -47,37 +47,39 @@ def tables_of(frame: Frame, *, eager: bool) -> Generator[pa.Table, None, None]:
         confirm(frame, options.confirm_above)
     reporter = session.reporter or progress(options.progress)
     latest.trace = trace = Trace(reporter, session.measured, options.redaction)
-    asker = session.asker(trace, frame.budget)
+    dispatcher = session.dispatcher(trace, frame.budget)
     trace.given = given(frame) if options.show_values == "off" else set()
-    asker.ledger.expected, latest.expected = latest.expected, None
+    dispatcher.ledger.expected, latest.expected = latest.expected, None
     prepared = frame.prepared
     warn_of_type(prepared.reason, session.plan_warnings)
     run = trace.begin(session, written(frame), len(prepared.calls), prepared.shape)
     with reporter, run, frame.running():
         try:
-            yield from answered(frame, asker, eager=eager)
+            yield from answered(frame, dispatcher, eager=eager)
         finally:
             run.plan, run.counts = frame.prepared.shape, frame.last_counts
-    trace.warn(asker.outages)
+    trace.warn(dispatcher.outages)
 
 
-def answered(frame: Frame, asker: Asker, *, eager: bool) -> Generator[pa.Table, None, None]:
+def answered(
+    frame: Frame, dispatcher: Dispatcher, *, eager: bool
+) -> Generator[pa.Table, None, None]:
     """The result as tables of the frame's schema, at least one, with the answers of
-    ``asker``."""
+    ``dispatcher``."""
     schema = result_schema(frame)
     session = frame.session
-    session.calls.settle(session, frame.prepared.calls, asker)
+    session.calls.settle(session, frame.prepared.calls, dispatcher)
     try:
-        yield from _staged_tables(frame, asker, schema, eager=eager)
+        yield from _staged_tables(frame, dispatcher, schema, eager=eager)
     except PlanError as problem:
         # DataFusion refused a stage; the answers so far are in the cache.
         frame.prepared = replace(frame.prepared, staged=None, reason=reason(problem))
     if frame.prepared.staged is None:
-        yield from _plain_tables(frame, asker, schema)
+        yield from _plain_tables(frame, dispatcher, schema)
 
 
 def _staged_tables(
-    frame: Frame, asker: Asker, schema: pa.Schema, *, eager: bool
+    frame: Frame, dispatcher: Dispatcher, schema: pa.Schema, *, eager: bool
 ) -> Iterator[pa.Table]:
     """The result by the staged plan; nothing without one. PlanError comes before any table."""
     session = frame.session
@@ -87,7 +89,7 @@ def _staged_tables(
     frame.latest.execution = execution = Execution(
         session,
         session.as_run(frame.prepared.staged),
-        asker,
+        dispatcher,
         session.workbench_source(),
         session.options,
         rules_off=session.rules_off,
@@ -99,22 +101,22 @@ def _staged_tables(
             yield as_schema(table, schema)
 
 
-def _plain_tables(frame: Frame, asker: Asker, schema: pa.Schema) -> Iterator[pa.Table]:
-    with frame.session.answering(asker), binding(frame.prepared.calls, asker):
+def _plain_tables(frame: Frame, dispatcher: Dispatcher, schema: pa.Schema) -> Iterator[pa.Table]:
+    with frame.session.answering(dispatcher), binding(frame.prepared.calls, dispatcher):
         yield pa.Table.from_batches([], schema)  # Arrow has no empty array of some types
-        for batch in _plain_batches(frame, asker):
+        for batch in _plain_batches(frame, dispatcher):
             yield as_schema(pa.Table.from_batches([batch]), schema)
 
 
-def _plain_batches(frame: Frame, asker: Asker) -> Iterator[pa.RecordBatch]:
+def _plain_batches(frame: Frame, dispatcher: Dispatcher) -> Iterator[pa.RecordBatch]:
     try:
         pump = Pump()
-        with asker.served_by(pump.serve):
+        with dispatcher.served_by(pump.serve):
             yield from pump.batches(lambda: DataFrame.execute_stream(frame), asks=True)
     except Exception:
         # DataFusion passes on only the text of a function's exception.
-        if asker.error is not None:
-            raise asker.error from None
+        if dispatcher.error is not None:
+            raise dispatcher.error from None
         raise
 
 

@@ -62,7 +62,7 @@ from blendfusion.text_to_sql.conversation import Chat
 from blendfusion.text_to_sql.draft import Draft, draft
 from blendfusion.text_to_sql.schema.layer import Layer, read_layer
 from blendfusion.text_to_sql.templates import Templates
-from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.ledger import Ledger
 from blendfusion.udfs.register.open_during import open_during_function
 from blendfusion.unsupported.opaque_tables import LeafMaker
@@ -130,7 +130,7 @@ class Session(EvaluationSession):
         self.enums: dict[str, set[str]] = {}
         """The columns that SUQL compares by meaning, by table."""
         self.query_files = QueryFiles()
-        self._answering: Asker | None = None
+        self._answering: Dispatcher | None = None
         self.reporter: Reporter | None = None
         """Shows the progress of runs; None: a line, as the option ``progress`` says."""
         self.plan_warnings: set[str] = set()
@@ -171,12 +171,12 @@ class Session(EvaluationSession):
         """
         self.models.register(name, model, self.options)
 
-    def asker(self, trace: Trace, budget: Budget | None = None) -> Asker:
+    def dispatcher(self, trace: Trace, budget: Budget | None = None) -> Dispatcher:
         """The dispatcher of one run's requests, limited by ``budget`` and the session's budget."""
         trace.ledger = ledger = self.ledger.for_query(budget)
         trace.first_model = lambda: self.model.name
         options = self.options
-        asker = Asker(
+        dispatcher = Dispatcher(
             lambda: self.model,
             trace,
             options.on_error,
@@ -187,14 +187,14 @@ class Session(EvaluationSession):
             targets=targets_in(options),
             named=lambda names: self.models.of(names, options),
         )
-        asker.kept = self.kept
-        trace.vectors_by_call, trace.results_by_call = asker.vectors, asker.results
-        return asker
+        dispatcher.kept = self.kept
+        trace.vectors_by_call, trace.results_by_call = dispatcher.vectors, dispatcher.results
+        return dispatcher
 
     @property
     def expectations(self) -> Expected:
         """The pass rates and costs of predicates, for the planner."""
-        return expectations(self, lambda: self.asker(Trace()))
+        return expectations(self, lambda: self.dispatcher(Trace()))
 
     @property
     def budget(self) -> Budget:
@@ -389,19 +389,19 @@ class Session(EvaluationSession):
 
     # --- plain execution -------------------------------------------------------------------------
 
-    def plain_asker(self) -> Asker:
+    def plain_dispatcher(self) -> Dispatcher:
         """The dispatcher of calls that DataFusion evaluates: that of the current run, if there is
         one."""
         if self._answering is not None:
             return self._answering
         trace = Trace(redaction=self.options.redaction)
         trace.begin(self)
-        return self.asker(trace)
+        return self.dispatcher(trace)
 
     @contextmanager
-    def answering(self, asker: Asker) -> Iterator[None]:
-        """Use ``asker`` for calls that DataFusion evaluates within this context."""
-        before, self._answering = self._answering, asker
+    def answering(self, dispatcher: Dispatcher) -> Iterator[None]:
+        """Use ``dispatcher`` for calls that DataFusion evaluates within this context."""
+        before, self._answering = self._answering, dispatcher
         try:
             yield
         finally:

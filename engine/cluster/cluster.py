@@ -23,7 +23,7 @@ from blendfusion.models.protocol.model import Model
 from blendfusion.observe.progress import counted
 from blendfusion.options import Options
 from blendfusion.planner.stages.split import Stage, Staged
-from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 if TYPE_CHECKING:
     from blendfusion.planner.ir.nodes import Block
@@ -86,7 +86,7 @@ class Cluster:
         self,
         stage: Stage,
         tables: Tables,
-        asker: Asker,
+        dispatcher: Dispatcher,
         options: Options,
         counts: Counts,
         *,
@@ -99,7 +99,7 @@ class Cluster:
             return None
         run = uuid4().hex
         fragments = [replace(fragment, run=run) for fragment in division.fragments]
-        return Tasks(fragments, self.back_end, asker, counts).tables()
+        return Tasks(fragments, self.back_end, dispatcher, counts).tables()
 
     def spread(self, plan: Staged, tables: Tables, options: Options) -> Staged:
         """The plan as it runs here: what follows a divided part is a stage of its own."""

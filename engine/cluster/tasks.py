@@ -26,7 +26,7 @@ from blendfusion.errors import BlendFusionError
 from blendfusion.execution.pipeline import Counts
 from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer
-from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 _WAIT_SECONDS = 0.1
 _LOSSES = 3
@@ -39,10 +39,14 @@ class Tasks:
     """The fragments of one stage. An iteration of ``tables`` runs them."""
 
     def __init__(
-        self, fragments: Sequence[Fragment], back_end: BackEnd, asker: Asker, counts: Counts
+        self,
+        fragments: Sequence[Fragment],
+        back_end: BackEnd,
+        dispatcher: Dispatcher,
+        counts: Counts,
     ) -> None:
         self._fragments, self._back_end = fragments, back_end
-        self._asker, self._counts = asker, counts
+        self._dispatcher, self._counts = dispatcher, counts
         self._changed = threading.Condition()
         self._complete: dict[int, list[pa.Table]] = {}
         self._begun = self._read = 0
@@ -173,17 +177,17 @@ class Tasks:
     def _answers(self, wants: Wants) -> list[Answer]:
         """The answers to the values of a fragment. Of equal values that several fragments want at
         a time, one goes out: a failure, which no store keeps, is not tried again either."""
-        asker = self._asker
+        dispatcher = self._dispatcher
         with self._opening:  # a model is looked up once
-            if asker.certain(wants.task) is None:
-                asker.model_of(wants.call)
+            if dispatcher.certain(wants.task) is None:
+                dispatcher.model_of(wants.call)
         flight = self._flights.setdefault((wants.task, wants.call), set())
         with self._changed:
             mine = [value for value in wants.values if value not in flight]
             flight.update(mine)
         try:
             if mine:
-                asker.ask(wants.task, mine, wants.call, stops=wants.stops)
+                dispatcher.ask(wants.task, mine, wants.call, stops=wants.stops)
         finally:
             with self._changed:
                 flight.difference_update(mine)
@@ -192,13 +196,13 @@ class Tasks:
             with self._changed:
                 while self._error is None and not flight.isdisjoint(wants.values):
                     self._changed.wait(_WAIT_SECONDS)
-        return asker.ask(wants.task, wants.values, wants.call, stops=wants.stops)
+        return dispatcher.ask(wants.task, wants.values, wants.call, stops=wants.stops)
 
     def _note(self, done: Done) -> None:
         if done.error is not None:
             raise done.error
         assert done.counts is not None
-        observer, counts, more = self._asker.observer, self._counts, done.counts
+        observer, counts, more = self._dispatcher.observer, self._counts, done.counts
         with self._changed:
             counts.rows_in += more.rows_in
             counts.passed += more.passed

@@ -34,7 +34,7 @@ from blendfusion.models.protocol.model import Model, Values, answer_each
 from blendfusion.models.registry.load import load
 from blendfusion.search.lance_table import RegisteredLance
 from blendfusion.types import Answer, Task
-from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.observer import NullObserver
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.register.open_during import open_during_function
@@ -153,11 +153,11 @@ class _Steps:
         frame = frame_of(context, fragment.plan)
         batches = (batch.to_pyarrow() for batch in frame.execute_stream())
         workbench = Workbench([function])
-        asker = RemoteAsker(self._step, fragment, noted, self._memory)
+        dispatcher = RemoteDispatcher(self._step, fragment, noted, self._memory)
         for table in run(
             fragment.block,
             Chunks(batches, frame.schema()),
-            RowWise(asker, lambda: workbench),
+            RowWise(dispatcher, lambda: workbench),
             fragment.options,
             counts,
             eager=True,
@@ -166,7 +166,7 @@ class _Steps:
             self._step(Rows(table))
 
 
-class RemoteAsker(Asker):
+class RemoteDispatcher(Dispatcher):
     """Lets the session ask: there, each distinct value goes out once, within the budget."""
 
     def __init__(

@@ -15,7 +15,7 @@ from blendfusion.estimates.dependencies import influences
 from blendfusion.estimates.loaded_models import Known, known
 from blendfusion.estimates.sampling import distinct_in_all
 from blendfusion.estimates.simulate import DryRows, DryRun, StageSeen, occurrences
-from blendfusion.estimates.simulated_model import Guesser, Tally
+from blendfusion.estimates.simulated_model import SimulatedDispatcher, Tally
 from blendfusion.estimates.token_costs import Meter
 from blendfusion.execution.predicate_order import Order
 from blendfusion.models.wrappers.cascade import targets_in
@@ -196,22 +196,22 @@ def _spent(usage: Usage, seconds: float | None) -> str:
 def estimated(frame: Frame) -> Estimate:
     """The estimate of ``frame``: see ``Frame.estimate``."""
     prepared, session = frame.prepared, frame.session
-    guesser = Guesser(
+    simulated = SimulatedDispatcher(
         lambda names: known(lambda: session.models.of(names, session.options)),
         targets_in(session.options),
     )
     weights: dict[str, str] = {}
     for call in prepared.calls:
         if call.ingredient.kind.asks_model:
-            weights |= guesser.known_of(call).weights
+            weights |= simulated.known_of(call).weights
     if prepared.staged is None:
-        plain = tuple(_plain(call, prepared.reason, guesser) for call in prepared.calls)
+        plain = tuple(_plain(call, prepared.reason, simulated) for call in prepared.calls)
         return Estimate(plain, weights=weights)
-    guesser.ledger = session.ledger.for_query()
-    guesser.embedder = session.remembered_vectors
-    guesser.kept = session.kept
-    session.calls.settle(session, prepared.calls, guesser)
-    rows = DryRows(guesser, session.workbench_source())
+    simulated.ledger = session.ledger.for_query()
+    simulated.embedder = session.remembered_vectors
+    simulated.kept = session.kept
+    session.calls.settle(session, prepared.calls, simulated)
+    rows = DryRows(simulated, session.workbench_source())
     run = DryRun(
         session,
         prepared.staged,
@@ -225,8 +225,8 @@ def estimated(frame: Frame) -> Estimate:
         run.carry_out()
     except Exception as error:  # any exception of DataFusion for a guess that no model would give
         problem = str(outward(error, session.options.redaction)).splitlines()[0][:200]
-    report = _Report(prepared.staged, run, guesser, session)
-    price = _price(session, guesser.known_of(None))
+    report = _Report(prepared.staged, run, simulated, session)
+    price = _price(session, simulated.known_of(None))
     # A stage that could not be reached has no order.
     orders = {n: counts.order for n, counts in run.counts.items() if counts.order.places}
     return Estimate(tuple(report.operators(problem)), price, weights, orders)
@@ -241,10 +241,12 @@ def _price(session: Session, models: Known) -> Price | None:
 class _Report:
     """Converts the observations of a dry run to estimates."""
 
-    def __init__(self, staged: Staged, run: DryRun, guesser: Guesser, session: Session) -> None:
+    def __init__(
+        self, staged: Staged, run: DryRun, simulated: SimulatedDispatcher, session: Session
+    ) -> None:
         self._staged = staged
         self._run = run
-        self._guesser = guesser
+        self._guesser = simulated
         self._session = session
         self._names: dict[int, list[str]] = {}
         self._below: dict[int, frozenset[Ask]] = {}
@@ -342,8 +344,8 @@ def _growth(tally: Tally, scale: float) -> float:
     return distinct_in_all(rows * scale, rows, len(counts), counts.count(1)) / len(counts)
 
 
-def _plain(call: Call, why: str | None, guesser: Guesser) -> OperatorEstimate:
-    scored_by = guesser.known_of(call).abilities.scored_by(call.task)
+def _plain(call: Call, why: str | None, simulated: SimulatedDispatcher) -> OperatorEstimate:
+    scored_by = simulated.known_of(call).abilities.scored_by(call.task)
     return replace(_unknown(call.text, call.task, why), scored_by=scored_by)
 
 

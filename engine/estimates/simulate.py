@@ -12,7 +12,7 @@ from datafusion import DataFrame, SessionContext, lit
 from datafusion import functions as f
 
 from blendfusion.estimates.sampling import MOST_ROWS, Sample, any_rows, first_rows
-from blendfusion.estimates.simulated_model import Guesser, Share, Tally, digest
+from blendfusion.estimates.simulated_model import Share, SimulatedDispatcher, Tally, digest
 from blendfusion.execution.executor import Execution, streamed
 from blendfusion.execution.expressions import Column, Rows, RowWise
 from blendfusion.execution.pipeline import Chunks
@@ -34,7 +34,7 @@ from blendfusion.planner.ir.nodes import (
 from blendfusion.planner.ir.traversal import expressions, subplans, transform
 from blendfusion.planner.stages.split import Stage, Staged
 from blendfusion.udfs.evaluate.evaluate import evaluate
-from blendfusion.unsupported.nested_stages import Fed
+from blendfusion.unsupported.nested_stages import StoredParts
 
 if TYPE_CHECKING:
     from blendfusion.execution.scratch_context import Workbench
@@ -49,9 +49,9 @@ SORTED_ROWS = 10_000
 class DryRows(RowWise):
     """Row-wise evaluation in which every call is guessed and counted, with the real gates."""
 
-    def __init__(self, guesser: Guesser, workbench: Callable[[], Workbench]) -> None:
-        super().__init__(guesser, workbench)
-        self.guesser = guesser
+    def __init__(self, simulated: SimulatedDispatcher, workbench: Callable[[], Workbench]) -> None:
+        super().__init__(simulated, workbench)
+        self.simulated = simulated
         self.tallies: dict[Ask, Tally] = {}
         """The counts of the current stage's calls."""
         self.keep_arguments = False
@@ -65,25 +65,25 @@ class DryRows(RowWise):
         if not asks_model(expr):
             return self._placeholders(expr, rows)
         arguments = [self.argument(a, rows, expr.call) for a in expr.args]
-        tally = self.guesser.tally = self.tallies.setdefault(expr, Tally())
-        self.guesser.counted = expr.call.task
+        tally = self.simulated.tally = self.tallies.setdefault(expr, Tally())
+        self.simulated.counted = expr.call.task
         tally.rows += 0 if self._looks else len(rows)
         table = pa.table(arguments, names=[str(i) for i in range(len(arguments))])
         if self.keep_arguments and not self._looks:
             tally.arguments.append(table)
         if expr.call.ingredient.kind.has_body and not expr.call.ingredient.kind.version:
-            self.guesser.counted = None  # it asks questions of its own
+            self.simulated.counted = None  # it asks questions of its own
             answered = super().column(expr, rows)
             if tally.values:
-                self.guesser.guesses.add(expr.call.task)
-                self.guesser.assumed.add(expr.call.task)
+                self.simulated.guesses.add(expr.call.task)
+                self.simulated.assumed.add(expr.call.task)
             return answered
         if expr.call.ingredient.kind.has_body:
             # The questions of a user's function are unknown: assume one per row of values.
             tally.values += len(occurrences(table)) if len(rows) else 0
-            self.guesser.blind.add(expr.call.task)
-            self.guesser.guesses.add(expr.call.task)
-            self.guesser.assumed.add(expr.call.task)
+            self.simulated.blind.add(expr.call.task)
+            self.simulated.guesses.add(expr.call.task)
+            self.simulated.assumed.add(expr.call.task)
             value: Column = pa.nulls(len(rows), expr.call.type)
             rows.known[expr] = value
             return value
@@ -93,15 +93,15 @@ class DryRows(RowWise):
         """The remembered vectors; for other texts placeholders, equal for equal texts."""
         task, columns = expr.call.task, [self.argument(a, rows, expr.call) for a in expr.args]
         try:
-            known = evaluate(expr.call, columns, self.guesser)
+            known = evaluate(expr.call, columns, self.simulated)
         except UnknownVectorError:
             pass
         else:
             rows.known[expr] = known
             return known
-        self.guesser.blind.add(task)
-        self.guesser.guesses.add(task)
-        self.guesser.assumed.add(task)
+        self.simulated.blind.add(task)
+        self.simulated.guesses.add(task)
+        self.simulated.assumed.add(task)
         texts = zip(*(column.to_pylist() for column in columns), strict=True)
         numbers = [digest(row) / 2**32 for row in texts]
         listed = pa.types.is_list(expr.call.type)
@@ -133,7 +133,7 @@ class DryRows(RowWise):
 
     def _dealt(self, expr: Node, value: Column, rows: Rows) -> Column:
         """The value of a function, or an assumed one where it reads unknown answers."""
-        unknown = [a for a in asks(expr) if a.call.task in self.guesser.blind and a in rows.known]
+        unknown = [a for a in asks(expr) if a.call.task in self.simulated.blind and a in rows.known]
         if not unknown or not pa.types.is_boolean(value.type) or expr.name in _NULL_TESTS:
             return value
         share = self._shares.setdefault(expr, Share(ASSUMED_PASS_RATE))
@@ -202,10 +202,12 @@ class DryRun(Execution):
         options: Options,
         *,
         rules_off: Sequence[str],
-        fed: Fed,
+        fed: StoredParts,
     ) -> None:
-        asker, workbench = rowwise.asker, rowwise.workbench
-        super().__init__(context, plan, asker, workbench, options, rules_off=rules_off, fed=fed)
+        dispatcher, workbench = rowwise.dispatcher, rowwise.workbench
+        super().__init__(
+            context, plan, dispatcher, workbench, options, rules_off=rules_off, fed=fed
+        )
         self._dry = self._rowwise = rowwise
         rowwise.stored = self._rows_of
         self.seen: dict[int, StageSeen] = {}

@@ -20,7 +20,7 @@ from blendfusion.models.scripted import ScriptedModel
 from blendfusion.models.stores.memory import MemoryStore
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.types import Answer, Constraint, Task
-from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.observer import NullObserver
 from blendfusion.udfs.declare.call import Call
 
@@ -73,7 +73,7 @@ class Tally:
     """The arguments of each chunk, if the rows are a sample."""
 
 
-class Guesser(Asker):
+class SimulatedDispatcher(Dispatcher):
     """A dispatcher that asks no model: it uses the cached answer, or else a guess.
 
     A guessed yes/no answer is yes at the rate of the cached answers to the same task, by Laplace's

@@ -21,7 +21,7 @@ from blendfusion.datafusion.interruptible import Pump
 from blendfusion.datafusion.substrait_io import batches_of, frame_of, relation_of
 from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.execution.expressions import RowWise
-from blendfusion.execution.interleaved_stages import Turn, enough
+from blendfusion.execution.interleaved_stages import IncrementalStage, run_interleaved
 from blendfusion.execution.pair_order import few_values_first
 from blendfusion.execution.pipeline import Chunks, Counts, run
 from blendfusion.execution.spill import Spill
@@ -32,12 +32,12 @@ from blendfusion.planner.rules import FEW_VALUES_FIRST, LIMITED_STAGES, PREDICAT
 from blendfusion.planner.stages.interleave import Limited, limited_stages
 from blendfusion.planner.stages.split import Stage, Staged
 from blendfusion.planner.substrait.write import write
-from blendfusion.unsupported.nested_stages import NOTHING, Fed
+from blendfusion.unsupported.nested_stages import NOTHING, StoredParts
 
 if TYPE_CHECKING:
     from blendfusion.execution.scratch_context import Workbench
     from blendfusion.options import Options
-    from blendfusion.udfs.ask.dispatcher import Asker
+    from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 T = TypeVar("T")
 
@@ -46,7 +46,9 @@ STAGE_SCHEMA = "stages"
 _serials = count(1)
 
 
-Elsewhere: TypeAlias = "Callable[[Stage, Asker, Counts], Generator[pa.Table, None, None] | None]"
+Elsewhere: TypeAlias = (
+    "Callable[[Stage, Dispatcher, Counts], Generator[pa.Table, None, None] | None]"
+)
 """Runs a stage in a cluster; None for one that it cannot run."""
 
 
@@ -57,18 +59,18 @@ class Execution:
         self,
         context: SessionContext,
         plan: Staged,
-        asker: Asker,
+        dispatcher: Dispatcher,
         workbench: Callable[[], Workbench],
         options: Options,
         *,
         rules_off: Sequence[str] = (),
-        fed: Fed = NOTHING,
+        fed: StoredParts = NOTHING,
         elsewhere: Elsewhere | None = None,
     ) -> None:
         self._context = context
         self._elsewhere = elsewhere
         self._plan = plan
-        self._rowwise = RowWise(asker, workbench, self._rows_of)
+        self._rowwise = RowWise(dispatcher, workbench, self._rows_of)
         self._options = options
         self._spill = Spill(options)
         self._adaptive = PREDICATE_ORDER not in rules_off
@@ -124,7 +126,7 @@ class Execution:
             return sum(batch.num_rows for batch in found)
 
         turns = [
-            Turn(
+            IncrementalStage(
                 partial(self._run, stage, eager=False),
                 lambda table: self._spill.kept([table]),
                 partial(self._register, stage),
@@ -136,7 +138,7 @@ class Execution:
             if stage.number in limited.stages
         ]
         try:
-            enough(turns, look, limited)
+            run_interleaved(turns, look, limited)
         finally:
             for turn in turns:
                 turn.close()
@@ -162,9 +164,9 @@ class Execution:
         limit above. ``found``: the rows of its source, if known."""
         if self._elsewhere is not None and found is None and most is None:
             counts = self.counts[stage.number]
-            tables = self._elsewhere(stage, self._rowwise.asker, counts)
+            tables = self._elsewhere(stage, self._rowwise.dispatcher, counts)
             if tables is not None:
-                with self._rowwise.asker.observer.stage(stage.number, counts):
+                with self._rowwise.dispatcher.observer.stage(stage.number, counts):
                     yield from self._noted(stage, tables)
                 return
         frame = self.source(stage)
@@ -175,7 +177,7 @@ class Execution:
         else:
             batches = streamed(frame)
         chunks = Chunks(batches, frame.schema())
-        with self._rowwise.asker.observer.stage(stage.number, self.counts[stage.number]):
+        with self._rowwise.dispatcher.observer.stage(stage.number, self.counts[stage.number]):
             yield from self._piped(stage, chunks, eager=eager, most=most)
 
     def _piped(
@@ -210,7 +212,7 @@ class Execution:
 
     def _asking(self, stage: Stage) -> AbstractContextManager[None]:
         """Attribute questions within this context to ``stage``."""
-        return self._rowwise.asker.observer.within(stage.number)
+        return self._rowwise.dispatcher.observer.within(stage.number)
 
     def _in_order(self, source: Plan) -> Iterator[pa.RecordBatch]:
         """The rows of a source, branch by branch of a union. A limit that ends in one branch leaves

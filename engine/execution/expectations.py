@@ -15,7 +15,7 @@ from blendfusion.models.protocol.model import Values
 from blendfusion.planner.ir.lineage import column_of
 from blendfusion.planner.ir.nodes import Ask, Expr, Plan
 from blendfusion.planner.rules.costly_predicates_last import Expected
-from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 if TYPE_CHECKING:
     from blendfusion.session import Session
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 _FIRST_ROWS = 64
 
 
-def expectations(session: Session, asker: Callable[[], Asker]) -> Expected:
+def expectations(session: Session, dispatcher: Callable[[], Dispatcher]) -> Expected:
     """The pass rates and costs of predicates. Where answers are stored, the first values of a table
     tell which share of them."""
 
     @cache
     def rowwise() -> RowWise:
-        return RowWise(asker(), session.workbench_source())
+        return RowWise(dispatcher(), session.workbench_source())
 
     def first_rows(ask: Ask, over: Plan) -> Sequence[Values]:
         columns = [c for arg in ask.args if (c := column_of(arg, over)) is not None]

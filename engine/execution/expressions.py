@@ -36,7 +36,7 @@ from blendfusion.planner.ir.nodes import (
     needs_model,
     walk,
 )
-from blendfusion.udfs.ask.dispatcher import Asker, UnknownAnswerError
+from blendfusion.udfs.ask.dispatcher import Dispatcher, UnknownAnswerError
 from blendfusion.udfs.ask.image_columns import may_hold_images
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.kinds import RowQuestion
@@ -101,11 +101,11 @@ class RowWise:
 
     def __init__(
         self,
-        asker: Asker,
+        dispatcher: Dispatcher,
         workbench: Callable[[], Workbench],
         stored: Callable[[int], pa.Table] | None = None,
     ) -> None:
-        self.asker = asker
+        self.dispatcher = dispatcher
         self.workbench = workbench
         self.stored = stored
         """The rows of completed stages, by number."""
@@ -173,7 +173,7 @@ class RowWise:
         for i, (atom, test) in enumerate(zip(predicate.atoms, predicate.present, strict=True)):
             if test is not None:
                 known[i, of[test] != TRUE] = NULL
-            if all(self.asker.lookup.any_answer(ask.call) for ask in asks(atom)):
+            if all(self.dispatcher.lookup.any_answer(ask.call) for ask in asks(atom)):
                 waiting = np.flatnonzero(known[i] == UNKNOWN)
                 some = rows.take(waiting)
                 stored = waiting[self.known_rows(atom, some)]
@@ -189,11 +189,11 @@ class RowWise:
 
     def _answers(self, ask: Ask, arguments: Sequence[Column]) -> Column:
         if ask.domain is None:
-            return evaluate(ask.call, arguments, self.asker)
+            return evaluate(ask.call, arguments, self.dispatcher)
         if ask not in self.matchers:
             assert isinstance(ask.domain, Stored)
             assert self.stored is not None
-            self.matchers[ask] = matcher(ask.call, self.stored(ask.domain.stage), self.asker)
+            self.matchers[ask] = matcher(ask.call, self.stored(ask.domain.stage), self.dispatcher)
         return self.matchers[ask].column(arguments)
 
     def _in_rows(self, expr: Node, rows: Rows) -> Column:
@@ -207,14 +207,16 @@ class RowWise:
 
     def cascades(self, exprs: Sequence[Expr]) -> bool:
         """Whether a cascade answers some call in ``exprs``."""
-        return any(self.asker.targets_of(ask.call) is not None for e in exprs for ask in asks(e))
+        return any(
+            self.dispatcher.targets_of(ask.call) is not None for e in exprs for ask in asks(e)
+        )
 
     def is_known(self, expr: Expr, rows: Rows) -> bool:
         """Whether ``expr`` has known values on every row; they are then kept."""
         if any(ask.call.ingredient.kind.has_body for ask in asks(expr)):
             return False  # the questions of a user's function are known only when it runs
         try:
-            with self.asker.only_known():
+            with self.dispatcher.only_known():
                 self.column(expr, rows)
         except UnknownAnswerError:
             return False
@@ -241,13 +243,13 @@ class RowWise:
         """True for the rows on which every call of ``expr`` has a stored answer."""
         known = np.full(len(rows), True)
         for ask in asks(expr):
-            if not self.asker.lookup.any_answer(ask.call):
+            if not self.dispatcher.lookup.any_answer(ask.call):
                 return np.full(len(rows), False)
             found = self.values(ask, rows)
             if found is None:
                 return np.full(len(rows), self.is_known(expr, rows))
             values, places = found
-            stored = self.asker.lookup.stored(ask.call, values)
+            stored = self.dispatcher.lookup.stored(ask.call, values)
             known &= np.array([v in stored for v in values], dtype=bool)[places]
         return known
 

@@ -18,7 +18,7 @@ class Begin(Protocol):
     def __call__(self, *, most: Callable[[], int]) -> Generator[pa.Table, None, None]: ...
 
 
-class Turn:
+class IncrementalStage:
     """A stage that is run incrementally. ``keep`` spills one output table; ``store`` registers all
     output so far. ``late``: starts only after an upstream stage has rows; ``restarts``: runs again
     when an upstream stage grows.
@@ -83,7 +83,9 @@ class Turn:
         self._tables.close()
 
 
-def enough(turns: Sequence[Turn], look: Callable[[], int], limited: Limited) -> None:
+def run_interleaved(
+    turns: Sequence[IncrementalStage], look: Callable[[], int], limited: Limited
+) -> None:
     """Let the stages take rows until a ``look`` at the plan above finds those of the limit, or to
     their end.
 
@@ -111,7 +113,7 @@ def enough(turns: Sequence[Turn], look: Callable[[], int], limited: Limited) -> 
                     other.again()
 
 
-def _more(turn: Turn, looked: int, wanted: int, there: int) -> int:
+def _more(turn: IncrementalStage, looked: int, wanted: int, there: int) -> int:
     """The rows to take so that ``wanted`` rows may result, given ``there`` rows above; at least as
     many as the next look needs."""
     if not there:

@@ -106,7 +106,7 @@ def run(
     the maximum rows at a time, for a limit above.
     """
     rowwise.rehearse((*block.where, *block.select), source.empty())
-    counts.matched, counts.vectors = rowwise.matchers, rowwise.asker.vectors
+    counts.matched, counts.vectors = rowwise.matchers, rowwise.dispatcher.vectors
     order = counts.order = Order(len(block.where), adaptive=adaptive)
     # A cascade needs many values for its thresholds, so it gets all of them at once.
     whole = most is None and not block.limited and rowwise.cascades((*block.where, *block.select))
@@ -150,7 +150,7 @@ def run(
             yield out
         else:
             counts.seconds += perf_counter() - start
-        at_once = rowwise.asker.at_once
+        at_once = rowwise.dispatcher.at_once
         size = _next_size(size, skip, need, counts, options, at_once)
     if empty:
         # An empty chunk has the types of the columns; no model is asked about it.
@@ -185,15 +185,15 @@ def _survivors(block: Block, rows: Rows, rowwise: RowWise, order: Order) -> Rows
     waiting = list(order.places)
     if order.adaptive and len(waiting) > 1:
         rows, waiting = _by_stored_answers(block, rows, waiting, rowwise, order)
-    ledger = rowwise.asker.ledger
+    ledger = rowwise.dispatcher.ledger
     while waiting and len(rows):
         i = waiting.pop(0)
-        seen, tokens, cost = order.seen[i], rowwise.asker.tokens, ledger.cost or 0.0
+        seen, tokens, cost = order.seen[i], rowwise.dispatcher.tokens, ledger.cost or 0.0
         seen.rows_in += len(rows)
         later = (*(block.where[j] for j in waiting), *block.select)
         rows = rows.filter(rowwise.passing(block.where[i], rows), later)
         seen.rows_out += len(rows)
-        seen.tokens += rowwise.asker.tokens - tokens
+        seen.tokens += rowwise.dispatcher.tokens - tokens
         seen.cost += (ledger.cost or 0.0) - cost
     return rows
 

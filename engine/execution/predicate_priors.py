@@ -51,7 +51,7 @@ _MILLION = 1_000_000
 def priors(terms: Sequence[Expr], rows: Rows, rowwise: RowWise) -> tuple[list[Prior], bool]:
     """The expectations of each predicate, given some first rows; whether its cost is money."""
     calls = {a.call for term in terms for a in asks(term) if asks_model(a)}
-    prices = {call: rowwise.asker.lookup.price_of(call) for call in calls}
+    prices = {call: rowwise.dispatcher.lookup.price_of(call) for call in calls}
     priced = {call: price for call, price in prices.items() if price is not None}
     in_money = bool(calls) and len(priced) == len(calls)
     return [_prior(term, rows, rowwise, priced if in_money else {}) for term in terms], in_money
@@ -67,17 +67,17 @@ def expected(
     passed = 1.0
     for term in terms:
         passed *= _pass_rate(term, [a for a in asks(term) if asks_model(a)], rowwise)[0]
-    asker = rowwise.asker
-    prices = [asker.lookup.price_of(ask.call) for ask in calls]
+    dispatcher = rowwise.dispatcher
+    prices = [dispatcher.lookup.price_of(ask.call) for ask in calls]
     cost = 0.0
     for ask, price in zip(calls, prices, strict=True):
-        seen = asker.ledger.usage_of(ask.call.task)
+        seen = dispatcher.ledger.usage_of(ask.call.task)
         tokens = _TOKENS
         if seen is not None and seen.values:
             tokens = (seen.evaluated_tokens + seen.completion_tokens) / seen.values
-        if asker.lookup.any_answer(ask.call):
+        if dispatcher.lookup.any_answer(ask.call):
             values = first_rows(ask)
-            stored = len(asker.lookup.stored(ask.call, values)) if values else 0
+            stored = len(dispatcher.lookup.stored(ask.call, values)) if values else 0
             tokens *= 1 - stored / len(values) if values else 1
         cost += tokens * (1.0 if price is None or None in prices else price.prompt)
     return passed, cost
@@ -97,18 +97,18 @@ def _prior(term: Expr, rows: Rows, rowwise: RowWise, prices: dict[Call, Price]) 
 
 def _cost(ask: Ask, rows: Rows, rowwise: RowWise, price: Price | None) -> tuple[float, float]:
     """(tokens, cost in millionths of money) of a row of which no answer to ``ask`` is stored."""
-    asker = rowwise.asker
+    dispatcher = rowwise.dispatcher
     found = rowwise.values(ask, rows)
     if found is None:  # its questions are known only when it runs
         return 1.0, 0.0 if price is None else price.prompt
     values, places = found
-    stored = asker.lookup.stored(ask.call, values)
+    stored = dispatcher.lookup.stored(ask.call, values)
     new = [v for v in values if v not in stored]
     n = len(rows)
     if new:
         n = int(np.array([v not in stored for v in values], dtype=bool)[places].sum())
     new = new or values
-    seen = asker.ledger.usage_of(ask.call.task)
+    seen = dispatcher.ledger.usage_of(ask.call.task)
     if seen is not None and seen.values:
         each = len(new) / n / seen.values
         prompt, completion = seen.prompt_tokens * each, seen.completion_tokens * each
@@ -130,7 +130,7 @@ def _pass_rate(term: Expr, own: Sequence[Ask], rowwise: RowWise) -> tuple[float,
     ask, call = own[0], own[0].call
     if call.type != call.answer_type or _reads_beside(term, ask):
         return assumed
-    earlier = rowwise.asker.lookup.earlier(call, MOST_EARLIER)
+    earlier = rowwise.dispatcher.lookup.earlier(call, MOST_EARLIER)
     options = call.task.constraint.options if call.task.constraint.kind == "choice" else ()
     texts = earlier or list(options)
     if not texts:

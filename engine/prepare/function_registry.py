@@ -20,10 +20,10 @@ from blendfusion.sql.source_map import within
 from blendfusion.sql.stored_calls import with_stored_calls
 from blendfusion.sql.type_calls import Typed, typed
 from blendfusion.types import Constraint, Task
-from blendfusion.udfs.ask.dispatcher import Asker, with_options
+from blendfusion.udfs.ask.dispatcher import Dispatcher, with_options
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.ingredient import Ingredient
-from blendfusion.udfs.register.udf import AskerSource, scalar_function
+from blendfusion.udfs.register.udf import DispatcherSource, scalar_function
 from blendfusion.udfs.register.user_functions import known_ingredients
 
 if TYPE_CHECKING:
@@ -31,21 +31,21 @@ if TYPE_CHECKING:
     from blendfusion.session import Session
 
 
-def plain_asker(session: Session) -> AskerSource:
+def plain_dispatcher(session: Session) -> DispatcherSource:
     """The source of answers for calls that DataFusion evaluates itself. DataFusion holds it, where
     Python's garbage collector does not look: it must not hold the session."""
     held = weakref.ref(session)
 
-    def asker() -> Asker:
+    def dispatcher() -> Dispatcher:
         session = held()
         if session is None:
             raise QueryError(
                 "the session of this plan is gone",
                 hint="Keep a reference to it as long as its plans.",
             )
-        return session.plain_asker()
+        return session.plain_dispatcher()
 
-    return asker
+    return dispatcher
 
 
 def ingredients(session: Session) -> dict[str, Ingredient]:
@@ -113,21 +113,21 @@ class KnownCalls:
                 self._labelled_frames[call.task] = self.labelled_frame(session, call.task)
         return ready
 
-    def settle(self, session: Session, calls: Iterable[Call], asker: Asker) -> None:
+    def settle(self, session: Session, calls: Iterable[Call], dispatcher: Dispatcher) -> None:
         """Read the options and examples that subqueries give to ``calls``; what those ask,
-        ``asker`` answers."""
+        ``dispatcher`` answers."""
         for call in calls:
             task, options, examples = call.task, call.options_query, call.task.examples_query
-            if (options is None and examples is None) or asker.is_settled(task):
+            if (options is None and examples is None) or dispatcher.is_settled(task):
                 continue
             if options is not None:
-                found = read_options(self.option_frame(session, options), options, asker)
+                found = read_options(self.option_frame(session, options), options, dispatcher)
                 task = with_options(task, found)
             if examples is not None:
                 rows = self.labelled_frame(session, call.task)
-                picked = read_examples(rows, examples, task, asker)
+                picked = read_examples(rows, examples, task, dispatcher)
                 task = replace(task, examples=picked, examples_query=None)
-            asker.settle(call.task, task)
+            dispatcher.settle(call.task, task)
 
     def labelled_frame(self, session: Session, task: Task) -> Frame:
         """The rows of which some become the examples of ``task``: see
@@ -143,6 +143,6 @@ class KnownCalls:
         """Make the function that stands for ``call`` known to DataFusion."""
         if call.name in self._registered:
             return
-        function = scalar_function(call, plain_asker(session))
+        function = scalar_function(call, plain_dispatcher(session))
         SessionContext.register_udf(session, function)
         self._registered.add(call.name)

@@ -215,17 +215,17 @@ class Query:
         if options.confirm_above:
             known = "How many values CREATE TABLE … AS asks is not known before it runs."
             demand(known, options.confirm_above)
-        asker, pump = session.asker(trace, self.budget), Pump()
+        dispatcher, pump = session.dispatcher(trace, self.budget), Pump()
         try:
-            with trace.begin(session, self.text, len(calls)), session.answering(asker):
-                session.calls.settle(session, calls, asker)
-                with asker.served_by(pump.serve):
+            with trace.begin(session, self.text, len(calls)), session.answering(dispatcher):
+                session.calls.settle(session, calls, dispatcher)
+                with dispatcher.served_by(pump.serve):
                     yield pump.call
         except Exception:
-            if asker.error is not None:
-                raise asker.error from None
+            if dispatcher.error is not None:
+                raise dispatcher.error from None
             raise
-        trace.warn(asker.outages)
+        trace.warn(dispatcher.outages)
 
 
 def _has_run(problem: str) -> bool:

@@ -18,7 +18,7 @@ from blendfusion.udfs.ask.example_selection import pick
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
     from blendfusion.session import Session
-    from blendfusion.udfs.ask.dispatcher import Asker
+    from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 MAX_ROWS = 10_000
 """Examples are picked among so many: a sample of more is as good."""
@@ -46,13 +46,15 @@ def labelled_frame(session: Session, query: str, task: Task) -> Frame:
     return frame.select(*text_columns(frame, _shown(query))).distinct().limit(MAX_ROWS + 1)
 
 
-def read_examples(frame: Frame, query: str, task: Task, asker: Asker) -> tuple[Example, ...]:
+def read_examples(
+    frame: Frame, query: str, task: Task, dispatcher: Dispatcher
+) -> tuple[Example, ...]:
     """The examples that are picked from the rows of ``frame``; rows with a NULL or a blank text are
     left out. The same rows give the same ones, in whatever order they come.
 
-    Calls in the query are answered by ``asker``, whose embedder tells which rows are typical.
+    Calls in the query are answered by ``dispatcher``, whose embedder tells which rows are typical.
     Raises QueryError for no rows, too many, or an answer outside of the task's constraint."""
-    with closing(frame.answered(asker, eager=True)) as tables:
+    with closing(frame.answered(dispatcher, eager=True)) as tables:
         table = pa.concat_tables(list(tables))
     if table.num_rows > MAX_ROWS:
         raise QueryError(
@@ -68,16 +70,16 @@ def read_examples(frame: Frame, query: str, task: Task, asker: Asker) -> tuple[E
         )
     short = [row for row in rows if sum(map(len, row)) <= MAX_CHARACTERS]
     found = [Example(row[:-1], _answer(row[-1], task.constraint, query)) for row in short or rows]
-    return tuple(found[place] for place in _picked(found, asker))
+    return tuple(found[place] for place in _picked(found, dispatcher))
 
 
-def _picked(examples: Sequence[Example], asker: Asker) -> list[int]:
+def _picked(examples: Sequence[Example], dispatcher: Dispatcher) -> list[int]:
     answers = [example.answer for example in examples]
     without = pick(answers, None)
     if len(without) == len(examples):
         return without
     try:
-        vectors = asker.embedder_for(None).embed(
+        vectors = dispatcher.embedder_for(None).embed(
             ["\n".join(example.values) for example in examples]
         )
     except UnknownVectorError:  # an estimate embeds nothing, and needs only their number

@@ -16,7 +16,7 @@ from blendfusion.udfs.declare.arguments import INFERRED
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
     from blendfusion.session import Session
-    from blendfusion.udfs.ask.dispatcher import Asker
+    from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 MAX_OPTIONS = 1_000
 """A model chooses among options one by one: more than these are a task for a join."""
@@ -34,13 +34,13 @@ def option_frame(session: Session, query: str) -> Frame:
     return frame.select(*text_columns(frame, _shown(query))).distinct().limit(MAX_OPTIONS + 2)
 
 
-def read_options(frame: Frame, query: str, asker: Asker) -> tuple[str, ...] | None:
+def read_options(frame: Frame, query: str, dispatcher: Dispatcher) -> tuple[str, ...] | None:
     """The options, sorted; NULL and blank ones are left out. Raises QueryError if they are too
     many; of inferred ones, warns and returns None.
 
-    Calls in the query are answered by ``asker``.
+    Calls in the query are answered by ``dispatcher``.
     """
-    with closing(frame.answered(asker, eager=True)) as tables:
+    with closing(frame.answered(dispatcher, eager=True)) as tables:
         column = pa.concat_tables(list(tables)).column(0)
     options = sorted(text for text in column.to_pylist() if text is not None and text.strip())
     if len(options) > MAX_OPTIONS and INFERRED in query:

@@ -21,7 +21,7 @@ from blendfusion.observe.progress import counted
 from blendfusion.reports.html import Html, joined, tag
 from blendfusion.reports.html_report import cut, style, table
 from blendfusion.types import ModelInfo
-from blendfusion.udfs.ask.dispatcher import Asker, UnknownAnswerError
+from blendfusion.udfs.ask.dispatcher import Dispatcher, UnknownAnswerError
 from blendfusion.udfs.ask.observer import NullObserver
 
 if TYPE_CHECKING:
@@ -96,9 +96,9 @@ def _rows(frame: Frame) -> pa.Table | None:
     limited = frame.limit(_ROWS + 1)  # one more than shown, to know whether there are more
     if not frame.prepared.calls:
         return limited.to_arrow_table()
-    asker = _Stored(frame)
+    dispatcher = _Stored(frame)
     try:
-        with limited.running(), closing(limited.answered(asker, eager=True)) as tables:
+        with limited.running(), closing(limited.answered(dispatcher, eager=True)) as tables:
             return pa.concat_tables(list(tables))
     except (UnknownAnswerError, BlendFusionError):
         return None
@@ -124,7 +124,7 @@ def _columns(frame: Frame) -> str:
     return cut(", ".join(f"{field.name}: {field.type}" for field in schema), 1_000)
 
 
-class _Stored(Asker):
+class _Stored(Dispatcher):
     """Returns stored answers. Every other question, including one that would load a model or call a
     server, raises UnknownAnswerError."""
 

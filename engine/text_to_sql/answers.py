@@ -175,11 +175,11 @@ def read_rows(
     of the question first."""
     names = [table.name for table in read_catalog(session, tables).tables]
     trace = Trace(redaction=session.options.redaction)
-    asker = session.asker(trace, budget)
+    dispatcher = session.dispatcher(trace, budget)
     rows = [row for name in names for row in _rows(session, name)]
     mentioned = set(words_of(question))
     ranked = sorted(rows, key=lambda row: -len(mentioned & set(words_of(row))))
-    room = max(0, asker.model.info.window - _RESERVED) * _CHARACTERS_PER_TOKEN
+    room = max(0, dispatcher.model.info.window - _RESERVED) * _CHARACTERS_PER_TOKEN
     kept: list[str] = []
     for row in ranked:
         room -= len(row) + 3
@@ -191,7 +191,7 @@ def read_rows(
             f"{why}, and there are no rows to read", hint="Name the tables: tables=[…]."
         )
     task = Task("ask", question, _CONSTRAINTS[form], ("row",), aggregate=True)
-    found = asker.ask(task, [tuple(kept)])[0]
+    found = dispatcher.ask(task, [tuple(kept)])[0]
     if found.text is None:
         raise QueryError(f"{why}, and reading the rows gave no answer: {found.error}")
     source = (

@@ -176,7 +176,7 @@ class _Writer:
         self._links = self._index.links(question)
         self._continued = False
         self.trace = Trace(redaction=session.options.redaction)
-        self._asker = session.asker(self.trace, budget)
+        self._dispatcher = session.dispatcher(self.trace, budget)
 
     def from_template(self) -> Draft | None:
         """The query of an accepted question that differs in literals only. A model is asked for
@@ -208,7 +208,7 @@ class _Writer:
     def continued(self, failed: Attempt) -> Checked | None:
         """The longest beginning of a draft that does not plan, written on under the grammar of the
         catalogue; None if the model follows no grammar, or this was done before."""
-        follows = self._asker.model.abilities.follows_grammars
+        follows = self._dispatcher.model.abilities.follows_grammars
         if failed.rank != FAILS or self._continued or not follows:
             return None
         self._continued = True
@@ -221,7 +221,7 @@ class _Writer:
     def repaired(self, failed: Attempt) -> Checked:
         """A draft that sees a failed one and its problem; under the grammar if the model follows
         one."""
-        follows = self._asker.model.abilities.follows_grammars
+        follows = self._dispatcher.model.abilities.follows_grammars
         constraint = Constraint(grammar=self._grammar) if follows else Constraint()
         facts = advice(failed, self._catalog, self._index)
         problem = " ".join(filter(None, (f"{failed.problem}.", failed.hint, *facts)))
@@ -230,12 +230,12 @@ class _Writer:
     def _checked(
         self, constraint: Constraint, query: str | None, problem: str | None, variant: int
     ) -> Checked:
-        window = self._asker.model.info.window
+        window = self._dispatcher.model.info.window
         values = values_of(self._catalog, self._links, self._question, window, query, problem)
         task = drafting(constraint, variant)
         if self._before is not None:
             task, values = self._before.with_history(task, values)
-        answer = self._asker.ask(task, [values])[0]
+        answer = self._dispatcher.ask(task, [values])[0]
         if answer.text is None:
             reason = self._session.options.redaction.reason(answer.error or "no answer")
             return Checked(Attempt("", f"the model gave no query: {reason}", "", FAILS))

@@ -41,7 +41,7 @@ class Above:
 
 
 @dataclass(frozen=True, slots=True)
-class Fed:
+class StoredParts:
     """The stages that a run must store for leaves, and the leaves that read them."""
 
     stored: Mapping[int, Part]
@@ -71,10 +71,10 @@ class Fed:
         return [number for number, part in self.stored.items() if part in parts]
 
 
-NOTHING = Fed({})
+NOTHING = StoredParts({})
 
 
-def chained(above: tuple[Above, ...], last: Staged) -> tuple[Staged, Fed]:
+def chained(above: tuple[Above, ...], last: Staged) -> tuple[Staged, StoredParts]:
     """The stages of all parts and then of ``last``, with consecutive numbers."""
     stages: list[Stage] = []
     stored: dict[int, Part] = {}
@@ -82,7 +82,7 @@ def chained(above: tuple[Above, ...], last: Staged) -> tuple[Staged, Fed]:
         stages += _numbered(part.staged, len(stages))
         stored[stages[-1].number] = part
     stages += _numbered(last, len(stages))
-    return Staged(tuple(stages), last.names, frozenset(stored)), Fed(stored, above)
+    return Staged(tuple(stages), last.names, frozenset(stored)), StoredParts(stored, above)
 
 
 def _numbered(staged: Staged, start: int) -> list[Stage]:

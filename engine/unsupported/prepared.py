@@ -16,7 +16,7 @@ from blendfusion.planner.stages.split import Staged, staged
 from blendfusion.planner.substrait.null_aware_anti_join import null_aware
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.call_registry import calls_in, readable
-from blendfusion.unsupported.nested_stages import NOTHING, Fed, chained
+from blendfusion.unsupported.nested_stages import NOTHING, StoredParts, chained
 from blendfusion.unsupported.opaque_tables import Leaf
 from blendfusion.unsupported.provenance import given, pointed
 from blendfusion.unsupported.rewrite import encoded, twin
@@ -35,7 +35,7 @@ class Prepared:
     reason: str | None = None
     leaves: tuple[Leaf, ...] = ()
     """The opaque tables that the staged plan reads; their names exist while these are held."""
-    fed: Fed = NOTHING
+    fed: StoredParts = NOTHING
     """The stages whose rows the opaque tables read."""
 
     @property

@@ -46,7 +46,7 @@ _SLOT = "__blendfusion_part_{}"
 
 
 @dataclass(frozen=True, slots=True)
-class Twin:
+class EquivalentFrame:
     """A frame with the same result, by position, whose plan Substrait can carry."""
 
     frame: DataFrame
@@ -103,7 +103,7 @@ def _remembering() -> Iterator[None]:
         _MEMORY.reset(token)
 
 
-def twin(frame: Frame, *, parts: bool) -> Twin:
+def twin(frame: Frame, *, parts: bool) -> EquivalentFrame:
     """The frame over opaque tables, with ``parts`` also over nested stages. Raises PlanError if no
     equivalent exists."""
     with _remembering():
@@ -114,7 +114,7 @@ def twin(frame: Frame, *, parts: bool) -> Twin:
     plan = DataFrame.logical_plan(made).display_indent()
     if not all(above.leaf.name in plan for above in cutting.above):
         raise PlanError("calls below what Substrait cannot express, inside one another")
-    return Twin(made, tuple(cutting.leaves), tuple(cutting.above))
+    return EquivalentFrame(made, tuple(cutting.leaves), tuple(cutting.above))
 
 
 def _made(frame: Frame, *, parts: bool, predicates: bool) -> tuple[DataFrame, Cutting]:

@@ -17,7 +17,7 @@ import numpy as np
 from blendfusion.models.embedders.embedder import (
     Embedder,
     MeteredEmbedder,
-    Purse,
+    SpendingLimits,
     Vectors,
     load_embedder,
 )
@@ -75,7 +75,7 @@ class LazyEmbedder:
     def __init__(self, spec: str | Embedder | None, options: Options) -> None:
         self.stored: Stored = nothing_stored
         """Looks up stored vectors; set before the first call."""
-        self.purse: Purse | None = None
+        self.purse: SpendingLimits | None = None
         """Pays for embeddings outside of a run; set before the first call."""
         self._spec = spec
         self._options = options
@@ -141,7 +141,7 @@ class CachedEmbedder:
         embedder: Embedder,
         most_bytes: int = MOST_BYTES,
         stored: Stored = nothing_stored,
-        purse: Purse | None = None,
+        purse: SpendingLimits | None = None,
     ) -> None:
         self.embedder = embedder
         self._metered = cast("MeteredEmbedder", embedder) if hasattr(embedder, "metered") else None
@@ -170,7 +170,7 @@ class CachedEmbedder:
         return self.counted(texts, VectorCounts())
 
     def counted(
-        self, texts: Sequence[str], counts: VectorCounts, purse: Purse | None = None
+        self, texts: Sequence[str], counts: VectorCounts, purse: SpendingLimits | None = None
     ) -> Vectors:
         """Like ``embed``, adding to ``counts`` and charging ``purse``. Raises BudgetExceeded if it
         is empty; earlier vectors stay remembered."""
@@ -196,12 +196,14 @@ class CachedEmbedder:
             self._remember(new)
         return np.stack([found[key] for key in keys])
 
-    def _admitted(self, pending: int, purse: Purse | None) -> int:
+    def _admitted(self, pending: int, purse: SpendingLimits | None) -> int:
         if purse is None or self._metered is None:
             return min(pending, self.batch_size)
         return purse.admit_texts(self._metered, pending)
 
-    def _vectors(self, texts: list[str], counts: VectorCounts, purse: Purse | None) -> Vectors:
+    def _vectors(
+        self, texts: list[str], counts: VectorCounts, purse: SpendingLimits | None
+    ) -> Vectors:
         if self._metered is None:
             return self.embedder.embed(texts)
         spent: list[Usage] = []
@@ -216,7 +218,7 @@ class CachedEmbedder:
                 if purse is not None and requests is not None:
                     purse.settle_texts(self._metered, len(texts), usage, requests.requests)
 
-    def counting(self, counts: VectorCounts, purse: Purse) -> Counting:
+    def counting(self, counts: VectorCounts, purse: SpendingLimits) -> Counting:
         """This embedder for one run, which adds to ``counts`` and charges ``purse``."""
         return Counting(self, counts, purse)
 
@@ -263,7 +265,9 @@ class CachedEmbedder:
 class Counting:
     """An embedder that counts its vectors by source and charges one run."""
 
-    def __init__(self, embedder: CachedEmbedder, counts: VectorCounts, purse: Purse) -> None:
+    def __init__(
+        self, embedder: CachedEmbedder, counts: VectorCounts, purse: SpendingLimits
+    ) -> None:
         self._embedder = embedder
         self._counts = counts
         self._purse = purse

@@ -70,7 +70,7 @@ class MeteredEmbedder(Embedder, Protocol):
         ...
 
 
-class Purse(Protocol):
+class SpendingLimits(Protocol):
     """The spending limits and the spending of metered embedders."""
 
     def admit_texts(self, embedder: MeteredEmbedder, pending: int) -> int:

@@ -12,7 +12,7 @@ from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.constraints.constraint import Json
 from blendfusion.models.embedders.embedder import Spend, Vectors, normalised
 from blendfusion.models.http.adaptive_concurrency import InFlight
-from blendfusion.models.http.client import Endpoint, Errand, Missing, Refused, Unanswered
+from blendfusion.models.http.client import Endpoint, Missing, Refused, Unanswered, ValueRequests
 from blendfusion.models.http.completion import usage_of
 from blendfusion.models.http.rate_limit import Rate
 from blendfusion.models.http.retry import Passing, Retry
@@ -137,7 +137,7 @@ class OpenAIEmbedder:
 
         at = self._endpoint
         with model_call("openai", self._model, "embeddings", server=at.host, port=at.port):
-            errand = Errand(prompt=texts)
+            errand = ValueRequests(prompt=texts)
             try:
                 return await at.post(client, _PATH, body, errand, read=read, final=_is_final)
             finally:

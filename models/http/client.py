@@ -26,7 +26,15 @@ from blendfusion.models.http.retry import Passing, Retry, retry_after_seconds
 from blendfusion.models.http.server_errors import says_too_long, shown, status_of, words_of
 from blendfusion.models.protocol.allowance import give_request_back, spend_request
 
-__all__ = ["KEY_VARIABLE", "URL_VARIABLE", "Endpoint", "Errand", "Missing", "Refused", "Unanswered"]
+__all__ = [
+    "KEY_VARIABLE",
+    "URL_VARIABLE",
+    "Endpoint",
+    "Missing",
+    "Refused",
+    "Unanswered",
+    "ValueRequests",
+]
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 
@@ -77,7 +85,7 @@ class _Silent(Passing):
 
 
 @dataclass(slots=True)
-class Errand:
+class ValueRequests:
     """The requests sent for one value."""
 
     prompt: Sequence[str] = ()
@@ -166,7 +174,7 @@ class Endpoint:
         client: httpx.AsyncClient,
         path: str,
         body: dict[str, Json],
-        errand: Errand,
+        errand: ValueRequests,
         *,
         read: Callable[[dict[str, Json]], T],
         final: Callable[[str], bool],
@@ -216,7 +224,7 @@ class Endpoint:
 
         async def once() -> httpx.Response:
             try:
-                response = await self._send(client, request, Errand())
+                response = await self._send(client, request, ValueRequests())
             except _Silent as trouble:  # whoever waited that long wants to know
                 raise self._not_ready(trouble) from None
             self._check_access(response)
@@ -240,7 +248,7 @@ class Endpoint:
         )
 
     async def _send(
-        self, client: httpx.AsyncClient, request: httpx.Request, errand: Errand
+        self, client: httpx.AsyncClient, request: httpx.Request, errand: ValueRequests
     ) -> httpx.Response:
         """The reply of any kind. Waits for a server that was there before and is away."""
         while True:
@@ -250,7 +258,7 @@ class Endpoint:
                 return response
 
     async def _sent(
-        self, client: httpx.AsyncClient, request: httpx.Request, errand: Errand
+        self, client: httpx.AsyncClient, request: httpx.Request, errand: ValueRequests
     ) -> httpx.Response | None:
         """The reply to one try; None where it found no connection, and is worth another."""
         content = request.content
@@ -319,7 +327,7 @@ class Endpoint:
             )
 
     def _object(
-        self, response: httpx.Response, errand: Errand, final: Callable[[str], bool]
+        self, response: httpx.Response, errand: ValueRequests, final: Callable[[str], bool]
     ) -> dict[str, Json]:
         """The JSON object of a good reply."""
         status = response.status_code

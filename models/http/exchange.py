@@ -9,7 +9,7 @@ import httpx
 
 from blendfusion.errors import ModelFailed
 from blendfusion.models.constraints.constraint import Json, closed_set
-from blendfusion.models.http.client import CHAT, Endpoint, Errand, Refused, Unanswered
+from blendfusion.models.http.client import CHAT, Endpoint, Refused, Unanswered, ValueRequests
 from blendfusion.models.http.completion import Completion, read_completion
 from blendfusion.models.http.parse_reply import read_reply
 from blendfusion.models.http.retry import Passing
@@ -95,7 +95,7 @@ class Exchange:
             urls = [url for _, url, _ in shown if url]
             self._messages = [{"role": "user", "content": content(prompt.head_of(row), shown)}]
             sent += urls
-        self._errand = Errand(sent, images=len(urls))
+        self._errand = ValueRequests(sent, images=len(urls))
         self._spent = Usage(values=1)
         self.unanswered: str | None = None
         """Why the server did not answer, where another one might: see ``Unanswered.kind``."""

@@ -14,7 +14,7 @@ import httpx
 import numpy as np
 
 from blendfusion.models.constraints.constraint import Json
-from blendfusion.models.http.client import CHAT, Errand, Missing, Refused
+from blendfusion.models.http.client import CHAT, Missing, Refused, ValueRequests
 from blendfusion.models.http.completion import read_completion
 from blendfusion.models.http.exchange import Chat, is_final
 from blendfusion.models.http.server_features import FEW_ODDS, MANY_ODDS, blames_odds
@@ -74,7 +74,7 @@ class QuestionScores:
         ``Unanswered``, ``Missing`` and ``ModelFailed``."""
         layout = self.layout
         texts = (turn["content"] for turn in layout.prompt.messages(row))
-        errand = Errand([*filter(None, row), *texts])
+        errand = ValueRequests([*filter(None, row), *texts])
         try:
             likelihood, answer = 0.0, 0.0
             if self.way.prompt == "chat":
@@ -112,15 +112,15 @@ class QuestionScores:
         if request == "chat":
             await self.score(("",) * max(1, len(self.task.columns)))
             return True
-        reply = await self._complete(_PROBE, Errand([]), echo=False)
+        reply = await self._complete(_PROBE, ValueRequests([]), echo=False)
         if request == "text":
             return True
         token, whole = reply.tokens[0], _PROBE + reply.tokens[0].text
-        echoed = await self._complete(whole, Errand([]), echo=True)
+        echoed = await self._complete(whole, ValueRequests([]), echo=True)
         again = [one for one in echoed.between(len(_PROBE), len(whole)) if one.text == token.text]
         return len(again) == 1 and abs(_own(again[0]) - _own(token)) < _SAME
 
-    async def _answer_in_chat(self, layout: Layout, row: Values, errand: Errand) -> float:
+    async def _answer_in_chat(self, layout: Layout, row: Values, errand: ValueRequests) -> float:
         prompt, turns = layout.prompt, layout.prompt.messages(row)
         turns[-1]["content"] = prompt.head + layout.block(row) + _question(layout)
         messages: list[Json] = [{**turn} for turn in turns if turn["content"]]
@@ -142,7 +142,7 @@ class QuestionScores:
             return yes_against_no(completion.tokens[0].logprobs)
 
     async def _in_running_text(
-        self, layout: Layout, row: Values, errand: Errand
+        self, layout: Layout, row: Values, errand: ValueRequests
     ) -> tuple[float, float]:
         before = joined(layout.head) + layout.block(row) + joined(layout.tail)
         text = joined(layout.head) + layout.block(row) + _question(layout)
@@ -157,7 +157,7 @@ class QuestionScores:
             answer = yes_against_no(first.logprobs)
         return likelihood, answer
 
-    async def _complete(self, prompt: str, errand: Errand, *, echo: bool) -> TextCompletion:
+    async def _complete(self, prompt: str, errand: ValueRequests, *, echo: bool) -> TextCompletion:
         """The completion of a prompt by one token. Raises ``Refused`` if it has no odds."""
         taken = self.chat.odds_support
         while True:
@@ -178,7 +178,9 @@ class QuestionScores:
                 raise Refused("the server tells no odds of tokens")
             return completion
 
-    async def _post(self, path: str, body: dict[str, Json], errand: Errand) -> dict[str, Json]:
+    async def _post(
+        self, path: str, body: dict[str, Json], errand: ValueRequests
+    ) -> dict[str, Json]:
         endpoint, model = self.chat.endpoint, self.chat.model
         sent: dict[str, Json] = {"model": model, **body}
         with model_call(endpoint.api.name, model, server=endpoint.host, port=endpoint.port):

@@ -23,10 +23,10 @@ Row = tuple[int, ...]
 """The tokens of one tuple of values: what follows the prefix that all rows share."""
 
 Runs = Callable[[Sequence[Row], Step, int], None]
-"""``Asking.run`` or ``Asking.run_again``."""
+"""``TaskBatch.run`` or ``TaskBatch.run_again``."""
 
 
-class Asking:
+class TaskBatch:
     """The rows of a task, and the answers to them as they are settled."""
 
     def __init__(

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from math import exp
 from typing import Any
 
-from blendfusion.models.llama.batch import Asking, Row
-from blendfusion.models.llama.closed_set import Choosing
+from blendfusion.models.llama.batch import Row, TaskBatch
+from blendfusion.models.llama.closed_set import ChoiceDecoder
 from blendfusion.models.prompts.canonical import canonical
 from blendfusion.types import Answer, Constraint
 
@@ -19,15 +19,15 @@ _YES = 0
 """The place of yes among the answers."""
 
 
-class Grading:
+class BinaryScaleDecoder:
     """Tells how probable a yes is. ``constraint``: the score's."""
 
-    def __init__(self, asking: Asking, constraint: Constraint) -> None:
+    def __init__(self, asking: TaskBatch, constraint: Constraint) -> None:
         assert constraint.scale is not None
         self._asking = asking
         self._constraint = constraint
         self._low, self._high = constraint.scale
-        self._choosing = Choosing(asking)
+        self._choosing = ChoiceDecoder(asking)
         self.reserve = self._choosing.reserve
 
     def decide(self, rows: Sequence[Row]) -> None:

@@ -2,8 +2,8 @@
 
 Nothing is generated. A row goes down the tree of the options (``options_tree``), fork by fork; the
 prior of every fork (``calibrate``) is computed once a task. Where all options part, they may be
-scored by several words each (``wordings``), yes and no also by those of the idea that the question
-asks for (``question_idea``)."""
+scored by several words each (``verbalize``), yes and no also by those of the idea that the question
+asks for."""
 
 from __future__ import annotations
 
@@ -13,23 +13,21 @@ from typing import Any
 import numpy as np
 
 from blendfusion.models.constraints.constraint import closed_set
-from blendfusion.models.llama.batch import Asking, Row, Runs
+from blendfusion.models.llama.batch import Row, Runs, TaskBatch
 from blendfusion.models.llama.model_cache import Known
 from blendfusion.models.scores.option_trie import Fork, Scores, Words, build, forks
 from blendfusion.models.verbalizer import calibration as calibrate
-from blendfusion.models.verbalizer.label_words import related_words_of, words_of
-from blendfusion.models.verbalizer.lexicon import Idea
-from blendfusion.models.verbalizer.parse_question import question_idea
+from blendfusion.models.verbalizer.verbalize import Verbalization, verbalize
 from blendfusion.types import Answer
 
 RELATED_EXPONENT = 0.25
 """Between the likeliest of related words and all of them alike (``Words``): docs/lab.md."""
 
 
-class Choosing:
+class ChoiceDecoder:
     """Chooses among two or more replies."""
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: TaskBatch) -> None:
         self._asking = asking
         self._options = closed_set(asking.task.constraint) or ()
         key = (asking.task, asking.options.shots, asking.options.wordings)
@@ -125,15 +123,15 @@ class Choosing:
         return parts
 
 
-def _known(asking: Asking) -> Known:
+def _known(asking: TaskBatch) -> Known:
     """The forks of the replies that the prompt asks for, and the idea by which yes and no are
     told."""
-    idea = question_idea(asking.task) if asking.options.wordings else None
-    root = _tree(asking, idea)
-    return Known(root, idea if len(root.readings) > 1 else None)
+    words = verbalize(asking.task) if asking.options.wordings else None
+    root = _tree(asking, words)
+    return Known(root, words.idea if words and len(root.readings) > 1 else None)
 
 
-def _tree(asking: Asking, idea: Idea | None) -> Fork:
+def _tree(asking: TaskBatch, words: Verbalization | None) -> Fork:
     context, layout = asking.context, asking.layout
 
     def tokens(word: str) -> list[int]:
@@ -141,21 +139,18 @@ def _tree(asking: Asking, idea: Idea | None) -> Fork:
 
     replies = [tokens(reply) for reply in layout.prompt.replies]
     end = context.tokenize(layout.stop, special=False)
-    words: list[Words] = []
-    if asking.options.wordings:
-        own = [
-            [first for first, *_ in map(tokens, spellings) if spellings]
-            for spellings in words_of(asking.task)
-        ]
-        related = related_words_of(asking.task) or [()] * len(own)
+    readings: list[Words] = []
+    if words is not None:
         both = [
-            [*some, *_whole(map(tokens, more))] for some, more in zip(own, related, strict=True)
+            [*(first for first, *_ in map(tokens, own)), *_whole(map(tokens, related))]
+            for own, related in zip(words.own, words.related, strict=True)
         ]
-        words.append(Words(both, RELATED_EXPONENT if any(related) else 0.0))
-    if idea is not None:
-        sides = [[*_whole(map(tokens, side))] for side in (idea.words, idea.against)]
-        words.append(Words(sides, RELATED_EXPONENT))
-    return build(replies, end[0] if end else context.eos, *words)
+        readings.append(Words(both, RELATED_EXPONENT if any(words.related) else 0.0))
+        if words.idea is not None:
+            sides = (words.idea.words, words.idea.against)
+            by_idea = [[*_whole(map(tokens, side))] for side in sides]
+            readings.append(Words(by_idea, RELATED_EXPONENT))
+    return build(replies, end[0] if end else context.eos, *readings)
 
 
 def _whole(words: Iterable[Sequence[int]]) -> Iterator[int]:

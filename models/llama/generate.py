@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from blendfusion.models.constraints.constraint import MOST_DIGITS, holds, regex_of
 from blendfusion.models.constraints.prefix_check import decided
 from blendfusion.models.constraints.regex import check
-from blendfusion.models.llama.batch import Asking, Row
+from blendfusion.models.llama.batch import Row, TaskBatch
 from blendfusion.models.llama.constrained_decoding import Writer, never
 from blendfusion.models.llama.context import Logits
 from blendfusion.models.prompts.canonical import canonical
@@ -21,10 +21,10 @@ QUERY_TOKENS = 256
 """Enough for most SQL queries."""
 
 
-class Writing:
+class TextDecoder:
     """Writes answers inside the constraint of a task."""
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: TaskBatch) -> None:
         self._asking = asking
         self._constraint = asking.task.constraint
         if self._constraint.kind == "regex":

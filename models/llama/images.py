@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from blendfusion.errors import QueryError
-from blendfusion.models.llama.batch import Asking, Row
+from blendfusion.models.llama.batch import Row, TaskBatch
 from blendfusion.models.llama.image_encoder import ImageRefused, Prepared, Projector
 from blendfusion.models.llama.model_cache import Opened
 from blendfusion.models.protocol.images import image_bytes, is_image
@@ -19,7 +19,7 @@ from blendfusion.models.protocol.model import OnAnswer, Values
 from blendfusion.options import Options
 from blendfusion.types import Answer, Task, Usage
 
-Answered = Callable[[Asking, Sequence[Values]], list[Answer]]
+Answered = Callable[[TaskBatch, Sequence[Values]], list[Answer]]
 """Answers values, as those of texts are."""
 
 
@@ -48,7 +48,7 @@ def about_images(
                     for i in images
                     if i is not None
                 ]
-                asking = Seeing(opened, task, options, tell, eyes, images, shown)
+                asking = ImageRow(opened, task, options, tell, eyes, images, shown)
                 answers += answered(asking, [images])
             except ImageRefused as problem:
                 answers.append(Answer.failed(str(problem), Usage(values=1, failed=1)))
@@ -66,7 +66,7 @@ def _bytes(image: str) -> bytes:
         ) from None
 
 
-class Seeing(Asking):
+class ImageRow(TaskBatch):
     """One tuple of images, and texts beside them (None), as the row of a task: what stands behind
     them is its text."""
 

@@ -24,18 +24,18 @@ from pathlib import Path
 from blendfusion.errors import ModelFailed
 from blendfusion.models.constraints.constraint import closed_set
 from blendfusion.models.llama.attention import ATTENTION_VERSION, attends
-from blendfusion.models.llama.batch import Asking
-from blendfusion.models.llama.binary_scale import Grading
-from blendfusion.models.llama.closed_set import Choosing
+from blendfusion.models.llama.batch import TaskBatch
+from blendfusion.models.llama.binary_scale import BinaryScaleDecoder
+from blendfusion.models.llama.closed_set import ChoiceDecoder
 from blendfusion.models.llama.context import check_gguf
-from blendfusion.models.llama.generate import Writing
+from blendfusion.models.llama.generate import TextDecoder
 from blendfusion.models.llama.images import about_images
 from blendfusion.models.llama.interruptible import run_aside
 from blendfusion.models.llama.model_cache import NOISE, NOISE_QUANTISED, Opened, borrow
 from blendfusion.models.llama.projectors import projector_of
-from blendfusion.models.llama.query_likelihood import Likelihood
+from blendfusion.models.llama.query_likelihood import LikelihoodDecoder
 from blendfusion.models.llama.ref_counts import Loan
-from blendfusion.models.llama.scale import Scoring
+from blendfusion.models.llama.scale import ScaleDecoder
 from blendfusion.models.llama.switch import Switch
 from blendfusion.models.llama.weights import Chosen, ConversionFailed, choose, identity
 from blendfusion.models.prompts.prompt import BEHIND, PROMPT_VERSION
@@ -200,10 +200,10 @@ class LlamaModel:
             with opened.lock:
                 opened.context.watch(switch)
                 try:
-                    asking = Asking(opened, task, self._options, in_chat=way.prompt == "chat")
+                    asking = TaskBatch(opened, task, self._options, in_chat=way.prompt == "chat")
                     asking.begin()
                     rows = [asking.row((text,)) for text in texts]
-                    return Likelihood(asking, way).scores(rows)
+                    return LikelihoodDecoder(asking, way).scores(rows)
                 except BaseException:
                     opened.forget()
                     raise
@@ -248,7 +248,7 @@ class LlamaModel:
             )
         rewritten = self.rewrite_task(task)
         in_chat = rewritten.form in BEHIND and self._way is not None and self._way.prompt == "chat"
-        asking = Asking(opened, rewritten, self._options, on_answer, in_chat=in_chat)
+        asking = TaskBatch(opened, rewritten, self._options, on_answer, in_chat=in_chat)
         scored = task.constraint if task.constraint.kind == "score" else None
         answers = answered(asking, values, None if rewritten is task else scored, self._way)
         spent = asking.spent
@@ -337,7 +337,7 @@ def _facts(way: Way) -> tuple[object, ...]:
 
 
 def answered(
-    asking: Asking,
+    asking: TaskBatch,
     values: Sequence[Values],
     scored: Constraint | None = None,
     way: Way | None = None,
@@ -349,15 +349,15 @@ def answered(
         for place in range(len(values)):
             asking.tell(place, _only(closed))
         return asking.answers()
-    method: Choosing | Grading | Likelihood | Scoring | Writing
+    method: ChoiceDecoder | BinaryScaleDecoder | LikelihoodDecoder | ScaleDecoder | TextDecoder
     if scored is not None:
-        method = Grading(asking, scored)
+        method = BinaryScaleDecoder(asking, scored)
     elif asking.task.form in BEHIND and way is not None:
-        method = Likelihood(asking, way)
+        method = LikelihoodDecoder(asking, way)
     elif not asking.layout.prompt.replies:
-        method = Writing(asking)
+        method = TextDecoder(asking)
     else:
-        method = (Scoring if asking.task.constraint.kind == "score" else Choosing)(asking)
+        method = (ScaleDecoder if asking.task.constraint.kind == "score" else ChoiceDecoder)(asking)
     rows = asking.fitting(values, method.reserve)
     if rows:
         try:

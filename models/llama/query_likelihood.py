@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from blendfusion.models.llama.batch import Asking, Row, Runs
+from blendfusion.models.llama.batch import Row, Runs, TaskBatch
 from blendfusion.models.verbalizer.label_words import TRUTH
 from blendfusion.models.verbalizer.query_likelihood import (
     Neutral,
@@ -26,10 +26,10 @@ from blendfusion.models.verbalizer.similarity import similarities
 from blendfusion.models.verbalizer.ways import Way
 
 
-class Likelihood:
+class LikelihoodDecoder:
     """Answers yes where question and answer are likelier than behind neutral texts."""
 
-    def __init__(self, asking: Asking, way: Way) -> None:
+    def __init__(self, asking: TaskBatch, way: Way) -> None:
         self._asking = asking
         self._way = way
         layout, context = asking.layout, asking.context

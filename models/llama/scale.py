@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from blendfusion.models.llama.batch import Asking, Row
-from blendfusion.models.llama.closed_set import Choosing
+from blendfusion.models.llama.batch import Row, TaskBatch
+from blendfusion.models.llama.closed_set import ChoiceDecoder
 from blendfusion.models.scores.expected_score import chains, expected, spread
 from blendfusion.models.scores.option_trie import Fork, Scores, forks
 from blendfusion.types import Answer
 
 
-class Scoring:
-    """Weighs the points of a scale, which are the options of a ``Choosing``."""
+class ScaleDecoder:
+    """Weighs the points of a scale, which are the options of a ``ChoiceDecoder``."""
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: TaskBatch) -> None:
         self._asking = asking
-        self._choosing = Choosing(asking)
+        self._choosing = ChoiceDecoder(asking)
         self._root = self._choosing.root
         self.reserve = self._choosing.reserve
 

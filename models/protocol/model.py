@@ -62,7 +62,7 @@ class Model(Protocol):
         ...
 
 
-class Telling(Protocol):
+class StreamingModel(Protocol):
     """A model that delivers its answers one by one, so that an error loses none of them.
 
     A wrapper around such a model must be one too, or it delivers them at the end.
@@ -102,7 +102,7 @@ def settled(method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     return method(*args, **kwargs)
 
 
-def tells(model: Model) -> TypeGuard[Telling]:
+def tells(model: Model) -> TypeGuard[StreamingModel]:
     """Whether a model offers ``answer_each``. One that overrides ``answer`` alone does not: its
     inherited ``answer_each`` would bypass it."""
     for names in (getattr(model, "__dict__", {}), *map(vars, type(model).__mro__)):

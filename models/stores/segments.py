@@ -55,7 +55,7 @@ class SegmentStore(SharedStore):
             ) from None
         self._local = isinstance(self._files, fs.LocalFileSystem)
         self._root = f"{root.rstrip('/')}/{FOLDER}"
-        self._shelves: dict[str, Shelf] = {}
+        self._shelves: dict[str, FolderCache] = {}
 
     def close(self) -> None:
         with self._lock:
@@ -125,8 +125,8 @@ class SegmentStore(SharedStore):
 
     # --- files -----------------------------------------------------------------------------------
 
-    def _shelf(self, folder: str) -> Shelf:
-        return Shelf(f"{self._root}/{folder}")
+    def _shelf(self, folder: str) -> FolderCache:
+        return FolderCache(f"{self._root}/{folder}")
 
     def _folders(self) -> list[str]:
         return sorted(
@@ -140,7 +140,7 @@ class SegmentStore(SharedStore):
         infos = self._files.get_file_info(selector)
         return [i for i in infos if i.type == fs.FileType.File and i.base_name[0] != "."]
 
-    def _fresh(self, folder: str) -> Shelf:
+    def _fresh(self, folder: str) -> FolderCache:
         """The segments of a folder, as far as a look at it just now or a moment ago tells."""
         shelf = self._shelves.setdefault(folder, self._shelf(folder))
         begun = time.monotonic()
@@ -164,7 +164,7 @@ class SegmentStore(SharedStore):
         shelf.look_at = ended + _LOOKED_SHARE * (ended - begun)
         return shelf
 
-    def _load(self, shelf: Shelf, name: str) -> bool:
+    def _load(self, shelf: FolderCache, name: str) -> bool:
         """Read a segment; False if it is there no more."""
         try:
             with self._files.open_input_stream(f"{shelf.folder}/{name}") as stream:
@@ -180,7 +180,7 @@ class SegmentStore(SharedStore):
             )
         return True
 
-    def _add_file(self, shelf: Shelf, segment: Segment) -> str:
+    def _add_file(self, shelf: FolderCache, segment: Segment) -> str:
         name, data = segment.written()
         place = f"{shelf.folder}/{name}"
         # An object appears when it is complete; a file does after its renaming.
@@ -194,7 +194,7 @@ class SegmentStore(SharedStore):
         shelf.held[name] = segment
         return name
 
-    def _merge(self, shelf: Shelf) -> None:
+    def _merge(self, shelf: FolderCache) -> None:
         """Merge segments of about one size, as long as there are enough."""
         while names := shelf.mergeable():
             merged = Segment(
@@ -208,7 +208,7 @@ class SegmentStore(SharedStore):
                 return
             self._remove(shelf, names)
 
-    def _remove(self, shelf: Shelf, names: Iterable[str]) -> None:
+    def _remove(self, shelf: FolderCache, names: Iterable[str]) -> None:
         for name in names:
             shelf.held.pop(name, None)
             with suppress(FileNotFoundError):
@@ -225,7 +225,7 @@ class SegmentStore(SharedStore):
             ) from None
 
 
-class Shelf:
+class FolderCache:
     """The segments of one folder that this process has read."""
 
     def __init__(self, folder: str) -> None:

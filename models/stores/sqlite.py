@@ -35,7 +35,7 @@ from blendfusion.models.stores.key import MODEL_BYTES, Keys, model_prefix
 from blendfusion.models.stores.memory import MemoryStore, StoreStats
 from blendfusion.models.stores.sqlite_file import (
     BUSY_SECONDS,
-    NotOurs,
+    ForeignFileError,
     forked,
     identity,
     interrupted,
@@ -332,7 +332,7 @@ class SqliteStore:
         for first in (True, False):
             try:
                 return patiently(self._connection(wait_seconds), operation, wait_seconds)
-            except (sqlite3.Error, OSError, Damaged, NotOurs) as problem:
+            except (sqlite3.Error, OSError, Damaged, ForeignFileError) as problem:
                 if hurried and is_busy(problem):
                     return otherwise
                 if first and is_damage(problem):
@@ -343,7 +343,7 @@ class SqliteStore:
                         problem = hindrance
                 self._writable = False
                 never_opened = not self._open and not is_busy(problem)
-                if not writes or never_opened or isinstance(problem, NotOurs):
+                if not writes or never_opened or isinstance(problem, ForeignFileError):
                     self._readable = False
                     _close_all(self._open)
                 use = "written" if self._open else "used"

@@ -52,7 +52,7 @@ _MAX_NAMES = 1000
 _creating = threading.Lock()
 
 
-class NotOurs(Exception):
+class ForeignFileError(Exception):
     """A file that may be of use to somebody else."""
 
 
@@ -61,7 +61,7 @@ def opened(path: Path, wait_seconds: float) -> sqlite3.Connection:
 
     Where nothing may be written (the file system, the folder), the file is read as it is, without
     what a log beside it has. Waits so long for other processes. Raises sqlite3.Error, OSError,
-    Damaged or NotOurs.
+    Damaged or ForeignFileError.
     """
     _create(path)
     try:
@@ -130,7 +130,7 @@ def is_busy(problem: Exception) -> bool:
 
 
 def _settle(connection: sqlite3.Connection) -> None:
-    """Prepare for use, with tables in a new file. Raises NotOurs."""
+    """Prepare for use, with tables in a new file. Raises ForeignFileError."""
     empty = _recognise(connection)
     connection.executescript(_SETTINGS)
     if empty:
@@ -138,7 +138,7 @@ def _settle(connection: sqlite3.Connection) -> None:
 
 
 def _recognise(connection: sqlite3.Connection) -> bool:
-    """Whether the file is new. Raises NotOurs for that of somebody else."""
+    """Whether the file is new. Raises ForeignFileError for that of somebody else."""
     connection.execute("BEGIN")  # both are read of one state: another process may be making it
     try:
         application = _pragma(connection, "application_id")
@@ -150,9 +150,11 @@ def _recognise(connection: sqlite3.Connection) -> bool:
     if application == 0 and empty:
         return True
     if application != APPLICATION_ID:
-        raise NotOurs("it is a database of something else")
+        raise ForeignFileError("it is a database of something else")
     if version != SCHEMA_VERSION:
-        raise NotOurs(f"it was written by another version of BlendFusion (schema {version})")
+        raise ForeignFileError(
+            f"it was written by another version of BlendFusion (schema {version})"
+        )
     return False
 
 

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 from blendfusion.models.constraints.constraint import closed_set
 from blendfusion.models.prompts.prompt import BEHIND, replies_of
-from blendfusion.models.verbalizer.label_words import related_words_of, words_of
-from blendfusion.models.verbalizer.parse_question import question_idea
+from blendfusion.models.verbalizer.verbalize import verbalize
 from blendfusion.models.verbalizer.ways import Way
 from blendfusion.types import Task
 
@@ -37,15 +36,14 @@ def scored_by(task: Task, *, wordings: bool, way: Way | None = None) -> str | No
     options = closed_set(task.constraint) or ()
     if not wordings or len(options) < 2:
         return None
-    own = words_of(task)
+    words = verbalize(task)
     if task.constraint.kind == "boolean":
-        idea = question_idea(task)
-        sides = [own] if idea is None else [own, (idea.words, idea.against)]
+        idea = words.idea
+        sides = [words.own] if idea is None else [words.own, (idea.words, idea.against)]
         return "; ".join(" against ".join(map(_few, side)) for side in sides)
-    related = related_words_of(task) or [()] * len(own)
     labels = [
-        f"{_short(label)} by {_few(tuple(dict.fromkeys((*own_words, *more))))}"
-        for label, own_words, more in zip(options, own, related, strict=True)
+        f"{_short(label)} by {_few(tuple(dict.fromkeys((*own, *related))))}"
+        for label, own, related in zip(options, words.own, words.related, strict=True)
     ]
     left = len(labels) - _LABELS
     return "; ".join(labels[:_LABELS] + ([f"{left:,} more"] if left > 0 else []))

@@ -124,7 +124,7 @@ class CachedModel:
     def answer_each(
         self, task: Task, values: Sequence[Values], on_answer: OnAnswer
     ) -> list[Answer]:
-        """As ``Telling.answer_each``; of equal requests the first pays, the others are cache
+        """As ``StreamingModel.answer_each``; of equal requests the first pays, the others are cache
         hits."""
         places: dict[Values, list[int]] = {}
         for place, row in enumerate(values):

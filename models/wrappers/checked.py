@@ -95,7 +95,8 @@ class CheckedModel:
     def answer_each(
         self, task: Task, values: Sequence[Values], on_answer: OnAnswer
     ) -> list[Answer]:
-        """As ``Telling.answer_each``: one answer a tuple, in order, whatever ``inner`` returns."""
+        """As ``StreamingModel.answer_each``: one answer a tuple, in order, whatever ``inner``
+        returns."""
         heard: dict[int, Answer] = {}
 
         def hear(place: int, answer: Answer) -> None:

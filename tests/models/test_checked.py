@@ -112,7 +112,7 @@ def test_the_usage_of_a_wrong_answer_counts() -> None:
 
 
 def test_answers_before_an_error_are_kept() -> None:
-    class Telling(Foreign):
+    class StreamingModel(Foreign):
         def answer_each(self, task: Task, values: Sequence[Values], told: OnAnswer) -> list[Answer]:
             told(0, Answer("true"))
             told(0, Answer("false"))  # a second time: not heard
@@ -120,7 +120,7 @@ def test_answers_before_an_error_are_kept() -> None:
             raise bf.ModelFailed("broke")
 
     heard: dict[int, Answer] = {}
-    model = CheckedModel(Telling(None))
+    model = CheckedModel(StreamingModel(None))
     with pytest.raises(bf.ModelFailed):
         model.answer_each(
             Task("llm_bool", "q", Constraint("boolean")), [("a",), ("b",)], heard.__setitem__

@@ -13,7 +13,7 @@ import blendfusion as bf
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.stores.memory import MemoryStore
 from blendfusion.models.wrappers.cache import CachedModel
-from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.observer import NullObserver
 from blendfusion.udfs.declare.arguments import Constant, Value
 from blendfusion.udfs.declare.bind import bind
@@ -34,7 +34,7 @@ def answer(rows: list[str], window: int = WINDOW) -> tuple[str | None, bf.Script
     model = bf.ScriptedModel(first_words, window=window)
     columns = [pa.array([rows], pa.list_(pa.string()))]
     return evaluate(
-        CALL, columns, Asker(lambda: CachedModel(model, MemoryStore()), NullObserver())
+        CALL, columns, Dispatcher(lambda: CachedModel(model, MemoryStore()), NullObserver())
     ).to_pylist()[0], model
 
 
@@ -72,7 +72,7 @@ def test_notes_that_do_not_get_shorter_give_null_instead_of_going_on_for_ever() 
     model = bf.ScriptedModel(lambda call: "".join(v or "" for v in call.values), window=WINDOW)
     columns = [pa.array([["word " * 2000]], pa.list_(pa.string()))]
     assert evaluate(
-        CALL, columns, Asker(lambda: CachedModel(model, MemoryStore()), NullObserver())
+        CALL, columns, Dispatcher(lambda: CachedModel(model, MemoryStore()), NullObserver())
     ).to_pylist() == [None]
 
 
@@ -99,7 +99,7 @@ def test_a_constraint_holds_for_the_answer_and_not_for_notes(options: tuple[str,
     call = bind(LLM_QA, [Constant("Is it?"), Value("x")], {"options": list(options)})
     columns = [pa.array([[f"n{i} " + "filler " * 30 for i in range(40)]], pa.list_(pa.string()))]
     assert evaluate(
-        call, columns, Asker(lambda: CachedModel(model, MemoryStore()), NullObserver())
+        call, columns, Dispatcher(lambda: CachedModel(model, MemoryStore()), NullObserver())
     ).to_pylist() == ["yes"]
 
 
@@ -119,7 +119,7 @@ def test_a_server_tells_its_window_before_contexts_are_folded() -> None:
             return replace(super().info, window=self.window)
 
     model = Server(lambda call: "short")
-    asker = Asker(lambda: CachedModel(model, MemoryStore()), NullObserver())
+    dispatcher = Dispatcher(lambda: CachedModel(model, MemoryStore()), NullObserver())
     rows = [f"row {i} of a context that is too long for the window" for i in range(200)]
-    assert evaluate(CALL, [pa.array([rows])], asker).to_pylist() == ["short"]
+    assert evaluate(CALL, [pa.array([rows])], dispatcher).to_pylist() == ["short"]
     assert len(model.calls) > 2

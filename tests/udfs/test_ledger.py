@@ -21,7 +21,7 @@ from blendfusion.models.stores.memory import MemoryStore
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.options import Options
 from blendfusion.types import Answer, ModelInfo, Task, Usage
-from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.ledger import Ledger
 from blendfusion.udfs.ask.observer import NullObserver
 
@@ -60,19 +60,19 @@ class Told:
         pass
 
 
-def asker(model: Told, budget: Budget, above: Ledger | None = None) -> Asker:
+def dispatcher(model: Told, budget: Budget, above: Ledger | None = None) -> Dispatcher:
     above = above or Ledger(prices=Prices(PRICE))
     cached = CachedModel(model, MemoryStore())
-    return Asker(lambda: cached, NullObserver(), ledger=above.for_query(budget))
+    return Dispatcher(lambda: cached, NullObserver(), ledger=above.for_query(budget))
 
 
 def rows(n: int) -> list[Values]:
     return [(str(i),) for i in range(n)]
 
 
-def spent(model: Told, budget: Budget, n: int) -> Asker:
-    """An asker that has asked until the budget was spent."""
-    made = asker(model, budget)
+def spent(model: Told, budget: Budget, n: int) -> Dispatcher:
+    """A dispatcher that has asked until the budget was spent."""
+    made = dispatcher(model, budget)
     with pytest.raises(bf.BudgetExceeded):
         made.ask(TASK, rows(n))
     return made
@@ -83,7 +83,7 @@ def spent(model: Told, budget: Budget, n: int) -> Asker:
 
 def test_without_a_budget_batches_are_the_model_s() -> None:
     model = Told()
-    asker(model, Budget()).ask(TASK, rows(20))
+    dispatcher(model, Budget()).ask(TASK, rows(20))
     assert model.batches == [8, 8, 4]
 
 
@@ -114,7 +114,7 @@ def test_calls_that_are_tried_again_make_batches_smaller() -> None:
 
 def test_a_value_that_is_asked_in_several_ways_is_several_calls() -> None:
     model = Told([Usage(values=1, calls=1)], call_per_value=True)
-    made = asker(model, Budget(calls=11))
+    made = dispatcher(model, Budget(calls=11))
     with pytest.raises(bf.BudgetExceeded):
         made.ask(replace(TASK, consistency=3), rows(20))
     assert model.batches == [3, 3, 3, 1, 1, 1]
@@ -143,7 +143,7 @@ def test_completion_tokens_and_cost_are_limited_alike() -> None:
 
 def test_other_tasks_have_other_sizes() -> None:
     model = Told([Usage(values=1, prompt_tokens=10)])
-    made = asker(model, Budget(prompt_tokens=10_000))
+    made = dispatcher(model, Budget(prompt_tokens=10_000))
     made.ask(TASK, rows(12))
     made.ask(Task("llm_map", "What else?", columns=("text",)), rows(12))
     assert model.batches == [4, 8, 4, 8]
@@ -151,9 +151,9 @@ def test_other_tasks_have_other_sizes() -> None:
 
 def test_what_a_session_has_seen_of_a_task_its_next_query_knows() -> None:
     model, session = Told(), Ledger()
-    asker(model, Budget(prompt_tokens=1_000), session).ask(TASK, rows(4))
+    dispatcher(model, Budget(prompt_tokens=1_000), session).ask(TASK, rows(4))
     model.batches.clear()
-    asker(model, Budget(prompt_tokens=1_000), session).ask(TASK, rows(8))
+    dispatcher(model, Budget(prompt_tokens=1_000), session).ask(TASK, rows(8))
     assert model.batches == [8]
 
 
@@ -178,7 +178,7 @@ def test_seconds_are_those_inside_the_model() -> None:
 
 
 def test_the_error_says_which_limit_what_was_done_and_what_remains() -> None:
-    made = asker(Told(), Budget(values=11, cost=5.0))
+    made = dispatcher(Told(), Budget(values=11, cost=5.0))
     with pytest.raises(bf.BudgetExceeded) as raised:
         made.ask(TASK, rows(20))
     error = raised.value
@@ -196,7 +196,7 @@ def test_the_error_says_which_limit_what_was_done_and_what_remains() -> None:
 
 
 def test_what_was_expected_of_the_whole_run_is_told_where_it_is_more() -> None:
-    made = asker(Told(), Budget(values=10))
+    made = dispatcher(Told(), Budget(values=10))
     made.ledger.expected = 1_250
     with pytest.raises(bf.BudgetExceeded, match=r"10 value\(s\) of this step, about 1,240 of the"):
         made.ask(TASK, rows(20))
@@ -205,9 +205,9 @@ def test_what_was_expected_of_the_whole_run_is_told_where_it_is_more() -> None:
 def test_a_session_s_budget_is_named_as_such_and_counts_every_query() -> None:
     session = Ledger(Budget(values=10), Prices(PRICE))
     model = Told()
-    asker(model, Budget(values=6), session).ask(TASK, rows(6))
+    dispatcher(model, Budget(values=6), session).ask(TASK, rows(6))
     with pytest.raises(bf.BudgetExceeded, match="the session's budget is spent: values=10"):
-        asker(model, Budget(values=6), session).ask(TASK, rows(6))
+        dispatcher(model, Budget(values=6), session).ask(TASK, rows(6))
     assert model.batches == [6, 4]
     assert session.usage.values == 10
     assert session.cost == pytest.approx(10 * 14e-6)
@@ -226,7 +226,7 @@ def test_nothing_is_asked_under_a_budget_of_nothing() -> None:
 
 def test_a_cost_without_a_price_is_an_error_before_any_call() -> None:
     model = Told()
-    made = asker(model, Budget(cost=1.0), Ledger(prices=Prices({"tolb": PRICE})))
+    made = dispatcher(model, Budget(cost=1.0), Ledger(prices=Prices({"tolb": PRICE})))
     with pytest.raises(bf.OptionError) as raised:
         made.ask(TASK, rows(3))
     assert raised.value.message == "a budget of cost needs the price of the model 'told'"
@@ -238,7 +238,7 @@ def test_a_cost_without_a_price_is_an_error_before_any_call() -> None:
 
 
 def test_without_a_price_the_cost_is_unknown() -> None:
-    made = asker(Told(), Budget(), Ledger())
+    made = dispatcher(Told(), Budget(), Ledger())
     assert made.ledger.cost == 0.0
     made.ask(TASK, rows(1))
     assert made.ledger.cost is None
@@ -325,7 +325,7 @@ def test_what_a_fallback_model_costs_decides_how_many_are_asked() -> None:
     }
     model = model_for([free, paid], Options(), MemoryStore())
     ledger = Ledger(Budget(cost=5), Prices(prices))
-    made = Asker(lambda: model, NullObserver(), ledger=ledger)
+    made = Dispatcher(lambda: model, NullObserver(), ledger=ledger)
     with pytest.raises(bf.BudgetExceeded):
         made.ask(TASK, rows(20))
     assert (len(free.calls), len(paid.calls)) == (5, 5)
@@ -333,7 +333,7 @@ def test_what_a_fallback_model_costs_decides_how_many_are_asked() -> None:
     for missing in prices:
         some = Ledger(Budget(cost=5), Prices({n: p for n, p in prices.items() if n != missing}))
         with pytest.raises(bf.OptionError, match=f"needs the price of the model '{missing}'"):
-            Asker(lambda: model, NullObserver(), ledger=some).ask(TASK, rows(20))
+            Dispatcher(lambda: model, NullObserver(), ledger=some).ask(TASK, rows(20))
 
 
 # ---------------------------------------------------------------- always
@@ -383,7 +383,7 @@ def test_no_limit_is_exceeded_by_more_than_the_batch_in_flight(
 ) -> None:
     model = Told(usages, batch_size, at_once, call_per_value)
     above = Ledger(session, Prices(PRICE))
-    made = asker(model, query, above)
+    made = dispatcher(model, query, above)
     before: list[dict[str, float]] = []
     answer = model.answer
 
@@ -433,7 +433,7 @@ def test_threads_together_ask_no_more_than_the_session_may(call_per_value: bool)
     def work(number: int) -> None:
         start.wait()
         try:
-            asker(model, Budget(), session).ask(TASK, [(f"{number}-{i}",) for i in range(30)])
+            dispatcher(model, Budget(), session).ask(TASK, [(f"{number}-{i}",) for i in range(30)])
         except bf.BudgetExceeded as error:
             exceeded.append(error)
 
@@ -456,7 +456,7 @@ def test_a_batch_that_fails_is_not_in_flight_any_more() -> None:
     model = bf.ScriptedModel(fail)
     above = Ledger(Budget(values=10))
     cached = CachedModel(model, MemoryStore())
-    broken = Asker(lambda: cached, NullObserver(), ledger=above.for_query())
+    broken = Dispatcher(lambda: cached, NullObserver(), ledger=above.for_query())
     with pytest.raises(RuntimeError):
         broken.ask(TASK, rows(5))
     assert (above._values_in_flight, above._batches_in_flight) == (0, 0)

@@ -8,7 +8,7 @@ import pytest
 import blendfusion as bf
 from blendfusion.models.stores.memory import MemoryStore
 from blendfusion.models.wrappers.cache import CachedModel
-from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.observer import NullObserver
 from blendfusion.udfs.declare.arguments import Constant, Value
 from blendfusion.udfs.declare.bind import bind
@@ -43,8 +43,8 @@ def matched(
     values: list[str | None], of: Call, towns: list[str | None], script: object = initials
 ) -> tuple[list[object], Tally, list[bf.Request]]:
     model = bf.ScriptedModel(script)  # type: ignore[arg-type]
-    asker = Asker(lambda: CachedModel(model, MemoryStore()), NullObserver())
-    matcher = Matcher(chooser(of), domains(pa.table({"y": towns})), asker)
+    dispatcher = Dispatcher(lambda: CachedModel(model, MemoryStore()), NullObserver())
+    matcher = Matcher(chooser(of), domains(pa.table({"y": towns})), dispatcher)
     return matcher.column([pa.array(values, pa.string())]).to_pylist(), matcher.tally, model.calls
 
 
@@ -93,8 +93,8 @@ def test_null_and_blank_match_nothing() -> None:
 def test_a_key_beside_the_value_bounds_the_candidates() -> None:
     others = pa.table({"y": ["Ann", "Bob", "Cid"], "k": [1, 2, None]})
     model = bf.ScriptedModel(lambda r: "1")
-    asker = Asker(lambda: CachedModel(model, MemoryStore()), NullObserver())
-    matcher = Matcher(chooser(call()), domains(others), asker)
+    dispatcher = Dispatcher(lambda: CachedModel(model, MemoryStore()), NullObserver())
+    matcher = Matcher(chooser(call()), domains(others), dispatcher)
     columns = [pa.array(["x", "x", "x", "x"]), pa.array([1, 2, 3, None])]
     assert matcher.column(columns).to_pylist() == ["Ann", "Bob", None, None]
     assert [candidates(r) for r in model.calls] == [["Ann"], ["Bob"]]

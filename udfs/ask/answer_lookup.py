@@ -13,21 +13,21 @@ from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.udfs.declare.call import Call
 
 if TYPE_CHECKING:
-    from blendfusion.udfs.ask.dispatcher import Asker
+    from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 
 class AnswerLookup:
     """The stored answers and the prices for the calls of one run."""
 
-    def __init__(self, asker: Asker) -> None:
-        self._asker = asker
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._dispatcher = dispatcher
         self._any: dict[Call, bool] = {}
 
     def model_of(self, call: Call) -> CachedModel | None:
         """The model of ``call`` with its stored answers; None if it had to be loaded or reached for
         a look."""
         try:
-            model = self._asker.found_model(call)
+            model = self._dispatcher.found_model(call)
             ready = model.abilities.loaded or model.abilities.fingerprint
         except BlendFusionError:  # it shows when the model is asked
             return None
@@ -35,13 +35,13 @@ class AnswerLookup:
 
     def price_of(self, call: Call) -> Price | None:
         """The price of the model of ``call``, of several the first; None if unknown."""
-        prices = self._asker.ledger.prices
+        prices = self._dispatcher.ledger.prices
         model = self.model_of(call) if prices else None
         return None if model is None else prices.of(model.name)
 
     def any_answer(self, call: Call) -> bool:
         """Whether there may be answers to the question of ``call``."""
-        if self._asker.values_of(call):
+        if self._dispatcher.values_of(call):
             return True
         if call not in self._any:
             self._any[call] = bool(self.earlier(call, 1))
@@ -50,16 +50,16 @@ class AnswerLookup:
     def earlier(self, call: Call, most: int) -> list[str]:
         """Stored answers to the question of ``call``, at most so many."""
         model = self.model_of(call)
-        return [] if model is None else model.earlier(self._asker.sent(call.task), most)
+        return [] if model is None else model.earlier(self._dispatcher.sent(call.task), most)
 
     def stored(self, call: Call, values: Sequence[Values]) -> set[Values]:
         """The values among these to which the answer is known without a question."""
-        met, answered = self._asker.values_of(call), self._asker.answers_of(call)
+        met, answered = self._dispatcher.values_of(call), self._dispatcher.answers_of(call)
         found = {v for v in values if v in met or v in answered or not _present(v)}
-        model = None if self._asker.targets_of(call) is not None else self.model_of(call)
+        model = None if self._dispatcher.targets_of(call) is not None else self.model_of(call)
         if model is not None:
             rest = [v for v in values if v not in found]
-            found.update(model.known(self._asker.sent(call.task), rest))
+            found.update(model.known(self._dispatcher.sent(call.task), rest))
         return found
 
 

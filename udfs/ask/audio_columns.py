@@ -13,7 +13,7 @@ from blendfusion.models.protocol.audio import name_of, problem_of
 from blendfusion.models.protocol.images import Bytes
 from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer
-from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.declare.call import Call
 
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
@@ -38,19 +38,19 @@ def named_audio(columns: Sequence[Column]) -> tuple[list[pa.Array], dict[str, By
     return texts, held
 
 
-def heard(call: Call, values: Sequence[Values], asker: Asker) -> list[Answer]:
+def heard(call: Call, values: Sequence[Values], dispatcher: Dispatcher) -> list[Answer]:
     """One answer a recording, in order; what is none has failed.
 
     Raises QueryError for a model that transcribes nothing.
     """
     problems = {value: found for value in values if (found := _problem(value))}
     fit = [value for value in values if value not in problems]
-    if fit and not asker.model_of(call).abilities.hears_speech:
+    if fit and not dispatcher.model_of(call).abilities.hears_speech:
         raise QueryError(
-            f"{call.ingredient.name}: {asker.model_of(call).name} transcribes no speech",
+            f"{call.ingredient.name}: {dispatcher.model_of(call).name} transcribes no speech",
             hint="Leave out model, for the packaged Moonshine: pip install 'blendfusion[speech]'.",
         )
-    answers = dict(zip(fit, asker.ask(call.task, fit, call), strict=True)) if fit else {}
+    answers = dict(zip(fit, dispatcher.ask(call.task, fit, call), strict=True)) if fit else {}
     return [answers[v] if v in answers else Answer.failed(problems[v]) for v in values]
 
 

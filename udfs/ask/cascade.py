@@ -33,7 +33,7 @@ from blendfusion.types import Answer, Task
 from blendfusion.udfs.ask.job import Job
 
 if TYPE_CHECKING:
-    from blendfusion.udfs.ask.dispatcher import Asker
+    from blendfusion.udfs.ask.dispatcher import Dispatcher
     from blendfusion.udfs.declare.call import Call
 
 AnyCertificate: TypeAlias = Certificate | RankedCertificate | RankedPair
@@ -146,26 +146,26 @@ class Cascade:
         self._learns = isinstance(self._small.inner, EmbeddingModel)
         self._chunks = 0
 
-    def answers(self, values: Sequence[Values], asker: Asker) -> dict[Values, Answer]:
+    def answers(self, values: Sequence[Values], dispatcher: Dispatcher) -> dict[Values, Answer]:
         """One answer a tuple. Raises QueryError for a small model that tells no probabilities."""
-        answers, outcome = self.decided(values, asker)
-        asker.observer.cascaded(self._call, outcome)
+        answers, outcome = self.decided(values, dispatcher)
+        dispatcher.observer.cascaded(self._call, outcome)
         return answers
 
     def decided(
-        self, values: Sequence[Values], asker: Asker
+        self, values: Sequence[Values], dispatcher: Dispatcher
     ) -> tuple[dict[Values, Answer], CascadeOutcome]:
         """One answer a tuple, and who gave them."""
         answers: dict[Values, Answer] = {}
         decided: list[Values] = []
         sampled, rule, measured = 0, "", ""
         if len(values) >= self._least_values:
-            proposed = self._proposed(values, asker, answers)
+            proposed = self._proposed(values, dispatcher, answers)
             certificate = self._certificate(proposed, [a.text for a in answers.values() if a.text])
             candidates = list(proposed)
             while len(places := certificate.wanted):
                 chosen = [candidates[place] for place in places]
-                self._ask(chosen, asker, answers)
+                self._ask(chosen, dispatcher, answers)
                 labels = [self._label(proposed[v], answers[v]) for v in chosen]
                 certificate.tell(places, np.array(labels, dtype=np.int64))
             sampled = len(answers)
@@ -178,9 +178,9 @@ class Cascade:
         open_values = [v for v in values if v not in answers]
         then = None
         if self._next is None or not open_values:
-            self._ask(open_values, asker, answers)
+            self._ask(open_values, dispatcher, answers)
         else:
-            further, then = self._next.decided(open_values, asker)
+            further, then = self._next.decided(open_values, dispatcher)
             answers |= further
         outcome = CascadeOutcome(
             self._promised,
@@ -196,21 +196,23 @@ class Cascade:
         )
         return answers, outcome
 
-    def _ask(self, values: Sequence[Values], asker: Asker, into: dict[Values, Answer]) -> None:
+    def _ask(
+        self, values: Sequence[Values], dispatcher: Dispatcher, into: dict[Values, Answer]
+    ) -> None:
         if values:
-            asker.dispatch(self._job(self._large), self._task, values, into, self._call)
+            dispatcher.dispatch(self._job(self._large), self._task, values, into, self._call)
 
     def _job(self, model: CachedModel) -> Job:
         return Job(self._call.task, model, self._call.models)
 
     def _proposed(
-        self, values: Sequence[Values], asker: Asker, known: dict[Values, Answer]
+        self, values: Sequence[Values], dispatcher: Dispatcher, known: dict[Values, Answer]
     ) -> dict[Values, Answer]:
         """The small model's answers, as far as it has any."""
         if self._learns:
-            return self._learned(values, asker, known)
+            return self._learned(values, dispatcher, known)
         found: dict[Values, Answer] = {}
-        asker.dispatch(self._job(self._small), self._task, values, found, None, final=False)
+        dispatcher.dispatch(self._job(self._small), self._task, values, found, None, final=False)
         given = {v: a for v, a in found.items() if a.text is not None and a.logprob is not None}
         if not given and any(answer.text is not None for answer in found.values()):
             raise QueryError(
@@ -222,19 +224,19 @@ class Cascade:
         return {v: given[v] for v in values if v in given}
 
     def _learned(
-        self, values: Sequence[Values], asker: Asker, known: dict[Values, Answer]
+        self, values: Sequence[Values], dispatcher: Dispatcher, known: dict[Values, Answer]
     ) -> dict[Values, Answer]:
         """The answers of a classifier of vectors that has learned from some of the large model's
         answers; these are added to ``known``, and their values need no decision."""
         taught = self._drawn(values)[: min(len(values) // _LEARNED_SHARE, _MOST_LEARNED)]
-        self._ask(taught, asker, known)
+        self._ask(taught, dispatcher, known)
         taught = [v for v in taught if known[v].text is not None]
         rest = [v for v in values if v not in known]
         if not taught:
             return {}
         names, classes = numbered([str(known[v].text) for v in taught])
         texts = ["\n".join(text for text in v if text) for v in (*taught, *rest)]
-        vectors = asker.embedder_for(self._call).embed(texts)
+        vectors = dispatcher.embedder_for(self._call).embed(texts)
         classifier = fitted(vectors[: len(taught)], classes, len(names))
         found: dict[Values, Answer] = {}
         for v, shares in zip(rest, classifier.probabilities(vectors[len(taught) :]), strict=True):

@@ -53,7 +53,7 @@ class Results:
         return sum(map(len, self.arrays))
 
 
-class Asker:
+class Dispatcher:
     """Puts the requests of one run to one model.
 
     Requests go in batches of the model's size, so that a run can be interrupted between them

@@ -22,7 +22,7 @@ from blendfusion.models.protocol.images import (
 )
 from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer
-from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.declare.call import Call
 
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
@@ -73,43 +73,43 @@ def among_texts(columns: Sequence[Column]) -> Images | None:
     return Images(texts, held)
 
 
-def seen(call: Call, values: Sequence[Values], asker: Asker) -> list[Answer]:
+def seen(call: Call, values: Sequence[Values], dispatcher: Dispatcher) -> list[Answer]:
     """One answer a tuple of values with images, in order; NULL for a row whose images are all NULL.
     Those with something that is no image have failed.
 
     Raises QueryError for a model that sees no images.
     """
-    known = {v: answer for v in values if (answer := _without_question(v, asker)) is not None}
+    known = {v: answer for v in values if (answer := _without_question(v, dispatcher)) is not None}
     fit = [v for v in values if v not in known]
-    if fit and not asker.model_of(call).abilities.sees_images:
+    if fit and not dispatcher.model_of(call).abilities.sees_images:
         raise QueryError(
-            f"{call.ingredient.name}: {asker.model_of(call).name} reads text only, no images",
+            f"{call.ingredient.name}: {dispatcher.model_of(call).name} reads text only, no images",
             hint="Connect a model that sees images: on a server with OpenAI's chat API, "
             "bf.connect('openai:MODEL@http://…/v1'), or local weights with their projector, "
             "bf.connect('llama:….gguf', projector='mmproj….gguf').",
         )
     task = call.task if call.task.images else replace(call.task, images=True)
-    answers = dict(zip(fit, asker.ask(task, fit, call), strict=True)) if fit else {}
+    answers = dict(zip(fit, dispatcher.ask(task, fit, call), strict=True)) if fit else {}
     return [answers[v] if v in answers else known[v] for v in values]
 
 
-def seen_among_texts(call: Call, values: Sequence[Values], asker: Asker) -> list[Answer]:
+def seen_among_texts(call: Call, values: Sequence[Values], dispatcher: Dispatcher) -> list[Answer]:
     """One answer a tuple of values, some of which hold images."""
     images = [v for v in values if any(one is not None and _shows(one) for one in v)]
     pictured = {*images}
     texts = [v for v in values if v not in pictured]
-    answers = dict(zip(images, seen(call, images, asker), strict=True))
+    answers = dict(zip(images, seen(call, images, dispatcher), strict=True))
     if texts:
-        answers |= zip(texts, asker.ask(call.task, texts, call), strict=True)
+        answers |= zip(texts, dispatcher.ask(call.task, texts, call), strict=True)
     return [answers[v] for v in values]
 
 
-def _without_question(values: Values, asker: Asker) -> Answer | None:
+def _without_question(values: Values, dispatcher: Dispatcher) -> Answer | None:
     """The answer about values that are not asked about; None for all others."""
     present = [value for value in values if value is not None]
     if any(value.startswith(_REFUSED) for value in present):
         return Answer.failed(NO_IMAGE)
-    if not asker.image_urls and any(map(is_web, present)):
+    if not dispatcher.image_urls and any(map(is_web, present)):
         return Answer.failed(_NO_URL)
     return None if any(map(is_image, present)) else Answer(None)
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.types import Answer, Constraint, Task
-from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.declare.call import Call
 
 _ROW_OVERHEAD = 4
@@ -26,7 +26,7 @@ Context: TypeAlias = "tuple[str, ...]"
 """The rows of a group, as they are asked about."""
 
 
-def answered(call: Call, contexts: Sequence[Context], asker: Asker) -> list[Answer]:
+def answered(call: Call, contexts: Sequence[Context], dispatcher: Dispatcher) -> list[Answer]:
     """One answer a context, in order; contexts too long for the window are read in parts.
 
     Each pass asks for notes on every part of every long context in one batch; notes are the rows of
@@ -35,14 +35,14 @@ def answered(call: Call, contexts: Sequence[Context], asker: Asker) -> list[Answ
     not get shorter. Raises AnswerError where the call says so."""
     if not contexts:
         return []
-    if asker.certain(call.task) is not None:
-        return asker.ask(call.task, contexts, call)
-    waiting = {i: _Reading(context, _room(call, asker)) for i, context in enumerate(contexts)}
+    if dispatcher.certain(call.task) is not None:
+        return dispatcher.ask(call.task, contexts, call)
+    waiting = {i: _Reading(context, _room(call, dispatcher)) for i, context in enumerate(contexts)}
     done: dict[int, Answer] = {}
     while waiting:
-        _take_notes(call, list(waiting.values()), asker)
+        _take_notes(call, list(waiting.values()), dispatcher)
         pending = list(dict.fromkeys(r.rows for r in waiting.values() if r.failed is None))
-        answers = dict(zip(pending, asker.ask(call.task, pending, call), strict=True))
+        answers = dict(zip(pending, dispatcher.ask(call.task, pending, call), strict=True))
         for i, reading in list(waiting.items()):
             answer = reading.failed or answers[reading.rows]
             if not (answer.too_long and reading.shrink()):
@@ -82,9 +82,9 @@ class _Reading:
             self.rows = rows
 
 
-def _take_notes(call: Call, readings: Sequence[_Reading], asker: Asker) -> None:
+def _take_notes(call: Call, readings: Sequence[_Reading], dispatcher: Dispatcher) -> None:
     """Replace the rows of those that are too long by notes, as often as it takes."""
-    task, model = _notes_task(call), asker.model_of(call)
+    task, model = _notes_task(call), dispatcher.model_of(call)
     while True:
         parts = [
             (reading, _parts(reading.rows, model, reading.room))
@@ -94,7 +94,7 @@ def _take_notes(call: Call, readings: Sequence[_Reading], asker: Asker) -> None:
         if not parts:
             return
         pending = list(dict.fromkeys(part for _, own in parts for part in own))
-        notes = dict(zip(pending, asker.ask(task, pending, call), strict=True))
+        notes = dict(zip(pending, dispatcher.ask(task, pending, call), strict=True))
         for reading, own in parts:
             reading.note([notes[part] for part in own])
 
@@ -113,9 +113,9 @@ def _notes_task(call: Call) -> Task:
     )
 
 
-def _room(call: Call, asker: Asker) -> int:
-    window = asker.info_of(call).window
-    used = _PROMPT_OVERHEAD + asker.model_of(call).count_tokens(call.task.question)
+def _room(call: Call, dispatcher: Dispatcher) -> int:
+    window = dispatcher.info_of(call).window
+    used = _PROMPT_OVERHEAD + dispatcher.model_of(call).count_tokens(call.task.question)
     room = window - window // _LARGEST_ANSWER_SHARE - used
     return max(room, window // 4)
 

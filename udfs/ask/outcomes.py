@@ -19,7 +19,7 @@ from blendfusion.udfs.ask.evidence_results import with_evidence
 from blendfusion.udfs.declare.call import CONFIDENCE, ERROR, VALUE, Call
 
 if TYPE_CHECKING:
-    from blendfusion.udfs.ask.dispatcher import Asker
+    from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 
 class NoConfidence(QueryError):
@@ -38,7 +38,7 @@ def outcomes(
     call: Call,
     answers: Sequence[Answer],
     values: Sequence[Values],
-    asker: Asker,
+    dispatcher: Dispatcher,
     *,
     task: Task | None = None,
     to: pa.DataType | None = None,
@@ -52,17 +52,17 @@ def outcomes(
     asked, and the type of its answers, where that is not the call's own. Raises QueryError where
     the call is about probabilities, and the model tells none."""
     to = call.answer_type if to is None else to
-    policy = on_error or asker.policy(call)
+    policy = on_error or dispatcher.policy(call)
     errors = policy == "keep"
     failed = {v: a for v, a in zip(values, answers, strict=True) if a.error is not None}
     if failed and policy == "raise":
-        raise failure(call, failed, len(values), asker.redaction)
+        raise failure(call, failed, len(values), dispatcher.redaction)
     if failed and not errors:
-        asker.observer.note_failures(task or call.task, failed)
+        dispatcher.observer.note_failures(task or call.task, failed)
     if call.confidence is not None:
-        _check_probabilities(call, answers, asker)
+        _check_probabilities(call, answers, dispatcher)
     if isinstance(call.confidence, float):
-        answers = _sure(call, call.confidence, answers, values, asker)
+        answers = _sure(call, call.confidence, answers, values, dispatcher)
     if call.evidence:
         return list[object](with_evidence(call, answers, values))
     if not errors and call.confidence != "keep":
@@ -97,7 +97,7 @@ def _kept(
     return kept
 
 
-def _check_probabilities(call: Call, answers: Sequence[Answer], asker: Asker) -> None:
+def _check_probabilities(call: Call, answers: Sequence[Answer], dispatcher: Dispatcher) -> None:
     """Raise QueryError if a model gave answers, and told of none how probable it is."""
     tells: dict[str, bool] = {}
     for answer in answers:
@@ -107,7 +107,7 @@ def _check_probabilities(call: Call, answers: Sequence[Answer], asker: Asker) ->
     if silent is not None:
         raise NoConfidence(
             call,
-            f"{call.text}: {silent or asker.info_of(call).name} does not tell how probable its answers are",
+            f"{call.text}: {silent or dispatcher.info_of(call).name} does not tell how probable its answers are",
             hint="Local models do, servers that give logprobs, and a Python function that returns odds, "
             "{True: 0.9, False: 0.1}. Answers that were stored without are asked again after "
             "session.clear_cache().",
@@ -115,7 +115,11 @@ def _check_probabilities(call: Call, answers: Sequence[Answer], asker: Asker) ->
 
 
 def _sure(
-    call: Call, least: float, answers: Sequence[Answer], values: Sequence[Values], asker: Asker
+    call: Call,
+    least: float,
+    answers: Sequence[Answer],
+    values: Sequence[Values],
+    dispatcher: Dispatcher,
 ) -> list[Answer]:
     """The answers; those that are less probable than ``least`` are none, and say so as their
     error."""
@@ -129,7 +133,7 @@ def _sure(
             answer = replace(answer, text=None, error=reason)
         sure.append(answer)
     if unsure:
-        asker.observer.withheld(call, unsure)
+        dispatcher.observer.withheld(call, unsure)
     return sure
 
 

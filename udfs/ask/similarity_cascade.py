@@ -16,7 +16,7 @@ from blendfusion.udfs.ask.cascade import AnyCertificate, Cascade
 from blendfusion.udfs.ask.embed_columns import Texts, cosines
 
 if TYPE_CHECKING:
-    from blendfusion.udfs.ask.dispatcher import Asker
+    from blendfusion.udfs.ask.dispatcher import Dispatcher
     from blendfusion.udfs.declare.call import Call
 
 _NO = Answer("false")
@@ -39,9 +39,9 @@ class SimilarityCascade(Cascade):
         return f"the vectors of {self._vectors}"
 
     def _proposed(
-        self, values: Sequence[Values], asker: Asker, known: dict[Values, Answer]
+        self, values: Sequence[Values], dispatcher: Dispatcher, known: dict[Values, Answer]
     ) -> dict[Values, Answer]:
-        embedder = asker.embedder_for(self._call)
+        embedder = dispatcher.embedder_for(self._call)
         self._vectors = embedder.name
         texts = ["\n".join(text for text in value if text) for value in values]
         each, question = np.arange(len(texts)), np.zeros(len(texts), dtype=np.int64)

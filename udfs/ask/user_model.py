@@ -14,7 +14,7 @@ from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.models.protocol.model import Values
 from blendfusion.options import OnError
 from blendfusion.types import Answer, Constraint, ModelInfo, Task
-from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.outcomes import arrow, outcomes
 from blendfusion.udfs.columns.entity_store import EntityStore
 from blendfusion.udfs.columns.group_store import GroupStore
@@ -26,8 +26,8 @@ class UserModel:
     """The model of a call, the session's or one that it names: asks one question of arrays,
     batched, cached, and traced."""
 
-    def __init__(self, asker: Asker, call: Call) -> None:
-        self._asker = asker
+    def __init__(self, dispatcher: Dispatcher, call: Call) -> None:
+        self._dispatcher = dispatcher
         self._call = call
         self.repeats = True
         """Whether a run on the same rows would give the same: no question failed, and nothing but
@@ -35,14 +35,14 @@ class UserModel:
 
     @property
     def info(self) -> ModelInfo:
-        return self._asker.info_of(self._call)
+        return self._dispatcher.info_of(self._call)
 
     @property
     def embedder(self) -> Embedder | None:
         """The session's embedder; None if it has none."""
         self.repeats = False
         try:
-            return self._asker.embedder_for(self._call)
+            return self._dispatcher.embedder_for(self._call)
         except ModelNotFound:
             return None
 
@@ -50,18 +50,18 @@ class UserModel:
     def groups(self) -> GroupStore:
         """The groups that the session keeps."""
         self.repeats = False
-        return self._asker.kept.groups
+        return self._dispatcher.kept.groups
 
     @property
     def entities(self) -> EntityStore:
         """The entities that the session keeps."""
         self.repeats = False
-        return self._asker.kept.entities
+        return self._dispatcher.kept.entities
 
     @property
     def guesses(self) -> bool:
         """Whether answers are the guesses of an estimate."""
-        return self._asker.guesses_answers
+        return self._dispatcher.guesses_answers
 
     def ask(
         self,
@@ -100,10 +100,10 @@ class UserModel:
         present = [r for r in rows if any(v is not None and v.strip() for v in r)]
         to = arrow_type(constraint)
         task = self._task(question, constraint, tuple("" for _ in values))
-        answers = self._asker.ask(task, present, self._call, stops=False)
+        answers = self._dispatcher.ask(task, present, self._call, stops=False)
         self.repeats = self.repeats and all(answer.error is None for answer in answers)
         found = outcomes(
-            self._call, answers, present, self._asker, task=task, to=to, on_error=on_error
+            self._call, answers, present, self._dispatcher, task=task, to=to, on_error=on_error
         )
         results = dict(zip(present, found, strict=True))
         return arrow([results.get(r) for r in rows], kept_type(to) if on_error == "keep" else to)
@@ -115,16 +115,16 @@ class UserModel:
         a model that gives none; None without a valid answer. ``names``: those of the values."""
         first, _ = options
         task = self._task(question, Constraint("choice", options=tuple(options)), tuple(names))
-        answers = self._asker.ask(task, rows, self._call, stops=False)
-        outcomes(self._call, answers, rows, self._asker, task=task, to=pa.string())
+        answers = self._dispatcher.ask(task, rows, self._call, stops=False)
+        outcomes(self._call, answers, rows, self._dispatcher, task=task, to=pa.string())
         return [None if a.text is None else _likelihood(a, a.text == first) for a in answers]
 
     def scores(self, question: str, texts: Sequence[str]) -> list[float | None]:
         """The degree to which ``question`` holds for each text, from 0 to 10."""
         task = self._task(question, Constraint("score", scale=(0, 10)), ("",))
         rows = [(text,) for text in texts]
-        answers = self._asker.ask(task, rows, self._call, stops=False)
-        found = outcomes(self._call, answers, rows, self._asker, task=task, to=pa.float64())
+        answers = self._dispatcher.ask(task, rows, self._call, stops=False)
+        found = outcomes(self._call, answers, rows, self._dispatcher, task=task, to=pa.float64())
         degrees: list[float | None] = pa.array(found, pa.float64()).to_pylist()
         return degrees
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer
-from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.comparison import Comparing
 from blendfusion.udfs.text.quantities import order
@@ -15,7 +15,7 @@ from blendfusion.udfs.text.quantities import order
 _OPPOSITE = {"true": "false", "false": "true"}
 
 
-def compared(call: Call, pairs: Sequence[Values], asker: Asker) -> list[Answer]:
+def compared(call: Call, pairs: Sequence[Values], dispatcher: Dispatcher) -> list[Answer]:
     """One answer a pair, in order: true or false, none where either value is NULL or blank.
 
     A model is asked only of pairs whose texts do not decide it, each pair once.
@@ -25,7 +25,7 @@ def compared(call: Call, pairs: Sequence[Values], asker: Asker) -> list[Answer]:
     answers = [_certain(comparing, *pair) for pair in pairs]
     open_places = [i for i, answer in enumerate(answers) if answer is None]
     open_pairs: list[Values] = [comparing.canonical(*map(str, pairs[i])) for i in open_places]
-    given = asker.ask(call.task, open_pairs, call) if open_pairs else []
+    given = dispatcher.ask(call.task, open_pairs, call) if open_pairs else []
     for i, answer in zip(open_places, given, strict=True):
         answers[i] = _turned(answer) if comparing.negated else answer
     return [answer for answer in answers if answer is not None]

@@ -18,7 +18,7 @@ from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer, Task
 from blendfusion.udfs.ask.audio_columns import heard, named_audio
 from blendfusion.udfs.ask.checked_answers import checked
-from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.embed_columns import Texts
 from blendfusion.udfs.ask.image_columns import among_texts, named, seen, seen_among_texts
 from blendfusion.udfs.ask.map_reduce import answered
@@ -41,10 +41,10 @@ from blendfusion.udfs.evaluate.distinct import Column, distinct, encode
 from blendfusion.udfs.evaluate.label_join import label_call, matching
 from blendfusion.udfs.evaluate.user_body import run_body
 
-_Ask: TypeAlias = Callable[[Call, Sequence[Values], Asker], Sequence[Answer]]
+_Ask: TypeAlias = Callable[[Call, Sequence[Values], Dispatcher], Sequence[Answer]]
 
 
-def evaluate(call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
+def evaluate(call: Call, columns: Sequence[Column], dispatcher: Dispatcher) -> pa.Array:
     """The answers to ``call``, one a row, of the call's type.
 
     ``columns`` holds the value columns, all of one length; for an aggregate call each is a list
@@ -52,38 +52,38 @@ def evaluate(call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
     a call, as does a group without rows. A value that fails is NULL, or keeps its error, or raises
     AnswerError, as the call's ``on_error`` says.
     """
-    return _of_kind(call.ingredient.kind, call, columns, asker)
+    return _of_kind(call.ingredient.kind, call, columns, dispatcher)
 
 
 @singledispatch
-def _of_kind(kind: Kind, call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
+def _of_kind(kind: Kind, call: Call, columns: Sequence[Column], dispatcher: Dispatcher) -> pa.Array:
     """A question about each distinct row of texts, of which some may be images."""
     images = among_texts(columns)
     if images is None:
-        return _answered(call, columns, asker, _questions)
+        return _answered(call, columns, dispatcher, _questions)
     with lent(images.held):
-        return _answered(call, images.texts, asker, seen_among_texts)
+        return _answered(call, images.texts, dispatcher, seen_among_texts)
 
 
 @_of_kind.register(GroupQuestion)
 @_of_kind.register(ListQuestion)
-def _(kind: Kind, call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
+def _(kind: Kind, call: Call, columns: Sequence[Column], dispatcher: Dispatcher) -> pa.Array:
     contexts = _contexts(call, [c.to_pylist() for c in columns])
     present = list(dict.fromkeys(c for c in contexts if c))
-    answers = _of_own_values(call, present, asker) or answered(call, present, asker)
+    answers = _of_own_values(call, present, dispatcher) or answered(call, present, dispatcher)
     if call.check:
 
         def again(task: Task, rows: Sequence[Values]) -> list[Answer]:
             listed = [tuple(map(str, row)) for row in rows]
-            return answered(_of_task(call, task), listed, asker)
+            return answered(_of_task(call, task), listed, dispatcher)
 
         answers = checked(call, present, answers, again)
-    results = dict(zip(present, outcomes(call, answers, present, asker), strict=True))
+    results = dict(zip(present, outcomes(call, answers, present, dispatcher), strict=True))
     return arrow([results.get(c) for c in contexts], call.type)
 
 
 def _of_own_values(
-    call: Call, contexts: Sequence[tuple[str, ...]], asker: Asker
+    call: Call, contexts: Sequence[tuple[str, ...]], dispatcher: Dispatcher
 ) -> list[Answer] | None:
     """The answers where the options are a group's own values; None where they are not."""
     constraint = call.task.constraint
@@ -95,50 +95,58 @@ def _of_own_values(
         own = replace(choice, query=None, options=tuple(dict.fromkeys(rows)))
         held = own if constraint.item is None else replace(constraint, item=own)
         task = replace(call.task, constraint=held)
-        answers += answered(_of_task(call, task), [rows], asker)
+        answers += answered(_of_task(call, task), [rows], dispatcher)
     return answers
 
 
 @_of_kind.register
-def _(kind: ImageQuestion, call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
+def _(
+    kind: ImageQuestion, call: Call, columns: Sequence[Column], dispatcher: Dispatcher
+) -> pa.Array:
     names, held = named(columns)
     with lent(held):
-        return _answered(call, names, asker, seen)
+        return _answered(call, names, dispatcher, seen)
 
 
 @_of_kind.register
-def _(kind: AudioQuestion, call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
+def _(
+    kind: AudioQuestion, call: Call, columns: Sequence[Column], dispatcher: Dispatcher
+) -> pa.Array:
     names, held = named_audio(columns)
     with lent(held):
-        return _answered(call, names, asker, heard)
+        return _answered(call, names, dispatcher, heard)
 
 
 @_of_kind.register
-def _(kind: PairMatch, call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
+def _(kind: PairMatch, call: Call, columns: Sequence[Column], dispatcher: Dispatcher) -> pa.Array:
     if call.pairing is not None and call.pairing.by_labels:
         label = label_call(call)
-        return matching(call, *(evaluate(label, [column], asker) for column in columns))
-    return _answered(call, columns, asker, _questions)
+        return matching(call, *(evaluate(label, [column], dispatcher) for column in columns))
+    return _answered(call, columns, dispatcher, _questions)
 
 
 @_of_kind.register
-def _(kind: PairComparison, call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
-    return _answered(call, columns, asker, compared)
+def _(
+    kind: PairComparison, call: Call, columns: Sequence[Column], dispatcher: Dispatcher
+) -> pa.Array:
+    return _answered(call, columns, dispatcher, compared)
 
 
 @_of_kind.register
-def _(kind: Vectors, call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
+def _(kind: Vectors, call: Call, columns: Sequence[Column], dispatcher: Dispatcher) -> pa.Array:
     texts = [Texts(*encode(column)) for column in columns]
-    return kind.compute(texts, asker.embedder_for(call))
+    return kind.compute(texts, dispatcher.embedder_for(call))
 
 
 @_of_kind.register
-def _(kind: UserBody, call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
-    return run_body(kind, call, columns, asker)
+def _(kind: UserBody, call: Call, columns: Sequence[Column], dispatcher: Dispatcher) -> pa.Array:
+    return run_body(kind, call, columns, dispatcher)
 
 
 @_of_kind.register
-def _(kind: ColumnQuestion, call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
+def _(
+    kind: ColumnQuestion, call: Call, columns: Sequence[Column], dispatcher: Dispatcher
+) -> pa.Array:
     raise QueryError(
         f"{call.text} needs the whole column, and this query runs it batch by batch",
         hint="Compute it in a subquery of session.sql(…): SELECT … FROM (SELECT *, "
@@ -146,20 +154,23 @@ def _(kind: ColumnQuestion, call: Call, columns: Sequence[Column], asker: Asker)
     )
 
 
-def _answered(call: Call, texts: Sequence[Column], asker: Asker, ask: _Ask) -> pa.Array:
+def _answered(call: Call, texts: Sequence[Column], dispatcher: Dispatcher, ask: _Ask) -> pa.Array:
     """The answers, one a row: equal rows are put to the model once."""
     values, rows = distinct(texts)
-    known = asker.values_of(call)
+    known = dispatcher.values_of(call)
     new = [v for v in values if v not in known]
     if new:
         known.update((v, None) for v in new if _blank(v))
         missing = [v for v in new if v not in known]
-        answers = ask(call, missing, asker)
+        answers = ask(call, missing, dispatcher)
         if call.check:
             answers = checked(
-                call, missing, answers, lambda task, rows: ask(_of_task(call, task), rows, asker)
+                call,
+                missing,
+                answers,
+                lambda task, rows: ask(_of_task(call, task), rows, dispatcher),
             )
-        known.update(zip(missing, outcomes(call, answers, missing, asker), strict=True))
+        known.update(zip(missing, outcomes(call, answers, missing, dispatcher), strict=True))
     return arrow([known[v] for v in values], call.type).take(rows)
 
 
@@ -168,8 +179,8 @@ def _of_task(call: Call, task: Task) -> Call:
     return replace(call, task=task)
 
 
-def _questions(call: Call, missing: Sequence[Values], asker: Asker) -> list[Answer]:
-    return asker.ask(call.task, missing, call)
+def _questions(call: Call, missing: Sequence[Values], dispatcher: Dispatcher) -> list[Answer]:
+    return dispatcher.ask(call.task, missing, call)
 
 
 def _blank(values: Values) -> bool:

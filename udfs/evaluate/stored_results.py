@@ -17,7 +17,7 @@ import pyarrow as pa
 from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer, Constraint, Task
 from blendfusion.udfs.ask.decode import decode
-from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.kinds import UserBody
 
@@ -25,12 +25,12 @@ from blendfusion.udfs.declare.kinds import UserBody
 class StoredResults:
     """The results of one call of a deterministic function."""
 
-    def __init__(self, kind: UserBody, call: Call, asker: Asker) -> None:
+    def __init__(self, kind: UserBody, call: Call, dispatcher: Dispatcher) -> None:
         self._call = call
-        self._model = asker.lookup.model_of(call)
+        self._model = dispatcher.lookup.model_of(call)
         """The model with the store; None if it had to be loaded for its name."""
         names = () if self._model is None else self._model.names
-        promised = str(asker.targets_of(call))
+        promised = str(dispatcher.targets_of(call))
         settings = json.dumps([kind.code, call.literals, str(call.type), promised, *names])
         columns = tuple("" for _ in kind.columns)
         self._task = Task(call.ingredient.name, settings, Constraint(), columns)

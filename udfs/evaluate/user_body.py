@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from blendfusion.errors import ArgumentError
-from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.user_model import UserModel
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.kinds import UserAggregate, UserBody
@@ -19,7 +19,9 @@ from blendfusion.udfs.evaluate.distinct import Column
 from blendfusion.udfs.evaluate.stored_results import StoredResults
 
 
-def run_body(kind: UserBody, call: Call, columns: Sequence[Column], asker: Asker) -> pa.Array:
+def run_body(
+    kind: UserBody, call: Call, columns: Sequence[Column], dispatcher: Dispatcher
+) -> pa.Array:
     """The results of a user's function, one a row.
 
     Its body sees each distinct row of values once a run, and no row or group that is NULL
@@ -32,7 +34,7 @@ def run_body(kind: UserBody, call: Call, columns: Sequence[Column], asker: Asker
     if isinstance(kind, UserAggregate):
         arrays = _groups(arrays, ordered=call.ordered)
     rows = [_hashable(row) for row in zip(*(a.to_pylist() for a in arrays), strict=True)]
-    results = asker.results_of(call)
+    results = dispatcher.results_of(call)
     first: dict[object, int] = {}
     for i, row in enumerate(rows):
         if row not in results.places:
@@ -43,12 +45,12 @@ def run_body(kind: UserBody, call: Call, columns: Sequence[Column], asker: Asker
     if len(inputs[0]):
 
         def run(columns: Sequence[pa.Array]) -> tuple[pa.Array, bool]:
-            model = UserModel(asker, call)
+            model = UserModel(dispatcher, call)
             answers = kind.body(model, *leading, *columns, **literals)
             return _checked(call, answers, len(columns[0])), model.repeats
 
         if kind.code:
-            results.arrays.append(_with_stored(kind, call, inputs, asker, run))
+            results.arrays.append(_with_stored(kind, call, inputs, dispatcher, run))
         else:
             results.arrays.append(run(inputs)[0])
     places = np.where(present, len(results) - len(inputs[0]) + np.cumsum(present) - 1, -1)
@@ -62,15 +64,15 @@ def _with_stored(
     kind: UserBody,
     call: Call,
     inputs: Sequence[pa.Array],
-    asker: Asker,
+    dispatcher: Dispatcher,
     run: Callable[[Sequence[pa.Array]], tuple[pa.Array, bool]],
 ) -> pa.Array:
     """The results of a deterministic function: ``run`` gives those that are not stored, and whether
     they may be."""
-    stored = StoredResults(kind, call, asker)
+    stored = StoredResults(kind, call, dispatcher)
     rows = list(zip(*(a.to_pylist() for a in inputs), strict=True))
     found = stored.find(rows)
-    asker.results_of(call).stored += len(found)
+    dispatcher.results_of(call).stored += len(found)
     missing = [i for i in range(len(rows)) if i not in found]
     known = stored.decoded(list(found.values()))
     if not missing:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.user_model import UserModel
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.kinds import ColumnQuestion
@@ -19,12 +19,12 @@ Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 class WholeColumn:
     """The results of one call in one run. ``table``: the values of its column."""
 
-    def __init__(self, call: Call, table: pa.Table, asker: Asker) -> None:
+    def __init__(self, call: Call, table: pa.Table, dispatcher: Dispatcher) -> None:
         assert isinstance(call.ingredient.kind, ColumnQuestion)
         self._kind = call.ingredient.kind
         self._call = call
         self._values = {text for text in table.column(0).to_pylist() if _is_present(text)}
-        self._asker = asker
+        self._dispatcher = dispatcher
         self._results: dict[str, object] = {}
         self.summary: Sequence[str] = ()
         """A description of how results were found, one line each."""
@@ -45,7 +45,9 @@ class WholeColumn:
         literals = json.loads(self._call.literals) if self._call.literals else {}
         leading = [literals.pop(p.name) for p in self._call.ingredient.leading]
         values = sorted(self._values)
-        found = self._kind.body(UserModel(self._asker, self._call), *leading, values, **literals)
+        found = self._kind.body(
+            UserModel(self._dispatcher, self._call), *leading, values, **literals
+        )
         self.summary = found.summary
         return dict(zip(values, found.values, strict=True))
 

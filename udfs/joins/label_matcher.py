@@ -15,7 +15,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from blendfusion.models.protocol.model import Values
-from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.outcomes import outcomes
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.labelling import Labels
@@ -79,10 +79,10 @@ class LabelMatcher:
     """Finds the matches of one call's values in one run. ``call``: a ``label_chooser``; ``table``:
     the texts that may match, their labels, and their keys."""
 
-    def __init__(self, call: Call, table: pa.Table, asker: Asker) -> None:
+    def __init__(self, call: Call, table: pa.Table, dispatcher: Dispatcher) -> None:
         self._call = call
         self._labelling = labelling_of(call)
-        self._asker = asker
+        self._dispatcher = dispatcher
         self._among = _by_label(table)
         self._samples: dict[Labels, _Sampled] = {}
         self._matches: dict[Row, list[str]] = {}
@@ -147,7 +147,7 @@ class LabelMatcher:
         sampled = self._samples[labels]
         expected = self._expected(labels)
         agreeing = sampled.answers.count(expected)
-        if agreeing < AGREEING * len(sampled.answers) and not self._asker.guesses_answers:
+        if agreeing < AGREEING * len(sampled.answers) and not self._dispatcher.guesses_answers:
             return None
         return expected
 
@@ -180,9 +180,9 @@ class LabelMatcher:
         """The answer for each pair of values: TRUE, FALSE, or NULL without an answer."""
         return outcomes(
             self._call,
-            self._asker.ask(self._call.task, pairs, self._call),
+            self._dispatcher.ask(self._call.task, pairs, self._call),
             pairs,
-            self._asker,
+            self._dispatcher,
             to=pa.bool_(),
         )
 

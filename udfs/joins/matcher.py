@@ -22,7 +22,7 @@ from blendfusion.models.embedders.cache import UnknownVectorError
 from blendfusion.models.embedders.embedder import Embedder, Vectors
 from blendfusion.models.protocol.model import Values
 from blendfusion.types import Constraint, Task
-from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.outcomes import outcomes
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.pairing import Pairing
@@ -144,14 +144,14 @@ class Matcher:
     ``tally`` has its statistics.
     """
 
-    def __init__(self, call: Call, among: Mapping[Key, Domain], asker: Asker) -> None:
+    def __init__(self, call: Call, among: Mapping[Key, Domain], dispatcher: Dispatcher) -> None:
         assert call.pairing is not None
         self._call = call
         self._pairing = call.pairing
         self._among = among
-        self._asker = asker
+        self._dispatcher = dispatcher
         self._matches: dict[Row, list[str]] = {}
-        self._embedder = _embedder(call, asker)
+        self._embedder = _embedder(call, dispatcher)
         self.tally = Tally()
 
     @property
@@ -283,8 +283,8 @@ class Matcher:
             own = {row: texts for row, texts in waiting.items() if len(texts) == size}
             task = question(self._call.task, self._pairing, size)
             values: list[Values] = [(str(row[0]), listed(texts)) for row, texts in own.items()]
-            answers = self._asker.ask(self._call.task, values, self._call, sent=task)
-            results = outcomes(self._call, answers, values, self._asker)
+            answers = self._dispatcher.ask(self._call.task, values, self._call, sent=task)
+            results = outcomes(self._call, answers, values, self._dispatcher)
             chosen |= zip(own, map(_places, results), strict=True)
         return chosen
 
@@ -302,25 +302,25 @@ class Matches(Protocol):
         ...
 
 
-def _embedder(call: Call, asker: Asker) -> Embedder | None:
+def _embedder(call: Call, dispatcher: Dispatcher) -> Embedder | None:
     """The embedder for candidates by meaning, since matches by a user's criterion may be spelled
     differently. None without an embedder."""
     assert call.pairing is not None
     if not call.pairing.criterion:
         return None
     try:
-        return asker.embedder_for(call)
+        return dispatcher.embedder_for(call)
     except ModelNotFound:
         return None
 
 
-def matcher(call: Call, table: pa.Table, asker: Asker) -> Matches:
+def matcher(call: Call, table: pa.Table, dispatcher: Dispatcher) -> Matches:
     """The matcher for a call that chooses from the rows of ``table``, or depends on all of them."""
     if call.ingredient.kind.whole_column:
-        return WholeColumn(call, table, asker)
+        return WholeColumn(call, table, dispatcher)
     if call.pairing is not None and call.pairing.labelling is not None:
-        return LabelMatcher(call, table, asker)
-    return Matcher(call, domains(table), asker)
+        return LabelMatcher(call, table, dispatcher)
+    return Matcher(call, domains(table), dispatcher)
 
 
 def _places(answer: object) -> list[int]:

@@ -14,7 +14,7 @@ from datafusion.expr import SortExpr
 
 from blendfusion.errors import ArgumentError, QueryError, check_encodable
 from blendfusion.models.guarantees.accuracy import Targets
-from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.declare.arguments import Argument, Constant, Literal, Value
 from blendfusion.udfs.declare.bind import bind
 from blendfusion.udfs.declare.call import Call
@@ -142,26 +142,26 @@ def _literal(value: object) -> Literal:
     raise QueryError(f"{value!r} is neither a column nor a literal")
 
 
-_bound: dict[str, Asker] = {}
+_bound: dict[str, Dispatcher] = {}
 _LOCKS = tuple(threading.Lock() for _ in range(64))
 """Each serves the calls whose names hash to it; runs of these wait for one another."""
 
 
-def bound(call: Call) -> Asker:
-    """The asker that answers ``call`` where DataFusion evaluates an expression itself."""
-    asker = _bound.get(call.name)
-    if asker is None:
+def bound(call: Call) -> Dispatcher:
+    """The dispatcher that answers ``call`` where DataFusion evaluates an expression itself."""
+    dispatcher = _bound.get(call.name)
+    if dispatcher is None:
         raise QueryError(
             f"{call.text} has no model here",
             hint="Expressions work on frames of a session: bf.connect(). In a plain SessionContext "
             "use SQL after bf.register(ctx, model=…).",
         )
-    return asker
+    return dispatcher
 
 
 @contextmanager
-def binding(calls: Iterable[Call], asker: Asker) -> Iterator[None]:
-    """Answer the expressions of ``calls`` by ``asker`` meanwhile; one run at a time per call.
+def binding(calls: Iterable[Call], dispatcher: Dispatcher) -> Iterator[None]:
+    """Answer the expressions of ``calls`` by ``dispatcher`` meanwhile; one run at a time per call.
 
     Only plans that cannot be rewritten need this: their expressions were built before any
     session was known, and DataFusion evaluates them on threads of its own.
@@ -172,6 +172,6 @@ def binding(calls: Iterable[Call], asker: Asker) -> Iterator[None]:
         for lock in locks:
             stack.enter_context(lock)
         for name in names:
-            _bound[name] = asker
+            _bound[name] = dispatcher
             stack.callback(_bound.pop, name, None)
         yield

@@ -14,7 +14,7 @@ from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.models.wrappers.cascade import targets_in
 from blendfusion.options import Options
 from blendfusion.types import Constraint
-from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.ledger import Ledger
 from blendfusion.udfs.ask.observer import Observer
 from blendfusion.udfs.declare.arguments import Argument, Constant, Literal, Value
@@ -42,7 +42,7 @@ def register_plain(
     Literals may come from a column too (``llm_map(questions.text, x)``): each of them is then a
     call of its own. A NULL literal gives NULL. What they spend counts in ``ledger``; ``observer``
     sees what they ask."""
-    asker = Asker(
+    dispatcher = Dispatcher(
         lambda: model,
         observer,
         options.on_error,
@@ -56,9 +56,9 @@ def register_plain(
         if ingredient.has_fields:
             continue  # its type depends on its literals: a plain function has one
         if ingredient.kind.aggregate:
-            context.register_udaf(_aggregate(ingredient, asker))
+            context.register_udaf(_aggregate(ingredient, dispatcher))
         else:
-            context.register_udf(_scalar(ingredient, asker))
+            context.register_udf(_scalar(ingredient, dispatcher))
 
 
 def _result_type(ingredient: Ingredient) -> pa.DataType:
@@ -96,7 +96,7 @@ def _call(ingredient: Ingredient, literals: Literals) -> Call:
     return bind(ingredient, [*arguments[:n], *values, *arguments[n + between :]], {})
 
 
-def _scalar(ingredient: Ingredient, asker: Asker) -> ScalarUDF:
+def _scalar(ingredient: Ingredient, dispatcher: Dispatcher) -> ScalarUDF:
     values = list(ingredient.kind.value_types(_n_values(ingredient)))
     result = _result_type(ingredient)
     sides = (ingredient.leading, ingredient.between, ingredient.trailing)
@@ -114,7 +114,7 @@ def _scalar(ingredient: Ingredient, asker: Asker) -> ScalarUDF:
                 pieces.append(pa.nulls(len(rows), result))
                 continue
             own = [arrays[i].take(pa.array(rows)) for i in columns]
-            pieces.append(evaluate(_call(ingredient, literals), own, asker))
+            pieces.append(evaluate(_call(ingredient, literals), own, dispatcher))
         return pa.concat_arrays(pieces).take(pa.array(np.argsort(np.concatenate(found))))
 
     return udf(run, types, result, "stable", ingredient.name)
@@ -132,7 +132,7 @@ def _groups(columns: Sequence[pa.Array], length: int) -> Iterator[tuple[Literals
         yield literals, np.array(rows, dtype=np.int64)
 
 
-def _aggregate(ingredient: Ingredient, asker: Asker) -> AggregateUDF:
+def _aggregate(ingredient: Ingredient, dispatcher: Dispatcher) -> AggregateUDF:
     before = _literal_types(ingredient.leading)
     n, lists = len(before), list(ingredient.kind.value_types(_n_values(ingredient)))
     states = [*before, *lists]
@@ -169,7 +169,7 @@ def _aggregate(ingredient: Ingredient, asker: Asker) -> AggregateUDF:
                 return pa.scalar(None, result)
             call = _call(ingredient, tuple(self.literals))
             rows = [pa.array([c], t) for c, t in zip(self.columns, lists, strict=True)]
-            return evaluate(call, rows, asker)[0]
+            return evaluate(call, rows, dispatcher)[0]
 
     arguments = [*before, *(one.value_type for one in lists)]
     return udaf(Rows, arguments, result, states, "stable", ingredient.name)

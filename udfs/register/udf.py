@@ -7,28 +7,28 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 from datafusion import ScalarUDF, udf
 
-from blendfusion.udfs.ask.dispatcher import Asker
+from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.evaluate.evaluate import evaluate
 
-AskerSource = Callable[[], Asker]
+DispatcherSource = Callable[[], Dispatcher]
 
 
-def _evaluated(call: Call, columns: Sequence[pa.Array], asker: Asker) -> pa.Array:
+def _evaluated(call: Call, columns: Sequence[pa.Array], dispatcher: Dispatcher) -> pa.Array:
     try:
-        return asker.serve(lambda: evaluate(call, columns, asker))
+        return dispatcher.serve(lambda: evaluate(call, columns, dispatcher))
     except Exception as problem:
-        asker.error = problem
+        dispatcher.error = problem
         raise
 
 
-def scalar_function(call: Call, asker: AskerSource) -> ScalarUDF:
+def scalar_function(call: Call, dispatcher: DispatcherSource) -> ScalarUDF:
     """The function of a call. ``volatile``: the optimizer must not compute it, not of constants
     either."""
 
     types = call.ingredient.kind.value_types(call.n_values)
 
     def run(*columns: pa.Array) -> pa.Array:
-        return _evaluated(call, columns, asker())
+        return _evaluated(call, columns, dispatcher())
 
     return udf(run, list(types), call.type, "volatile", call.name)
