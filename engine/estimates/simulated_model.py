@@ -111,7 +111,7 @@ class SimulatedDispatcher(Dispatcher):
         cache = self.known_of(call).cache
         return self._boundless if cache is None else cache
 
-    def answers_of(self, call: Call) -> Mapping[Values, Answer]:
+    def answers_of(self, call: Call, values: Sequence[Values]) -> Mapping[Values, Answer]:
         return self._guessed.get((self.sent(call.task), self._names(call)), {})
 
     def known_of(self, call: Call | None) -> Known:

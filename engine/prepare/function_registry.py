@@ -20,7 +20,7 @@ from blendfusion.sql.source_map import within
 from blendfusion.sql.stored_calls import with_stored_calls
 from blendfusion.sql.type_calls import Typed, typed
 from blendfusion.types import Constraint, Task
-from blendfusion.udfs.ask.dispatcher import Dispatcher, with_options
+from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.register.udf import DispatcherSource, scalar_function
@@ -122,7 +122,7 @@ class KnownCalls:
                 continue
             if options is not None:
                 found = read_options(self.option_frame(session, options), options, dispatcher)
-                task = with_options(task, found)
+                task = _with_options(task, found)
             if examples is not None:
                 rows = self.labelled_frame(session, call.task)
                 picked = read_examples(rows, examples, task, dispatcher)
@@ -146,3 +146,15 @@ class KnownCalls:
         function = scalar_function(call, plain_dispatcher(session))
         SessionContext.register_udf(session, function)
         self._registered.add(call.name)
+
+
+def _with_options(task: Task, options: Sequence[str] | None) -> Task:
+    """``task`` with these for the options that its subquery gave; None: with texts."""
+    constraint = task.constraint
+    if options is None:
+        choice = Constraint("text")
+    else:
+        choice = replace(constraint.item or constraint, query=None, options=tuple(options))
+    if constraint.item is not None:
+        choice = replace(constraint, item=choice)
+    return replace(task, constraint=choice)

@@ -24,6 +24,7 @@ from blendfusion.redaction import WITHHELD, Redaction
 from blendfusion.reports.answer_warnings import summary
 from blendfusion.reports.html import text
 from blendfusion.reports.html_report import fragment_of, page_of
+from blendfusion.reports.request_sample import Sample
 from blendfusion.reports.run_record import Run, run_of
 from blendfusion.types import Answer, Task, Usage
 from blendfusion.udfs.ask.cascade import CascadeOutcome
@@ -88,17 +89,8 @@ class Trace:
     ) -> None:
         self.by_task: dict[Task, Usage] = {}
         self._by_question: dict[Question, Usage] = {}
-        self._batches: list[tuple[Task, list[Values], list[Answer]]] = []
-        self._seconds: list[float] = []
-        """Seconds of each of them inside models."""
-        self._most = Options().trace_calls
-        self._kept = 0
-        self._failed: list[tuple[Task, list[Values], list[Answer]]] = []
-        """The failed requests among those beyond ``trace_calls``."""
-        self._left_by_model: dict[str, Usage] = {}
-        self.left_out = 0
-        """Requests beyond the option ``trace_calls``: in all totals, and in ``calls`` if they
-        failed."""
+        self._sample = Sample(Options().trace_calls)
+        self._by_model: dict[str, Usage] = {}
         self._failures: dict[tuple[Task, Values], str] = {}
         """The reasons for NULL values in the result."""
         self.cascades: dict[Call, CascadeOutcome] = {}
@@ -157,7 +149,7 @@ class Trace:
     ) -> Run:
         """The run that this trace records, of ``query`` with ``calls`` calls, as a context manager.
         If it is not entered, it only reports batches."""
-        self._most = session.options.trace_calls
+        self._sample.most = session.options.trace_calls
         self.run = run_of(session, query, calls, plan)
         return self.run
 
@@ -188,7 +180,9 @@ class Trace:
         task, question = job.task, (job.task, job.names)
         self._spent(job, spent)
         with self._lock:
-            self._keep(task, values, answers, seconds)
+            self._sample.add(task, values, answers)
+            for name, share in _by_model(answers, spent).items():
+                self._by_model[name] = self._by_model.get(name, Usage()) + share
             self._done += spent.values
         if self._measured is not None:
             self._measured.add(question, spent)
@@ -231,26 +225,16 @@ class Trace:
             self.by_task[task] = self.by_task.get(task, Usage()) + spent
             self._by_question[question] = self._by_question.get(question, Usage()) + spent
 
-    def _keep(
-        self, task: Task, values: Sequence[Values], answers: Sequence[Answer], seconds: float
-    ) -> None:
-        """Record a batch; of one beyond ``trace_calls``, its failures and its spending by model."""
-        if self._kept < self._most:
-            self._batches.append((task, list(values), list(answers)))
-            self._seconds.append(seconds)
-            self._kept += len(values)
-            return
-        self.left_out += len(values)
-        for name, spent in _by_model(answers, seconds).items():
-            self._left_by_model[name] = self._left_by_model.get(name, Usage()) + spent
-        failed = [p for p in zip(values, answers, strict=True) if p[1].error is not None]
-        if failed:
-            self._failed.append((task, [v for v, _ in failed], [a for _, a in failed]))
+    @property
+    def left_out(self) -> int:
+        """Requests beyond the option ``trace_calls``: in all totals, and in ``calls`` if they
+        failed."""
+        return self._sample.left_out
 
     @property
     def calls(self) -> pa.Table:
-        """The requests of the run, in the order of their answers: all of them, unless ``left_out``
-        counts more."""
+        """The requests of the run, in the order of their answers: all of them, or an even sample
+        and all failures if ``left_out`` counts more."""
         rows = [
             {
                 "ingredient": task.ingredient,
@@ -276,15 +260,10 @@ class Trace:
     def by_model(self) -> dict[str, Usage]:
         """Questions and spending of each model: a value counts for every model that received it.
         The seconds of a batch are divided by tokens."""
-        shares = [
-            _by_model(answers, seconds)
-            for (_, _, answers), seconds in zip(self._batches, self._seconds, strict=True)
-        ]
         found: dict[str, Usage] = {}
-        for share in (*shares, self._left_by_model):
-            for name, spent in share.items():
-                name = name or self.first_model()
-                found[name] = found.get(name, Usage()) + spent
+        for name, spent in self._by_model.items():
+            name = name or self.first_model()
+            found[name] = found.get(name, Usage()) + spent
         return found
 
     @property
@@ -297,7 +276,7 @@ class Trace:
     def batches(self) -> Sequence[tuple[Task, list[Values], list[Answer]]]:
         """The batches in order: the task, the values, and as many answers. Of requests in
         ``left_out``, only the failed ones."""
-        return [*self._batches, *self._failed]
+        return self._sample.batches
 
     @overload
     def to_html(self) -> str: ...
@@ -399,8 +378,10 @@ class Trace:
         )
 
 
-def _by_model(answers: Sequence[Answer], seconds: float) -> dict[str, Usage]:
-    """The spending of each model on one batch; '' is the session's first one."""
+def _by_model(answers: Sequence[Answer], spent: Usage) -> dict[str, Usage]:
+    """The parts of each model in what one batch has ``spent``; '' is the session's first one."""
+    if not any(answer.spent for answer in answers):
+        return {"": spent}
     spent_by: dict[str, list[Usage]] = {}
     for answer in answers:
         for name, usage in answer.spent or (("", answer.usage),):
@@ -409,7 +390,7 @@ def _by_model(answers: Sequence[Answer], seconds: float) -> dict[str, Usage]:
     tokens = {n: u.evaluated_tokens + u.completion_tokens for n, u in batch.items()}
     whole = sum(tokens.values())
     shares = {n: tokens[n] / whole if whole else 1 / len(batch) for n in batch}
-    return {n: replace(u, seconds=seconds * shares[n]) for n, u in batch.items()}
+    return {n: replace(u, seconds=spent.seconds * shares[n]) for n, u in batch.items()}
 
 
 def level_of_caller() -> int:

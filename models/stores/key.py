@@ -7,7 +7,7 @@ depends on no hash of Python's, no order of a dictionary and no ``repr``.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from hashlib import blake2b
 from typing import TypeAlias
@@ -82,6 +82,11 @@ def written(noun: object) -> Json:
             f.name: written(v) for f, v in members if not ("added" in f.metadata and v == f.default)
         }
     raise TypeError(f"{type(noun).__name__} has no canonical form")
+
+
+def digests(values: Iterable[Values]) -> Iterator[bytes]:
+    """A digest of ``VALUES_BYTES`` for each tuple of values, in order."""
+    return (blake2b(_parts(v), digest_size=VALUES_BYTES).digest() for v in values)
 
 
 def _parts(values: Values) -> bytes:

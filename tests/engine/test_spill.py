@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,6 +15,7 @@ from scripts import Counted, spoken
 import blendfusion as bf
 from blendfusion.errors import BlendFusionError, OptionError
 from blendfusion.execution.spill import Spill
+from blendfusion.models.stores.spilled import AnswerRoom
 from blendfusion.options import Options
 
 TABLE = pa.table(
@@ -141,6 +144,60 @@ def test_these_queries_have_stages_between_which_rows_lie() -> None:
     counted.add("t", {"x": ["a"]}).add("u", {"x": ["a"]}).add("l", {"name": ["a"], "xs": [[1]]})
     frames = [counted.session.sql(sql) for sql in QUERIES]
     assert [len(f.prepared.staged.stages) for f in frames if f.prepared.staged] == [1, 2, 2, 2, 2]
+
+
+ANSWER_QUERIES = (
+    "SELECT id, llm_map('upper', x) AS m, llm_filter('holds 1', x) AS b FROM r WHERE id % 7 > 0",
+    "SELECT x, count(*) AS n FROM r WHERE llm_filter('holds 2', x) OR llm_int('length', x) = 9 "
+    "GROUP BY x ORDER BY x",
+    "SELECT id, llm_int('length', x, on_error => 'keep') AS n FROM r",
+)
+
+
+def repeated(**options: Any) -> Counted:
+    """A session over 4,000 values, each in two chunks."""
+    rows = {"id": range(8_000), "x": [f"value {n * 37 % 4_000}" for n in range(8_000)]}
+    return Counted(spoken, chunk_rows=1_000, **options).add("r", rows)
+
+
+@pytest.mark.parametrize("sql", ANSWER_QUERIES)
+def test_results_are_the_same_with_answers_on_disk(
+    sql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spilled: list[int] = []
+    append = AnswerRoom.append
+    monkeypatch.setattr(
+        AnswerRoom, "append", lambda room, data: spilled.append(len(data)) or append(room, data)
+    )
+    memory = repeated()
+    expected = memory.session.sql(sql)
+    table = expected.to_arrow_table()
+    assert not spilled
+    disk = repeated(spill_above=1, spill_folder=str(tmp_path))
+    frame = disk.session.sql(sql)
+    assert frame.to_arrow_table().equals(table)
+    assert spilled
+    assert disk.model.calls == memory.model.calls
+    assert frame.trace.usage == replace(expected.trace.usage, seconds=frame.trace.usage.seconds)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_answers_that_cannot_be_written_are_stored_all_the_same(tmp_path: Path) -> None:
+    """One error; the next run asks only what is left."""
+    cache, asked = tmp_path / "answers.sqlite", 0
+    for options in ({"spill_above": 1, "spill_folder": str(tmp_path / "none")}, {}):
+        model = bf.ScriptedModel(spoken, fingerprint="spoken")
+        session = bf.connect(model, cache=cache, chunk_rows=500, **options)
+        session.from_pydict({"x": [f"value {n}" for n in range(4_000)]}, "r")
+        frame = session.sql("SELECT llm_map('upper', x) AS m FROM r")
+        if options:
+            with pytest.raises(BlendFusionError, match="answers of a query cannot be written"):
+                frame.collect()
+        else:
+            frame.collect()
+        asked += len(model.calls)
+        assert len(model.calls) > 1_000
+    assert asked == 4_000
 
 
 def test_the_options_are_checked() -> None:

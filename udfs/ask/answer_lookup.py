@@ -54,7 +54,7 @@ class AnswerLookup:
 
     def stored(self, call: Call, values: Sequence[Values]) -> set[Values]:
         """The values among these to which the answer is known without a question."""
-        met, answered = self._dispatcher.values_of(call), self._dispatcher.answers_of(call)
+        met, answered = self._dispatcher.values_of(call), self._dispatcher.answers_of(call, values)
         found = {v for v in values if v in met or v in answered or not _present(v)}
         model = None if self._dispatcher.targets_of(call) is not None else self.model_of(call)
         if model is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -17,12 +17,14 @@ from blendfusion.models.guarantees.vector_classifier import EmbeddingModel
 from blendfusion.models.protocol.allowance import OutOfCallsError, allowing
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.registry.model_names import ModelNames
+from blendfusion.models.stores.entry import pieces
 from blendfusion.models.stores.in_flight import UNDER_WAY
 from blendfusion.models.stores.memory import MemoryStore
+from blendfusion.models.stores.spilled import AnswerRoom, HeldAnswers
 from blendfusion.models.wrappers.cache import CachedModel
-from blendfusion.options import OnError
+from blendfusion.options import OnError, Options
 from blendfusion.redaction import Redaction
-from blendfusion.types import Answer, Constraint, ModelInfo, Task
+from blendfusion.types import Answer, ModelInfo, Task
 from blendfusion.udfs.ask.answer_lookup import AnswerLookup
 from blendfusion.udfs.ask.cascade import Cascade
 from blendfusion.udfs.ask.job import Job
@@ -33,6 +35,9 @@ from blendfusion.udfs.ask.similarity_cascade import SimilarityCascade
 from blendfusion.udfs.ask.thread_handoff import Serve, directly
 from blendfusion.udfs.columns.meanings import Meanings
 from blendfusion.udfs.declare.call import Call
+
+_AT_A_TIME = 65_536
+"""Values that are sent, batch by batch, before their answers may go to a file."""
 
 
 class UnknownAnswerError(Exception):
@@ -76,6 +81,7 @@ class Dispatcher:
         image_urls: bool = True,
         targets: Targets | None = None,
         named: Callable[[ModelNames], CachedModel] | None = None,
+        room: AnswerRoom | None = None,
     ) -> None:
         self._source = model
         self._named = named
@@ -105,7 +111,8 @@ class Dispatcher:
         self.results: dict[Call, Results] = {}
         """The results of user functions in this run."""
         self._values: dict[Call, dict[Values, object]] = {}
-        self._answered: dict[tuple[Task, Targets | None, ModelNames], dict[Values, Answer]] = {}
+        self._room = room or AnswerRoom(Options().spill_above)
+        self._answered: dict[tuple[Task, Targets | None, ModelNames], HeldAnswers] = {}
         self._cascades: dict[tuple[Task, Targets, ModelNames], Cascade] = {}
         self._models: dict[ModelNames, CachedModel] = {}
         """The models that were asked or looked up."""
@@ -134,10 +141,11 @@ class Dispatcher:
         names = self._names(call)
         return self._models.get(names) or self._look_up(names)
 
-    def answers_of(self, call: Call) -> Mapping[Values, Answer]:
-        """The answers to the question of ``call`` in this run so far."""
+    def answers_of(self, call: Call, values: Sequence[Values]) -> Mapping[Values, Answer]:
+        """The answers of this run so far to the question of ``call`` about ``values``."""
         key = self.sent(call.task), self.targets_of(call), self._names(call)
-        return self._answered.get(key, {})
+        held = self._answered.get(key)
+        return {} if held is None else held.among(values)
 
     def sent(self, task: Task) -> Task:
         """The task that a model reads for ``task``."""
@@ -221,15 +229,25 @@ class Dispatcher:
         sent = sent or self.sent(task)
         targets = self.targets_of(call)
         names = self._names(call)
-        answered = self._answered.setdefault((sent, targets, names), {})
+        held = self._answered.get((sent, targets, names))
+        if held is None:
+            held = self._answered.setdefault((sent, targets, names), self._room.answers())
+        answered = held.among(values)
         new = list(dict.fromkeys(v for v in values if v not in answered))
         if new and call is not None and targets is not None:
             if self._only_known:
                 raise UnknownAnswerError
             answered.update(self._cascaded(call, targets, sent, new))
+            held.update({v: answered[v] for v in new})
         elif new:
             job = Job(task, self.model_of(call), names.names)
-            self.dispatch(job, sent, new, answered, call if stops else None)
+            for some in pieces(new, _AT_A_TIME):
+                given: dict[Values, Answer] = {}
+                try:
+                    self.dispatch(job, sent, some, given, call if stops else None)
+                finally:
+                    held.update(given)
+                    answered.update(given)
         return [answered[v] for v in values]
 
     def embedder_for(self, call: Call | None) -> Embedder:
@@ -322,10 +340,9 @@ class Dispatcher:
         self, job: Job, hits: dict[Values, Answer], into: dict[Values, Answer], *, final: bool
     ) -> None:
         """Count cache hits, which go ``into``."""
-        model = job.model
         self.hits += len(hits)
-        if model is not self._usual:
-            hits = {v: self._by(model, answer, final=final) for v, answer in hits.items()}
+        if job.model is not self._models.get(ModelNames()):
+            hits = dict(zip(hits, self._by(job.model, hits.values(), final=final), strict=True))
         self.observer.batch(job, list(hits), list(hits.values()), 0.0)
         into.update(hits)
 
@@ -384,18 +401,11 @@ class Dispatcher:
             )
         return Cascade(call, sent, targets, levels)
 
-    def _by(self, model: CachedModel, answer: Answer, *, final: bool) -> Answer:
-        """An answer of ``model``, which names it where it is not the run's first."""
-        if answer.error is not None and not final:
-            answer = Answer(None, usage=replace(answer.usage, failed=0), spent=answer.spent)
-        if answer.spent or (self._usual is not None and model.name == self._usual.name):
-            return answer
-        return replace(answer, spent=((model.name, answer.usage),))
-
-    @property
-    def _usual(self) -> CachedModel | None:
-        """The session's model, if it was looked up; its answers do not say whose they are."""
-        return self._models.get(ModelNames())
+    def _by(self, model: CachedModel, answers: Iterable[Answer], *, final: bool) -> list[Answer]:
+        """Answers of ``model``, which name it where it is not the session's."""
+        usual = self._models.get(ModelNames())
+        name = None if usual is not None and usual.name == model.name else model.name
+        return [_of(name, answer, final=final) for answer in answers]
 
     def policy(self, call: Call) -> OnError:
         """The policy for failed answers to ``call``."""
@@ -465,7 +475,7 @@ class Dispatcher:
             met = [values[place] for place in places]
             raw = zip(met, (arrived[place] for place in places), strict=True)
             given.update((v, a) for v, a in raw if a.error is None and not a.spent)
-            answers = [self._by(model, arrived[place], final=final) for place in places]
+            answers = self._by(model, map(arrived.__getitem__, places), final=final)
             spent = self.ledger.settle(sent, len(values), answers, seconds, allowance.requests)
             into.update(zip(met, answers, strict=True))
             self.tokens += spent.evaluated_tokens + spent.completion_tokens
@@ -476,13 +486,10 @@ class Dispatcher:
                 self.observer.in_vain(job, in_vain)
 
 
-def with_options(task: Task, options: Sequence[str] | None) -> Task:
-    """``task`` with these for the options that its subquery gave; None: with texts."""
-    constraint = task.constraint
-    if options is None:
-        choice = Constraint("text")
-    else:
-        choice = replace(constraint.item or constraint, query=None, options=tuple(options))
-    if constraint.item is not None:
-        choice = replace(constraint, item=choice)
-    return replace(task, constraint=choice)
+def _of(model: str | None, answer: Answer, *, final: bool) -> Answer:
+    """An answer of this model (None: one whose name goes without saying)."""
+    if answer.error is not None and not final:
+        answer = Answer(None, usage=replace(answer.usage, failed=0), spent=answer.spent)
+    if answer.spent or model is None:
+        return answer
+    return replace(answer, spent=((model, answer.usage),))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import singledispatch
+from itertools import islice
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -40,6 +41,9 @@ from blendfusion.udfs.evaluate.compare import compared
 from blendfusion.udfs.evaluate.distinct import Column, distinct, encode
 from blendfusion.udfs.evaluate.label_join import label_call, matching
 from blendfusion.udfs.evaluate.user_body import run_body
+
+_REMEMBERED = 200_000
+"""Decoded answers of a call that are kept for the next chunk."""
 
 _Ask: TypeAlias = Callable[[Call, Sequence[Values], Dispatcher], Sequence[Answer]]
 
@@ -157,7 +161,8 @@ def _(
 def _answered(call: Call, texts: Sequence[Column], dispatcher: Dispatcher, ask: _Ask) -> pa.Array:
     """The answers, one a row: equal rows are put to the model once."""
     values, rows = distinct(texts)
-    known = dispatcher.values_of(call)
+    remembered = dispatcher.values_of(call)
+    known = {v: remembered[v] for v in values if v in remembered}
     new = [v for v in values if v not in known]
     if new:
         known.update((v, None) for v in new if _blank(v))
@@ -171,6 +176,9 @@ def _answered(call: Call, texts: Sequence[Column], dispatcher: Dispatcher, ask: 
                 lambda task, rows: ask(_of_task(call, task), rows, dispatcher),
             )
         known.update(zip(missing, outcomes(call, answers, missing, dispatcher), strict=True))
+        if len(remembered) + len(new) > _REMEMBERED:
+            remembered.clear()  # their answers are known to the dispatcher
+        remembered.update((v, known[v]) for v in islice(new, _REMEMBERED))
     return arrow([known[v] for v in values], call.type).take(rows)
 
 

@@ -1,0 +1,70 @@
+"""A bounded sample of the requests of a run, spread evenly over it, with all that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from blendfusion.models.protocol.model import Values
+from blendfusion.types import Answer, Task
+
+
+class Sample:
+    """Keeps all requests up to ``most``; then every second one, every fourth, and so on."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._step = 1
+        self._seen = self._kept = 0
+        self._batches: list[tuple[int, Task, list[Values], list[Answer]]] = []
+        """With the number of their first request: the others follow ``_step`` by ``_step``."""
+        self._failed: list[tuple[Task, list[Values], list[Answer]]] = []
+        """The failed requests among the others."""
+
+    @property
+    def left_out(self) -> int:
+        """How many requests are not in the sample."""
+        return self._seen - self._kept
+
+    @property
+    def batches(self) -> list[tuple[Task, list[Values], list[Answer]]]:
+        """The task, the values, and as many answers of each batch, in order; then the failures that
+        the sample lacks."""
+        return [*((t, values, answers) for _, t, values, answers in self._batches), *self._failed]
+
+    def add(self, task: Task, values: Sequence[Values], answers: Sequence[Answer]) -> None:
+        """Note a batch."""
+        first = self._seen
+        self._seen += len(values)
+        batch = first, task, list(values), list(answers)
+        self._add(batch, self._step if self.most else 0, 1)
+        while self._kept > self.most:
+            self._thin()
+
+    def _thin(self) -> None:
+        batches, self._batches, self._kept = self._batches, [], 0
+        before, self._step = self._step, 2 * self._step
+        for batch in batches:
+            self._add(batch, self._step, before)
+
+    def _add(
+        self, batch: tuple[int, Task, list[Values], list[Answer]], step: int, spacing: int
+    ) -> None:
+        """Keep the requests of a batch whose numbers are multiples of ``step`` (0: none), and what
+        failed of the others. Their numbers are ``spacing`` apart."""
+        number, task, values, answers = batch
+        if step == spacing:
+            self._batches.append(batch)
+            self._kept += len(values)
+            return
+        start, by = (-number % step // spacing, step // spacing) if step else (len(values), 1)
+        kept = values[start::by]
+        if kept:
+            self._batches.append((number + start * spacing, task, kept, answers[start::by]))
+            self._kept += len(kept)
+        failed = [
+            i
+            for i, answer in enumerate(answers)
+            if answer.error is not None and (i < start or (i - start) % by)
+        ]
+        if failed:
+            self._failed.append((task, [values[i] for i in failed], [answers[i] for i in failed]))
