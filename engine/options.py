@@ -99,7 +99,8 @@ class Options:
     spill_above: int = _option(
         QUERIES,
         1024,
-        "Memory for rows between the stages of a query, and as much for its answers; the rest goes to temporary files.",
+        "Memory for rows between the stages of a query, and as much for its answers; the rest goes to "
+        "temporary files.",
         unit="MB",
         least=0,
     )
@@ -139,7 +140,8 @@ class Options:
     trace_calls: int = _option(
         QUERIES,
         1_000_000,
-        "Maximum requests that the trace of a run keeps, an even sample of more, some 0.35 KB each; totals and errors cover all.",
+        "Maximum requests that the trace of a run keeps, an even sample of more, some 0.35 KB each; totals "
+        "and errors cover all.",
         unit="requests",
         least=0,
     )
