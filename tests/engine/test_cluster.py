@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import random
 import signal
@@ -19,6 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from cluster_scripts import requests_in
+from garbage import after_collection
 
 import blendfusion as bf
 from blendfusion.cluster.cluster import Cluster, cluster_of
@@ -491,16 +491,16 @@ def test_a_session_that_is_dropped_ends_its_workers(tmp_path: Path) -> None:
     workers = there.cluster.back_end
     assert isinstance(workers, LocalWorkers)
     (process,) = workers.processes.values()
-    del there
-    gc.collect()
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
+    del there, workers
+
+    def has_ended() -> bool:
         try:
             os.kill(process, 0)
         except ProcessLookupError:
-            return
-        time.sleep(0.05)
-    raise AssertionError("the worker goes on")
+            return True
+        return False
+
+    assert after_collection(has_ended)
 
 
 @pytest.mark.long

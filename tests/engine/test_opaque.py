@@ -3,7 +3,6 @@ with every call evaluated by DataFusion, and exact numbers of values asked."""
 
 from __future__ import annotations
 
-import gc
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from datafusion import DataFrame, col, lit
 from datafusion import functions as f
+from garbage import after_collection
 from scripts import Counted, hashed, tuples, unordered
 
 import blendfusion as bf
@@ -340,8 +340,7 @@ def test_leaves_are_gone_with_their_frame_and_never_listed(file: Path) -> None:
         assert db.session.catalog(CATALOG).schema(schema).table_names == []
     assert db.session.catalog_names() == {"datafusion"}
     del frame
-    gc.collect()
-    assert leaves_known(db.session) == set()
+    assert after_collection(lambda: not leaves_known(db.session))
 
 
 def test_a_view_that_was_replaced_is_the_new_one(file: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 
 import pytest
+from garbage import after_collection
 
 import blendfusion as bf
 from blendfusion.udfs.declare.call_registry import CALLS
@@ -62,5 +63,4 @@ def test_calls_go_with_the_session_that_made_them() -> None:
             session.table("t").select(bf.llm_int(f"another {number}", "x")).collect()
         assert len(CALLS) > before
     del session
-    gc.collect()
-    assert len(CALLS) <= before
+    assert after_collection(lambda: len(CALLS) <= before)
