@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import closing, contextmanager, redirect_stdout
-from functools import cached_property, partial, update_wrapper
+from functools import cached_property, partial
 from io import StringIO
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, ParamSpec, get_args
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args
 
 import pyarrow as pa
 from datafusion import DataFrame, Expr, SessionContext, lit
@@ -28,7 +28,9 @@ from blendfusion.evaluate.evaluation import Evaluation
 from blendfusion.evaluate.run import evaluate_frame
 from blendfusion.execution.executor import joined
 from blendfusion.execution.pipeline import Counts
+from blendfusion.frame_names import applied, expression, found_names
 from blendfusion.frame_run import Latest, answered, result_schema, tables_of
+from blendfusion.frame_verbs import verb, writer
 from blendfusion.prepare.result_names import named
 from blendfusion.redaction import WITHHELD, printable
 from blendfusion.replay.changes import Change
@@ -52,31 +54,7 @@ if TYPE_CHECKING:
     from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 
-P = ParamSpec("P")
 JoinType = Literal["inner", "left", "right", "full", "semi", "anti"]
-
-
-def _verb(
-    inherited: Callable[Concatenate[DataFrame, P], DataFrame],
-) -> Callable[Concatenate[Frame, P], Frame]:
-    """Wraps a method of DataFrame that builds another, so that it builds a Frame."""
-
-    def verb(self: Frame, /, *args: P.args, **kwargs: P.kwargs) -> Frame:
-        return self._next(inherited, *args, **kwargs)
-
-    return update_wrapper(verb, inherited)
-
-
-def _writer(
-    inherited: Callable[Concatenate[DataFrame, P], None],
-) -> Callable[Concatenate[Frame, P], None]:
-    """Wraps a method of DataFrame that writes rows, so that it writes the result of a Frame."""
-
-    def write(self: Frame, /, *args: P.args, **kwargs: P.kwargs) -> None:
-        result = self._result()
-        Pump().call(lambda: inherited(result, *args, **kwargs))
-
-    return update_wrapper(write, inherited)
 
 
 @gated(lambda frame: frame.session.options.redaction, pointed)
@@ -113,34 +91,38 @@ class Frame(DataFrame):
 
     # --- verbs -----------------------------------------------------------------------------------
 
-    alias = _verb(DataFrame.alias)
-    select = _verb(DataFrame.select)
-    drop = _verb(DataFrame.drop)
-    window = _verb(DataFrame.window)
-    with_column = _verb(DataFrame.with_column)
-    with_columns = _verb(DataFrame.with_columns)  # type: ignore[arg-type]
-    with_column_renamed = _verb(DataFrame.with_column_renamed)
-    aggregate = _verb(DataFrame.aggregate)
-    sort = _verb(DataFrame.sort)
-    sort_by = _verb(DataFrame.sort_by)
-    cast = _verb(DataFrame.cast)
-    limit = _verb(DataFrame.limit)
-    head = _verb(DataFrame.head)
-    distinct = _verb(DataFrame.distinct)
-    distinct_on = _verb(DataFrame.distinct_on)
-    join = _verb(DataFrame.join)  # type: ignore[assignment]
-    join_on = _verb(DataFrame.join_on)
-    repartition = _verb(DataFrame.repartition)
-    repartition_by_hash = _verb(DataFrame.repartition_by_hash)
-    union = _verb(DataFrame.union)
-    union_distinct = _verb(DataFrame.union_distinct)
-    union_by_name = _verb(DataFrame.union_by_name)
-    intersect = _verb(DataFrame.intersect)
-    except_all = _verb(DataFrame.except_all)
-    unnest_columns = _verb(DataFrame.unnest_columns)
-    fill_null = _verb(DataFrame.fill_null)
-    fill_nan = _verb(DataFrame.fill_nan)
-    __getitem__ = _verb(DataFrame.__getitem__)
+    alias = verb(DataFrame.alias)
+    select = verb(DataFrame.select)
+    drop = verb(DataFrame.drop)
+    window = verb(DataFrame.window)
+    with_column = verb(DataFrame.with_column)
+    with_columns = verb(DataFrame.with_columns)  # type: ignore[arg-type]
+    with_column_renamed = verb(DataFrame.with_column_renamed)
+    aggregate = verb(DataFrame.aggregate)
+    sort = verb(DataFrame.sort)
+    sort_by = verb(DataFrame.sort_by)
+    cast = verb(DataFrame.cast)
+    limit = verb(DataFrame.limit)
+    head = verb(DataFrame.head)
+    distinct = verb(DataFrame.distinct)
+    distinct_on = verb(DataFrame.distinct_on)
+    join = verb(DataFrame.join)  # type: ignore[assignment]
+    join_on = verb(DataFrame.join_on)
+    repartition = verb(DataFrame.repartition)
+    repartition_by_hash = verb(DataFrame.repartition_by_hash)
+    union = verb(DataFrame.union)
+    union_distinct = verb(DataFrame.union_distinct)
+    union_by_name = verb(DataFrame.union_by_name)
+    intersect = verb(DataFrame.intersect)
+    except_all = verb(DataFrame.except_all)
+    unnest_columns = verb(DataFrame.unnest_columns)
+    fill_null = verb(DataFrame.fill_null)
+    fill_nan = verb(DataFrame.fill_nan)
+    __getitem__ = verb(DataFrame.__getitem__)
+
+    def find_qualified_columns(self, *names: str) -> list[Expr]:
+        """The columns of these names, with their relations."""
+        return DataFrame.find_qualified_columns(self, *found_names(self, names))
 
     def filter(self, *predicates: Expr | str) -> Frame:
         """The rows where every predicate is true; a text is SQL and may contain calls."""
@@ -200,15 +182,14 @@ class Frame(DataFrame):
     def _next(self, method: Callable[..., DataFrame], *args: Any, **kwargs: Any) -> Frame:
         """The frame that a method of DataFrame returns for this one."""
         try:
-            made = method(self, *args, **kwargs)
+            made, origin = applied(Verb(method, self, args, kwargs))
         except Exception as problem:
             if is_foreign(problem) and isinstance(problem, Exception):
                 expressions = " ".join(str(a) for a in args if isinstance(a, Expr))
                 raise self._understood(problem, readable(expressions)) from problem
             raise
         budgets = [a.budget for a in (self, *args, *kwargs.values()) if isinstance(a, Frame)]
-        verb = Verb(method, self, args, kwargs)
-        return Frame(made.df, self._session, verb, lowest(budgets))
+        return Frame(made.df, self._session, origin, lowest(budgets))
 
     def with_budget(self, budget: Budget | None) -> Frame:
         """This frame with spending limits for each of its runs; None: only the session's limits.
@@ -223,7 +204,7 @@ class Frame(DataFrame):
         """``text`` as an expression; ``place`` is the SQL before it, which determines its type."""
         ready = self._session.calls.typed(self._session, f"{place}{text}").sql.removeprefix(place)
         try:
-            return DataFrame.parse_sql_expr(self._up_to_date(self), ready)
+            return expression(self, self._up_to_date(self), ready)
         except Exception as problem:
             raise self._understood(problem, text) from problem
 
@@ -493,8 +474,8 @@ class Frame(DataFrame):
 
     # --- writing ---------------------------------------------------------------------------------
 
-    write_csv = _writer(DataFrame.write_csv)
-    write_json = _writer(DataFrame.write_json)
-    write_parquet = _writer(DataFrame.write_parquet)  # type: ignore[assignment]
-    write_parquet_with_options = _writer(DataFrame.write_parquet_with_options)
-    write_table = _writer(DataFrame.write_table)
+    write_csv = writer(DataFrame.write_csv)
+    write_json = writer(DataFrame.write_json)
+    write_parquet = writer(DataFrame.write_parquet)  # type: ignore[assignment]
+    write_parquet_with_options = writer(DataFrame.write_parquet_with_options)
+    write_table = writer(DataFrame.write_table)

@@ -22,6 +22,7 @@ from blendfusion.sql.type_calls import Typed, typed
 from blendfusion.types import Constraint, Task
 from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.declare.call import Call
+from blendfusion.udfs.declare.call_registry import calls_in
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.register.udf import DispatcherSource, scalar_function
 from blendfusion.udfs.register.user_functions import known_ingredients
@@ -138,6 +139,11 @@ class KnownCalls:
     def option_frame(self, session: Session, query: str) -> Frame:
         """The options that the subquery of a call gives: see ``option_values.option_frame``."""
         return self._option_frames.get(query) or option_frame(session, query)
+
+    def know(self, session: Session, text: str) -> None:
+        """Register the calls whose functions are named in ``text``, a part of a plan."""
+        for call in calls_in(text):
+            self._register(session, call)
 
     def _register(self, session: Session, call: Call) -> None:
         """Make the function that stands for ``call`` known to DataFusion."""

@@ -92,13 +92,14 @@ def _by_fold(names: Iterable[str]) -> dict[str, list[str]]:
 
 def _only(spelled: Sequence[str], reader: Reader, at: int) -> str:
     if len(spelled) > 1:
-        listed = " or ".join(quoted_name(name) for name in spelled)
-        raise reader.refused(
-            at,
-            f"'{reader.tokens[at].text}' may be {listed}",
-            "Write the one that is meant in double quotes.",
-        )
+        raise reader.refused(at, *either(reader.tokens[at].text, spelled))
     return spelled[0]
+
+
+def either(name: str, spelled: Sequence[str]) -> tuple[str, str]:
+    """The message and the hint for a name that may be any of ``spelled``."""
+    listed = " or ".join(map(quoted_name, spelled))
+    return f"'{name}' may be {listed}", "Write the one that is meant in double quotes."
 
 
 def _name(reader: Reader, at: int) -> str:
