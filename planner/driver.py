@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -120,7 +120,7 @@ class _Driver:
         self._left = most
         self._times: Counter[str] = Counter()
         self._first: dict[str, tuple[Plan, Plan]] = {}
-        self._seconds: dict[str, float] = {}
+        self._seconds: defaultdict[str, float] = defaultdict(float)
 
     def settled(self, plan: Plan, rules: Sequence[Rule], done: dict[int, Plan]) -> Plan:
         """``plan`` after all rules have fired that can, inputs first; the same object if none
@@ -132,10 +132,12 @@ class _Driver:
         below = partial(self.settled, rules=rules, done=done)
         while id(plan) not in done:
             plan = with_subplans(plan, below)
+            start = perf_counter()
             for rule in rules:
-                new = self.applied(rule, plan)
+                new = rule.apply(plan)
+                start = self._spent(rule, start)
                 if new is not plan:
-                    plan = new
+                    plan = self._fired(rule, plan, new)
                     break
             else:
                 done[id(plan)] = plan
@@ -144,9 +146,16 @@ class _Driver:
     def applied(self, rule: Rule, plan: Plan) -> Plan:
         start = perf_counter()
         new = rule.apply(plan)
-        self._seconds[rule.name] = self._seconds.get(rule.name, 0.0) + perf_counter() - start
-        if new is plan:
-            return plan
+        self._spent(rule, start)
+        return plan if new is plan else self._fired(rule, plan, new)
+
+    def _spent(self, rule: Rule, start: float) -> float:
+        """Adds the time since ``start`` to that of a rule, and returns the present time."""
+        now = perf_counter()
+        self._seconds[rule.name] += now - start
+        return now
+
+    def _fired(self, rule: Rule, plan: Plan, new: Plan) -> Plan:
         if new.width != plan.width:
             raise PlanError(f"rule {rule.name} changed the columns of a relation")
         self._left -= 1

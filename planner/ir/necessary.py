@@ -60,8 +60,10 @@ COMPARED_WITH_TRUE = {"is_distinct_from": "is_not_true", "is_not_distinct_from":
 def necessary(expr: Expr, value: str = "true") -> Expr:
     """A condition without calls that is true wherever the boolean ``expr`` is ``value``, one of
     "true", "false" and "null"; ``ALWAYS`` where nothing is known."""
-    if is_volatile(expr):
-        return ALWAYS
+    return ALWAYS if is_volatile(expr) else _necessary(expr, value)
+
+
+def _necessary(expr: Expr, value: str = "true") -> Expr:
     if not needs_model(expr):
         if not never_fails(expr):
             return ALWAYS
@@ -72,28 +74,28 @@ def necessary(expr: Expr, value: str = "true") -> Expr:
     if isinstance(expr, Node) and expr.name in ("and", "or"):
         decisive = "false" if expr.name == "and" else "true"
         join = any_of if value in (decisive, "null") else all_of
-        return join([necessary(part, value) for part in expr.children])
+        return join([_necessary(part, value) for part in expr.children])
     if isinstance(expr, Node) and expr.name == "not":
-        return necessary(expr.children[0], {"true": "false", "false": "true"}.get(value, value))
+        return _necessary(expr.children[0], {"true": "false", "false": "true"}.get(value, value))
     if isinstance(expr, Node) and expr.name in TRUTH_TESTS:
         if value == "null":
             return NEVER
         met = TRUTH_TESTS[expr.name]
         wanted = met if value == "true" else tuple(v for v in _VALUES if v not in met)
-        return any_of([necessary(expr.children[0], v) for v in wanted])
+        return any_of([_necessary(expr.children[0], v) for v in wanted])
     if isinstance(expr, Node) and expr.name in COMPARED_WITH_TRUE:
         return _distinct(expr, value)
     if isinstance(expr, Node) and expr.name == "is_not_null":
-        return {"true": not_null(expr.children[0]), "null": NEVER}.get(value, ALWAYS)
+        return {"true": _not_null(expr.children[0]), "null": NEVER}.get(value, ALWAYS)
     if isinstance(expr, Node) and expr.name == "is_null":
-        return {"false": not_null(expr.children[0]), "null": NEVER}.get(value, ALWAYS)
+        return {"false": _not_null(expr.children[0]), "null": NEVER}.get(value, ALWAYS)
     if isinstance(expr, Node) and expr.name == "if_then":
         return _case(expr, value)
     if value == "null":
         return ALWAYS
     if isinstance(expr, Node) and expr.name == "singular_or_list":
-        return not_null(expr.children[0])
-    return not_null(expr)
+        return _not_null(expr.children[0])
+    return _not_null(expr)
 
 
 def is_null_test(condition: Expr) -> bool:
@@ -103,8 +105,10 @@ def is_null_test(condition: Expr) -> bool:
 
 def not_null(expr: Expr) -> Expr:
     """A condition without calls that is true wherever ``expr`` is not NULL."""
-    if is_volatile(expr):
-        return ALWAYS
+    return ALWAYS if is_volatile(expr) else _not_null(expr)
+
+
+def _not_null(expr: Expr) -> Expr:
     if not needs_model(expr):
         tested = _uncast(expr)
         if not _reads(tested):
@@ -113,14 +117,14 @@ def not_null(expr: Expr) -> Expr:
             return function("is_not_null", (tested,))
         # ``n + 1`` may overflow where it is tested early; ``n`` is NULL where it is.
         strict = isinstance(tested, Node) and tested.name in NULL_IF_ANY_IS
-        return all_of([not_null(part) for part in parts(tested)[:2]]) if strict else ALWAYS
+        return all_of([_not_null(part) for part in parts(tested)[:2]]) if strict else ALWAYS
     if isinstance(expr, Ask):
         if not isinstance(expr.call.ingredient.kind, RowQuestion) or expr.call.kept:
             return ALWAYS
-        return any_of([not_null(argument) for argument in expr.args])
+        return any_of([_not_null(argument) for argument in expr.args])
     if isinstance(expr, Node) and expr.name in NULL_IF_ANY_IS:
         # The third operand of LIKE is absent or a literal.
-        return all_of([not_null(part) for part in expr.children[:2]])
+        return all_of([_not_null(part) for part in expr.children[:2]])
     return ALWAYS
 
 
@@ -129,7 +133,7 @@ def _distinct(expr: Node, value: str) -> Expr:
     left, right = expr.children
     if literal(right) is not True:
         return NEVER if value == "null" else ALWAYS
-    return necessary(function(COMPARED_WITH_TRUE[expr.name], (left,)), value)
+    return _necessary(function(COMPARED_WITH_TRUE[expr.name], (left,)), value)
 
 
 def _case(expr: Node, value: str) -> Expr:
@@ -139,10 +143,10 @@ def _case(expr: Node, value: str) -> Expr:
     ways: list[Expr] = []
     reached: list[Expr] = []
     for condition, result in zip(branches[0::2], branches[1::2], strict=False):
-        ways.append(all_of([*reached, necessary(condition), necessary(result, value)]))
-        reached.append(any_of([necessary(condition, "false"), necessary(condition, "null")]))
+        ways.append(all_of([*reached, _necessary(condition), _necessary(result, value)]))
+        reached.append(any_of([_necessary(condition, "false"), _necessary(condition, "null")]))
     if otherwise is not None:
-        ways.append(all_of([*reached, necessary(otherwise, value)]))
+        ways.append(all_of([*reached, _necessary(otherwise, value)]))
     elif value == "null":
         ways.append(all_of(reached))
     return any_of(ways)
@@ -182,7 +186,7 @@ def any_of(terms: Sequence[Expr]) -> Expr:
     kept = [t for t in dict.fromkeys(_flat("or", terms)) if t != NEVER]
     if ALWAYS in kept:
         return ALWAYS
-    kept = _least(kept)
+    kept = _least(kept) if len(kept) > 1 else kept
     if len(kept) < 2:
         return kept[0] if kept else NEVER
     # (a AND b) OR (a AND c) is a AND (b OR c)

@@ -190,9 +190,11 @@ def plans_in(expr: Expr) -> tuple[Plan, ...]:
 def walk(expr: Expr) -> Iterator[Expr]:
     """``expr`` and all of its subexpressions, parents first; relations of subqueries are left
     out."""
-    yield expr
-    for part in parts(expr):
-        yield from walk(part)
+    left = [expr]
+    while left:
+        part = left.pop()
+        yield part
+        left.extend(reversed(parts(part)))
 
 
 def asks(expr: Expr) -> list[Ask]:
@@ -208,7 +210,9 @@ def asks_model(ask: Ask) -> bool:
 
 def needs_model(expr: Expr) -> bool:
     """Whether ``expr`` contains a call of this query level."""
-    return any(isinstance(e, Ask) for e in walk(expr))
+    return isinstance(expr, Ask) or (
+        isinstance(expr, Node) and any(map(needs_model, expr.children))
+    )
 
 
 def fields(expr: Expr) -> set[int]:
@@ -225,7 +229,7 @@ def substitute(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
     below = parts(expr)
     if not below:
         return expr
-    new = tuple(substitute(part, change) for part in below)
+    new = tuple([substitute(part, change) for part in below])
     if new == below:
         return expr
     if isinstance(expr, Ask):

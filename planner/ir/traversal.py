@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import is_
 from typing import TypeVar
 
 from blendfusion.planner.ir.joins import is_union_all, join_type
@@ -95,7 +96,7 @@ def with_subplans(plan: Plan, change: Change) -> Plan:
         map(change, plan.inputs)
     )  # map instead of a generator, since deep plans need the stack
     new: Rel | Block = plan
-    if any(a is not b for a, b in zip(inputs, plan.inputs, strict=True)):
+    if not all(map(is_, inputs, plan.inputs)):
         new = new.with_inputs(*inputs)
     if not plan.has_subqueries:
         return new

@@ -27,6 +27,7 @@ from blendfusion.planner.ir.necessary import (
     not_null,
 )
 from blendfusion.planner.ir.nodes import (
+    Ask,
     Block,
     Expr,
     Node,
@@ -40,6 +41,7 @@ from blendfusion.planner.ir.nodes import (
     parts,
     shift,
     side_of,
+    walk,
 )
 
 _MOST_REPEATED = 2
@@ -114,7 +116,10 @@ def _implied(terms: Sequence[Expr]) -> list[Expr]:
 def _joint(terms: Sequence[Expr]) -> Expr:
     """A condition that terms with the same calls in several places imply together: ``f(x) AND
     (NOT f(x) OR p)`` implies ``p``."""
-    whole = conjunction(tuple(map(canonical, terms))) if terms else ALWAYS
+    places = [part for term in terms for part in walk(term) if isinstance(part, Ask)]
+    if len({*places}) == len(places):
+        return ALWAYS
+    whole = conjunction(tuple(map(canonical, terms)))
     times = Counter(atoms(whole))
     repeated = [atom for atom, n in times.items() if n > 1][:_MOST_REPEATED]
     if not repeated or is_volatile(whole):

@@ -6,7 +6,8 @@ run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from blendfusion.planner.ir.aggregates import aggregation
 from blendfusion.planner.ir.builders import (
@@ -102,7 +103,9 @@ def repeatable(plan: Plan) -> Plan | None:
 
 def small(plan: Plan | None) -> Plan | None:
     """``plan`` if it is small enough to run twice."""
-    return None if plan is None or len(_relations(plan)) > _MOST_RELATIONS else plan
+    if plan is None or next(islice(_relations(plan), _MOST_RELATIONS, None), None) is not None:
+        return None
+    return plan
 
 
 def stripped(plan: Plan) -> Plan:
@@ -141,7 +144,10 @@ def steady(plan: Plan) -> Plan | None:
 
 def _with_steady(plan: Rel, inputs: Sequence[Plan | None]) -> Plan | None:
     known = tuple(p for p in inputs if p is not None)
-    return plan.with_inputs(*known) if len(known) == len(inputs) else None
+    if len(known) < len(inputs):
+        return None
+    same = all(a is b for a, b in zip(known, plan.inputs, strict=True))
+    return plan if same else plan.with_inputs(*known)  # relations that are shared stay so
 
 
 def exact(plan: Plan) -> Plan | None:
@@ -162,8 +168,11 @@ def _repeats(plan: Rel) -> bool:
     )
 
 
-def _relations(plan: Plan) -> list[Plan]:
+def _relations(plan: Plan) -> Iterator[Plan]:
     """The relations that run again; blocks are stages, which run once."""
-    if not isinstance(plan, Rel):
-        return [plan]
-    return [plan, *(p for below in plan.inputs for p in _relations(below))]
+    left = [plan]
+    while left:
+        part = left.pop()
+        yield part
+        if isinstance(part, Rel):
+            left.extend(part.inputs)
