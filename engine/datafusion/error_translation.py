@@ -46,8 +46,12 @@ def understood(
 
 
 _NO_TEXT = re.compile(
-    r"(?:Cannot automatically convert|Unsupported CAST from) (.+) to (?:Large)?(Utf8|Binary)"
+    r"(?:Cannot automatically convert|Unsupported CAST from) (.+?) to "
+    r"(?:Large)?(Utf8|Binary|List\(Utf8\))"
 )
+_COERCION = re.compile(r"coercion from (.+) to the signature Exact\((.+?)\) failed", re.DOTALL)
+_COMMA = re.compile(r", (?![^()]*(?:\([^()]*\)[^()]*)*\))")
+"""A comma outside of brackets."""
 _FIELDS = "Write what it is made of, value by value: column['field'] of a struct, column['key'] of a map; "
 _BYTES = "non UTF-8 data"
 
@@ -68,8 +72,11 @@ def unfit(text: str, named: str) -> QueryError | None:
         )
     found = _NO_TEXT.search(text)
     if found is None:
-        return None
+        return _uncoerced(text, named)
     kind = found[1].split("(")[0].upper()
+    if found[2] == "Binary" and named == "llm_transcribe":
+        hint = "Speech is BINARY: the bytes of a WAV, FLAC or Ogg file."
+        return QueryError(f"{named}: a value of type {kind} is no speech", hint=hint)
     if found[2] == "Binary":
         hint = "An image is BINARY, or text: an http(s) URL or a data: URL."
         return QueryError(f"{named}: a value of type {kind} is no image", hint=hint)
@@ -77,6 +84,18 @@ def unfit(text: str, named: str) -> QueryError | None:
         f"{named}: a value of type {kind} is no text",
         hint=f"{_FIELDS}of a list of them, unnest(column) in a subquery.",
     )
+
+
+def _uncoerced(text: str, named: str) -> QueryError | None:
+    """The error of the first argument of a kind that has no form in the type that is taken."""
+    found = _COERCION.search(text)
+    pairs = zip(*map(_COMMA.split, found.groups()), strict=False) if found else ()
+    for given, taken in pairs:
+        if "(" in given and given != taken:
+            kind, to = given.split("(")[0].upper(), "list of texts" if "(" in taken else "text"
+            message = f"{named}: a value of type {kind} is no {to}"
+            return QueryError(message, hint=f"{_FIELDS}a list of them, array_agg(…) in a subquery.")
+    return None
 
 
 def functions_in(query: str) -> str:

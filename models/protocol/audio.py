@@ -19,7 +19,7 @@ _BEGINNINGS = (
     (re.compile(rb"fLaC"), "audio/flac"),
     (re.compile(rb"OggS"), "audio/ogg"),
 )
-NO_AUDIO = "no audio: it is not the bytes of a WAV, FLAC or Ogg file"
+NO_AUDIO = "no audio: it is not the bytes of a WAV, FLAC or Ogg file (a path or URL is not read)"
 TOO_LARGE = f"audio of more than {MOST_BYTES >> 20} MB, which is not transcribed"
 
 

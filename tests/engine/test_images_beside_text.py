@@ -125,6 +125,21 @@ def test_functions_of_rows_see_images(call: str, expected: object, kind: pa.Data
         assert session.sql(f"SELECT {call} AS a FROM h").to_pydict() == {"a": [expected]}
 
 
+@pytest.mark.parametrize("kind", [pa.binary(), pa.binary_view(), pa.string()], ids=str)
+def test_a_score_is_of_the_image(kind: pa.DataType) -> None:
+    def redness(body: Body) -> Reply:
+        return Reply("9" if "RED" in shown(body) else "2")
+
+    with serving(redness) as server:
+        session = connected(server.url)
+        images = [INLINE, "a blue one"] if kind == pa.string() else [RED, BLUE]
+        session.from_arrow(pa.table({"id": [1, 2], "photo": pa.array(images, kind)}), name="h")
+        query = "SELECT id, llm_score('How red?', photo) AS a FROM h ORDER BY a DESC LIMIT 1"
+        assert session.sql(query).to_pylist() == [{"id": 1, "a": 9.0}]
+        frame = session.table("h").sort(bf.llm_score("How red?", "photo").sort(ascending=False))
+        assert frame.limit(1).select("id").to_pylist() == [{"id": 1}]
+
+
 def test_data_frames_see_them_too() -> None:
     with serving(fits) as server:
         session = connected(server.url)

@@ -60,6 +60,27 @@ def test_what_is_no_recording_has_a_reason(session: bf.Session) -> None:
     assert "more than 64 MB" in session.sql(query).to_pylist()[0]["t"]["error"]
 
 
+def test_paths_of_recordings_are_texts_that_no_function_opens(
+    session: bf.Session, tmp_path: Path
+) -> None:
+    """Nothing that stands in a row is opened; a call says so instead of hearing the path."""
+    (tmp_path / "a.wav").write_bytes(wav())
+    paths = [str(tmp_path / "a.wav"), "https://sounds.example/a.wav", "data:audio/wav;base64,UklG"]
+    session.from_pydict({"p": paths}, name="files")
+    query = (
+        "SELECT llm_transcribe(p, model => 'heard', on_error => 'keep')['error'] AS e FROM files"
+    )
+    assert all("a path or URL is not read" in row["e"] for row in session.sql(query).to_pylist())
+    asked = bf.ScriptedModel(lambda request: request.values[0])
+    texts = bf.connect(asked, cache=None)
+    texts.from_pydict({"p": paths}, name="files")
+    for sql in (
+        "SELECT llm_map('q', p) AS a FROM files",
+        "SELECT {{LLMMap('q', p)}} AS a FROM files",
+    ):
+        assert [row["a"] for row in texts.sql(sql).to_pylist()] == paths
+
+
 def test_a_budget_limits_recordings(session: bf.Session) -> None:
     frame = session.sql(
         "SELECT llm_transcribe(a, model => 'heard') AS t FROM calls", budget=bf.Budget(values=2)
