@@ -26,7 +26,11 @@ class Rates:
     """Seconds of the session for a value that a worker sends, known or not."""
     asks: float = 35e-6
     """Seconds of the session for a value that goes to a model and back."""
-    value_bytes: float = 57.0
+    value_bytes: float = 160.0
+    digest_bytes: float = 16.0
+    """What a worker sends of a value, whoever has sent it before."""
+    moves: float = 1.0
+    """Bytes of a value and its answer on their ways, compressed, by those of the value."""
     answers: float = 50.0
     """Answers a second of one model server."""
     batch: int = 256
@@ -92,7 +96,7 @@ def simulated(
             "session": session_busy / seconds,
             "servers": server_busy / workers / seconds,
         },
-        (sent + 2 * known) / known,
+        rates.moves + sent * rates.digest_bytes / (known * rates.value_bytes),
         workers * rates.price * seconds / 3600,
     )
 

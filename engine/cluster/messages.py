@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import copyreg
 import io
 import pickle
+from array import array
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from blendfusion.cluster.packing import (
+    Packed,
+    compressed,
+    decompressed,
+    packed_answers,
+    packed_values,
+    unpacked_answers,
+    unpacked_values,
+)
 from blendfusion.execution.pipeline import Counts
 from blendfusion.models.protocol.model import Values
 from blendfusion.options import Options
@@ -56,9 +68,21 @@ class Begin:
 
 @dataclass(frozen=True)
 class Continue:
-    """Run it on; ``answers`` are those that it wants, if it wants some."""
+    """Run it on; ``answers``, of which nobody there needs the costs, are those that it wants, if it
+    wants some."""
 
     answers: list[Answer] | None = None
+
+    def __reduce__(self) -> _Form:
+        answers = self.answers
+        return _continue, (None if answers is None else packed_answers(answers, costs=False),)
+
+
+@dataclass(frozen=True)
+class Send:
+    """Of the values that it offers, those at these places are not known here."""
+
+    places: list[int]
 
 
 @dataclass(frozen=True)
@@ -74,6 +98,19 @@ class Wants:
     task: Task
     values: list[Values]
     stops: bool
+    offered: bool = False
+    """Whether these values are what is not known of those that it has offered just before."""
+
+    def __reduce__(self) -> _Form:
+        packed = packed_values(self.values)
+        return _wants, (self.call, self.task, packed, self.stops, self.offered)
+
+
+@dataclass(frozen=True)
+class Offered:
+    """A fragment needs answers to the values with these digests, which it sends if need be."""
+
+    digests: bytes
 
 
 @dataclass(frozen=True)
@@ -97,10 +134,13 @@ class Done:
 class Pose:
     """Put these values to a model."""
 
-    model: bytes
-    """Its name or itself, and the options, encoded."""
-    task: Task
+    question: tuple[bytes, Task] | None
+    """The model's name or itself, with the options, encoded; and the task. None: as in the last
+    message of this kind."""
     values: list[Values]
+
+    def __reduce__(self) -> _Form:
+        return _pose, (self.question, packed_values(self.values))
 
 
 @dataclass(frozen=True)
@@ -110,9 +150,36 @@ class Posed:
     answers: dict[int, Answer]
     error: BaseException | None = None
 
+    def __reduce__(self) -> _Form:
+        places = array("I", self.answers)
+        known = None if places == array("I", range(len(places))) else places.tobytes()
+        packed = packed_answers([*self.answers.values()], costs=True)
+        return _posed, (known, packed, self.error)
 
-Message: TypeAlias = "Begin | Continue | Cancel | Pose"
-Reply: TypeAlias = "Wants | Rows | Done | Posed"
+
+def _continue(packed: Packed | None) -> Continue:
+    return Continue(None if packed is None else unpacked_answers(packed))
+
+
+def _wants(call: Call | None, task: Task, packed: Packed, stops: bool, offered: bool) -> Wants:
+    return Wants(call, task, unpacked_values(packed), stops, offered)
+
+
+def _pose(question: tuple[bytes, Task] | None, packed: Packed) -> Pose:
+    return Pose(question, unpacked_values(packed))
+
+
+def _posed(known: bytes | None, packed: Packed, error: BaseException | None) -> Posed:
+    answers = unpacked_answers(packed)
+    places = array("I", range(len(answers)) if known is None else ())
+    places.frombytes(known or b"")
+    return Posed(dict(zip(places, answers, strict=True)), error)
+
+
+Message: TypeAlias = "Begin | Continue | Send | Cancel | Pose"
+Reply: TypeAlias = "Offered | Wants | Rows | Done | Posed"
+_Form: TypeAlias = "tuple[Callable[..., object], tuple[object, ...]]"
+"""How pickle makes a message again."""
 
 _BY_NAME = {ingredient.name: ingredient for ingredient in INGREDIENTS}
 
@@ -134,12 +201,12 @@ def encoded(thing: object) -> bytes:
     """The bytes of a message or a part of one. Raises what pickle raises where it has none."""
     out = io.BytesIO()
     _Pickler(out, protocol=5).dump(thing)
-    return out.getvalue()
+    return compressed(out.getvalue())
 
 
 def decoded(data: bytes) -> Any:
     """The message of these bytes, which must come from ``encoded``: pickle trusts them."""
-    return pickle.loads(data)
+    return pickle.loads(decompressed(data))
 
 
 def has_bytes(thing: object) -> bool:
@@ -149,3 +216,8 @@ def has_bytes(thing: object) -> bool:
     except Exception:
         return False
     return True
+
+
+for _code, _name in enumerate((_continue, _wants, _pose, _posed), 250):
+    # Pickle writes these numbers, which are for private use, in the place of names.
+    copyreg.add_extension(__name__, _name.__name__, _code)

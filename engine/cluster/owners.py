@@ -25,6 +25,10 @@ _PARTS = 2
 """A batch is at most the owner's share of what is left, divided by this."""
 
 
+_LEAST = 4
+"""A batch is at least the owner's share of the largest one, divided by this."""
+
+
 class Question:
     """Values that one caller waits for."""
 
@@ -42,7 +46,8 @@ class Question:
     def take(self, share: float) -> list[int]:
         """The places of the next batch of an owner that gives this share of all answers. Batches
         become smaller near the end, so that all owners end together."""
-        size = max(self.least, min(self.most, math.ceil(len(self.left) * share / _PARTS)))
+        least = max(self.least, round(self.most * share / _LEAST))
+        size = max(least, min(self.most, math.ceil(len(self.left) * share / _PARTS)))
         return [self.left.popleft() for _ in range(min(size, len(self.left)))]
 
     @property
@@ -114,6 +119,7 @@ class Owners:
 
     def _own(self, number: int) -> None:
         place: Place | None = None
+        posed_before: tuple[bytes, Task] | None = None
         while True:
             with self._changed:
                 while not self._closed and not any(q.left for q in self._waiting):
@@ -127,8 +133,10 @@ class Owners:
             gone, start = False, perf_counter()
             try:
                 if place is None:
-                    place = self._back_end.open(number, "answers")
-                posed = self._posed(place, question, batch)
+                    place, posed_before = self._back_end.open(number, "answers"), None
+                about = question.model, question.task
+                posed = self._posed(place, question, batch, new=about != posed_before)
+                posed_before = about
             except PlaceGone as problem:
                 gone, place = True, None
                 posed = Posed({}, problem)
@@ -159,9 +167,9 @@ class Owners:
         usual = sum(self._rates.values()) / len(self._rates)
         return self._rates[number] / (usual * self.size)
 
-    def _posed(self, place: Place, question: Question, batch: list[int]) -> Posed:
+    def _posed(self, place: Place, question: Question, batch: list[int], *, new: bool) -> Posed:
         values = [question.values[i] for i in batch]
-        message = Pose(question.model, question.task, values)
+        message = Pose((question.model, question.task) if new else None, values)
         reply = decoded(place.call(encoded(message)))
         return reply if isinstance(reply, Posed) else Posed({}, reply.error)
 

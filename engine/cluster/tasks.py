@@ -15,12 +15,15 @@ from blendfusion.cluster.messages import (
     Done,
     Fragment,
     Message,
+    Offered,
     Reply,
     Rows,
+    Send,
     Wants,
     decoded,
     encoded,
 )
+from blendfusion.cluster.offers import Offer, Offers
 from blendfusion.cluster.protocol import ROWS, BackEnd, Place, PlaceGone
 from blendfusion.errors import BlendFusionError
 from blendfusion.execution.pipeline import Counts
@@ -56,6 +59,7 @@ class Tasks:
         self._error: BaseException | None = None
         self._closed = False
         self._opening = threading.Lock()
+        self._offers = Offers()
         self._flights: dict[object, set[Values]] = {}
         """The values that fragments wait for, by task and call."""
 
@@ -151,30 +155,34 @@ class Tasks:
 
     def _run(self, place: Place, fragment: Fragment) -> list[pa.Table]:
         tables: list[pa.Table] = []
-        reply = _sent(place, Begin(fragment))
-        while True:
-            if isinstance(reply, Done):
-                self._note(reply)
-                return tables
-            answers: list[Answer] | None = None
-            try:
-                if self._closed or self._error is not None:
-                    raise _NotWanted
-                if isinstance(reply, Rows):
-                    tables.append(reply.table)
-                else:
-                    assert isinstance(reply, Wants)
-                    answers = self._answers(reply)
-            except PlaceGone:
-                raise
-            except BaseException as problem:
-                _sent(place, Cancel())
-                if isinstance(problem, _NotWanted):
-                    return []
-                raise
-            reply = _sent(place, Continue(answers))
+        with self._offers.of_one_worker() as offer:
+            reply = _sent(place, Begin(fragment))
+            while not isinstance(reply, Done):
+                try:
+                    message = self._message(reply, tables, offer)
+                except BaseException as problem:
+                    _sent(place, Cancel())
+                    if isinstance(problem, _NotWanted):
+                        return []
+                    raise
+                reply = _sent(place, message)
+        self._note(reply)
+        return tables
 
-    def _answers(self, wants: Wants) -> list[Answer]:
+    def _message(self, reply: Reply, tables: list[pa.Table], offer: Offer) -> Message:
+        """What a worker that runs a fragment gets for its reply; rows go to ``tables``."""
+        if self._closed or self._error is not None:
+            raise _NotWanted
+        if isinstance(reply, Offered):
+            return Send(offer.begin(reply.digests))
+        if isinstance(reply, Rows):
+            tables.append(reply.table)
+            return Continue()
+        assert isinstance(reply, Wants)
+        values = offer.completed(reply.values) if reply.offered else reply.values
+        return Continue(self._answers(reply, values))
+
+    def _answers(self, wants: Wants, values: list[Values]) -> list[Answer]:
         """The answers to the values of a fragment. Of equal values that several fragments want at
         a time, one goes out: a failure, which no store keeps, is not tried again either."""
         dispatcher = self._dispatcher
@@ -183,7 +191,7 @@ class Tasks:
                 dispatcher.model_of(wants.call)
         flight = self._flights.setdefault((wants.task, wants.call), set())
         with self._changed:
-            mine = [value for value in wants.values if value not in flight]
+            mine = [value for value in values if value not in flight]
             flight.update(mine)
         try:
             if mine:
@@ -192,11 +200,11 @@ class Tasks:
             with self._changed:
                 flight.difference_update(mine)
                 self._changed.notify_all()
-        if len(mine) < len(wants.values):
+        if len(mine) < len(values):
             with self._changed:
-                while self._error is None and not flight.isdisjoint(wants.values):
+                while self._error is None and not flight.isdisjoint(values):
                     self._changed.wait(_WAIT_SECONDS)
-        return dispatcher.ask(wants.task, wants.values, wants.call, stops=wants.stops)
+        return dispatcher.ask(wants.task, values, wants.call, stops=wants.stops)
 
     def _note(self, done: Done) -> None:
         if done.error is not None:

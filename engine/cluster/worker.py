@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from queue import SimpleQueue
 from typing import NoReturn
+from weakref import WeakValueDictionary
 
 from datafusion import SessionConfig, SessionContext
 
@@ -17,14 +18,18 @@ from blendfusion.cluster.messages import (
     Done,
     FileTable,
     Fragment,
+    Message,
+    Offered,
     Pose,
     Posed,
     Reply,
     Rows,
+    Send,
     Wants,
     decoded,
     encoded,
 )
+from blendfusion.cluster.offers import OFFERED_LENGTH
 from blendfusion.datafusion.substrait_io import batches_of, frame_of
 from blendfusion.errors import BlendFusionError, ModelNotFound
 from blendfusion.execution.expressions import RowWise
@@ -32,6 +37,8 @@ from blendfusion.execution.pipeline import Chunks, Counts, run
 from blendfusion.execution.scratch_context import Workbench
 from blendfusion.models.protocol.model import Model, Values, answer_each
 from blendfusion.models.registry.load import load
+from blendfusion.models.stores.in_flight import UNDER_WAY
+from blendfusion.models.stores.key import digests
 from blendfusion.search.lance_table import RegisteredLance
 from blendfusion.types import Answer, Task
 from blendfusion.udfs.ask.dispatcher import Dispatcher
@@ -53,7 +60,8 @@ class Worker:
     def __init__(self) -> None:
         self._running: _Steps | None = None
         self._models: dict[bytes, Model] = {}
-        self._memory = _Memory("")
+        self._question: tuple[bytes, Task] | None = None
+        self._memory = _memory_of("")
 
     def call(self, message: bytes) -> bytes:
         """The bytes of the reply to a message."""
@@ -72,32 +80,49 @@ class Worker:
             return self._posed(message)
         if isinstance(message, Begin):
             if message.fragment.run != self._memory.run:
-                self._memory = _Memory(message.fragment.run)
+                self._memory = _memory_of(message.fragment.run)
             self._running = _Steps(message.fragment, self._memory)
             return self._running.next(None)
-        assert isinstance(message, Continue | Cancel)
+        assert isinstance(message, Continue | Send | Cancel)
         assert self._running is not None
         return self._running.next(message)
 
     def _posed(self, message: Pose) -> Posed:
         arrived: dict[int, Answer] = {}
         try:
-            model = self._models.get(message.model)
+            self._question = message.question or self._question
+            assert self._question is not None
+            name, task = self._question
+            model = self._models.get(name)
             if model is None:
-                model = self._models[message.model] = load(*decoded(message.model))
-            answer_each(model, message.task, message.values, arrived.__setitem__)
+                model = self._models[name] = load(*decoded(name))
+            answer_each(model, task, message.values, arrived.__setitem__)
         except Exception as problem:
             return Posed(arrived, problem)
         return Posed(arrived)
 
 
 class _Memory:
-    """The answers that this worker got in one run: each value travels once, not once a file."""
+    """The answers that this process got in one run: each value travels once, not once a file."""
 
     def __init__(self, run: str) -> None:
         self.run = run
         self.answers: dict[tuple[Task, Call | None], dict[Values, Answer]] = {}
         self.room = _REMEMBERED
+
+    def keep(self, known: dict[Values, Answer], new: Mapping[Values, Answer]) -> None:
+        """Add answers to those to one question, while there is room."""
+        if len(new) <= self.room:
+            known.update(new)
+            self.room -= len(new)
+
+
+_MEMORIES: WeakValueDictionary[str, _Memory] = WeakValueDictionary()
+"""The memories of the runs in this process, which may hold several places."""
+
+
+def _memory_of(run: str) -> _Memory:
+    return _MEMORIES.setdefault(run, _Memory(run))
 
 
 class _Steps:
@@ -106,21 +131,21 @@ class _Steps:
     def __init__(self, fragment: Fragment, memory: _Memory) -> None:
         self._memory = memory
         self._replies: SimpleQueue[Reply] = SimpleQueue()
-        self._messages: SimpleQueue[Continue | Cancel] = SimpleQueue()
+        self._messages: SimpleQueue[Message] = SimpleQueue()
         self._fragment = fragment
         threading.Thread(target=self._work, daemon=True).start()
 
-    def next(self, message: Continue | Cancel | None) -> Reply:
+    def next(self, message: Message | None) -> Reply:
         if message is not None:
             self._messages.put(message)
         return self._replies.get()
 
-    def _step(self, reply: Reply) -> list[Answer] | None:
+    def _step(self, reply: Reply) -> Message:
         self._replies.put(reply)
         message = self._messages.get()
         if isinstance(message, Cancel):
             raise Cancelled
-        return message.answers
+        return message
 
     def _work(self) -> None:
         noted = _Noted()
@@ -171,7 +196,7 @@ class RemoteDispatcher(Dispatcher):
 
     def __init__(
         self,
-        step: Callable[[Reply], list[Answer] | None],
+        step: Callable[[Reply], Message],
         fragment: Fragment,
         noted: _Noted,
         memory: _Memory,
@@ -190,18 +215,42 @@ class RemoteDispatcher(Dispatcher):
         stops: bool = True,
     ) -> list[Answer]:
         assert sent is None
-        known = self._memory.answers.setdefault((task, call), {})
-        unknown = list(dict.fromkeys(value for value in values if value not in known))
-        new: dict[Values, Answer] = {}
-        if unknown:
-            answers = self._step(Wants(call, task, unknown, stops))
-            assert answers is not None
-            new = dict(zip(unknown, answers, strict=True))
-        found = [new[value] if value in new else known[value] for value in values]
-        if len(new) <= self._memory.room:
-            known.update(new)
-            self._memory.room -= len(new)
-        return found
+        memory, key = self._memory, (self._memory, task, call)
+        known = memory.answers.setdefault((task, call), {})
+        found: dict[Values, Answer] = {}
+        missing = list(dict.fromkeys(values))
+        while missing:  # some of them perhaps another fragment wants in this process
+            since = UNDER_WAY.ended
+            found.update((v, known[v]) for v in missing if v in known)
+            mine: list[Values] = []
+            new: dict[Values, Answer] = {}
+            try:
+                UNDER_WAY.begin(key, missing, mine, found)
+                if mine:
+                    answers = self._wanted(call, task, mine, stops)
+                    new = dict(zip(mine, answers, strict=True))
+                    memory.keep(known, new)
+            finally:
+                UNDER_WAY.end(key, mine, new)
+            found.update(new)
+            missing = [v for v in missing if v not in found]
+            if missing and not mine:
+                UNDER_WAY.wait(since)
+        return [found[value] for value in values]
+
+    def _wanted(
+        self, call: Call | None, task: Task, values: list[Values], stops: bool
+    ) -> list[Answer]:
+        """The answers that the session gives. It has the long values perhaps from others."""
+        offered = sum(len(v) for row in values for v in row if v) >= OFFERED_LENGTH * len(values)
+        if offered:
+            reply = self._step(Offered(b"".join(digests(values))))
+            assert isinstance(reply, Send)
+            values = [values[place] for place in reply.places]
+        reply = self._step(Wants(call, task, values, stops, offered))
+        assert isinstance(reply, Continue)
+        assert reply.answers is not None
+        return reply.answers
 
 
 class _Noted(NullObserver):
