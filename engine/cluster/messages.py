@@ -80,7 +80,7 @@ class Continue:
 
 @dataclass(frozen=True)
 class Send:
-    """Of the values that it offers, those at these places are not known here."""
+    """Asks for the values that it offers at these places: they are not known here."""
 
     places: list[int]
 

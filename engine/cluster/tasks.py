@@ -170,7 +170,7 @@ class Tasks:
         return tables
 
     def _message(self, reply: Reply, tables: list[pa.Table], offer: Offer) -> Message:
-        """What a worker that runs a fragment gets for its reply; rows go to ``tables``."""
+        """The message to a worker that runs a fragment, after its reply; rows go to ``tables``."""
         if self._closed or self._error is not None:
             raise _NotWanted
         if isinstance(reply, Offered):
