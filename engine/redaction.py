@@ -78,7 +78,9 @@ class Redaction:
     @property
     def remedy(self) -> str:
         """A sentence on how to show hidden values; '' if nothing is hidden."""
-        return "" if self.shows else "Values are withheld here: show_values='on' shows them."
+        if self.shows:
+            return ""
+        return "Values are withheld here: show_values='on', or --show-values on, shows them."
 
     def page(self, text: str) -> str:
         """A whole text that the user requested, such as a page of sample prompts: after ``redact``,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
+import shlex
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import TextIO
+from typing import NoReturn, TextIO
 
 import blendfusion as bf
 from blendfusion.cli.ask import add_ask_command
@@ -25,7 +27,7 @@ from blendfusion.cli.sessions import add_model, add_session, budget_of, session_
 from blendfusion.cli.shell import add_shell_command
 from blendfusion.cli.tune import add_tune_command
 from blendfusion.cli.ui import add_ui_command
-from blendfusion.errors import BlendFusionError, QueryError
+from blendfusion.errors import BlendFusionError, QueryError, close_matches
 from blendfusion.observe.progress import spent
 from blendfusion.redaction import printable
 from blendfusion.replay.record import recorded
@@ -42,7 +44,14 @@ EXIT_INTERRUPTED = 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, 2 for an error, 130 after Ctrl-C."""
-    arguments = _parser().parse_args(_with_command(sys.argv[1:] if argv is None else argv))
+    given = _with_command(sys.argv[1:] if argv is None else argv)
+    parser = _parser()
+    try:
+        arguments, beyond = parser.parse_known_args(given)
+        _check_arguments(parser, given[0], beyond)
+    except QueryError as error:
+        error.print()
+        return EXIT_ERROR
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         try:
@@ -67,6 +76,35 @@ def _with_command(argv: Sequence[str]) -> Sequence[str]:
     return ["shell", *argv] if alone else argv
 
 
+class _Commands(argparse.ArgumentParser):
+    """A parser whose commands begin their help with what they do, and that knows what is meant in
+    their place."""
+
+    def error(self, message: str) -> NoReturn:
+        wrong = re.match(r"argument COMMAND: invalid choice: '(.*?)' \(choose", message, re.DOTALL)
+        if wrong is None:
+            super().error(message)
+        word = wrong[1]
+        hint = close_matches(word, re.findall(r"'(\w+)'", message[wrong.end(1) :]))
+        if " " in word.strip():
+            hint = 'A query stands behind a command: blendfusion query "SELECT …".'
+        elif "." in word:
+            hint = f"A file is a table by --table: blendfusion --table {shlex.quote(word)}."
+        raise QueryError(f"no command {word!r}", hint=hint)
+
+
+def _check_arguments(parser: argparse.ArgumentParser, command: str, beyond: Sequence[str]) -> None:
+    """Raises QueryError for arguments that the command does not have: most often a file."""
+    if not beyond:
+        return
+    if beyond[0].startswith("-"):
+        parser.error(f"unrecognized arguments: {' '.join(beyond)}")
+    raise QueryError(
+        f"'{command}' has no place for {beyond[0]!r}",
+        hint=f"A file is a table by --table {shlex.quote(beyond[0])}.",
+    )
+
+
 def _show_warning(
     message: Warning | str,
     category: type[Warning],
@@ -79,7 +117,7 @@ def _show_warning(
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Commands(
         prog="blendfusion",
         description="Language-model functions inside SQL. Without a command: the shell.",
         epilog=_EXAMPLES,
@@ -88,7 +126,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--version", action="version", version=f"blendfusion {version('blendfusion')}"
     )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(
+        required=True, metavar="COMMAND", parser_class=argparse.ArgumentParser
+    )
     add_shell_command(commands)
 
     query = commands.add_parser("query", help="run one SQL query over files")
@@ -135,6 +175,8 @@ def _parser() -> argparse.ArgumentParser:
     add_models_command(commands)
     add_tune_command(commands)
     add_bench_command(commands)
+    for listed in commands._choices_actions:
+        commands.choices[listed.dest].description = listed.help
     return parser
 
 

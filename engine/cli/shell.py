@@ -105,6 +105,12 @@ class Shell:
         """Run one statement, or one command that begins with a backslash. Raises
         BlendFusionError."""
         text = text.strip()
+        text = WORDS.get(text.rstrip("; ").lower(), text)
+        if text.startswith("."):
+            raise QueryError(
+                f"no command {text.split()[0]}",
+                hint="Commands begin with a backslash: \\? lists them.",
+            )
         if text.startswith("\\"):
             name, _, rest = text.partition(" ")
             command = COMMANDS.get(name)
@@ -307,16 +313,21 @@ COMMANDS = {
     "\\q": Command("", "leave", _quit),
 }
 
+WORDS = {"help": "\\?", "exit": "\\q", "quit": "\\q"}
+"""The words that people type first, and the commands that they mean."""
+
 
 # --- the prompt ---------------------------------------------------------------------------------
 
 
 def is_complete(text: str) -> bool:
     """A command, or statements of which the last has its semicolon."""
-    if text.lstrip().startswith("\\"):
-        return True
     statements, rest = split(text)
-    return bool(statements) and not rest
+    return _is_command(text) or (bool(statements) and not rest)
+
+
+def _is_command(text: str) -> bool:
+    return text.lstrip().startswith(("\\", ".")) or text.strip().lower() in WORDS
 
 
 def _parts(text: str) -> list[str]:
@@ -371,7 +382,7 @@ def _prompt(shell: Shell) -> int:
             continue
         except EOFError:
             break
-        for statement in [text] if text.lstrip().startswith("\\") else split(text)[0]:
+        for statement in [text] if _is_command(text) else split(text)[0]:
             if not _survives(shell, statement if isinstance(statement, str) else statement.text):
                 break
     return 0

@@ -215,6 +215,10 @@ _QUOTED_PATH = re.compile(
     r"""['"]([^'"\n]*(?:/|\.(?:csv|tsv|json|parquet|arrow|avro))[^'"\n]*)['"]"""
 )
 """A path or a URL in quotes, in the place of a table."""
+_BARE_FILE = re.compile(
+    r"\b[\w-]+\.(?:csv|tsv|json|jsonl|ndjson|parquet|arrow|xlsx)\b", re.IGNORECASE
+)
+"""The name of a file without quotes: DataFusion reads a schema and a table."""
 
 
 def _table(text: str, context: SessionContext, query: str) -> QueryError | None:
@@ -229,11 +233,17 @@ def _table(text: str, context: SessionContext, query: str) -> QueryError | None:
             hint=f"Make it one, session.register_file({path!r}) or --table {path}, or let queries read "
             f"files: bf.connect(read_files={'urls' if '://' in path else 'local'!r}).",
         )
+    named = _BARE_FILE.search(query)
+    if named is not None and full.lower().endswith(named[0].lower()):
+        return QueryError(
+            f"unknown table '{named[0]}'",
+            hint=f"A file stands in single quotes: FROM '{named[0]}'; or name it: --table {named[0]}.",
+        )
     name = full.split(".")[-1]
     tables = context.catalog().schema().names()
     hint = (
         close_matches(name, tables)
-        or "No table is registered: see session.register_csv, from_pandas, …"
+        or "No table is registered: --table sales.csv, session.register_file('sales.csv'), from_pandas, …"
     )
     return QueryError(f"unknown table '{name}'", hint=hint)
 
@@ -284,7 +294,12 @@ def _syntax(text: str, context: SessionContext, query: str) -> QueryError | None
     number = int(found[2]) if found[2] else len(lines)
     place = lines[number - 1].strip() if 0 < number <= len(lines) else ""
     message = message[:1].lower() + message[1:].replace("found: EOF", "found the end of the query")
-    return QueryError(f"SQL syntax on line {number}: {message}", hint=f"See {place!r}.")
+    digit = re.search(r"expected: identifier, found: (\d+)", message)
+    start = digit and re.search(rf"\b{digit[1]}\w+", place)
+    hint = f"See {place!r}."
+    if start:
+        hint = f'A name that begins with a digit stands in double quotes: "{start[0]}".'
+    return QueryError(f"SQL syntax on line {number}: {message}", hint=hint)
 
 
 _LOOKS = (

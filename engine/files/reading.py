@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import csv
 import glob
 import io
 import json
@@ -19,6 +20,7 @@ import pyarrow as pa
 import pyarrow.csv
 from datafusion.catalog import Table as CatalogTable
 
+from blendfusion.datafusion.csv_errors import INFERRED_ROWS
 from blendfusion.errors import QueryError, close_matches
 from blendfusion.files.remote import SCHEMES, downloaded, open_store, scheme_of
 from blendfusion.files.spreadsheets import read_sheet
@@ -54,6 +56,7 @@ class Catalog(Protocol):
         path: str,
         *,
         delimiter: str = ",",
+        schema_infer_max_records: int = 1000,
         file_extension: str = ".csv",
         file_compression_type: str | None = None,
     ) -> None: ...
@@ -63,6 +66,7 @@ class Catalog(Protocol):
         name: str,
         path: str,
         *,
+        schema_infer_max_records: int = 1000,
         file_extension: str = ".json",
         file_compression_type: str | None = None,
     ) -> None: ...
@@ -233,11 +237,14 @@ def _register(
     kind, extension, compression = how
     if kind == "csv":
         tabs = extension.lower().startswith(".tsv")
-        found = "\t" if tabs else _delimiter(_head(files[0]) if files else b"")
+        head = _head(files[0]) if files else b""
+        delimiter = delimiter or ("\t" if tabs else _delimiter(head))
+        _check_header(head, delimiter, place)
         catalog.register_csv(
             name,
             place,
-            delimiter=delimiter or found,
+            delimiter=delimiter,
+            schema_infer_max_records=INFERRED_ROWS,
             file_extension=extension,
             file_compression_type=compression,
         )
@@ -247,7 +254,11 @@ def _register(
             _register_rows(catalog, name, rows)
         else:
             catalog.register_json(
-                name, place, file_extension=extension, file_compression_type=compression
+                name,
+                place,
+                schema_infer_max_records=INFERRED_ROWS,
+                file_extension=extension,
+                file_compression_type=compression,
             )
     elif kind == "arrow":
         catalog.register_arrow(name, place, file_extension=extension)
@@ -325,6 +336,17 @@ def _delimiter(head: bytes) -> str:
     return max(_DELIMITERS, key=lambda d: (d == "," and b"," in line, line.count(d.encode())))
 
 
+def _check_header(head: bytes, delimiter: str, place: str) -> None:
+    """Raises QueryError for two columns of one name, which DataFusion would read as one."""
+    text = head.decode("utf-8", "replace").removeprefix("\ufeff")
+    names = next(csv.reader(io.StringIO(text), delimiter=delimiter), [])
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None:
+        raise QueryError(
+            f"'{place}' has two columns {twice!r}", hint="Rename one in the first line of the file."
+        )
+
+
 def _unreadable(files: Sequence[Path], kind: str, problem: Exception) -> QueryError:
     """Why a file cannot be read, in one line, with the remedy where it is known."""
     if kind in ("csv", "json"):
@@ -342,8 +364,10 @@ def _unreadable(files: Sequence[Path], kind: str, problem: Exception) -> QueryEr
                 )
     place = files[0] if len(files) == 1 else files[0].parent
     detail = str(getattr(problem, "message", problem)).split("\n")[0]
+    known = getattr(problem, "hint", None)
     return QueryError(
-        f"cannot read '{place}' as {kind}: {detail}", hint="The ending says how a file is read."
+        f"cannot read '{place}' as {kind}: {detail}",
+        hint=known or "The ending says how a file is read.",
     )
 
 

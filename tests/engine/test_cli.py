@@ -144,6 +144,34 @@ def test_errors_are_one_line_and_a_hint(
     assert "Traceback" not in shown.err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "problem", "hint"),
+    [
+        (["sales.csv"], "no command 'sales.csv'", "blendfusion --table sales.csv"),
+        (["SELECT 1"], "no command 'SELECT 1'", 'blendfusion query "SELECT'),
+        (["querry"], "no command 'querry'", "Did you mean 'query'?"),
+        (["query", "SELECT 1", "a b.csv"], "no place for 'a b.csv'", "--table 'a b.csv'"),
+        (["query", "SELECT * FROM sales.csv"], "unknown table 'sales.csv'", "FROM 'sales.csv'"),
+        (["query", "SELECT * FROM 2024_sales"], "found: 2024", '"2024_sales"'),
+        (["query", "SELECT * FROM sales"], "unknown table 'sales'", "--table sales.csv"),
+    ],
+)
+def test_what_newcomers_type_is_answered_with_what_they_meant(
+    arguments: list[str], problem: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    first, second = capsys.readouterr().err.splitlines()
+    assert problem in first
+    assert second.startswith("Hint: ")
+    assert hint in second
+
+
+def test_the_help_of_a_command_says_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["ui", "--help"])
+    assert "answers in a browser" in capsys.readouterr().out
+
+
 def test_an_interrupt_ends_quietly(
     model: ScriptedModel,
     fruits: str,

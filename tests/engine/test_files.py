@@ -18,7 +18,9 @@ import pyarrow.parquet
 import pytest
 from datafusion import SessionContext
 
+import blendfusion as bf
 from blendfusion.cli.results import Format, format_for, write
+from blendfusion.datafusion.csv_errors import INFERRED_ROWS
 from blendfusion.errors import QueryError
 from blendfusion.files.reading import register_spec
 
@@ -215,6 +217,37 @@ def test_text_in_another_encoding_names_its_line_and_the_remedy(tmp_path: Path) 
     with pytest.raises(QueryError, match=r"l\.csv' is not UTF-8: see line 3") as raised:
         register_spec(SessionContext(), f"t={tmp_path / 'l.csv'}")
     assert "iconv -f LATIN1" in (raised.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "remedy"),
+    [
+        ("a,b\n1,2\n3,4,5\n", "line 3 of the CSV file: 3 fields, where the lines before have 2", '"a, b"'),
+        ("a,b\n" + "1,2\n" * 2000 + "3\n", "line 2002 of the CSV file: 1 fields", '"a, b"'),
+        ('id,"a b",id\n1,2,3\n', "has two columns 'id'", "Rename one"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_csv_has_its_line_and_the_remedy(
+    text: str, problem: str, remedy: str, tmp_path: Path
+) -> None:
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    session = bf.connect(None, cache=None, show_values="off")
+    with pytest.raises(QueryError, match=problem) as raised:
+        session.register_file(str(tmp_path / "t.csv"))
+    assert remedy in (raised.value.hint or "")
+
+
+def test_types_of_a_csv_are_those_of_many_rows_and_of_later_ones_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("id,code\n" + "".join(f"{i},{i}\n" for i in range(3000)) + "3000,A7\n", "utf-8")
+    session = bf.connect(None, cache=None, show_values="off")
+    assert session.register_file(str(file)).to_pydict()["code"][-1] == "A7"
+    file.write_text("id,code\n" + "1,2\n" * INFERRED_ROWS + "3000,A7\n", "utf-8")
+    session.register_file(str(file), "late")
+    with pytest.raises(bf.ExecutionError, match=r"line 100002 of the CSV file .*: … in column 2 is not Int64") as raised:  # fmt: skip
+        session.sql("SELECT max(code) FROM late").collect()
+    assert "CREATE EXTERNAL TABLE" in (raised.value.hint or "")
+    assert "--show-values on" in (raised.value.hint or "")
 
 
 @pytest.mark.parametrize(

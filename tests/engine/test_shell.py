@@ -98,6 +98,7 @@ def test_commands(
         ("\\explian SELECT 1", r"no command \\explian"),
         ("\\explain", "needs a query"),
         ("\\trace", "no query was run"),
+        (".tables", r"no command .tables"),
         ("\\table nothing.csv", "no file"),
         ("\\o a.docx", "how to write"),
         ("\\i nothing.sql", "cannot read"),
@@ -189,6 +190,21 @@ def test_the_prompt_goes_on_until_a_semicolon_and_after_an_error(
     history = tmp_path / "history"
     assert "SELECT 7 AS seven;" in history.read_text("utf-8")
     assert history.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("word", ["exit", "quit", "QUIT;"])
+def test_words_that_other_shells_know_are_commands(
+    word: str,
+    shell: Shell,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    typed(shell, f".tables\rhelp\r{word}\r", tmp_path, monkeypatch)
+    shown = capsys.readouterr()
+    assert "\\explain QUERY" in shown.out
+    assert "Commands begin with a backslash" in shown.err
+    assert shell.done
 
 
 def test_the_prompt_ends_with_the_input(

@@ -97,7 +97,7 @@ def test_values_show_always_or_never_where_that_is_asked(monkeypatch: pytest.Mon
     assert "4111" not in hidden
     assert "Ann" not in hidden
     assert "answered …, which is not integer" in hidden
-    assert "Values are withheld here: show_values='on' shows them." in hidden
+    assert "Values are withheld here: show_values='on', or --show-values on, shows them." in hidden
 
 
 def test_redact_sees_all_that_is_shown() -> None:

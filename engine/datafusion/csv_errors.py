@@ -1,0 +1,47 @@
+"""Problems of CSV files, from DataFusion's messages: the line, and what to do."""
+
+from __future__ import annotations
+
+import re
+
+from blendfusion.errors import ExecutionError
+from blendfusion.redaction import Redaction
+
+_LENGTHS = re.compile(
+    r"Expected (?P<due>\d+) records, found (?P<found>\d+) records at line (?P<line>\d+)"
+    r"|incorrect number of fields for line (?P<late>\d+), expected (?P<wanted>\d+) got (?:more than )?(?P<got>\d+)"
+)
+_VALUE = re.compile(
+    r"Error while parsing value '?(?P<value>.*?)'? as type '?(?P<type>\w+)'? for column (?P<column>\d+) "
+    r"at line (?P<line>\d+)",
+    re.DOTALL,
+)
+INFERRED_ROWS = 100_000
+"""Rows of a CSV or JSON file from which the types of its columns are found."""
+
+
+def csv_error(text: str, redaction: Redaction) -> ExecutionError | None:
+    """The error of a line of a CSV file, or None if ``text`` is about something else."""
+    found = _LENGTHS.search(text)
+    if found is not None:
+        line = found["line"] or found["late"]
+        count, due = found["found"] or found["got"], found["due"] or found["wanted"]
+        held = "more" if count == due else count
+        return ExecutionError(
+            f"line {line} of the CSV file: {held} fields, where the lines before have {due}",
+            hint='A value that holds the delimiter or a line break stands in double quotes: "a, b".',
+        )
+    found = _VALUE.search(text)
+    if found is None:
+        return None
+    # DataFusion counts here from the first line behind the header, or of a part of a large file.
+    line = int(found["line"]) + 1
+    hint = (
+        f"A column has the type of its first {INFERRED_ROWS:,} values. To name it yourself: CREATE EXTERNAL "
+        "TABLE t (id BIGINT, code TEXT) STORED AS CSV LOCATION 'file.csv' OPTIONS ('format.has_header' 'true')."
+    )
+    return ExecutionError(
+        f"line {line} of the CSV file (of a part of it, above 10 MB): {redaction.quoted(found['value'])} in column "
+        f"{int(found['column']) + 1} is not {found['type']}",
+        hint=f"{hint} {redaction.remedy}".rstrip(),
+    )
