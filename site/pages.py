@@ -23,10 +23,17 @@ _ELSEWHERE = re.compile(r"\[([^\]]+)\]\((?:LICENSE|C[A-Z]+\.md|benchmarks/[^)]*|
 """Links of the README to what the site does not have."""
 
 
+STYLE = """\
+/* Names of functions and options stay whole. */
+.md-typeset td:first-child code { white-space: nowrap; }
+"""
+
+
 def on_files(files: Any, config: Any) -> Any:
-    """Add the generated pages."""
+    """Add the generated pages and their style."""
     from mkdocs.structure.files import File
 
+    files.append(File.generated(config, "site.css", content=STYLE))
     for path, text in pages():
         files.append(File.generated(config, path, content=text))
     return files

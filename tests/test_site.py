@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chromium import browser
+from clicks import Person
 
 import blendfusion as bf
 from blendfusion.dialects.dispatch import WAREHOUSES
@@ -81,3 +83,12 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "llm_filter" in (tmp_path / "functions" / "llm_filter.html").read_text("utf-8")
+    assert "site.css" in (tmp_path / "index.html").read_text("utf-8")
+    if browser() is None:
+        return
+    page = (tmp_path / "functions" / "llm_filter.html").as_uri()
+    with Person(page, 420, 860) as person:
+        name = "document.querySelector('td:first-child code')"
+        person.waits(f"document.readyState === 'complete' && {name}")
+        height = person.of(f"{name}.getBoundingClientRect().height")
+        assert height < 24, "the name of an option stays whole"

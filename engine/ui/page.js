@@ -356,7 +356,7 @@ function pager(total, first, go, more = "") {
 
 async function rows(now, first) {
   if (!now.columns.length) {
-    $("rows").replaceChildren(el("p", { class: "empty" }, "No rows."));
+    $("rows").replaceChildren(el("p", { class: "empty" }, now.id ? "No rows." : "The rows of a query stand here."));
     return;
   }
   try {
@@ -371,7 +371,8 @@ async function rows(now, first) {
 
 async function answers(now, first) {
   if (!now.answers) {
-    $("answers").replaceChildren(el("p", { class: "empty" }, "This query asked nothing."));
+    $("answers").replaceChildren(el("p", { class: "empty" },
+      now.id ? "This query asked nothing." : "What a query asks, and the answers, stand here."));
     return;
   }
   try {

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import resources
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 import blendfusion as bf
+from blendfusion.dialects.dispatch import DIALECTS, OURS
 from blendfusion.ui.server import PageServer
 from blendfusion.ui.workspace import ROWS, Workspace
 
@@ -150,6 +153,11 @@ def test_it_listens_to_this_machine_alone_and_its_address_has_the_token(page: Pa
     assert page.server.server_address[0] == "127.0.0.1"
     assert parse_qs(urlsplit(page.server.url).query) == {"token": [page.server.token]}
     assert len(page.server.token) >= 40
+
+
+def test_every_dialect_can_be_chosen() -> None:
+    page = resources.files("blendfusion.ui").joinpath("page.html").read_text("utf-8")
+    assert set(re.findall(r"<option>(\w+)", page)) == {OURS, *DIALECTS}
 
 
 def test_every_reply_forbids_what_the_page_does_not_need(page: Page) -> None:

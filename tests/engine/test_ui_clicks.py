@@ -174,5 +174,14 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(server: PageServer, tmp_pat
         assert box <= 360
         person.click("#history-box summary")
         person.sees("#history", "120 rows")
+        write(person, "SELECT id FROM reviews WHERE llm_filter('Is it late?', text) AND id < 9")
+        person.press("Escape")
+        person.click("#run")
+        person.sees("#status", "values asked")
+        person.click("#tab-answers")
+        person.sees("#answers", "late parcel 1")
+        last = "document.querySelector('#answers tbody td:last-child')"
+        assert person.of(f"{last}.getBoundingClientRect().height") < 40, "words stay whole"
+        assert person.of("document.documentElement.scrollWidth <= 360")
         person.picture(tmp_path / "narrow.png")
         assert person.complaints == []
