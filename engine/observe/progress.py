@@ -73,13 +73,14 @@ class ProgressLine(Reporter):
         self._live: Live | None = None
         self._started = self._drawn = clock()
         self._totals: tuple[int, int | None, int, int] | None = None
+        self._first = (0, 0.0)
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._ticker: threading.Thread | None = None
 
     def __enter__(self) -> ProgressLine:
         self._started = self._drawn = self._clock()
-        self._totals = None
+        self._totals, self._first = None, (0, 0.0)
         self._ended.clear()
         self._ticker = threading.Thread(target=self._tick, name="progress", daemon=True)
         self._ticker.start()
@@ -100,6 +101,8 @@ class ProgressLine(Reporter):
     def update(self, done: int, known: int | None, tokens: int, cached: int) -> None:
         with self._lock:
             self._totals = done, known, tokens, cached
+            if done and not self._first[0]:
+                self._first = done, self._clock() - self._started
             self._draw(_REFRESH_SECONDS)
 
     def show(self, line: str) -> None:
@@ -128,7 +131,7 @@ class ProgressLine(Reporter):
         if self._drawn > self._started and now - self._drawn < at_most_every:
             return
         self._drawn = now
-        self.show(status(*self._totals, seconds))
+        self.show(status(*self._totals, seconds, self._first))
 
 
 class NotebookLine(ProgressLine):
@@ -169,15 +172,26 @@ def progress(mode: Progress = "auto", *, console: Console | None = None) -> Repo
     return ProgressLine(console) if mode == "on" or console.is_terminal else Reporter()
 
 
-def status(done: int, known: int | None, tokens: int, cached: int, seconds: float) -> str:
-    """The text of the line.
+def status(
+    done: int,
+    known: int | None,
+    tokens: int,
+    cached: int,
+    seconds: float,
+    first: tuple[int, float] = (0, 0.0),
+) -> str:
+    """The text of the line. ``first``: the answers of the first report, and its second. The time
+    left is counted from there, without the time that loading a model took.
 
     >>> status(12, 48, 960, 3, 8.0)
     '██████░░░░░░░░░░░░░░░░░░ 12/48 values · 3 cached · 120 tokens/s · 24 s left'
     >>> status(12, None, 0, 0, 8.0)
     '12 values'
+    >>> status(31, 61, 0, 0, 22.0, first=(1, 16.0))
+    '████████████░░░░░░░░░░░░ 31/61 values · 6 s left'
     """
     parts = []
+    since, taken = done - first[0], seconds - first[1]
     if known:
         filled = _BAR_WIDTH * min(done, known) // known
         bar = "█" * filled + "░" * (_BAR_WIDTH - filled)
@@ -188,10 +202,10 @@ def status(done: int, known: int | None, tokens: int, cached: int, seconds: floa
         parts.append(f"{cached:,} cached")
     if tokens and seconds > 0:
         parts.append(f"{tokens / seconds:,.0f} tokens/s")
-    if not done:
+    if not since and (not known or done < known):
         parts.append(_duration(seconds))
     elif known and done < known:
-        parts.append(f"{_duration(seconds * (known - done) / done)} left")
+        parts.append(f"{_duration(taken * (known - done) / since)} left")
     return " · ".join(parts)
 
 

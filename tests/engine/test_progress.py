@@ -123,6 +123,19 @@ def test_what_the_line_says() -> None:
     assert status(3, 2, 0, 0, 1.0).startswith("█" * 24 + " 3/2")
 
 
+def test_the_time_left_is_that_of_answers_without_what_came_before_them() -> None:
+    console, written = screen(terminal=True)
+    clock = Clock()
+    with ProgressLine(console, clock=clock) as line:
+        line.update(0, 136, 0, 0)
+        clock.now += 16  # a model is loaded, its prior measured
+        line.update(1, 136, 0, 0)
+        assert " left" not in written.getvalue()
+        clock.now += 10
+        line.update(51, 136, 0, 0)
+    assert "51/136 values · 17 s left" in written.getvalue()
+
+
 def test_the_line_moves_before_the_first_answer_and_between_answers() -> None:
     console, written = screen(terminal=True)
     with ProgressLine(console, patience_seconds=0.1) as line:
