@@ -3,7 +3,8 @@
 Nothing is generated. A row goes down the tree of the options (``options_tree``), fork by fork; the
 prior of every fork (``calibrate``) is computed once a task. Where all options part, they may be
 scored by several words each (``verbalize``), yes and no also by those of the idea that the question
-asks for."""
+asks for. Where labels are little known, the similarity of label and text counts
+as well (``label_similarity``)."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ from blendfusion.models.llama.batch import Row, Runs, TaskBatch
 from blendfusion.models.llama.model_cache import Known
 from blendfusion.models.scores.option_trie import Fork, Scores, Words, build, forks
 from blendfusion.models.verbalizer import calibration as calibrate
+from blendfusion.models.verbalizer.label_similarity import label_similarities, label_weight
 from blendfusion.models.verbalizer.verbalize import Verbalization, verbalize
+from blendfusion.models.verbalizer.ways import Way
 from blendfusion.types import Answer
 
 RELATED_EXPONENT = 0.25
@@ -27,8 +30,9 @@ RELATED_EXPONENT = 0.25
 class ChoiceDecoder:
     """Chooses among two or more replies."""
 
-    def __init__(self, asking: TaskBatch) -> None:
+    def __init__(self, asking: TaskBatch, way: Way | None = None) -> None:
         self._asking = asking
+        self._label_weight = label_weight(asking.task, asking.options, way)
         self._options = closed_set(asking.task.constraint) or ()
         key = (asking.task, asking.options.shots, asking.options.wordings)
         self._known = asking.opened.known(key, lambda: _known(asking))
@@ -49,12 +53,16 @@ class ChoiceDecoder:
         """Settle the rows; those at which some fork was nearer to a tie than ``noise`` are
         returned."""
         at = [self.root] * len(rows)
+        similar = self._similar(rows)
         logprobs = [0.0] * len(rows)
         ties: set[int] = set()
 
         def step(row: int, logits: Any) -> Sequence[int]:
             fork = at[row]
-            scores = fork.scores(logits, priors[fork])
+            prior = priors[fork]
+            if similar is not None:
+                prior = prior - fork.highest(similar[row])
+            scores = fork.scores(logits, prior)
             order = np.argsort(-scores, kind="stable")
             if scores[order[0]] - scores[order[1]] < noise * sum(fork.weights):
                 ties.add(row)
@@ -69,6 +77,15 @@ class ChoiceDecoder:
 
         run(rows, step, self.reserve)
         return [rows[row] for row in sorted(ties)]
+
+    def _similar(self, rows: Sequence[Row]) -> Scores | None:
+        """The similarity of each row's text adds so much to the options, one row a text; None where
+        it does not count."""
+        if not self._label_weight:
+            return None
+        asking = self._asking
+        texts = [asking.context.text(row[: -len(asking.tail)]).strip() for row in rows]
+        return self._label_weight * np.array(label_similarities(asking.task, texts))
 
     def priors(self, rows: Sequence[Row]) -> list[Scores]:
         """The prior of every fork, in the order of ``forks``; ``root`` weighs its readings from

@@ -44,6 +44,7 @@ from blendfusion.models.protocol.events import model_call, model_loaded, rows_co
 from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
 from blendfusion.models.verbalizer.calibration import CALIBRATION_VERSION
 from blendfusion.models.verbalizer.describe import scored_by
+from blendfusion.models.verbalizer.label_similarity import label_weight
 from blendfusion.models.verbalizer.query_likelihood import (
     LIKELIHOOD_VERSION,
     Score,
@@ -107,9 +108,7 @@ class LlamaModel:
             fingerprint=self.fingerprint,
             weights=self.weights,
             rewrite_task=self.rewrite_task,
-            scored_by=partial(
-                _scored_by, self.rewrite_task, wordings=self._options.wordings, way=self._way
-            ),
+            scored_by=partial(_scored_by, self.rewrite_task, options=self._options, way=self._way),
         )
 
     @property
@@ -331,8 +330,8 @@ def fingerprint(
 
 
 def _facts(way: Way) -> tuple[object, ...]:
-    vectors = version("wordllama") if way.similarity else ""
-    weights = (way.likelihood, way.answer, way.similarity, way.threshold)
+    vectors = version("wordllama") if way.needs_vectors else ""
+    weights = (way.likelihood, way.answer, way.similarity, way.threshold, way.labels)
     return (way.prompt, *weights, vectors, LIKELIHOOD_VERSION)
 
 
@@ -357,7 +356,8 @@ def answered(
     elif not asking.layout.prompt.replies:
         method = TextDecoder(asking)
     else:
-        method = (ScaleDecoder if asking.task.constraint.kind == "score" else ChoiceDecoder)(asking)
+        is_score = asking.task.constraint.kind == "score"
+        method = ScaleDecoder(asking) if is_score else ChoiceDecoder(asking, way)
     rows = asking.fitting(values, method.reserve)
     if rows:
         try:
@@ -375,6 +375,7 @@ def _only(options: Sequence[str]) -> Answer:
 
 
 def _scored_by(
-    rewrite_task: Callable[[Task], Task], task: Task, *, wordings: bool, way: Way | None
+    rewrite_task: Callable[[Task], Task], task: Task, *, options: Options, way: Way | None
 ) -> str | None:
-    return scored_by(rewrite_task(task), wordings=wordings, way=way)
+    similar = bool(label_weight(task, options, way))
+    return scored_by(rewrite_task(task), wordings=options.wordings, way=way, similar=similar)

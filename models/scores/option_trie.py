@@ -81,6 +81,14 @@ class Fork:
         """``weighed`` of ``parts``."""
         return self.weighed(self.parts(logits), prior)
 
+    def highest(self, scores: Scores) -> Scores:
+        """The highest of the options' ``scores`` below each branch."""
+        below = (
+            branch.highest(scores).max() if isinstance(branch, Fork) else scores[branch]
+            for branch in self.next
+        )
+        return np.array(list(below), dtype=np.float64)
+
     def weighing(self, weights: Sequence[float]) -> Fork:
         """This fork with the given weights for its first readings, and zero for the others."""
         return replace(self, readings=self.readings[: len(weights)], weights=tuple(weights))

@@ -19,10 +19,13 @@ _LABELS = 6
 _LETTERS = 40
 
 
-def scored_by(task: Task, *, wordings: bool, way: Way | None = None) -> str | None:
+def scored_by(
+    task: Task, *, wordings: bool, way: Way | None = None, similar: bool = False
+) -> str | None:
     """The words of the replies of a boolean or a choice, the first few of each; None for replies
     that are scored by themselves alone, or generated. Only related words of one token count.
-    ``way``: how a question behind the text is scored.
+    ``way``: how a question behind the text is scored. ``similar``: whether the similarity of text
+    and label counts, too.
 
     >>> from blendfusion.types import Constraint
     >>> scored_by(Task("llm_filter", "Is it about sports?", Constraint("boolean")), wordings=True)
@@ -46,7 +49,8 @@ def scored_by(task: Task, *, wordings: bool, way: Way | None = None) -> str | No
         for label, own, related in zip(options, words.own, words.related, strict=True)
     ]
     left = len(labels) - _LABELS
-    return "; ".join(labels[:_LABELS] + ([f"{left:,} more"] if left > 0 else []))
+    shown = "; ".join(labels[:_LABELS] + ([f"{left:,} more"] if left > 0 else []))
+    return f"{shown}; and by the similarity of text and label" if similar else shown
 
 
 def _behind(question: str, way: Way) -> str:

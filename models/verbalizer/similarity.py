@@ -1,4 +1,4 @@
-"""The similarity of a question and texts: the cosine of their vectors."""
+"""The similarity of texts: the cosine of their vectors."""
 
 from __future__ import annotations
 
@@ -13,8 +13,14 @@ _DIGITS = 6
 
 def similarities(question: str, texts: Sequence[str]) -> list[float]:
     """The cosines of the vectors of the question and of each text."""
-    vectors = _embedder().embed([question, *texts])
-    return [round(float(cosine), _DIGITS) for cosine in vectors[1:] @ vectors[0]]
+    return [cosine for (cosine,) in cosines(texts, [question])]
+
+
+def cosines(texts: Sequence[str], others: Sequence[str]) -> list[list[float]]:
+    """The cosines of the vectors of each text, one row each, and of all ``others``."""
+    vectors = _embedder().embed([*others, *texts])
+    table = vectors[len(others) :] @ vectors[: len(others)].T
+    return [[round(float(cosine), _DIGITS) for cosine in row] for row in table]
 
 
 @lru_cache(maxsize=1)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -21,10 +22,10 @@ from blendfusion.models.weights.python_packages import cache_folder
 WAYS = Path(__file__).with_name("ways.txt")
 _HEADING = (
     "# digest, prompt, weights of likelihood, answer and similarity, threshold, area, "
-    "balanced accuracy, name\n"
+    "balanced accuracy, weight of labels, name\n"
 )
 _ENDS = 1 << 16
-_FIELDS = 9
+_NUMBERS = 7
 
 PromptForm: TypeAlias = Literal["words", "text", "chat"]
 """``words``: yes and no are scored behind the question and the text, as running text. ``text``: the
@@ -37,7 +38,8 @@ class Way:
     ``threshold``: of the ``likelihood`` of the question, of the ``answer`` behind it, of the
     ``similarity`` of both texts, for which the package wordllama is needed. ``area`` and
     ``balanced`` are what was measured (the area under the ROC curve and the balanced accuracy on
-    questions that nothing was chosen on); 0: not measured."""
+    questions that nothing was chosen on); 0: not measured. ``labels`` is the weight of the
+    similarity of text and label in choices (``label_similarity``)."""
 
     prompt: PromptForm = "words"
     likelihood: float = 0.0
@@ -46,6 +48,12 @@ class Way:
     threshold: float = 0.0
     area: float = 0.0
     balanced: float = 0.0
+    labels: float = 0.0
+
+    @property
+    def needs_vectors(self) -> bool:
+        """Whether vectors of texts are needed."""
+        return bool(self.similarity or self.labels)
 
     def __str__(self) -> str:
         """
@@ -74,11 +82,11 @@ def way_of(weights: Path) -> Way | None:
 def known_way(digest: str) -> Way | None:
     """The choice for the weights of a digest, ``words`` included; None: there is none."""
     ways = (*_user_ways().get(digest, ()), *_shipped().get(digest, ()))
-    return next((way for way in ways if not way.similarity or compares_vectors()), None)
+    return next((way for way in ways if not way.needs_vectors or compares_vectors()), None)
 
 
 def compares_vectors() -> bool:
-    """Whether vectors of texts are at hand, which a weight of the similarity needs."""
+    """Whether vectors of texts are at hand, which a weight of a similarity needs."""
     return find_spec("wordllama") is not None
 
 
@@ -89,7 +97,7 @@ def keep_way(digest: str, way: Way, name: str) -> Path:
     lines = file.read_text("utf-8").splitlines() if file.is_file() else []
     kept = [line for line in lines if line[:1] not in ("", "#") and line.split()[0] != digest]
     weights = (way.likelihood, way.answer, way.similarity)
-    numbers = (*weights, way.threshold, way.area, way.balanced)
+    numbers = (*weights, way.threshold, way.area, way.balanced, way.labels)
     shown = " ".join(f"{number:.4g}" for number in numbers)
     kept.append(f"{digest} {way.prompt} {shown} {' '.join(name.split())}")
     handle, made = tempfile.mkstemp(dir=file.parent, prefix=file.name)
@@ -142,15 +150,20 @@ def _read(text: str) -> dict[str, tuple[Way, ...]]:
     as a cache may be broken."""
     found: dict[str, tuple[Way, ...]] = {}
     for line in text.splitlines():
-        fields = line.split(maxsplit=_FIELDS - 1)
-        if line.startswith("#") or len(fields) < _FIELDS:
-            continue
-        digest, prompt, *numbers = fields[:-1]
-        for form in get_args(PromptForm):
-            if form == prompt:
-                try:
-                    way = Way(form, *map(float, numbers))
-                except ValueError:
-                    continue
-                found[digest] = (*found.get(digest, ()), way)
+        fields = line.split()
+        way = None if line.startswith("#") else _way(fields[1:])
+        if way is not None:
+            found[fields[0]] = (*found.get(fields[0], ()), way)
     return found
+
+
+def _way(fields: list[str]) -> Way | None:
+    """The way in a line's fields behind the digest; None if they cannot be read."""
+    prompt, *others = fields or [""]
+    for count in (_NUMBERS, _NUMBERS - 1):  # earlier files have no weight of labels
+        with suppress(ValueError):
+            numbers = list(map(float, others[:count]))
+            for form in get_args(PromptForm):
+                if form == prompt and len(others) > count:
+                    return Way(form, *numbers)
+    return None

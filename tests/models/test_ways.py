@@ -92,3 +92,11 @@ def test_the_chat_template_and_the_answer_behind_the_question(likelihood: float)
     assert [(a.text, a.logprob) for a in together] == [(a.text, a.logprob) for a in alone]
     assert both[0] < 0 == answer[0]
     assert both[1] == pytest.approx(answer[1], abs=1e-3)
+
+
+def test_lines_without_a_weight_of_labels_are_read() -> None:
+    user_file().parent.mkdir(parents=True)
+    user_file().write_text("a text 1 0 2 0.5 0.8 0.7 x.gguf\nb text 1 0 2 0.5 0.8 0.7 6.5 x y\n")
+    held = Way("text", likelihood=1.0, similarity=2.0, threshold=0.5, area=0.8, balanced=0.7)
+    assert known_way("a") == held
+    assert known_way("b") == replace(held, labels=6.5)
