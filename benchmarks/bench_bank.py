@@ -1,7 +1,7 @@
 """How good are the answers of a model to any yes/no question?
 
     python benchmarks/bench_bank.py [--model auto|FILE|openai:NAME@URL] [--data FOLDER] [--rows 20]
-    [--part choose|report|public|unseen]
+    [--part choose|report|public|unseen|spread|untouched]
 
 The questions are those of our bank (``blendfusion.models.tuning.bank``) and about public data sets (``public_questions``).
 *unseen*, the default, is the bank's part *report* and the public questions: nothing is chosen on
@@ -9,6 +9,10 @@ them. *area* is the area under the ROC curve (0.5 is chance), *balanced* the bal
 model's own threshold, *limit* that of the best threshold, chosen with the right answers. *off*: the
 expected calibration error in five groups; a question with few rows shows some 0.15 by chance, so
 the line *together* has that of all answers.
+
+*spread* is the bank's part *choose* and every second public question: the odds that we ship are
+divided by the number that makes the right answers to these likeliest, which the last line names.
+*untouched* is all the others.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ from blendfusion.models.tuning.bank import BankQuestion, bank
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 
-PARTS = ("choose", "report", "public", "unseen")
+PARTS = ("choose", "report", "public", "unseen", "spread", "untouched")
 
 
 @dataclass(frozen=True)
@@ -74,9 +78,10 @@ def balanced(answers: Sequence[bool], truth: Sequence[bool]) -> float:
 
 def questions(part: str, data: Path | None, rows: int) -> Iterator[BankQuestion]:
     if part != "public":
-        yield from bank("choose" if part == "choose" else "report", rows)
-    if part in ("public", "unseen") and data is not None:
-        yield from public(data, rows)
+        yield from bank("choose" if part in ("choose", "spread") else "report", rows)
+    if part not in ("choose", "report") and data is not None:
+        every = list(public(data, rows))
+        yield from {"spread": every[::2], "untouched": every[1::2]}.get(part, every)
 
 
 def measured(model: Model, asked: BankQuestion) -> Measured:
@@ -114,6 +119,15 @@ def together(name: str, found: Sequence[Measured]) -> str:
     )
 
 
+def likeliest_divisor(found: Sequence[Measured]) -> float:
+    """The number by which to divide all odds so that the right answers are likeliest."""
+    likely = np.clip([p for one in found for p in one.likely], 1e-9, 1 - 1e-9)
+    yes = np.array([yes for one in found for yes in one.asked.yes])
+    odds = np.where(yes, 1, -1) * np.log(likely / (1 - likely))
+    tried = np.arange(0.5, 6, 0.05)
+    return float(min(tried, key=lambda by: np.logaddexp(0, -odds / by).mean()))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default="auto", help="as connect takes it")
@@ -143,6 +157,7 @@ def main() -> None:
     for kind in dict.fromkeys(one.asked.kind for one in found):
         print(together(f"mean of {kind}", [one for one in found if one.asked.kind == kind]))
     print(together(f"together ({len(found)} questions)", found))
+    print(f"odds divided by {likeliest_divisor(found):.2f} make the right answers likeliest")
     model.close()
 
 

@@ -3,8 +3,8 @@
 Nothing is generated. A row goes down the tree of the options (``options_tree``), fork by fork; the
 prior of every fork (``calibrate``) is computed once a task. Where all options part, they may be
 scored by several words each (``verbalize``), yes and no also by those of the idea that the question
-asks for. Where labels are little known, the similarity of label and text counts
-as well (``label_similarity``)."""
+asks for. Where labels are little known, the similarity of label and text counts as well
+(``label_similarity``)."""
 
 from __future__ import annotations
 
