@@ -21,7 +21,7 @@ import argparse
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -32,14 +32,16 @@ from bench_answers import Case, cases, naively, weights
 
 from blendfusion.models.constraints.constraint import closed_set
 from blendfusion.models.llama import closed_set as choosing_module
-from blendfusion.models.llama.batch import Asking
-from blendfusion.models.llama.closed_set import Choosing
+from blendfusion.models.llama.batch import TaskBatch
+from blendfusion.models.llama.closed_set import ChoiceDecoder
 from blendfusion.models.llama.model_cache import Opened, borrow
 from blendfusion.models.llama.switch import Switch
 from blendfusion.models.llama.weights import choose
 from blendfusion.models.scores.option_trie import Fork, Scores
 from blendfusion.models.verbalizer import calibration as calibrate
+from blendfusion.models.verbalizer.verbalize import Verbalization, verbalize
 from blendfusion.options import Options
+from blendfusion.types import Task
 
 STEPS = ("constrained", "examples", "words", "prior", "related", "column", "shuffled", "by labels")
 
@@ -62,9 +64,9 @@ class Pass:
 
 
 def one_pass(opened: Opened, case: Case, options: Options, *, related: bool = True) -> Pass:
-    asking = Asking(opened, case.task, options)
+    asking = TaskBatch(opened, case.task, options)
     with _related(related):
-        choosing = Choosing(asking)
+        choosing = ChoiceDecoder(asking)
         asking.begin()
         started = time.perf_counter()
         prior = choosing.priors(())[0]
@@ -76,10 +78,12 @@ def one_pass(opened: Opened, case: Case, options: Options, *, related: bool = Tr
 @contextmanager
 def _related(counts: bool) -> Iterator[None]:
     """Whether words that say the same as labels count, and the idea that a question asks for."""
-    with ExitStack() as stack:
-        if not counts:
-            stack.enter_context(patch.object(choosing_module, "related_words_of", lambda _: ()))
-            stack.enter_context(patch.object(choosing_module, "asked_idea", lambda _: None))
+
+    def own_words(task: Task) -> Verbalization:
+        found = verbalize(task)
+        return replace(found, related=((),) * len(found.own), idea=None)
+
+    with nullcontext() if counts else patch.object(choosing_module, "verbalize", own_words):
         yield
 
 

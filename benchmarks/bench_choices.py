@@ -122,10 +122,10 @@ def cases(part: str, data: Path, rows: int) -> Iterator[Case]:
         yield from _bank()
         return
     if part == "public":
-        for name, question, column, names in CHOICES:
-            some = [row for row in rows_of(data / FILES[name]) if row[column] in names][-rows:]
+        for name, question, column, called in CHOICES:
+            some = [row for row in rows_of(data / FILES[name]) if row[column] in called][-rows:]
             texts = [row["text"] for row in some]
-            yield _case(name, question, names, texts, [names[row[column]] for row in some])
+            yield _case(name, question, called, texts, [called[row[column]] for row in some])
     for file, text, column, question, names in PUBLIC if part == "public" else FRESH:
         found = [
             (text(row), names[label])
@@ -186,7 +186,7 @@ def main() -> None:
     print(f"{'choice':62} {' '.join(f'{weight:6g}   loss' for weight in tried)}")
     found = []
     for case in cases(given.part, given.data, given.rows):
-        figures = []
+        figures: list[float] = []
         for weight in tried:
             model._way = replace(way, labels=weight)
             figures += measured(model, case)

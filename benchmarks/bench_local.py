@@ -33,8 +33,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from blendfusion.models.llama import scheduler as slots_module
-from blendfusion.models.llama.batch import Asking
-from blendfusion.models.llama.closed_set import Choosing
+from blendfusion.models.llama.batch import TaskBatch
+from blendfusion.models.llama.closed_set import ChoiceDecoder
 from blendfusion.models.llama.constrained_decoding import Guide
 from blendfusion.models.llama.cpu_cores import cores
 from blendfusion.models.llama.interruptible import run_aside
@@ -188,17 +188,17 @@ class Ours:
 @contextmanager
 def told() -> Iterator[list[slots_module.Spent]]:
     """What the askings in this block spend."""
-    usual, found = Asking.answers, []
+    usual, found = TaskBatch.answers, []
 
-    def answers(self: Asking) -> list[Answer]:
+    def answers(self: TaskBatch) -> list[Answer]:
         found.append(self.spent)
         return usual(self)
 
-    Asking.answers = answers  # type: ignore[method-assign]
+    TaskBatch.answers = answers  # type: ignore[method-assign]
     try:
         yield found
     finally:
-        Asking.answers = usual  # type: ignore[method-assign]
+        TaskBatch.answers = usual  # type: ignore[method-assign]
 
 
 @contextmanager
@@ -222,7 +222,7 @@ def chat(ours: Ours, *, reuse: bool) -> Way:
     from llama_cpp import Llama
     from llama_cpp.llama_grammar import LlamaGrammar
 
-    asking = Asking(ours.opened, QUESTION, ours.options)
+    asking = TaskBatch(ours.opened, QUESTION, ours.options)
     layout = asking.layout
     head = "".join(piece.text for piece in layout.head)
     tail = "".join(piece.text for piece in layout.tail)
@@ -407,8 +407,8 @@ def compiling(ours: Ours) -> None:
     print(f"Vocabulary, once a model: {time.perf_counter() - start:.2f} s\n")
     topics = tuple(f"topic {word}" for word in ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j"))
     ten = Task("llm_classify", "What is it?", Constraint("choice", options=topics), ("text",))
-    asking = Asking(ours.opened, ten, ours.options)
-    made: dict[str, Callable[[], object]] = {"10 choices": lambda: Choosing(asking)}
+    asking = TaskBatch(ours.opened, ten, ours.options)
+    made: dict[str, Callable[[], object]] = {"10 choices": lambda: ChoiceDecoder(asking)}
     for name, pattern in (
         ("integer", r"-?[0-9]{1,15}"),
         ("date", r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"),
