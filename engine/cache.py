@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 from blendfusion.errors import OptionError
 from blendfusion.models.stores.entry import Entry
 from blendfusion.models.stores.memory import AnswerStore, MemoryStore
-from blendfusion.models.stores.shared import SharedStore
+from blendfusion.models.stores.shared_store import SharedStore
 from blendfusion.models.stores.sqlite import SqliteStore
 from blendfusion.models.stores.sqlite_file import SCHEMA_VERSION
 

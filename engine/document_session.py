@@ -8,7 +8,7 @@ from typing import Any
 from datafusion import RuntimeEnvBuilder, SessionConfig
 from datafusion.catalog import Table
 
-from blendfusion.datafusion.adopted import Adopted
+from blendfusion.datafusion.user_context import Adopted
 from blendfusion.documents.in_queries import checked
 from blendfusion.documents.table import DocumentTable
 from blendfusion.documents.tables import DocumentTables

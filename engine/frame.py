@@ -43,7 +43,7 @@ from blendfusion.reports.reprs import as_html, as_text
 from blendfusion.reports.trace import Trace
 from blendfusion.udfs.declare.call_registry import readable
 from blendfusion.udfs.register.python_functions import llm_join
-from blendfusion.unsupported.prepared import Prepared, optimized, prepare, understood_error
+from blendfusion.unsupported.execution_path import Prepared, optimized, prepare, understood_error
 from blendfusion.unsupported.provenance import Origin, Verb, given, pointed, unread, written
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from blendfusion.reports.confirmation import confirm
 from blendfusion.reports.plan_warnings import warn_of_type
 from blendfusion.reports.trace import Trace
 from blendfusion.udfs.register.expr import binding
-from blendfusion.unsupported.prepared import optimized
+from blendfusion.unsupported.execution_path import optimized
 from blendfusion.unsupported.provenance import given, written
 
 if TYPE_CHECKING:

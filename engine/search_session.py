@@ -9,7 +9,7 @@ from pathlib import Path
 
 from datafusion import RuntimeEnvBuilder, SessionConfig
 
-from blendfusion.datafusion.adopted import Adopted
+from blendfusion.datafusion.user_context import Adopted
 from blendfusion.document_session import DocumentSession
 from blendfusion.errors import QueryError
 from blendfusion.frame import Frame
@@ -18,8 +18,8 @@ from blendfusion.models.embedders.embedder import Embedder, Vectors
 from blendfusion.options import Options
 from blendfusion.planner.ir.search_tables import Mode
 from blendfusion.planner.rules.similar_first import Pays, always
-from blendfusion.search.attached import AttachedIndex, tables_at
 from blendfusion.search.build import IndexReport
+from blendfusion.search.database_index import AttachedIndex, tables_at
 from blendfusion.search.indexes import Indexes
 from blendfusion.search.indexing import default_path, make_index, require_lance
 from blendfusion.search.lance_table import StorageOptions, lance_table

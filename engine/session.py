@@ -21,11 +21,11 @@ from datafusion.plan import ExecutionPlan
 
 from blendfusion.budget import Budget, PriceList, Prices, checked_budget
 from blendfusion.cluster.cluster import Cluster
-from blendfusion.datafusion.adopted import Adopted
 from blendfusion.datafusion.debug_logs import withhold_debug_logs
 from blendfusion.datafusion.error_gate import gated
 from blendfusion.datafusion.error_translation import understood
 from blendfusion.datafusion.stream import Stream
+from blendfusion.datafusion.user_context import Adopted
 from blendfusion.dialects.dispatch import OURS, spoken, translation
 from blendfusion.errors import ModelNotFound, OptionError, QueryError, close_matches
 from blendfusion.evaluation_session import EvaluationSession

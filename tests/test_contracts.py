@@ -22,9 +22,9 @@ from blendfusion.models.protocol.model import Model, Values
 from blendfusion.models.scripted import ScriptedModel
 from blendfusion.models.stores.memory import MemoryStore
 from blendfusion.models.testing import CONTRACT, task_of
+from blendfusion.models.wrappers.answer_check import CheckedModel
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.models.wrappers.cascade import CascadeModel
-from blendfusion.models.wrappers.checked import CheckedModel
 from blendfusion.models.wrappers.failover import FallbackModel
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, ModelInfo, Request, Task

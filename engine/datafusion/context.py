@@ -17,10 +17,10 @@ from datafusion import (
     TableFunction,
 )
 
-from blendfusion.datafusion.adopted import Adopted
 from blendfusion.datafusion.process_guard import check_process, no_pickle, this_process
 from blendfusion.datafusion.schema_metadata import WithoutMetadata
 from blendfusion.datafusion.substrait_io import batches_of
+from blendfusion.datafusion.user_context import Adopted
 from blendfusion.errors import OptionError
 
 P = ParamSpec("P")

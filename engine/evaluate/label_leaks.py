@@ -19,7 +19,7 @@ from blendfusion.udfs.declare.call import Call
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
     from blendfusion.session import Session
-    from blendfusion.unsupported.prepared import Prepared
+    from blendfusion.unsupported.execution_path import Prepared
 
 Origins: TypeAlias = frozenset[tuple[str, str]]
 """Table columns, by the names of the table and of the column."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from blendfusion.models.wrappers.cache import CachedModel
     from blendfusion.options import Options
     from blendfusion.session import Session
-    from blendfusion.unsupported.prepared import Prepared
+    from blendfusion.unsupported.execution_path import Prepared
 
 Outcome = Literal["running", "done", "closed", "failed"]
 """``closed``: the reader of the result stopped early."""

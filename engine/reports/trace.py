@@ -36,7 +36,7 @@ from blendfusion.udfs.declare.call import Call
 
 if TYPE_CHECKING:
     from blendfusion.session import Session
-    from blendfusion.unsupported.prepared import Prepared
+    from blendfusion.unsupported.execution_path import Prepared
 
 CALLS_SCHEMA = pa.schema(
     [

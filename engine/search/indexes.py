@@ -17,7 +17,7 @@ from blendfusion.planner.ir.lineage import column_of
 from blendfusion.planner.ir.nodes import Expr, Plan
 from blendfusion.planner.ir.search_tables import Search
 from blendfusion.search.index import Index
-from blendfusion.search.stored import stored_vectors
+from blendfusion.search.index_vectors import stored_vectors
 
 
 class Indexes:

@@ -15,7 +15,7 @@ from blendfusion.models.embedders.embedder import Embedder, Vectors
 from blendfusion.planner.ir.search_tables import Search
 from blendfusion.search.build import CLUSTER_ROWS, ROW, TEXT, TEXT_HASH, VECTOR
 from blendfusion.search.folder import State
-from blendfusion.search.stored import TextPlaces
+from blendfusion.search.index_vectors import TextPlaces
 from blendfusion.search.words import TextQuery, lance_query, text_query
 
 if TYPE_CHECKING:

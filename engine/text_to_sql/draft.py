@@ -24,7 +24,7 @@ from blendfusion.text_to_sql.links import ValueIndex
 from blendfusion.text_to_sql.literals import shown
 from blendfusion.text_to_sql.prompt import drafting, values_of
 from blendfusion.text_to_sql.schema.catalog import read_catalog
-from blendfusion.text_to_sql.searched import searched
+from blendfusion.text_to_sql.search_summary import searched
 from blendfusion.types import Constraint, Usage
 from blendfusion.udfs.register.user_functions import known_ingredients
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from blendfusion.errors import ModelNotFound, close_matches
 from blendfusion.models.outlines.model import OutlinesModel, is_outlines
 from blendfusion.models.protocol.model import Model
-from blendfusion.models.wrappers.checked import CheckedModel
-from blendfusion.models.wrappers.packed import PackedModel
+from blendfusion.models.wrappers.answer_check import CheckedModel
+from blendfusion.models.wrappers.row_packing import PackedModel
 from blendfusion.options import Options
 
 Build = Callable[[str, Options], Model]
@@ -181,7 +181,7 @@ def _hub(argument: str, options: Options) -> Model:
 
 def _openai(argument: str, options: Options) -> Model:
     from blendfusion.models.http.address import HOSTED_URL, several
-    from blendfusion.models.http.balanced import BalancedModel
+    from blendfusion.models.http.load_balancer import BalancedModel
     from blendfusion.models.http.model import OpenAIModel
 
     server = server_named(argument)

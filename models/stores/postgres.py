@@ -14,7 +14,7 @@ from blendfusion.models.stores.address import cleaned, without_secrets
 from blendfusion.models.stores.entry import Row, after, pieces
 from blendfusion.models.stores.key import MODEL_BYTES
 from blendfusion.models.stores.memory import StoreStats
-from blendfusion.models.stores.shared import SharedStore, Unreachable
+from blendfusion.models.stores.shared_store import SharedStore, Unreachable
 from blendfusion.types import FinishReason
 
 if TYPE_CHECKING:

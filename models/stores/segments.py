@@ -17,7 +17,7 @@ from blendfusion.models.stores.entry import Row, pieces
 from blendfusion.models.stores.key import MODEL_BYTES, TASK_BYTES
 from blendfusion.models.stores.memory import StoreStats
 from blendfusion.models.stores.segment import BrokenSegment, Name, Segment, united
-from blendfusion.models.stores.shared import SharedStore, Unreachable
+from blendfusion.models.stores.shared_store import SharedStore, Unreachable
 
 FOLDER = "blendfusion-answers-1"
 """Ends with the version of the format, so that two versions of BlendFusion share no folder."""

@@ -13,10 +13,10 @@ from loopback import Body, Loopback, Reply, closed_port, said, serving
 
 import blendfusion as bf
 from blendfusion.errors import ModelFailed, ModelNotFound
-from blendfusion.models.http.balance import Balance
-from blendfusion.models.http.balanced import BalancedModel
+from blendfusion.models.http.load_balancer import BalancedModel
 from blendfusion.models.http.retry import Retry
 from blendfusion.models.http.server import Server
+from blendfusion.models.http.server_choice import Balance
 from blendfusion.models.http.structured_output import FORMS, Form
 from blendfusion.models.registry.load import load
 from blendfusion.options import Options

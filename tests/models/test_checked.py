@@ -11,7 +11,7 @@ import pytest
 import blendfusion as bf
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.model import OnAnswer, Values
-from blendfusion.models.wrappers.checked import CheckedModel
+from blendfusion.models.wrappers.answer_check import CheckedModel
 from blendfusion.types import Answer, Constraint, ModelInfo, Task, Usage
 
 

@@ -18,12 +18,12 @@ from stores import KINDS, TIMED_KINDS, opened, place
 
 from blendfusion.cache import store_for
 from blendfusion.errors import CacheWarning, OptionError
-from blendfusion.models.stores import shared
+from blendfusion.models.stores import shared_store
 from blendfusion.models.stores.address import without_secrets
 from blendfusion.models.stores.jsonl import entries_of, lines_of
 from blendfusion.models.stores.postgres import TABLE, PostgresStore
 from blendfusion.models.stores.segments import SegmentStore
-from blendfusion.models.stores.shared import SharedStore
+from blendfusion.models.stores.shared_store import SharedStore
 from blendfusion.models.stores.sqlite import SqliteStore
 from blendfusion.types import Answer
 
@@ -338,7 +338,7 @@ def test_a_server_that_comes_back_gets_what_it_missed(
         database.store_many("m", TASK, many(3, 6))
     assert found(database, many(0, 6)) == many(3, 6)
     database._url = there
-    monkeypatch.setattr(shared, "_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(shared_store, "_PAUSE_SECONDS", 0.0)
     database._read_at = database._write_at = 0.0
     assert found(database, many(0, 6)) == many(0, 6)
     assert PostgresStore(there).stats().entries == 6

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from blendfusion.errors import ArgumentError, close_matches
-from blendfusion.udfs.columns.kept import Kept, texts_in
+from blendfusion.udfs.columns.name_registry import Kept, texts_in
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from blendfusion.errors import ArgumentError, close_matches
-from blendfusion.udfs.columns.kept import Kept, texts_in
+from blendfusion.udfs.columns.name_registry import Kept, texts_in
 
 OTHER = "other"
 """The group of the texts that fit no name."""

@@ -12,7 +12,7 @@ from blendfusion.types import Constraint
 from blendfusion.udfs.ask.user_model import UserModel
 from blendfusion.udfs.columns.group_store import OTHER, Groups
 from blendfusion.udfs.columns.groups import found_groups, sorted_into, with_level
-from blendfusion.udfs.columns.kept import check_same
+from blendfusion.udfs.columns.name_registry import check_same
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import ColumnQuestion, ColumnResults
 from blendfusion.udfs.declare.options import MODEL, ON_ERROR, name_of_kept, text, whole

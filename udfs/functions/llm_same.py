@@ -11,7 +11,7 @@ from blendfusion.types import Constraint
 from blendfusion.udfs.ask.user_model import UserModel
 from blendfusion.udfs.columns.entities import Entities, entities
 from blendfusion.udfs.columns.entity_store import KnownEntities
-from blendfusion.udfs.columns.kept import check_same
+from blendfusion.udfs.columns.name_registry import check_same
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import ColumnQuestion, ColumnResults
 from blendfusion.udfs.declare.options import MODEL, ON_ERROR, name_of_kept, text, whole

@@ -16,12 +16,12 @@ import httpx
 
 from blendfusion.errors import ModelError, ModelFailed
 from blendfusion.models.http.api import OPENAI, Api
-from blendfusion.models.http.balance import Balance, Place
 from blendfusion.models.http.client import Missing
 from blendfusion.models.http.exchange import Exchange
 from blendfusion.models.http.model import DEFAULT_WINDOW, OpenAIModel, fingerprint
 from blendfusion.models.http.retry import Retry
 from blendfusion.models.http.server import Server
+from blendfusion.models.http.server_choice import Balance, Place
 from blendfusion.models.http.task_group import for_each
 from blendfusion.models.protocol import event_fields as f
 from blendfusion.models.protocol.abilities import Abilities
