@@ -64,8 +64,8 @@ class DocumentSession(FrameSources):
         seconds: float = 60.0,
         megabytes: int = 2048,
     ) -> None:
-        """Register documents as the table ``name``, whose files are read by each query anew. For
-        the rest, see ``read_documents``."""
+        """Register documents as the table ``name``. Every query reads the files again. The
+        parameters are those of ``read_documents``."""
         documents = _read(path, chunk, ocr, on_error, seconds, megabytes)
         super().register_table(name, Table(DocumentTable(documents)))
 

@@ -19,7 +19,7 @@ Script: TypeAlias = "Callable[[Request], Value | None]"
 
 
 class ScriptedModel:
-    """Asks ``fn`` for every request; ``calls`` keeps what it was asked, in order.
+    """Calls ``fn`` for every request; ``calls`` keeps the requests, in order.
 
     ``fn`` gets a ``Request`` and returns a bool, int, float, Decimal, str, date, datetime, a list
     of those, or None for "no answer". A mapping is the odds of a closed set's options, of which the
@@ -78,7 +78,7 @@ class ScriptedModel:
     def answer_each(
         self, task: Task, values: Sequence[Values], on_answer: OnAnswer
     ) -> list[Answer]:
-        """As ``answer``; an exception of the function keeps what it has answered until then."""
+        """As ``answer``; after an exception of the function, its earlier answers are kept."""
         question_tokens = self.count_tokens(task.question)
         answers = []
         for number, row in enumerate(values):

@@ -169,11 +169,11 @@ def tells_each_answer_once(model: Model) -> None:
     arrived: dict[int, Answer] = {}
 
     def hear(place: int, answer: Answer) -> None:
-        assert place not in arrived, f"the answer {place} is told twice"
+        assert place not in arrived, f"the answer {place} arrived twice"
         arrived[place] = answer
 
     answers = answer_each(model, task, values, hear)
-    assert sorted(arrived) == list(range(len(values))), f"told are {sorted(arrived)}"
+    assert sorted(arrived) == list(range(len(values))), f"answers arrived for {sorted(arrived)}"
     assert [arrived[place].text for place in range(len(values))] == [a.text for a in answers]
 
 

@@ -88,7 +88,7 @@ def add_session(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=0,
         metavar="VALUES",
-        help="ask before a query that is expected to put more values to the model",
+        help="confirm before a query that is expected to ask the model about more values",
     )
     parser.add_argument(
         "--full-cells", action="store_true", help="show the whole text of each cell of a table"

@@ -389,7 +389,7 @@ def _prompt(shell: Shell) -> int:
 
 
 def _survives(shell: Shell, text: str) -> bool:
-    """Run what was typed; an error is shown, and ends what was typed with it, not the shell."""
+    """Run the typed statements. An error is shown and skips the rest of them; the shell goes on."""
     try:
         shell.run(text)
     except BlendFusionError as error:
@@ -402,7 +402,7 @@ def _survives(shell: Shell, text: str) -> bool:
 
 
 def _history() -> Path:
-    """The file of what was typed before, readable by its owner alone."""
+    """The history file, readable by its owner alone."""
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "history"

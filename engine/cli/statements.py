@@ -17,7 +17,7 @@ class Statement(NamedTuple):
 
 
 def split(text: str) -> tuple[list[Statement], str]:
-    """The statements of ``text`` that a semicolon ends, and what is behind the last of them.
+    """The statements of ``text`` that a semicolon ends, and the rest behind the last one.
 
     Semicolons in strings, quoted names and comments end nothing. A text that cannot be read, such
     as one with an open quote, is all rest.

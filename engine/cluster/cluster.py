@@ -102,7 +102,8 @@ class Cluster:
         return Tasks(fragments, self.back_end, dispatcher, counts).tables()
 
     def spread(self, plan: Staged, tables: Tables, options: Options) -> Staged:
-        """The plan as it runs here: what follows a divided part is a stage of its own."""
+        """The plan as the session runs it: the operators above a divided part are a stage of their
+        own."""
         return spread(plan, lambda block: self.division(block, tables, options))
 
     def line(self, block: Block, tables: Tables, options: Options) -> str:

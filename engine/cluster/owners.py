@@ -22,7 +22,7 @@ _LOSSES = 3
 _WAIT_SECONDS = 0.1
 """How long a query waits before it looks again; Ctrl-C takes effect in between."""
 _PARTS = 2
-"""A batch is at most the owner's share of what is left, divided by this."""
+"""A batch is at most the owner's share of the remaining values, divided by this."""
 
 
 _LEAST = 4
@@ -183,8 +183,8 @@ def _failed(problem: BaseException) -> ModelFailed:
 
 
 class OwnedModel:
-    """A model that the workers of a cluster hold; ``inner`` is its like here, which answers
-    nothing and says what can be said without asking."""
+    """A model that the workers of a cluster hold; ``inner`` is the same model in the
+    session: it answers nothing, and has the properties that are known without a request."""
 
     def __init__(self, inner: Model, spec: object, options: Options, owners: Owners) -> None:
         self.inner = inner

@@ -21,8 +21,8 @@ _PATIENCE_SECONDS = 10.0
 
 
 async def in_background(work: Callable[[], T]) -> T:
-    """The result of ``work()``, or what it raised. When the task is cancelled the work is
-    interrupted, as by Ctrl-C, and has ended before the cancellation goes on."""
+    """The result of ``work()``; its exceptions are raised. When the task is cancelled, the work is
+    interrupted as by Ctrl-C, and ends before the cancellation is passed on."""
     worker = _Worker()
     try:
         return await worker.do(work)

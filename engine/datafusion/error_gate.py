@@ -191,7 +191,7 @@ def _withhold(error: BlendFusionError, redaction: Redaction) -> None:
 
 
 def _seal(error: BaseException, redaction: Redaction) -> None:
-    """Leave out the exceptions behind ``error`` that say what is not to be seen."""
+    """Remove the causes of ``error`` whose messages hold withheld values."""
     if redaction.shows_all:
         return
     for one in _behind(error):

@@ -128,7 +128,7 @@ def _kept(text: str, _context: object, query: str) -> QueryError | None:
 
 
 def words(text: str) -> str:
-    """DataFusion's words, less what it puts around them, with call sites as the user wrote them."""
+    """DataFusion's message without its wrapping, with call sites as the user wrote them."""
     less = readable(_PREFIXES.sub("", text).split("\n\nbacktrace")[0].strip())
     less = _INTERNAL.sub("DataFusion cannot run this: ", less)
     less = _NODE.sub(r"\1", _DEBUG.sub(r"\1", less))

@@ -157,7 +157,7 @@ def _part(text: str, redaction: Redaction, own: frozenset[str], hidden: set[str]
 
 
 def _known(found: re.Match[str], before: str) -> bool:
-    """A token is none of the data's values."""
+    """A token is no value of the data."""
     token = found[0]
     if found["type"]:
         return True

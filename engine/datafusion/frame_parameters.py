@@ -16,8 +16,8 @@ def sql_over_frames(
     values: dict[str, Any] | None,
     named: Mapping[str, Any],
 ) -> DataFrame:
-    """``SessionContext.sql``, which leaves the view of each frame among ``named`` in the context;
-    here they are gone afterwards. The plan holds what it reads."""
+    """As ``SessionContext.sql``, which leaves a view in the context for each frame in ``named``;
+    here the views are dropped afterwards. The plan holds its sources itself."""
     views = {
         name: f"view_{uuid.uuid4().hex}"
         for name, value in named.items()

@@ -93,8 +93,9 @@ class Pump:
                     return
 
     def call(self, work: Callable[[], T]) -> T:
-        """The result of ``work``, or what it raised. After a signal it goes on, unheard, until it
-        asks something, ends, or DataFusion looks for a signal, which it does once a second."""
+        """The result of ``work``; its exceptions are raised. After a signal, the work goes on
+        without effect until it asks a question, ends, or DataFusion checks for signals, which it
+        does once a second."""
         if not _hears_interrupts(self._owner):
             return work()
         job = _Job(work)
@@ -106,8 +107,8 @@ class Pump:
         return job.result.result()
 
     def begun(self, begin: Callable[[], T]) -> T:
-        """The result of ``begin``, which takes a moment; as by ``call`` after an interruption,
-        since what was cancelled may keep DataFusion's threads, and whoever needs one, waiting."""
+        """The result of ``begin``, which is short. After an interruption it runs as by ``call``,
+        since cancelled work may still occupy DataFusion's threads."""
         return self.call(begin) if lately_interrupted() else begin()
 
     def serve(self, work: Callable[[], T]) -> T:
@@ -187,7 +188,7 @@ class Pump:
             self._waiting = False
 
     def _clear(self) -> None:
-        """Give jobs back, and do what is none."""
+        """Cancel the jobs that wait; take the other steps."""
         while self._steps:
             step = self._steps.popleft()
             if isinstance(step, _Job):
@@ -280,7 +281,7 @@ class _Loop:
         return False
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Nobody wants to hear of what was cancelled."""
+        """Nobody reads the result of cancelled work."""
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """Binds a session to its process: DataFusion's threads do not survive a fork.
 
 A child that used them would wait for ever, so sessions and frames refuse there. Neither can be
-pickled: what they hold is in the memory of their process.
+pickled, since their state is in the memory of their process.
 """
 
 from __future__ import annotations

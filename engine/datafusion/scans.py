@@ -17,7 +17,7 @@ def scans(plan: LogicalPlan) -> set[str]:
 
 
 def table_of(scan: str, tables: Iterable[str]) -> str | None:
-    """The table of a scan, by its name as plans show it; None if it is none of ``tables``.
+    """The table of a scan, by its name in plans; None if it is not in ``tables``.
 
     >>> table_of("my table projection=[a]", ["my", "my table"])
     'my table'

@@ -1,4 +1,5 @@
-"""A user's own DataFusion context: what it brings into the session that takes it over."""
+"""The functions, settings and tables of a user's own DataFusion context, which a session takes
+over."""
 
 from __future__ import annotations
 

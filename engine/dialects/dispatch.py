@@ -31,7 +31,7 @@ DIALECTS: Mapping[str, Callable[[str, Known], Translation]] = {
     "mysql": mysql.translated,
     **{warehouse.name: warehouse.translate for warehouse in WAREHOUSES},
 }
-"""Each dialect by its name: text → our SQL. Raises QueryError with the span of what is wrong."""
+"""Each dialect by its name: text → our SQL. Raises QueryError with the span of the error."""
 
 OURS = "sql"
 _REMOVES = ("DELETE", "DROP", "TRUNCATE")
@@ -45,7 +45,7 @@ def by_number(values: Sequence[Any]) -> dict[str, Any]:
 
 def spoken(text: str, dialect: str | None = None) -> str:
     """The dialect of ``text``: the one that is named, else blendsql if ``{{`` stands outside of
-    quotes, else our own, ``sql``. Raises OptionError for a name that is none."""
+    quotes, else our own, ``sql``. Raises OptionError for an unknown name."""
     if dialect is None:
         if "{{" not in text:
             return OURS

@@ -1,4 +1,4 @@
-"""Blocks: what a document consists of, in reading order."""
+"""Blocks, the parts of a document in reading order."""
 
 from __future__ import annotations
 

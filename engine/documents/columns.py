@@ -17,7 +17,7 @@ from blendfusion.documents.words import Line, Word, is_label, lines_of, typical_
 
 _DEEPEST = 12
 _SURE_LINES = 6
-"""A gap through so many lines is none by chance."""
+"""The minimum number of lines that a gap between columns spans."""
 _Gap = tuple[float, float]
 
 

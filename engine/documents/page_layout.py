@@ -60,8 +60,8 @@ class Page:
         return _turned(box, -self.turn % 4, width, height)
 
     def blocks(self, neighbours: Sequence[Page]) -> list[Block]:
-        """The blocks in reading order: header, body, footer, and what is written in another
-        direction. ``neighbours`` are the pages around this one."""
+        """The blocks in reading order: header, body, footer, and text in another direction.
+        ``neighbours`` are the pages around this one."""
         upright = self.upright
         others: Collection[Edge] = {edge for page in neighbours for edge in page.edges}
         header, body, footer = margins(upright, self.upright_height, others)

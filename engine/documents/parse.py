@@ -39,7 +39,8 @@ Ask = Callable[[int], "Collection[int] | None"]
 
 
 def pages(path: str, ocr: bool, ask: Ask) -> Pages:
-    """The pages of a file. Raises Unreadable for a file that is none of its kind."""
+    """The pages of a file. Raises Unreadable for a file that is too large, or that cannot be read
+    as the kind that its name tells."""
     ending = Path(path).suffix.lower()
     kind = ENDINGS.get(ending)
     try:

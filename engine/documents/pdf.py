@@ -146,7 +146,7 @@ class PdfFile:
 
 
 class _Reading:
-    """Characters in turn, put together to words."""
+    """Characters in reading order, joined to words."""
 
     def __init__(
         self,

@@ -36,7 +36,7 @@ _FEW, _MANY = 1, 512
 
 
 def found_files(documents: Documents) -> list[str]:
-    """The files, in the order of their names. Raises QueryError where there is none."""
+    """The files, in the order of their names. Raises QueryError if there are no files."""
     place = str(Path(documents.path).expanduser())
     known = {*ENDINGS, *(IMAGES if documents.ocr else ())}
     path = Path(place)

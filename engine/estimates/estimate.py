@@ -118,7 +118,8 @@ class Estimate:
     weights: Mapping[str, str] = field(default_factory=dict)
     """The weights in use, by the names of local models: those of the file, or a copy."""
     orders: Mapping[int, Order] = field(default_factory=dict, repr=False, compare=False)
-    """The orders of predicates of each stage, by number, with what is known of them."""
+    """The predicates of each stage in their expected order, by the stage's number, with the
+    statistics behind the order."""
 
     @property
     def total(self) -> Usage:

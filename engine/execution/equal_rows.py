@@ -20,7 +20,7 @@ from blendfusion.execution.expressions import Column, Rows
 Key: TypeAlias = tuple[object, ...]
 
 _ORDERED = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string)
-"""Types of columns by whose values rows are put in order."""
+"""Types of columns by whose values rows are sorted."""
 _MOST_KEYS = 1_000_000
 """The most keys that are remembered from chunk to chunk."""
 

@@ -455,7 +455,7 @@ def _spread(values: pa.Array, positions: np.ndarray, length: int) -> pa.Array:
 def _assembled(pieces: Sequence[pa.Array], place: np.ndarray) -> pa.Array:
     """Row i is value ``place[i]`` of the concatenated pieces; -1 is NULL."""
     kind = pieces[0].type
-    if pa.types.is_dictionary(kind):  # those with a NULL in them cannot be put together
+    if pa.types.is_dictionary(kind):  # dictionaries that contain a NULL cannot be concatenated
         pieces = [piece.cast(kind.value_type) for piece in pieces]
         plain = _assembled(pieces, place).dictionary_encode()
         return plain.cast(kind)

@@ -1,4 +1,4 @@
-"""The order of a block's model predicates: by what is known before a run, then by its rows.
+"""The order of a block's model predicates: by statistics from before the run, then by its rows.
 
 The predicate that drops the most rows per cost goes first, and the next sees its survivors. At
 first, earlier answers, the lengths of values and prices tell what to expect; from the first chunk
@@ -65,8 +65,7 @@ class Order:
         """The order of the first rows."""
 
     def expect(self, priors: Sequence[Prior], *, in_money: bool) -> None:
-        """Order the predicates by what is known of them; as written if it makes little
-        difference."""
+        """Order the predicates by their statistics; as written if that makes little difference."""
         self.priors, self.in_money = priors, in_money
         places: list[int] = []
         for i in range(len(priors)):
@@ -81,8 +80,8 @@ class Order:
             self.places.sort(key=lambda i: (-self.rank(i), i))
 
     def rank(self, i: int) -> float:
-        """The share of the rows that predicate ``i`` drops, by the rows so far and what was known
-        before, per cost of a row that is asked (Hellerstein and Stonebraker 1993)."""
+        """The share of the rows that predicate ``i`` drops, by the rows so far and the prior, per
+        cost of an asked row (Hellerstein and Stonebraker 1993)."""
         seen = self.seen[i]
         paid = seen.rows_in - seen.rows_free
         spent = seen.cost if self.in_money else seen.tokens

@@ -44,7 +44,7 @@ _TOKENS = 16.0
 _HALF = 0.5
 _ASSUMED_ROWS = 0.5
 _MOST_ROWS = 32.0
-"""As how many rows of the run what is assumed counts, and what earlier answers tell."""
+"""The weights of an assumed pass rate and of one from earlier answers, in rows of the run."""
 _MILLION = 1_000_000
 
 
@@ -122,8 +122,7 @@ def _cost(ask: Ask, rows: Rows, rowwise: RowWise, price: Price | None) -> tuple[
 
 
 def _pass_rate(term: Expr, own: Sequence[Ask], rowwise: RowWise) -> tuple[float, float, str]:
-    """The share of rows that a predicate passes, as how many rows that counts, and on what it is
-    based."""
+    """The share of rows that a predicate passes, its weight in rows, and its source."""
     assumed = _HALF, _ASSUMED_ROWS, "assumed"
     if len(own) != 1:
         return assumed

@@ -21,8 +21,8 @@ class QueryFiles:
         self._paths: set[str] = set()
 
     def open(self, session: Session, query: str) -> None:
-        """Register the files that ``query`` names, read anew, as tables of their paths, as the
-        session's option ``read_files`` allows.
+        """Register the files that ``query`` names as tables of their paths, as far as the session's
+        option ``read_files`` allows. Files that changed are read again.
 
         A table of that name that is no such file stays. Raises QueryError for a URL where only
         local files are read, and for what cannot be read.

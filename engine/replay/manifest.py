@@ -1,4 +1,4 @@
-"""The manifest of a run as a file: what it holds, how it is written, and how damage is found."""
+"""The manifest of a run as a file: its content, its format, and checks against damage."""
 
 from __future__ import annotations
 

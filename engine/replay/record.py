@@ -171,7 +171,7 @@ def versions() -> dict[str, str | None]:
 
 def inputs(frame: Frame, session: Session) -> Iterator[tuple[str, pa.Table]]:
     """The tables that ``frame`` reads, in the order of their names, each once. Raises QueryError
-    for what is not a registered table."""
+    for a source that is no registered table."""
     known = list(_tables(session))
     read = set()
     for scan in scans(frame.logical_plan()):

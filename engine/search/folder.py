@@ -86,8 +86,8 @@ class Folder:
         return self.path / f"{name}.lance"
 
     def state(self) -> State | None:
-        """The served version; None if there is none, or if another version of BlendFusion wrote
-        it."""
+        """The served version; None if the folder has none, or if another version of BlendFusion
+        wrote it."""
         try:
             found = json.loads((self.path / _STATE).read_text(encoding="utf-8"))
             if found.get("format") != FORMAT:

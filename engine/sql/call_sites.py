@@ -47,7 +47,7 @@ _CLOSES = {TokenType.L_PAREN: ")", TokenType.L_BRACKET: "]"}
 
 @dataclass(slots=True)
 class Site:
-    """One call in a query's text: what is called, with what, and where it stands."""
+    """One call in a query's text: its function, its arguments, and its place."""
 
     ingredient: Ingredient
     start: int
@@ -73,7 +73,7 @@ class Site:
 
     @property
     def kept(self) -> bool:
-        """The result is a struct of the value and what is kept beside it."""
+        """The result is a struct of the value and its confidence, evidence or error."""
         with_value = self.named.get("evidence") is True and not self.ingredient.has_fields
         return with_value or "keep" in (self.named.get("on_error"), self.named.get("confidence"))
 
@@ -299,7 +299,7 @@ def _parameter(tree: TokenTree, part: Span, site: Site) -> None:
 
 def _literal_value(tree: TokenTree, site: Site, trailing: int) -> None:
     """A call without columns: its value is the one literal that is no parameter; without any, the
-    question is put alone."""
+    question is asked alone."""
     ingredient = site.ingredient
     leading = sum(p.name not in site.named for p in ingredient.leading)
     special = ingredient.kind.has_body or not ingredient.kind.asks_model

@@ -127,7 +127,7 @@ def _called(name: str = "") -> _Finder:
 
 
 def _array(tree: Reader, _: re.Match[str]) -> _Places:
-    """A list in brackets, or what is taken of a list."""
+    """A list in brackets, or a subscript."""
     for at in range(len(tree.tokens)):
         if tree.kind(at) == TokenType.L_BRACKET and at in tree.close:
             yield at, tree.close[at] + 1
@@ -235,7 +235,7 @@ def _duplicate(tree: Reader, found: re.Match[str]) -> _Places:
 
 
 def _casts(tree: Reader, _: re.Match[str]) -> _Places:
-    """The casts: ``CAST(…)``, and ``::type`` with what is cast."""
+    """The casts: ``CAST(…)``, and ``::type`` with its operand."""
     for at in range(len(tree.tokens)):
         if tree.word(at) in ("CAST", "TRY_CAST") and tree.opens(at + 1):
             yield at, tree.close[at + 1] + 1

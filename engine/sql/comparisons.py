@@ -160,7 +160,7 @@ def until_decided(
     """The calls of a whole query, in order, those changed whose answers are wanted no further than
     some comparisons need. ``places`` is what ``compared`` says of the place of each.
 
-    Calls that put one task share their answers, so that all their places count.
+    Calls with equal tasks share their answers, so the places of all of them count.
     """
     together: dict[object, list[int]] = {}
     for i, call in enumerate(calls):
@@ -208,8 +208,8 @@ def _comparisons(
 
 
 def _of_kind(one: Compared, kind: ConstraintKind) -> Comparison | None:
-    """The comparison with answers of a kind, where DataFusion compares these as they are; else it
-    casts one side, and what it says of a beginning is not known here."""
+    """The comparison with answers of a kind, if DataFusion compares them without a cast. After a
+    cast, the beginning of an answer decides nothing that is known here."""
     operands = [_as(operand, kind) for operand in one.operands]
     known = tuple(operand for operand in operands if operand is not None)
     if len(known) != len(operands) or (one.operator == "like" and kind not in ("text", "regex")):

@@ -19,7 +19,7 @@ from blendfusion.udfs.declare.arguments import quoted_name
 
 Columns = Callable[[str, str], Sequence[str] | None]
 """The names of the columns of a relation, given a WITH clause and the relation as it stands in
-FROM; None if they cannot be told."""
+FROM; None if they are unknown."""
 
 _MOST = 32
 """Each round rewrites one source."""
@@ -67,7 +67,7 @@ class Expanded:
     """A source that makes several rows of each row of a relation beside it."""
 
     start: int
-    """The first and the last token of what it reads."""
+    """The first and the last token of its argument."""
     end: int
     names: tuple[str, ...]
     """The columns that it brings."""
@@ -152,7 +152,7 @@ class Rewriting(ABC):
         return False, None
 
     def _owner(self, what: Expanded) -> Source | None:
-        """The relation beside it that the source reads; None if that is none, or several."""
+        """The relation beside it that the source reads; None for no relation or several."""
         if len(self.source.columns) > 1:
             return None
         before = self.select.sources[: self.select.sources.index(self.source)]
@@ -243,7 +243,7 @@ class Rewriting(ABC):
     def _stars(
         self, owner: Source, alias: str, known: Sequence[str], inside: Sequence[str]
     ) -> list[tuple[int, int, str]] | None:
-        """``*`` and ``t.*`` as the columns that they meant; None if that cannot be told."""
+        """Edits that replace ``*`` and ``t.*`` by their columns; None if these are unknown."""
         edits, reader = [], self.reader
         for at in range(*self.select.items):
             if reader.kind(at) != TokenType.STAR:

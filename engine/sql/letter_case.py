@@ -103,7 +103,7 @@ def either(name: str, spelled: Sequence[str]) -> tuple[str, str]:
 
 
 def _name(reader: Reader, at: int) -> str:
-    """The name that a token may be; '' for what is none."""
+    """The name that a token spells; '' if it is no name."""
     text = reader.tokens[at].text
     return text if reader.is_name(at) and reader.word(at) not in RESERVED else ""
 

@@ -165,7 +165,7 @@ class Reader(TokenTree):
         return found
 
     def scopes(self) -> Iterator[tuple[Query, Scope]]:
-        """Every query, outer ones first, with what it can name."""
+        """Every query, outer ones first, with the relations in its scope."""
         for outer in self.outer:
             yield from outer.walk()
 
@@ -211,14 +211,14 @@ class Reader(TokenTree):
         return None
 
     def alias_of(self, source: Source) -> int | None:
-        """Where the name stands by which a relation's columns are qualified; None if there is
-        none."""
+        """The place of the name that qualifies a relation's columns; None for a relation without a
+        name."""
         if source.alias is not None:
             return source.alias
         return source.end - 1 if source.kind == "table" else None
 
     def name_of(self, source: Source) -> str | None:
-        """The name by which a relation's columns are qualified; None if there is none."""
+        """The name that qualifies a relation's columns; None for a relation without a name."""
         at = self.alias_of(source)
         return None if at is None else self.name(at)
 
@@ -388,7 +388,7 @@ class _Parser:
         return stop
 
     def _until(self, at: int, end: int, words: set[str]) -> int:
-        """The first token of ``words`` that stands in no bracket; ``end`` if there is none."""
+        """The first of ``words`` outside of brackets; ``end`` if there is none."""
         while at < end:
             distinct = self.words[at] == "FROM" and self.words[at - 1] == "DISTINCT"
             dotted = self.tokens[at - 1].token_type == TokenType.DOT

@@ -37,7 +37,7 @@ _HINT = "A read-only query reads registered tables: SELECT, WITH, VALUES, SHOW, 
 def check_text(query: str, table_functions: Collection[str], inserted: Iterable[str] = ()) -> None:
     """Raise QueryError if ``query`` is more than one statement, another one than a query, or names
     one of ``table_functions`` (which can read anything) or what this package stores between stages.
-    ``inserted``: texts that are put into it for parameters."""
+    ``inserted``: texts that replace parameters in it."""
     for text in (query, *inserted):
         _check_names(text, table_functions)
     _check_statement(query)

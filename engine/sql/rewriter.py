@@ -25,8 +25,7 @@ class Form:
 
 @dataclass
 class Weaver:
-    """The forms of one text. Forms may lie inside others, whose writers weave what is inside
-    them."""
+    """The forms of one text. A form may contain others, which its writer weaves."""
 
     reader: Reader
     forms: dict[int, list[Form]] = field(default_factory=dict)
@@ -40,11 +39,11 @@ class Weaver:
         here.sort(key=lambda f: -f.stop)
 
     def rewrite(self, start: int, stop: int, *parts: str | tuple[int, int]) -> None:
-        """Claim tokens for texts of ours, and for tokens as they are woven."""
+        """Replace tokens by new texts and by woven tokens."""
         self.add(Form(start, stop, lambda: self.written(*parts)))
 
     def written(self, *parts: str | tuple[int, int]) -> Written:
-        """Texts of ours, and tokens as they are woven."""
+        """New texts, and woven tokens."""
         woven = ([part] if isinstance(part, str) else self.woven(*part) for part in parts)
         return [piece for pieces in woven for piece in pieces]
 

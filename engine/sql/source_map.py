@@ -152,7 +152,7 @@ def part(text: Sql, start: int, end: int) -> Sql:
 # --- tokens ---------------------------------------------------------------------------------------
 
 _APART = frozenset(" \t\r\n()[],;")
-"""Characters that end a token before them, and begin none with what is before them."""
+"""Characters that end the token before them, and never continue it."""
 
 
 def _spliced(source: Sql, pieces: Sequence[Piece]) -> list[Token]:
@@ -185,7 +185,7 @@ def _spliced(source: Sql, pieces: Sequence[Piece]) -> list[Token]:
 
 
 def _joined(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """The pieces, neighbours as one: what is written in several, and what was cut."""
+    """The pieces; adjacent ones are merged."""
     before: Piece | None = None
     for piece in filter(lambda p: p.text, pieces):
         one = before is not None and before.copied == piece.copied

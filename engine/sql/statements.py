@@ -15,10 +15,10 @@ from blendfusion.sql.tokenizer import Sql
 
 @dataclass(frozen=True, slots=True)
 class Explain:
-    """EXPLAIN of what is planned without being carried out."""
+    """EXPLAIN of a statement that is planned and not executed."""
 
     query: str
-    """The query, at its place in the text: blanks stand for what is before it."""
+    """The query at its place in the text; blanks replace the text before it."""
     analyze: bool
     verbose: bool
     form: str

@@ -89,7 +89,7 @@ def in_text(
 
 def _value(weaver: Weaver, site: Site, place: int) -> Written:
     """A value as the argument of a function, or as an aggregate's list; a question without a value
-    is put about a text that says so."""
+    is asked about a text that says so."""
     kind = site.ingredient.kind
     start, stop = site.values[place] if site.values else (0, 0)
     distinct = weaver.reader.kind(start) == TokenType.DISTINCT if site.values else kind.aggregate

@@ -79,7 +79,7 @@ class TokenTree:
         return self.tokens[at].token_type if 0 <= at < len(self.tokens) else None
 
     def word(self, at: int) -> str:
-        """The word at ``at`` in upper case; '' for what is quoted or outside of the text."""
+        """The word at ``at`` in upper case; '' for a quoted token, or outside of the text."""
         return self.words[at] if 0 <= at < len(self.tokens) else ""
 
     def opens(self, at: int) -> bool:
@@ -131,8 +131,8 @@ class TokenTree:
         return None if self.opens(at + 1) else at + 1
 
     def operand_after(self, at: int) -> int:
-        """One past the operand that starts at ``at``: a name, literal, call or parenthesis with
-        what is behind it (a subscript, a cast)."""
+        """One past the operand that starts at ``at``: a name, literal, call or parenthesis, with
+        its subscripts and casts."""
         first = at
         if self.kind(at) == TokenType.DASH:
             at += 1

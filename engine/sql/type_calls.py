@@ -202,7 +202,8 @@ _KEEP = {"confidence": CONFIDENCE, "on_error": ERROR}
 
 
 def _check_place(site: Site, needed: Constraint | None) -> None:
-    """A struct of value and what is kept beside it cannot stand where an answer is needed."""
+    """A struct of a value and its confidence, evidence or error cannot stand where an answer is
+    needed."""
     if needed is not None:
         kept = " and ".join(
             f"{option} => 'keep'" for option in _KEEP if site.named.get(option) == "keep"

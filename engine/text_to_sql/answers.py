@@ -59,7 +59,7 @@ class Reply:
     draft: Draft | None
     """The query that gives it; None if rows were read."""
     source: str
-    """One sentence that states what was searched, or that rows were read without a query."""
+    """One sentence that describes the search, or states that rows were read without a query."""
     usage: Usage
     """The spending on drafts and on reading. The query's own is in ``draft.frame.trace``."""
 

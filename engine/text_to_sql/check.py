@@ -142,8 +142,8 @@ def _outside(session: Session, frame: Frame, tables: Collection[str]) -> str | N
 
 
 def _table(frame: Frame) -> pa.Table | None:
-    """The first rows of a query; None for one with calls. One row without a value is none, as of
-    an aggregate over nothing."""
+    """The first rows of a query; None for one with calls. A single row of NULLs, as of an aggregate
+    over nothing, counts as no row."""
     if frame.prepared.calls:
         return None
     found = frame.limit(_AGREEMENT_ROWS).to_arrow_table()

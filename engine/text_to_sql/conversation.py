@@ -44,8 +44,8 @@ class Turn:
 
     @property
     def reply(self) -> str:
-        """The query and what it searches, from its plan; for a message without a query, that
-        nothing is searched."""
+        """The query and a description of its search, from its plan; for a message without a query,
+        the statement that nothing is searched."""
         return "Nothing is searched." if self.draft is None else str(self.draft)
 
     def __str__(self) -> str:

@@ -26,8 +26,8 @@ _NEAR = 5
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A literal of a query that its question states. ``column`` is what it is compared with, by its
-    last name; '' if that is not known."""
+    """A literal of a query that its question states. ``column``: the column that it is compared
+    with, without qualifiers; '' if unknown."""
 
     start: int
     stop: int

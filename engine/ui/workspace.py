@@ -47,7 +47,7 @@ class Progress(Reporter):
 
 @dataclass
 class Planned:
-    """A query that is ready to run, and what it is expected to ask."""
+    """A query that is ready to run, with its estimate."""
 
     sql: str
     dialect: str | None
@@ -57,7 +57,7 @@ class Planned:
 
 @dataclass
 class Run:
-    """One query: what is known of it while it runs, and afterwards."""
+    """The state of one query while it runs, and afterwards."""
 
     id: int
     sql: str
@@ -147,8 +147,7 @@ class Workspace:
         self.session.budget = bf.Budget.parsed(text) if text.strip() else bf.Budget()
 
     def plan(self, sql: str, dialect: str | None = None) -> dict[str, Any]:
-        """The plan of a query and what it is expected to ask; asks nothing. Raises
-        BlendFusionError."""
+        """The plan of a query and its estimate; asks nothing. Raises BlendFusionError."""
         if not is_planned_only(sql):
             return {"plan": "", "expected": "runs at once, without an estimate", "confirm": True}
         with self._free():
@@ -257,7 +256,7 @@ class Workspace:
             run.outcome = outcome
 
     def stop(self, number: int) -> None:
-        """End a run: what was answered by then is stored. Nothing happens if it has ended."""
+        """End a run. The answers so far are stored. Does nothing if the run has ended."""
         run = self._run(number)
         with self._short:
             if run.outcome == "running" and run.thread is not None:

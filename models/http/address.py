@@ -22,7 +22,8 @@ _announcing = threading.Lock()
 
 
 def checked_url(text: str) -> httpx.URL:
-    """The URL of a server. Raises ModelNotFound for a text that is none, with the reason.
+    """The URL of a server. Raises ModelNotFound with the reason for a text that is no URL of a
+    server.
 
     >>> str(checked_url("HTTP://[::1]:8000/v1/"))
     'http://[::1]:8000/v1'

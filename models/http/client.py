@@ -89,7 +89,7 @@ class ValueRequests:
     """The requests sent for one value."""
 
     prompt: Sequence[str] = ()
-    """Texts of ours that a server may repeat in an error, and that errors of ours leave out."""
+    """Texts of a request, which a server may repeat in an error, and which our errors leave out."""
     images: int = 0
     """So many images are in the request: most of its bytes are not text."""
     calls: int = 0

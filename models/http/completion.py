@@ -39,7 +39,8 @@ class Completion:
 
 
 def read_completion(reply: dict[str, Json]) -> Completion:
-    """The first choice of ``reply``. Raises ``Passing`` if there is none, or it was broken off.
+    """The first choice of ``reply``. Raises ``Passing`` if there is no choice, or if it is
+    incomplete.
 
     Some servers answer 200 to a failure behind them.
     """

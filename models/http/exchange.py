@@ -63,7 +63,7 @@ class OddsSupport:
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """A model of a server, and what was found out about it so far."""
+    """A model of a server, with the features found so far."""
 
     model: str
     endpoint: Endpoint
@@ -214,7 +214,7 @@ class Exchange:
         return {"messages": messages, **fields}
 
     async def _post(self, body: dict[str, Json], constraint: Constraint) -> Completion:
-        """The reply to a request, in whatever fields the server takes what is said of sampling."""
+        """The reply to a request, whose sampling parameters have the names that the server accepts."""
         chat = self._chat
         endpoint = chat.endpoint
         assert self._client is not None

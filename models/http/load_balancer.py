@@ -323,7 +323,7 @@ class BalancedModel:
 
 
 class _Unanswered(ModelFailed):
-    """A value that a server did not answer, with what it spent; never leaves this module."""
+    """A value that a server did not answer, with its usage; never leaves this module."""
 
     def __init__(self, message: str, spent: Usage) -> None:
         super().__init__(message, retryable=True)

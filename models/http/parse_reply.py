@@ -54,8 +54,8 @@ def read_reply(reply: str, constraint: Constraint) -> str | None:
 
 
 def read_answer(reply: str, constraint: Constraint) -> str | None:
-    """The canonical answer that a person writes: what fits ``constraint`` stays as it is, another
-    spelling of it is read as a reply's. None for anything else.
+    """The canonical answer for a text that a person wrote. A text that fits ``constraint`` is
+    unchanged; another spelling is read as in a model's reply. None for anything else.
 
     >>> read_answer("No", Constraint("boolean")), read_answer("sports", Constraint("choice", options=("Sports",)))
     ('false', 'Sports')

@@ -15,14 +15,14 @@ from blendfusion.models.protocol.images import IMAGE_TOKENS
 _MINUTE = 60.0
 _INLINE_IMAGE = re.compile(rb'data:image/\w+;base64,[^"]*')
 _BYTES_PER_TOKEN = 3
-"""At least so many in a request: what is estimated is rather too much than too little."""
+"""The minimum estimate of tokens in a request: it errs on the high side."""
 _LOOK_AGAIN_SECONDS = 1.0
 """A reply may tell sooner than a minute is over that a request took fewer tokens than estimated."""
 
 
 @dataclass(slots=True, eq=False)
 class Load:
-    """One request on its way: what it takes of the limits."""
+    """One request on its way, with its share of the limits."""
 
     tokens: int
     sent_at: float = 0.0

@@ -1,4 +1,4 @@
-"""One server of a model: how it is asked, and what it was found to take."""
+"""One server of a model: its API, and the features it was found to have."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _IN_VAIN = 32
 
 @dataclass(slots=True)
 class Server:
-    """A model at one URL. ``window``: tokens of prompt and answer, once the server has told."""
+    """A model at one URL. ``window``: tokens of prompt and answer, known after the first contact."""
 
     chat: Chat
     window: int | None = None
@@ -49,7 +49,7 @@ class Server:
         api: Api = OPENAI,
         most_in_vain: int = _IN_VAIN,
     ) -> Self:
-        """The model ``model`` at ``url``. Raises ModelNotFound for a URL or a key that is none."""
+        """The model ``model`` at ``url``. Raises ModelNotFound for an invalid URL or key."""
         in_flight = InFlight(options.concurrency, options.concurrency_most)
         endpoint = Endpoint(
             url,
@@ -109,8 +109,8 @@ class Server:
     async def begin_in_way(
         self, client: httpx.AsyncClient, questions: Questions, task: Task
     ) -> Usage:
-        """Get ready for a question of ``questions``; returns what it took. Raises ``ModelFailed``
-        and ``ModelNotFound``."""
+        """Prepare for a question of ``questions``; returns the usage. Raises ``ModelFailed`` and
+        ``ModelNotFound``."""
         try:
             return await questions.begin(client, task)
         except Missing as missing:

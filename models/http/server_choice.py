@@ -15,14 +15,14 @@ from blendfusion.models.protocol.model import Values
 from blendfusion.types import Task
 
 _WARM = 0.25
-"""A server that has computed the beginning of a prompt is preferred until it has so much more to
-do, as a share of what it takes at once."""
+"""A server that has computed the prefix of a prompt is preferred until its load exceeds the least
+one by this share of its concurrency."""
 _BEGINNINGS = 4096
 """So many beginnings of prompts are remembered, the latest used."""
 _ASIDE_SECONDS, _ASIDE_MOST = 1.0, 60.0
 """The first pause of a server that fails, which doubles, and its limit."""
 _OUTPACED = 3
-"""So many values in a row that another server answered first put a server aside."""
+"""The number of consecutive values that other servers answered first, after which a server pauses."""
 _LATE, _LATE_SECONDS = 4.0, 1.0
 """A request is late after so many times the usual time, and at least so many seconds."""
 
@@ -50,8 +50,9 @@ class Balance:
     preference for one that has computed the beginning of the prompt. Safe to use from several
     threads.
 
-    A server that fails is put aside, for a second, then two, at most a minute; it takes one request
-    before it takes many again. So is one whose requests others answer first, three in a row.
+    A server that fails pauses for a second, then two, at most a minute; then it gets one request
+    before it gets many. A server also pauses after three consecutive requests that others answered
+    first.
 
     ``clock``: seconds that never go back.
     """
@@ -131,7 +132,7 @@ class Balance:
             return new
 
     def outpaced(self, place: Place, problem: ModelError) -> bool:
-        """Another server was first with an answer. True if the server is put aside for it."""
+        """Note that another server answered first. Returns whether the server pauses for it."""
         with self._lock:
             place.outpaced += 1
             if place.outpaced < _OUTPACED:

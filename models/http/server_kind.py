@@ -16,15 +16,15 @@ Entry: TypeAlias = "Mapping[str, Json]"
 
 @dataclass(frozen=True, slots=True)
 class ServerKind:
-    """A server's software. ``owner`` is what it calls the owner of its models."""
+    """A server's software. ``owner``: the owner of its models, as it lists them."""
 
     name: str
     owner: str
     port: int
     """The default port."""
     short_forms: tuple[str, ...] = ()
-    """Forms of structured output that put no JSON around an answer, best first: the JSON is some
-    seven tokens, which a server computes one after the other."""
+    """Forms of structured output without JSON around the answer, best first. The JSON costs about
+    seven tokens, which a server generates one after the other."""
 
 
 KINDS = (
@@ -60,7 +60,7 @@ def offered_by(response: httpx.Response) -> dict[str, dict[str, Json]]:
 
 
 def window_of(entry: Entry) -> int | None:
-    """The longest prompt and answer in tokens, where it is told."""
+    """The server's window of prompt and answer in tokens; None if the entry has none."""
     meta = entry.get("meta")
     for place in (entry, meta if isinstance(meta, dict) else {}):
         for name in _WINDOWS:

@@ -115,7 +115,7 @@ def _grammar(constraint: Constraint) -> Fields | None:
 
 
 def _bare_schema(constraint: Constraint) -> Fields:
-    """llama-server, and what was made after it."""
+    """llama-server, and servers with its API."""
     return {"json_schema": _object_schema(constraint)}
 
 

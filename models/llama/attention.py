@@ -1,8 +1,8 @@
 """Replaces attention in llama.cpp's graphs on a CPU: faster for many short rows, and independent of
 the batch.
 
-``native/attention.cpp`` computes it, step by step as llama.cpp's ``cb_eval`` lets it. Whether what
-it believes of ggml's tensors holds is seen from some that ggml itself makes here; the first steps
+``native/attention.cpp`` computes it, step by step as llama.cpp's ``cb_eval`` lets it. Whether its
+assumptions about ggml's tensors hold is seen from some that ggml itself makes here; the first steps
 of each context it compares with llama.cpp's own. Wherever something is otherwise, llama.cpp goes on
 alone."""
 
@@ -78,7 +78,7 @@ _SCALE = 0.5
 @cache
 def _operations() -> tuple[int, int] | None:
     """The numbers of attention, and of the step that writes cells; None if ggml's tensors are not
-    what is believed."""
+    as assumed."""
     try:
         from llama_cpp._ggml import libggml
 

@@ -20,7 +20,7 @@ from blendfusion.options import Options
 from blendfusion.types import Answer, Task, Usage
 
 Row = tuple[int, ...]
-"""The tokens of one tuple of values: what follows the prefix that all rows share."""
+"""The tokens of one tuple of values, behind the prefix that all rows share."""
 
 Runs = Callable[[Sequence[Row], Step, int], None]
 """``TaskBatch.run`` or ``TaskBatch.run_again``."""
@@ -62,7 +62,7 @@ class TaskBatch:
 
     def fitting(self, values: Sequence[Values], reserve: int) -> list[Row]:
         """The distinct rows of values, in order, that leave room for answers of ``reserve`` tokens;
-        the values of all others are told to be too long."""
+        the values of all others fail as too long."""
         window = self.context.n_ctx - self.held - reserve - 1
         for place, value in enumerate(values):
             row = self.row(value)
@@ -127,7 +127,7 @@ class TaskBatch:
             self.tell(place, answer.with_usage(usage))
 
     def tell(self, place: int, answer: Answer) -> None:
-        """Tell an answer, with what was computed and how long it took since the last one."""
+        """Pass on an answer, with the tokens and the seconds since the last one."""
         now, spent, usage = time.perf_counter(), self.spent, answer.usage
         usage = Usage(
             usage.values,

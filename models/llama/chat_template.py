@@ -1,7 +1,7 @@
 """Formats a prompt with the chat template of a model.
 
-A template is rendered with sentinels in the place of every text of ours or of the user's, so
-that only the template itself may name control tokens, never a question, an option or a value.
+A template is rendered with sentinels in the place of every text of the prompt, so that only the
+template itself may name control tokens, never a question, an option or a value.
 """
 
 from __future__ import annotations

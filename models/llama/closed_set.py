@@ -141,8 +141,8 @@ class ChoiceDecoder:
 
 
 def _known(asking: TaskBatch) -> Known:
-    """The forks of the replies that the prompt asks for, and the idea by which yes and no are
-    told."""
+    """The forks of the replies that the prompt asks for, and the idea whose words score yes and
+    no."""
     words = verbalize(asking.task) if asking.options.wordings else None
     root = _tree(asking, words)
     return Known(root, words.idea if words and len(root.readings) > 1 else None)

@@ -17,7 +17,7 @@ from blendfusion.models.constraints.regex import unanchored
 from blendfusion.models.llama.context import LlamaContext, Logits
 
 Settled: TypeAlias = "Callable[[bytes], bool]"
-"""Whether what was written so far is as much of the answer as is wanted."""
+"""Whether the tokens so far are as much of the answer as the query needs."""
 
 
 def never(_written: bytes) -> bool:
@@ -31,8 +31,8 @@ _WITHIN_NUMBERS = tuple(bytes([byte]) for byte in b",'0123456789")
 
 class Guide:
     """Makes the automata of one pattern over one model's vocabulary (``vocabulary``: see
-    ``LlamaContext.guide``). ``lead`` begins what is written, ``stop`` may end it. ``is_grammar``:
-    the pattern is a grammar in Lark's form.
+    ``LlamaContext.guide``). ``lead`` begins the answer, ``stop`` may end it. ``is_grammar``: the
+    pattern is a grammar in Lark's form.
 
     Raises ModelFailed, which names the pattern, if nothing can be written under it."""
 
@@ -103,8 +103,8 @@ class Tie:
 
 
 class Writer:
-    """Writes one answer, as far as it is wanted. ``tokens`` and ``written`` are what was written;
-    ``ended``: nothing follows; ``complete``: it was written to its end; ``enough``: it was
+    """Writes one answer, as far as the query needs it. ``tokens`` and ``written``: the answer so
+    far; ``ended``: nothing follows; ``complete``: the answer is whole; ``enough``: it was
     ``settled`` before. ``ties``: the tokens that were chosen by less than ``noise``."""
 
     def __init__(
@@ -123,8 +123,8 @@ class Writer:
         self.ties: list[Tie] = []
 
     def begin(self, tokens: Sequence[int]) -> None:
-        """Write the longest beginning of ``tokens`` that is possible, without its last token: what
-        follows may be another one."""
+        """Write the longest possible prefix of ``tokens`` without its last token, since another
+        token may follow there."""
         most = self._matcher.validate_tokens(list(tokens))
         kept = list(tokens[: most if most < len(tokens) else most - 1])
         if kept and self._matcher.consume_tokens(kept):

@@ -168,7 +168,7 @@ class LlamaContext:
             self._attention = None
 
     def watch(self, switch: Switch) -> None:
-        """From here on ``switch`` ends what is computed, with Stopped."""
+        """From here on ``switch`` ends computations, with Stopped."""
         self._switch = switch
         switch.connect(self._lib, self._context)
 
@@ -318,7 +318,7 @@ class LlamaContext:
         return self._context
 
     def check(self) -> None:
-        """Raise Stopped if somebody wants to stop what is computed."""
+        """Raise Stopped if the computation is to end."""
         self._switch.check()
 
 

@@ -22,7 +22,7 @@ from blendfusion.models.llama.token_batch import Filling
 _ALIKE = 9
 """Tokens that the first two rows begin with."""
 _ROWS = (14, 20, 5, 70)
-"""Tokens of the rows: products are told apart by how many there are."""
+"""Tokens of the rows: their number selects the kernel of a matrix product."""
 _ALONE = (1, 3)
 """The rows that are also computed alone."""
 _STEPS = 2

@@ -45,7 +45,7 @@ _PROGRAM = f"from {__name__} import main; main()"
 
 def ensure_loads(files: Sequence[Path], n_ctx: int, go_on: Callable[[], None]) -> None:
     """Return if llama.cpp loads the last of ``files`` safely: weights, or a projector of the
-    weights before it. ``go_on`` is called often, and ends the wait by what it raises.
+    weights before it. ``go_on`` is called often; an exception from it ends the wait.
 
     Raises ModelFailed, which names the file and the damage."""
     try:

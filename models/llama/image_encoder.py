@@ -1,8 +1,9 @@
 """A typed wrapper around llama.cpp's multimodal library, which encodes images for a model's window.
 
-Like ``llama_context``: what could abort the process, or start another (the library hands what is no
-image to ffmpeg, where it was built with video), is bounded here first. No text of ours or of the
-data's goes through it, so nothing in a value can name a control token or a place for an image."""
+Like ``llama_context``: calls that could abort the process, or start another (the library gives
+other files than images to ffmpeg, where it was built with video), are bounded here first. No text
+of ours or of the data's goes through it, so nothing in a value can name a control token or a place
+for an image."""
 
 from __future__ import annotations
 

@@ -67,8 +67,8 @@ def _bytes(image: str) -> bytes:
 
 
 class ImageRow(TaskBatch):
-    """One tuple of images, and texts beside them (None), as the row of a task: what stands behind
-    them is its text."""
+    """One tuple of images, and texts beside them (None), as the row of a task: its text stands
+    behind them."""
 
     def __init__(
         self,

@@ -98,8 +98,8 @@ def _keeping(lib: Any) -> Any:
 
 @contextmanager
 def logged(log_to: Any) -> Iterator[None]:
-    """Keep the log of another library of llama.cpp's too, and forget what was said before;
-    ``log_to`` is its function for that."""
+    """Capture the log of another of llama.cpp's libraries as well, and discard earlier lines.
+    ``log_to``: the function that sets its log callback."""
     log_to(_keeping(library()), ctypes.c_void_p(0))
     _log.clear()
     yield

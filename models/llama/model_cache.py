@@ -49,7 +49,7 @@ _WEIGHTS: Pool[Weights] = Pool()
 
 @dataclass(slots=True)
 class Opened:
-    """An open context and what is worth keeping between calls. Who computes holds ``lock``."""
+    """An open context and the state that is kept between calls. Computations hold ``lock``."""
 
     weights: Loan[Weights]
     context: LlamaContext

@@ -81,7 +81,8 @@ class Pool(Generic[T]):
 
     def _settle(self) -> None:
         """Free what nobody holds any more. The garbage collector gives loans back at any time, also
-        while this thread has the lock: what is returned then is settled when that is free again."""
+        while this thread has the lock: loans returned then are settled when the lock is free
+        again."""
         while self._returned and self._lock.acquire(blocking=False):
             unused = []
             try:

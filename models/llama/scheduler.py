@@ -1,9 +1,9 @@
 """Runs many rows through one context: prefixes are computed once, and free slots are refilled.
 
-A row is what follows the shared prefix: the tokens of one tuple of values. After a row's last token
-its logits go to ``step``, which appends tokens or ends the row. Rows that begin alike should be
-neighbours: each takes over what it shares with the one before it, whether that was computed in the
-same batch (a token then belongs to both) or in the one before."""
+A row consists of the tokens of one tuple of values, behind the shared prefix. After a row's last
+token its logits go to ``step``, which appends tokens or ends the row. Rows that begin alike should
+be neighbours: each takes over what it shares with the one before it, whether that was computed in
+the same batch (a token then belongs to both) or in the one before."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Run:
             self.context.trim(self.start)
 
     def _compute(self) -> None:
-        """One batch of what is pending and of new rows, and the steps that come of it."""
+        """Decode one batch of pending and new rows, and take their steps."""
         batch = Batch()
         ends: list[tuple[_Slot, int]] = []
         for slot in self._held():
@@ -144,7 +144,7 @@ class Run:
     def _fill(
         self, batch: Batch, row: Sequence[int], shared: int, ends: list[tuple[_Slot, int]]
     ) -> None:
-        """Give the next row a slot, with what it shares with the last one."""
+        """Give the next row a slot, with the tokens that it shares with the last one."""
         slot = _Slot(
             self._waiting.pop(),
             row,

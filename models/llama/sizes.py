@@ -15,8 +15,8 @@ MAX_WINDOW = 8192
 MOST_SEQUENCES = 256
 """llama.cpp's maximum."""
 MOST_FILLING = 16
-"""Tokens that matrix products take at a time, at most (those of Q4_K with AVX-512): what is left
-over they compute in another way. Cells are kept for what fills a batch up (``Filling``)."""
+"""The maximum number of tokens of one block of a matrix product (that of Q4_K with AVX-512). The
+remainder is computed in another way. Cells are kept for what fills a batch up (``Filling``)."""
 CPU_SLOTS = 128
 CPU_ROOM = 2048
 """Cells for rows that go together, where the window is small."""
@@ -49,7 +49,8 @@ class Sizes:
 
 
 def on_cpu(trained: int, wanted: int) -> Sizes:
-    """For a model of ``trained`` tokens, of which ``wanted`` are wanted (0: it is not said)."""
+    """Sizes for a model that was trained on ``trained`` tokens. ``wanted``: the window that the
+    user wants, in tokens (0: unspecified)."""
     window = _window(trained, wanted)
     cells = max(window, min(window + CPU_ROOM, MAX_WINDOW))
     return Sizes(window, cells, CPU_SLOTS, CPU_SLOTS + 2, batch=512, micro_batch=MICRO_BATCH)

@@ -23,8 +23,8 @@ class Filling(NamedTuple):
 
 
 class Batch:
-    """Tokens of one decode call. Where ``add`` puts them is what ``want`` and ``share`` are
-    told."""
+    """Tokens of one decode call. ``add`` returns the places of tokens in the call; ``want`` and
+    ``share`` take these places."""
 
     def __init__(self) -> None:
         self.tokens: list[int] = []

@@ -68,7 +68,7 @@ class Chosen:
         return self.copy or self.source
 
     def kept(self, reason: str) -> Chosen:
-        """The file itself, as there is a reason against the copy; it is told."""
+        """The file itself instead of a converted copy, for a ``reason`` that is logged."""
         weights_kept(self.source.name, reason)
         return Chosen(self.source, says=f"as in the file: {reason}")
 
@@ -137,7 +137,8 @@ def identity(path: Path) -> str:
 
 @cache
 def llama_version() -> str | None:
-    """Another version may compute a little differently; None if there is none."""
+    """The version of llama.cpp, since versions may compute a little differently; None if it is
+    unknown."""
     try:
         return version("llama-cpp-python")
     except PackageNotFoundError:

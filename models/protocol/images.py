@@ -124,8 +124,8 @@ def url_of(value: str) -> str:
 
 
 def content(text: str, values: Sequence[tuple[str, str, str]]) -> list[Json]:
-    """The content of a message with values, each with its name, its URL if it is an image, and its
-    text if it is none. A single value has no name."""
+    """The content of a message with values, each with its name, its URL if it is an image, and
+    otherwise its text. A single value has no name."""
     parts: list[Json] = [{"type": "text", "text": text}]
     for name, url, shown in values:
         if len(values) > 1:

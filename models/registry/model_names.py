@@ -1,7 +1,7 @@
 """The models of a session: its own, and those that calls name.
 
-A query opens no file of weights and calls no server that the program has not made known: what it
-may name are the session's own models, those that were registered, and packaged ones."""
+A query opens no file of weights and calls no server that the program did not name: it may name the
+session's own models, registered ones, and packaged ones."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ class NamedModels:
         return self._own
 
     def register(self, name: str, model: str | Model, options: Options) -> None:
-        """Let ``name`` stand for ``model``, in the place of what it stood for. Raises ModelNotFound
-        for a model that cannot be had, OptionError for a name that is blank."""
+        """Register ``model`` as ``name``; replaces an earlier model of that name. Raises
+        ModelNotFound for a model that cannot be loaded, OptionError for a blank name."""
         if not isinstance(name, str) or not name.strip():
             raise OptionError(f"{name!r} is no name of a model", hint="Write 'large', say.")
         made = self._made(model, options)
@@ -168,6 +168,6 @@ class NamedModels:
             model.close()
 
     def reload(self) -> None:
-        """Free them, and load them anew when they are asked, by the options of then."""
+        """Free the models. The next request to one loads it again, with the options of that time."""
         self.close()
         self._own, self._parts, self._named, self._together = None, [], {}, {}

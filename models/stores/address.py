@@ -37,7 +37,7 @@ def secrets_of(url: str) -> list[str]:
 
 
 def cleaned(problem: Exception, url: str) -> str:
-    """The words of an error in one line, without what is secret in ``url``."""
+    """The message of an error in one line, without the secrets in ``url``."""
     text = " ".join(str(problem).split()) or type(problem).__name__
     for secret in secrets_of(url):
         # As a word: the letters of a short password may stand anywhere.

@@ -57,7 +57,7 @@ class InFlight:
     def end(
         self, question: Hashable, values: Sequence[Values], answers: Mapping[Values, Answer]
     ) -> None:
-        """End what was begun, with the answers as far as there are any."""
+        """End the flights of these values, with the answers so far."""
         with self._changed:
             owners, waiting = self._owners.get(question, {}), self._waiting.get(question, {})
             for value in values:

@@ -16,7 +16,7 @@ from blendfusion.models.protocol.model import Values
 from blendfusion.types import Task
 
 KEY_VERSION = 1
-"""Goes into every digest: raise it when what is digested, or what an answer means, changes."""
+"""A part of every digest. Raise it when the digested data, or the meaning of answers, changes."""
 MODEL_BYTES = 4
 TASK_BYTES = 4
 VALUES_BYTES = 16

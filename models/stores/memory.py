@@ -34,8 +34,8 @@ class AnswerStore(Protocol):
     """Answers by model fingerprint, task and values. Safe to use from threads.
 
     A store of another kind (a server that a team shares, say) is a class with these methods: pass
-    an object of it as ``connect(cache=…)``. It never raises for what it cannot keep or find: an
-    answer that is not there is asked again."""
+    an object of it as ``connect(cache=…)``. It never raises for an answer that it cannot store or
+    find: an answer that is not there is asked again."""
 
     @property
     def outlives_process(self) -> bool:
@@ -46,8 +46,7 @@ class AnswerStore(Protocol):
     def get_many(
         self, fingerprint: str, task: Task, values: Sequence[Values]
     ) -> dict[Values, Answer]:
-        """The stored answers among these, in any order, with any usage: what they cost is not
-        kept."""
+        """The stored answers among these, in any order. Their usage is not stored."""
         ...
 
     def store_many(self, fingerprint: str, task: Task, answers: Mapping[Values, Answer]) -> None:

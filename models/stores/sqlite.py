@@ -72,10 +72,10 @@ class SqliteStore:
     recently used fifth is dropped (more, if that frees too little). The time of a use is written
     once a day, so that look-ups seldom write.
 
-    A damaged file is renamed to ``<name>.corrupt-<time>`` and a new one begun. What cannot be read
-    or written (no rights, a full disk, a lock that is not given back within ``wait_seconds``, a
-    file of something else) is left alone, and answers stay in memory. A file that can only be read
-    (a read-only file system or folder) is read. Each is said by one CacheWarning."""
+    A damaged file is renamed to ``<name>.corrupt-<time>``, and a new one is created. A file that
+    cannot be read or written (no rights, a full disk, a lock that is held longer than
+    ``wait_seconds``, a file of another program) is left alone, and answers stay in memory. A
+    read-only file is read. Each case gives one CacheWarning."""
 
     outlives_process = True
 

@@ -19,7 +19,7 @@ T = TypeVar("T")
 SCHEMA_VERSION = 1
 """The version of the tables. A file of another version is left as it is, and not used."""
 APPLICATION_ID = 0x42464143
-"""How a file of ours is told from any other SQLite database."""
+"""SQLite's application_id of a file of answers."""
 
 _SCHEMA = f"""
 BEGIN IMMEDIATE;
@@ -170,7 +170,8 @@ def _code(problem: sqlite3.Error) -> int | None:
 
 
 def is_damage(problem: Exception) -> bool:
-    """Whether what is in the file is the problem, and not the disk, a right or another process."""
+    """Whether the content of the file is the problem, and not the disk, a right or another
+    process."""
     if isinstance(problem, sqlite3.Error):
         # Without a code: bytes that are no text, or a row that is not as it was made.
         return _code(problem) is None or _code(problem) in _DAMAGE or _is_short(problem)

@@ -1,8 +1,8 @@
 """The bank: our own short texts with yes/no questions, to choose ways of asking models by.
 
-``questions.jsonl`` has the questions of every kind of text, each in the part ``choose`` or in
-the part ``report``: what is chosen on the first is reported on the second. ``texts.jsonl`` has
-the texts, each with the questions of its kind whose answer is yes; all others of the kind are no.
+``questions.jsonl`` has the questions of every kind of text, each in the part ``choose`` or in the
+part ``report``: choices are made on the first and reported on the second. ``texts.jsonl`` has the
+texts, each with the questions of its kind whose answer is yes; all others of the kind are no.
 """
 
 from __future__ import annotations

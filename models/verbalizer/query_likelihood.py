@@ -55,8 +55,8 @@ class Neutral:
 
 @dataclass(frozen=True, slots=True)
 class Odds:
-    """The odds of a yes to one question. ``shift``: what the other values of a column take from
-    each."""
+    """The odds of a yes to one question. ``shift``: the odds that are subtracted for the other
+    values of a column."""
 
     way: Way
     neutral: Neutral

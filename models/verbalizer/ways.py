@@ -80,7 +80,7 @@ def way_of(weights: Path) -> Way | None:
 
 
 def known_way(digest: str) -> Way | None:
-    """The choice for the weights of a digest, ``words`` included; None: there is none."""
+    """The way for the weights of a digest, ``words`` included; None if there is no choice."""
     ways = (*_user_ways().get(digest, ()), *_shipped().get(digest, ()))
     return next((way for way in ways if not way.needs_vectors or compares_vectors()), None)
 

@@ -1,7 +1,7 @@
 """Reads the metadata of weights in the head of a GGUF file, without llama.cpp.
 
-Nothing in the file is believed: every count and length is compared with what is left of the file,
-so that reading takes time linear in the head and no more memory than its longest text."""
+Nothing in the file is trusted: every count and length is compared with the rest of the file, so
+that reading takes time linear in the head and no more memory than its longest text."""
 
 from __future__ import annotations
 

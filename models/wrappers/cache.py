@@ -13,16 +13,16 @@ from blendfusion.types import Answer, ModelInfo, Task
 
 
 class CachedModel:
-    """Answers from ``store`` what it holds; asks ``inner`` for the rest, equal requests once.
+    """Answers from ``store`` where it can; asks ``inner`` for the rest, equal requests once.
 
     The key is all that can change an answer: the model's fingerprint, the task, the values. Errors
     are not stored. An answer from the store carries the usage of a cache hit, no tokens.
 
-    What ``inner`` has told when it raises, or is interrupted, is stored before that goes on.
+    If ``inner`` raises or is interrupted, the answers so far are stored first.
 
-    An answer that ended where a query's comparisons were decided belongs to these comparisons; one
-    that was given in full to every query. A model that does not end answers early is not told of
-    comparisons, so that its answers are of the second kind.
+    An answer that ended early, where a query's comparisons were decided, is valid for these
+    comparisons only; a full answer is valid for every query. A model that does not end answers early
+    gets no comparisons, so that all its answers are full.
 
     A model that does not say ``fingerprint_lasts`` (see ``Model.info``) has its answers kept in
     memory, whatever ``store`` is.
@@ -146,7 +146,7 @@ class CachedModel:
     def _ask(
         self, task: Task, missing: list[Values], tell: Callable[[Values, Answer], None]
     ) -> None:
-        """Ask the model, and store what it told, whatever else happens."""
+        """Ask the model, and store its answers even if it then fails."""
         if not missing:
             return
         new: dict[Values, Answer] = {}

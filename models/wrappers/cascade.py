@@ -13,7 +13,7 @@ class CascadeModel(CachedModel):
     """The large model with its stored answers, and ``smaller`` ones, the smallest first, which may
     decide for it.
 
-    What is put to this model is put to the large one. Which values the others decide is a matter of
+    A request to this model goes to the large one. Which values the others decide is a matter of
     many values at once: see ``udfs/ask/cascade.py``, which asks the ``levels`` apart."""
 
     def __init__(self, inner: Model, store: AnswerStore, *smaller: CachedModel) -> None:

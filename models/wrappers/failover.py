@@ -58,7 +58,7 @@ def together(models: Sequence[CachedModel], targets: Targets | None) -> CachedMo
 
 
 class FallbackModel(CachedModel):
-    """A model with its stored answers, and ``following`` for what it fails at.
+    """A model with its stored answers, and ``following`` for the values that it fails on.
 
     Every value goes to the first model. ``following`` gets those without a valid answer and, where
     the first fails as a whole (ModelNotFound, ModelFailed), all that are left; it may be a

@@ -21,10 +21,10 @@ from blendfusion.types import Answer, Task, Usage
 def answer_consistently(
     model: Model, task: Task, values: Sequence[Values], on_answer: OnAnswer
 ) -> list[Answer]:
-    """The answers that ``Task.consistency`` prompts agree on most, told when all have been asked.
+    """The answers that ``Task.consistency`` prompts agree on most, passed on when all prompts are answered.
 
-    ``model`` keeps what it was asked: the usual way is a question of its own, and of a run that
-    ends in between no way is asked again."""
+    ``model`` stores answers: each prompt is a task of its own, so that an interrupted run repeats
+    none."""
     ways = [replace(task, consistency=1, variant=way) for way in range(task.consistency)]
     answered = [model.answer(way, values) for way in ways]
     options = closed_set(task.constraint) or ()
@@ -37,7 +37,7 @@ def answer_consistently(
 def agreed(given: Sequence[Answer], options: Sequence[str] = ()) -> Answer:
     """The answer of most of ``given``, the answers to one value; among equals, the earlier one.
 
-    Answers count by their probabilities where all tell them: what an answer leaves falls to the
+    Answers count by their probabilities if all have them: the rest of the probability goes to the
     other options in equal parts. The probability of the result is the mean, or the share of the
     answers.
 

@@ -59,12 +59,12 @@ class Results:
 
 
 class Dispatcher:
-    """Puts the requests of one run to one model.
+    """Sends the requests of one run to one model.
 
     Requests go in batches of the model's size, so that a run can be interrupted between them
-    (KeyboardInterrupt, a closed stream). What was answered stays in the cache and in the trace, and
-    of a batch that is interrupted or fails, what the model has told. The model is looked up when
-    the first request is made: a run without one needs none."""
+    (KeyboardInterrupt, a closed stream). Answers that arrived stay in the cache and in the trace,
+    also those of a batch that is interrupted or fails. The model is looked up at the first request:
+    a run without requests needs no model."""
 
     guesses_answers = False
     """Answers are guesses: what they agree on says nothing."""

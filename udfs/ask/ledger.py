@@ -225,8 +225,8 @@ class Ledger:
         fitting: Callable[[Ledger, str, float], int],
         remains: str,
     ) -> int:
-        """How many of ``pending`` every limit allows in one batch, by what is ``fitting`` in
-        each."""
+        """The number of ``pending`` values that every limit allows in one batch; ``fitting`` gives
+        it for each limit."""
         most = min(pending, max(1, batch_size))
         for ledger in self._chain():
             for name, limit in ledger.budget.limits():

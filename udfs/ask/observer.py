@@ -23,7 +23,7 @@ class StageCounts(Protocol):
 
 
 class Observer(Protocol):
-    """Sees what is asked and answered, batch by batch. Called on the asking thread."""
+    """Receives requests and answers, batch by batch. Called on the thread of the requests."""
 
     def stage(self, number: int, counts: StageCounts) -> AbstractContextManager[None]:
         """Stage ``number`` (from 0) of a plan runs, perhaps with others in turn; ``counts`` grow
@@ -69,18 +69,18 @@ class Observer(Protocol):
         ...
 
     def note_failures(self, task: Task, failed: Mapping[Values, Answer]) -> None:
-        """In the result, these values are NULL for want of an answer. May be told twice of a
+        """These values have no answer, so they are NULL in the result. May be called twice for a
         value."""
         ...
 
     def cascaded(self, call: Call, outcome: CascadeOutcome) -> None:
-        """A cascade has answered values of ``call``; for the outcome of all of them so far, add
-        them up."""
+        """A cascade has answered some values of ``call``. The sum of all outcomes is the outcome
+        of the run."""
         ...
 
     def withheld(self, call: Call, values: Sequence[Values]) -> None:
-        """In the result of ``call``, the answers to these are NULL: they are not probable enough.
-        May be told twice of a value."""
+        """The answers to these values are below the confidence threshold, so they are NULL in the
+        result of ``call``. May be called twice for a value."""
         ...
 
 

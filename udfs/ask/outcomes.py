@@ -46,11 +46,11 @@ def outcomes(
 ) -> list[object]:
     """One result an answer, in order, as the Python value that Arrow takes for the call's type.
 
-    A failed answer is NULL, and told to the observer; or it is kept beside no value; or AnswerError
-    is raised: as ``on_error`` says, else the call, else the session. An answer less probable than
-    the call wants is NULL, told to the observer, and no failure. ``task`` and ``to``: what was
-    asked, and the type of its answers, where that is not the call's own. Raises QueryError where
-    the call is about probabilities, and the model tells none."""
+    A failed answer is NULL and noted by the observer, or is kept with its reason, or raises
+    AnswerError: as ``on_error`` says, else the call, else the session. An answer below the call's
+    confidence is NULL, noted by the observer, and no failure. ``task`` and ``to``: the task and the
+    type of its answers, where these are not the call's own. Raises QueryError where the call needs
+    probabilities and the model gives none."""
     to = call.answer_type if to is None else to
     policy = on_error or dispatcher.policy(call)
     errors = policy == "keep"
@@ -98,7 +98,7 @@ def _kept(
 
 
 def _check_probabilities(call: Call, answers: Sequence[Answer], dispatcher: Dispatcher) -> None:
-    """Raise QueryError if a model gave answers, and told of none how probable it is."""
+    """Raise QueryError if a model gave answers without any probability."""
     tells: dict[str, bool] = {}
     for answer in answers:
         if answer.text is not None:

@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Serve(Protocol):
-    """Does work, on whichever thread, and gives its result or raises what it raised."""
+    """Does work on some thread, and returns its result or raises its exception."""
 
     def __call__(self, work: Callable[[], T]) -> T: ...
 

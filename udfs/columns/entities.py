@@ -113,7 +113,7 @@ def entities(
 
 
 def _with_known(every: Sequence[str], known: Mapping[str, str]) -> tuple[Closure, list[int]]:
-    """(what is known of all texts, the number of the entity of each known text)"""
+    """(the state of all texts, the number of the entity of each known text)"""
     closure = Closure(len(every))
     first_of: dict[str, int] = {}
     numbers = [first_of.setdefault(known[text], place) for place, text in enumerate(sorted(known))]

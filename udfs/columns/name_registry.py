@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Kept(Mapping[str, T], Generic[T]):
-    """A mapping of names; ``del`` forgets one, so that the next query begins anew."""
+    """A mapping of names; ``del`` removes one, so that the next query builds it again."""
 
     noun = "things"
     """The noun of errors."""
@@ -108,7 +108,7 @@ def check_same(noun: str, name: str, parameters: Mapping[str, tuple[object, obje
 
 
 def texts_in(*held: object) -> list[str]:
-    """The given texts. Raises ValueError for what is no text, or blank."""
+    """The given texts. Raises ValueError for a value that is no text, or blank."""
     found = [text for text in held if isinstance(text, str) and text.strip()]
     if len(found) != len(held):
         raise ValueError

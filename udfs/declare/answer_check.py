@@ -18,7 +18,7 @@ _READING = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_s
 
 
 def check_predicate(predicate: str, kind: pa.DataType) -> None:
-    """Raise ArgumentError for what is no predicate over answers of this type."""
+    """Raise ArgumentError for a text that is no predicate over answers of this type."""
     try:
         found = _evaluated(predicate, pa.array([], kind))
     except Exception as problem:  # DataFusion's, of several types

@@ -42,7 +42,7 @@ def evidence_type(answers: pa.DataType) -> pa.DataType:
 
 @dataclass(frozen=True)
 class Call:
-    """An ingredient with its literals bound: what is left are the value columns.
+    """An ingredient with its literals bound. Its remaining arguments are the value columns.
 
     Two calls are equal if they must give equal answers for equal values. ``name`` is the
     name of the function that stands for the call in a DataFusion plan; it is a digest of all

@@ -93,7 +93,7 @@ def without_digests(text: str) -> str:
 
 
 def after_call(text: str, start: int) -> int:
-    """One past the bracket that closes the one at ``start``; ``start`` if there is none."""
+    """One past the bracket that closes the one at ``start``; ``start`` if it stays open."""
     if start >= len(text) or text[start] != "(":
         return start
     depth = 0

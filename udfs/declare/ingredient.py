@@ -43,7 +43,7 @@ class Ingredient:
     questions: Callable[[Mapping[str, Any]], str] | None = None
     """Makes the question from the literals of a call; None: ``question``, and the parameters."""
     returns: Constraint | None = None
-    """The type of answers; None: what the place of the call determines, else text."""
+    """The type of answers; None: the type that the call's place requires, else text."""
     answers: Answers | None = None
     """Sets the constraint from the literals of a call; None: ``returns``, and the shared options.
     """

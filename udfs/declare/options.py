@@ -266,7 +266,7 @@ EXAMPLES = Parameter(
 CONSISTENCY = Parameter(
     "consistency",
     "The number of ways to ask the question; the majority answer counts.",
-    whole(1, MOST_WAYS, "In how many ways a question is put"),
+    whole(1, MOST_WAYS, "The number of ways to ask a question"),
     annotation="int",
     example="llm_filter('Is it late?', text, consistency => 3)",
     default=1,

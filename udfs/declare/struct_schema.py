@@ -101,7 +101,8 @@ def written(fields: Sequence[StructField]) -> str:
 
 
 def _definitions(schema: str) -> Iterator[str]:
-    """The text of each field, less comments: what stands between commas outside of brackets."""
+    """The text of each field without comments; fields are separated by commas outside of
+    brackets."""
     try:
         tokens = list(Tokenizer().tokenize(schema))
     except TokenError as problem:

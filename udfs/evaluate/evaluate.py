@@ -159,7 +159,7 @@ def _(
 
 
 def _answered(call: Call, texts: Sequence[Column], dispatcher: Dispatcher, ask: _Ask) -> pa.Array:
-    """The answers, one a row: equal rows are put to the model once."""
+    """The answers, one a row. The model sees equal rows once."""
     values, rows = distinct(texts)
     remembered = dispatcher.values_of(call)
     known = {v: remembered[v] for v in values if v in remembered}
@@ -208,8 +208,8 @@ def _empty(text: str) -> bool:
 
 
 def _contexts(call: Call, columns: Sequence[list[list[object] | None]]) -> list[tuple[str, ...]]:
-    """One tuple of rows a group. Without an order of the query's, rows are put in one of ours,
-    so that the same multiset of rows is the same context whatever the plan."""
+    """One tuple of rows a group. Without an ORDER BY, rows are sorted by their
+    texts, so that equal multisets of rows give equal contexts under every plan."""
     labels = [name or f"value {i + 1}" for i, name in enumerate(call.task.columns)]
     contexts = []
     for group in zip(*columns, strict=True):

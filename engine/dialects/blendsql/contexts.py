@@ -82,7 +82,7 @@ class Contexts:
         if place == "VALUES":
             count = returned(self.options.returned(given) or "list")
             items = count.max_items if count is not None else None
-            columns = "unnest(answers) AS column1"  # how many columns is not said
+            columns = "unnest(answers) AS column1"  # the number of columns is unknown
             if items is not None and count is not None and count.min_items == items:
                 columns = ", ".join(f"answers[{i}] AS column{i}" for i in range(1, items + 1))
             return [f"SELECT {columns} FROM (SELECT ", *head, " AS answers FROM ", *source, ")"]

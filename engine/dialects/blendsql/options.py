@@ -24,7 +24,7 @@ class Options:
         self.reader = columns.reader
 
     def written(self, given: Arguments) -> list[Written]:
-        """The named arguments of ours that those of a call become."""
+        """The named arguments of BlendFusion's function, from those of a BlendSQL call."""
         written: list[Written] = []
         options = given.one("options")
         returns = given.returns

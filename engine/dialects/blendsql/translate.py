@@ -60,7 +60,7 @@ def translated(text: str, known: Known) -> Translation:
 
 
 class _BlendSQL:
-    """One text, whose calls in braces are written as calls of ours."""
+    """One text; its calls in braces are written as calls of BlendFusion's functions."""
 
     def __init__(self, reader: Reader, known: Known, before: Translation) -> None:
         self.reader = reader

@@ -42,7 +42,7 @@ def is_call(reader: Reader, at: int) -> bool:
 
 
 def read_call(reader: Reader, at: int) -> Braces:
-    """The call whose ``{{`` stands at ``at``. Raises QueryError with the place of what is wrong."""
+    """The call whose ``{{`` stands at ``at``. Raises QueryError with the place of the error."""
     inner, outer = reader.close.get(at + 1), reader.close.get(at)
     if inner is None or outer is None:
         raise reader.refused(at, "'{{' is not closed", "Write {{LLMMap('question', column)}}.")

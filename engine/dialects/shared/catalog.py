@@ -32,7 +32,7 @@ class Known:
     problem: Callable[[str], BlendFusionError | None] = _no_problem
     """Why a query has no schema."""
     first: Callable[[str], object] = _no_value
-    """The first value of a query that asks no model; None where there is none."""
+    """The first value of a query that asks no model; None if the query has no rows."""
     enums: Mapping[str, Collection[str]] = field(default_factory=dict)
     """The columns with semantic equality, by table."""
     parameters: Sequence[object] | None = None

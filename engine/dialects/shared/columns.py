@@ -65,7 +65,8 @@ class Columns:
         return common + query if common else query
 
     def source(self, start: int, stop: int) -> Source | None:
-        """The relation of the column that the tokens are; None if it is none, or not one alone."""
+        """The relation of the column that the tokens name; None if they name no column, or an
+        ambiguous one."""
         reader = self.reader
         if stop - start > 1:
             return reader.relation(reader.name(stop - 3), start)

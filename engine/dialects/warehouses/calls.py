@@ -32,7 +32,7 @@ _TYPES = {
     **dict.fromkeys(("FLOAT64", "DOUBLE", "NUMERIC", "NUMBER"), "FLOAT"),
     "BOOL": "BOOLEAN",
 }
-"""Types of the warehouses as schemas of ours name them."""
+"""Types of the warehouses by their names in BlendFusion's schemas."""
 _JOINED = ("CONCAT",)
 _TEMPLATE = "PROMPT"
 _ENDS = (".", "?", "!", ":")
@@ -307,7 +307,7 @@ def _bound(call: Call, parts: Sequence[Span]) -> dict[str, Span]:
 
 
 def _shape(call: Call) -> tuple[int, Callable[[Call], Written]]:
-    """Where a call with what is read from its result ends, and what writes it."""
+    """The end of a call and of the field access behind it, and the text that replaces both."""
     function = call.function
     ends: list[tuple[Path, int]] = [((), call.stop)]
     while step := _step(call.reader, ends[-1][1]):
@@ -343,7 +343,7 @@ def _step(reader: Reader, at: int) -> tuple[str, int] | None:
 
 
 def _described(item: Literal) -> tuple[str, str] | None:
-    """The (text, description) of an item of a list; None for what is none."""
+    """The (text, description) of an item of a list; None for anything else."""
     match item:
         case str():
             return item, ""

@@ -37,8 +37,8 @@ _RESULTS: dict[str, Result] = {
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function that may be called of a text column: what stands before the column and behind it,
-    as regular expressions."""
+    """A function of a text column: the text before the column and behind it, as regular
+    expressions."""
 
     before: str
     after: str

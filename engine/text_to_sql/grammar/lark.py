@@ -316,14 +316,14 @@ class _Grammar:
         return w.rule(f"where_{i}", f"term_{i} (AND term_{i})*")
 
     def _of_view(self, view: View) -> str:
-        """The predicates on one column of a view: what it may hold, and IN along keys."""
+        """The predicates on one column of a view: its values, and IN along keys."""
         if view not in self._known:
             name = f"on_{len(self._known)}"
             self._known[view] = self._w.rule(name, *self._literals(view), *self._key_in(view))
         return self._known[view]
 
     def _literals(self, view: View) -> Iterable[str]:
-        """Equality of each text column with what it may hold."""
+        """Equality of each text column with its values."""
         free: list[str] = []
         for column in view.source.table.columns:
             if column.type != "TEXT":
