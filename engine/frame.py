@@ -295,8 +295,8 @@ class Frame(DataFrame):
         return batches
 
     async def collect_async(self) -> list[pa.RecordBatch]:
-        """As ``collect``, in a thread of its own: the event loop goes on meanwhile. To cancel it
-        ends the work; what was answered by then is stored."""
+        """As ``collect``, in a thread of its own, while the event loop runs. Cancelling the task
+        ends the work; the answers so far are stored."""
         return await in_background(self.collect)
 
     async def to_arrow_table_async(self) -> pa.Table:

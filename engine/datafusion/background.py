@@ -1,5 +1,4 @@
-"""Work in a thread of its own for an event loop that goes on meanwhile; to cancel it is to end the
-work."""
+"""Work in a thread of its own, while the event loop runs. Cancelling the task ends the work."""
 
 from __future__ import annotations
 
@@ -96,7 +95,7 @@ class _Worker:
         return await result
 
     async def end(self, last: Callable[[], None] | None = None) -> None:
-        """Interrupt what goes on, do ``last``, and wait for the end of the thread."""
+        """Interrupt the current work, do ``last``, and wait for the end of the thread."""
         self._last = last
         self._work.put(None)
         if self._busy:

@@ -1,7 +1,7 @@
 """Plans deeper than DataFusion reads, as views upon views.
 
 DataFusion decodes Substrait with a limit of 100 nested messages: some twenty-five relations above
-each other. What lies deeper is read first, and stands in the rest as a view, which DataFusion
+each other. Deeper parts are read first, and the rest refers to them as views, which DataFusion
 inlines; so its optimizer sees one plan again, and nothing is stored."""
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ _LEFT_SECONDS = 0.05
 class Pump:
     """Fetches the batches of one stream, or makes one other call into DataFusion.
 
-    What DataFusion's functions ask meanwhile goes through ``serve`` to the thread that waits, so
-    that a model is called where a signal reaches it, and by one thread at a time.
+    Requests of DataFusion's functions go through ``serve`` to the waiting thread, so that a model
+    is called where a signal reaches it, and by one thread at a time.
 
     Python handles signals on its main thread alone; on any other, everything is done directly,
     unless it is ``interruptible`` from outside."""
@@ -229,8 +229,8 @@ class _Job(Generic[T]):
         self._work = work
 
     def settle(self) -> BaseException | None:
-        """Do it, unless it was cancelled; what it raised goes to who waits for the result, and
-        comes back."""
+        """Run the job unless it was cancelled. Its exception is raised by the waiting caller, and
+        returned."""
         if not self.result.set_running_or_notify_cancel():
             return None
         try:

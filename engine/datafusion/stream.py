@@ -44,7 +44,7 @@ class Stream:
         return self
 
     async def __aiter__(self) -> AsyncGenerator[RecordBatch, None]:
-        """The batches, computed in a thread of their own: the event loop goes on meanwhile."""
+        """The batches, computed in a thread of their own, while the event loop runs."""
         async with aclosing(items(self._each)) as batches:
             async for batch in batches:
                 yield batch

@@ -35,7 +35,7 @@ _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 Pages = Iterator[tuple[int | None, "list[Block] | str"]]
 """The number of a page (None: the file has none) and its blocks, or why it cannot be read."""
 Ask = Callable[[int], "Collection[int] | None"]
-"""Given the number of a file's pages: those that are wanted (None: all)."""
+"""Selects pages, given the number of a file's pages (None: all)."""
 
 
 def pages(path: str, ocr: bool, ask: Ask) -> Pages:

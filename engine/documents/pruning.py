@@ -1,4 +1,4 @@
-"""Which files and pages a filter leaves, before any of them is read."""
+"""Selects the files and pages that satisfy a filter, before any of them is read."""
 
 from __future__ import annotations
 

@@ -74,8 +74,8 @@ class OperatorEstimate:
     models: tuple[str, ...] = ()
     """The models that the call names; () for the session's."""
     price: Price | None = None
-    """The price of its model, if known: of a failover chain the first, of a cascade the large
-    model."""
+    """The price of its model, if known: that of the first model of a failover chain, or of the
+    large model of a cascade."""
     scored_by: str | None = None
     """The words by which a local model scores its replies; None if it generates them, or gives no
     words."""
@@ -116,7 +116,7 @@ class Estimate:
     price: Price | None = None
     """The price of the session's model, if known."""
     weights: Mapping[str, str] = field(default_factory=dict)
-    """The weights in use, by the names of local models: those of the file, or a copy."""
+    """The weights in use by the names of local models: the file, or its converted copy."""
     orders: Mapping[int, Order] = field(default_factory=dict, repr=False, compare=False)
     """The predicates of each stage in their expected order, by the stage's number, with the
     statistics behind the order."""
@@ -234,7 +234,8 @@ def estimated(frame: Frame) -> Estimate:
 
 
 def _price(session: Session, models: Known) -> Price | None:
-    """The price of the models: of a failover chain the first, of a cascade the large one."""
+    """The price of the models: that of the first of a failover chain, or of the large one of a
+    cascade."""
     prices = session.ledger.prices
     return prices.of(models.cache.name) if prices and models.cache is not None else None
 

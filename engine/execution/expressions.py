@@ -258,7 +258,7 @@ class RowWise:
         return self.column(expr, rows)
 
     def columns(self, exprs: Sequence[Expr], rows: Rows) -> list[Column]:
-        """The values of several expressions; those without a model in one plan."""
+        """The values of several expressions; one plan evaluates all that need no model."""
         cheap = [
             e
             for e in dict.fromkeys(exprs)

@@ -115,8 +115,8 @@ class KnownCalls:
         return ready
 
     def settle(self, session: Session, calls: Iterable[Call], dispatcher: Dispatcher) -> None:
-        """Read the options and examples that subqueries give to ``calls``; what those ask,
-        ``dispatcher`` answers."""
+        """Read the options and examples that subqueries give to ``calls``; ``dispatcher`` answers
+        the calls in these subqueries."""
         for call in calls:
             task, options, examples = call.task, call.options_query, call.task.examples_query
             if (options is None and examples is None) or dispatcher.is_settled(task):

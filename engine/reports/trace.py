@@ -108,7 +108,7 @@ class Trace:
         self.ledger: Ledger | None = None
         """The ledger of the run's spending."""
         self.first_model: Callable[[], str] = str
-        """The name of the session's model; of several, the first."""
+        """The name of the session's model, or of the first of several."""
         self.vectors_by_call: Mapping[Call, VectorCounts] = {}
         self.results_by_call: Mapping[Call, Results] = {}
         self.run: Run | None = None
@@ -210,8 +210,8 @@ class Trace:
 
     @property
     def wait(self) -> Wait:
-        """The requests that other runs had under way, so that this one waited for their answers.
-        They count as ``cached`` here."""
+        """The requests of other runs for whose answers this run waited. They count as ``cached``
+        here."""
         waits = self._waits.values()
         return Wait(sum(w.values for w in waits), sum(w.seconds for w in waits))
 

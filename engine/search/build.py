@@ -199,7 +199,8 @@ class _Build:
         self._added += len(new)
 
     def _vectors(self, texts: pa.Array, hashes: pa.Array) -> Vectors:
-        """One vector per text: of a row that has this text already, else of the embedder."""
+        """One vector per text: that of an indexed row with this text, else a new one from the
+        embedder."""
         assert self._embedder is not None
         if self._donated is None:
             self._donated = self._known(self._donor)

@@ -221,7 +221,7 @@ class AttachedSnapshot(Snapshot):
         return "cosine"
 
     def _best(self, scores: dict[int, float], k: int) -> pa.Table:
-        """The best rows, with their scores and ranks; of equal ones the earlier."""
+        """The best rows, with their scores and ranks; among equals, the earlier row."""
         rounded = {row: round(score, DECIMALS) for row, score in scores.items()}
         best = sorted(rounded, key=lambda row: (-rounded[row], row))[:k]
         return self._rows(best, [rounded[row] for row in best])

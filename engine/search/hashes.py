@@ -25,7 +25,7 @@ def text_hashes(texts: pa.Array) -> pa.Array:
 
 
 def row_hashes(columns: Sequence[pa.Array]) -> pa.Array:
-    """The hash of each row: of all its values as text, each with its length."""
+    """The hash of each row, over all its values as text, each with its length."""
     parts = []
     for column in columns:
         texts = _texts(column)

@@ -131,7 +131,7 @@ def call_spans(tree: TokenTree, names: Collection[str]) -> list[Span]:
 
 
 def _called(tree: TokenTree, named: Mapping[str, _Named]) -> Iterator[tuple[int, _Named]]:
-    """The positions of the names that are called, with what they name."""
+    """The positions of the names that are called, with their entries in ``named``."""
     for at, token in enumerate(tree.tokens[:-1]):
         kind = token.token_type
         name = token.text if kind == TokenType.IDENTIFIER else token.text.lower()

@@ -157,8 +157,8 @@ def _timestamp(text: str) -> str | None:
 def until_decided(
     calls: Sequence[Call], places: Sequence[tuple[Compared, ...] | None]
 ) -> list[Call]:
-    """The calls of a whole query, in order, those changed whose answers are wanted no further than
-    some comparisons need. ``places`` is what ``compared`` says of the place of each.
+    """The calls of a whole query, in order. A call is changed if some comparisons need only the
+    beginning of its answers. ``places``: the result of ``compared`` for the place of each.
 
     Calls with equal tasks share their answers, so the places of all of them count.
     """

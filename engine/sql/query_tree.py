@@ -1,7 +1,7 @@
 """The queries of a text, with their common table expressions, branches and relations.
 
-They are read from tokens, not from a syntax tree, so that whatever is not known here stays as it
-is. All positions are those of tokens; an end is one past the last.
+They are read from tokens, not from a syntax tree, so that unknown syntax stays as it is. All
+positions are those of tokens; an end is one past the last.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Query:
                 yield from branch.below()
 
     def walk(self, scope: Scope | None = None) -> Iterator[tuple[Query, Scope]]:
-        """This query and all inside it, outer ones first, with what they can name."""
+        """This query and all inside it, outer ones first, with the relations in their scopes."""
         scope = scope or Scope()
         for common in self.common:
             yield from common.query.walk(scope)

@@ -93,7 +93,7 @@ class References:
         self._expression(tree, Frame(), common, skip=("with_",))
 
     def _query(self, node: exp.Expr, outer: Frame | None, common: Common) -> Sequence[Item]:
-        """The columns of a query; what is not understood has none."""
+        """The columns of a query; none for syntax that is not understood."""
         if isinstance(node, exp.Subquery):
             common = self._with(node, outer, common)
             items = self._query(node.this, outer, common)
@@ -341,7 +341,8 @@ class References:
     def _side_by_side(
         self, left: Sequence[Item], right: Sequence[Item], *, by_name: bool
     ) -> Sequence[Item]:
-        """The columns of a set operation: those of its sides by position, named as on the left."""
+        """The columns of a set operation: its sides' columns by position, with the names of the
+        left side."""
         if any(item.origins for item in (*left, *right)):
             left, right = self._expanded(left), self._expanded(right)
         if by_name:

@@ -33,7 +33,7 @@ class Weaver:
     """Text to add behind the token at a position."""
 
     def add(self, form: Form) -> None:
-        """Claim tokens; of two forms that start together, the longer holds the shorter."""
+        """Claim tokens. If two forms start together, the longer one contains the shorter one."""
         here = self.forms.setdefault(form.start, [])
         here.append(form)
         here.sort(key=lambda f: -f.stop)

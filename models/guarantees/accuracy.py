@@ -84,9 +84,9 @@ class Targets:
         """The targets of each of so many small models, one after the other, so that these hold of
         all of them together.
 
-        What one leaves open the next one gets, so shares of wrong answers add up, and so do the
-        probabilities of a failure. Precision refers to the values with a yes, of which a later
-        model may miss as many as recall allows.
+        The next model gets the values that one leaves open, so shares of wrong answers add up, and
+        so do the probabilities of a failure. Precision refers to the values with a yes, of which a
+        later model may miss as many as recall allows.
 
         >>> print(Targets(accuracy=0.9).shared(2))
         accuracy ≥ 0.95 with probability 0.975

@@ -171,8 +171,8 @@ class BatchApi:
         return self._endpoint.shown
 
     async def replies(self, jobs: Sequence[Job]) -> list[Mapping[int, Reply]]:
-        """The replies of the jobs, once all have ended. Raises ModelFailed; a job that runs goes
-        on, and a later run finds it."""
+        """The replies of the jobs, once all have ended. Raises ModelFailed. A running job
+        continues, and a later run finds it."""
         async with self._endpoint.client() as client:
             for job in jobs:
                 if not job.remote.is_file():

@@ -76,7 +76,8 @@ class Chat:
 
 
 class Exchange:
-    """Asks for one value until there is an answer inside the constraint, or none is to be had."""
+    """Asks about one value until there is an answer inside the constraint, or the tries are used
+    up."""
 
     def __init__(
         self, chat: Chat, client: httpx.AsyncClient | None, task: Task, row: Values

@@ -197,7 +197,7 @@ class BalancedModel:
         return [answers[number] for number in range(len(values))]
 
     async def _ask(self, run: _Run, task: Task, row: Values) -> Answer:
-        """The answer of the server that has the least to do; of another, if that one fails."""
+        """The answer of the server with the least load, or of another one if that fails."""
         spent, tried = Usage(), 0
         while True:
             place = await self._room(run, task, row)

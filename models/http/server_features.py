@@ -24,7 +24,7 @@ def blames_odds(refusal: str) -> bool:
 
 
 class FormsTaken:
-    """Which forms of structured output a server takes, for each kind of constraint.
+    """The forms of structured output that a server accepts, for each kind of constraint.
 
     ``short``: forms without JSON around the answer that its software is known for. They come first,
     once they are proven: servers of another version ignore them without a word. ``named``: the only

@@ -17,8 +17,8 @@ LAST_SECONDS = 10.0
 async def for_each(items: Iterable[T], at_once: int, work: Callable[[T], Awaitable[None]]) -> None:
     """Await ``work`` for every item, ``at_once`` of them at a time, in the order of ``items``.
 
-    When one raises, no other begins, those begun get ``LAST_SECONDS`` to end, and the first error
-    goes on. When this is cancelled, all end at once.
+    When one raises, no other begins, the running ones get ``LAST_SECONDS`` to end, and the first
+    error is raised. When this is cancelled, all end at once.
     """
     waiting = deque(items)
 

@@ -35,7 +35,8 @@ from blendfusion.planner.stages.join_partners import small, steady, with_partner
 from blendfusion.planner.stages.supersets import superset
 
 _AT_LEAST = {"gt": "gt", "gte": "gte", "equal": "gte"}
-"""Comparisons of a count with a number that hold for large counts only, and what they imply."""
+"""Comparisons of a count with a number that hold for large counts only, and the minimum count that
+they imply."""
 _TURNED = {"lt": "gt", "lte": "gte", "equal": "equal"}
 
 

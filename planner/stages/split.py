@@ -61,7 +61,8 @@ def staged(root: Root) -> Staged:
         return Stored(numbers.setdefault(block, len(numbers)), plan.width)
 
     def with_domain(expr: Expr) -> Expr | None:
-        """A call with candidates, or a value among rows: those are a stage that runs before it."""
+        """A call with candidates, or a value among rows. The candidates or rows are a stage that
+        runs before it."""
         if isinstance(expr, Node) and expr.rels:
             children = tuple(substitute(c, with_domain) for c in expr.children)
             return replace(expr, children=children, rels=tuple(map(stored, expr.rels)))

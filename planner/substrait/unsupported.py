@@ -12,8 +12,7 @@ _DROPPED = (
 
 
 def dropped_feature(text: str) -> str | None:
-    """The feature of a DataFusion plan (as text) that its Substrait would lack; None if none is
-    known."""
+    """The feature of a DataFusion plan (as text) that its Substrait would lack, if any is known."""
     for line in text.splitlines():
         for pattern, what in _DROPPED:
             if pattern.search(line):

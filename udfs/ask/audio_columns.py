@@ -39,7 +39,7 @@ def named_audio(columns: Sequence[Column]) -> tuple[list[pa.Array], dict[str, By
 
 
 def heard(call: Call, values: Sequence[Values], dispatcher: Dispatcher) -> list[Answer]:
-    """One answer a recording, in order; what is none has failed.
+    """One answer a recording, in order; a value that is no recording is a failed answer.
 
     Raises QueryError for a model that transcribes nothing.
     """

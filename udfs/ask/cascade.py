@@ -61,7 +61,8 @@ class CascadeOutcome:
     sampled: int
     to_large: int
     rule: str = ""
-    """Which answers of the small model stand; of several chunks, '', as each has its own."""
+    """The answers of the small model that stand, in words; '' for several chunks, since each has
+    its own thresholds."""
     measured: str = ""
     """The result of the sample; '' for several chunks."""
     then: CascadeOutcome | None = None
@@ -81,7 +82,8 @@ class CascadeOutcome:
 
     @property
     def why(self) -> str:
-        """Which answers of the small models stand, or why none do; '' of several chunks."""
+        """The answers of the small models that stand, in words, or the reason why none do; '' for
+        several chunks."""
         if self.then is None:
             return self._own_reason
         return f"{self.small}: {self._own_reason}; {self.then.small}: {self.then.why}"
@@ -269,8 +271,8 @@ class Cascade:
         return np.array([places[v] for v in self._drawn(places)], dtype=np.int64)
 
     def _delta(self) -> float:
-        """The failure probability of the next chunk: of all chunks, however many come, it is that
-        which was asked for."""
+        """The failure probability of the next chunk. The sum over any number of chunks is at most
+        the requested one."""
         whole = DELTA if self._targets.delta is None else self._targets.delta
         self._chunks += 1
         n = self._chunks
@@ -289,7 +291,7 @@ class Cascade:
         return YES if agrees else NO
 
     def _standing(self, proposed: Answer, score: float, decided: Decided) -> Answer:
-        """The answer to a decided value: of recall and precision the one that its side was
+        """The answer to a decided value: for recall and precision, the answer that its side was
         certified for. The small model's own may be the other, where it leans to yes or to no."""
         if not self._targets.binary:
             return proposed
@@ -301,7 +303,7 @@ class Cascade:
         return replace(proposed, text=text, logprob=log(left))
 
     def _rule(self, certificate: AnyCertificate) -> str:
-        """Which of the proposed answers stand."""
+        """The proposed answers that stand."""
         decided, parts = certificate.decided, []
         if not self._targets.binary:
             above = decided.above

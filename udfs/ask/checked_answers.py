@@ -22,8 +22,8 @@ Ask = Callable[[Task, Sequence[Values]], Sequence[Answer]]
 def checked(
     call: Call, values: Sequence[Values], answers: Sequence[Answer], ask: Ask
 ) -> list[Answer]:
-    """The answers, in order; those that do not satisfy the call's predicate after its retries have
-    failed. A wrong answer is a value of the next question, the predicate a part of it."""
+    """The answers, in order. An answer that does not satisfy the call's predicate after all retries
+    is a failed one. A wrong answer is a value of the next question, the predicate a part of it."""
     found = dict(zip(values, answers, strict=True))
     task = _again(call)
     wrong = _wrong(call, found)
@@ -68,7 +68,7 @@ def _braces(text: str) -> str:
 
 
 def _wrong(call: Call, found: dict[Values, Answer]) -> list[Values]:
-    """The values whose answers do not satisfy the predicate; those without an answer are none."""
+    """The values whose answers do not satisfy the predicate, without those that have no answer."""
     kind = arrow_type(call.task.constraint)
     given = {v: answer.text for v, answer in found.items() if answer.text is not None}
     if not given:

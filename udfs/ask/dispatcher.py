@@ -46,8 +46,8 @@ class UnknownAnswerError(Exception):
 
 @dataclass(slots=True)
 class Results:
-    """The results of a user's function, by distinct rows of values: of a row, its place in
-    ``arrays`` laid end to end, or -1 for NULL without a call."""
+    """The results of a user's function, by distinct rows of values: the row's place in the
+    concatenation of ``arrays``, or -1 for NULL without a call."""
 
     places: dict[object, int] = field(default_factory=dict)
     arrays: list[pa.Array] = field(default_factory=list)
@@ -137,7 +137,7 @@ class Dispatcher:
         return found
 
     def found_model(self, call: Call) -> CachedModel:
-        """As ``model_of``, but not reached, nor charged for: to look at what it is and knows."""
+        """As ``model_of``, without contacting or charging it, to read its properties."""
         names = self._names(call)
         return self._models.get(names) or self._look_up(names)
 
@@ -357,7 +357,7 @@ class Dispatcher:
         *,
         final: bool,
     ) -> None:
-        """Ask about ``missing`` in batches; what ``job.model`` itself answered is also ``given`` to
+        """Ask about ``missing`` in batches. Answers of ``job.model`` itself are also ``given`` to
         other runs."""
         done = 0
         while done < len(missing):

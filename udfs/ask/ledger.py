@@ -162,7 +162,7 @@ class Ledger:
 
     def admit_texts(self, embedder: MeteredEmbedder, pending: int) -> int:
         """How many of ``pending`` texts the next batch for a server of embeddings may have: at
-        least one, and no more than one request as long as nothing is known of what they take.
+        least one, and no more than one request until their usage is known.
 
         ``settle_texts`` must follow. Raises BudgetExceeded if a limit is reached, and OptionError
         if a cost is limited and the embedder has no price."""

@@ -121,7 +121,7 @@ def _sure(
     values: Sequence[Values],
     dispatcher: Dispatcher,
 ) -> list[Answer]:
-    """The answers; those that are less probable than ``least`` are none, and say so as their
+    """The answers. An answer less probable than ``least`` becomes a failed one, with that as its
     error."""
     sure: list[Answer] = []
     unsure: list[Values] = []

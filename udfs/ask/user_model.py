@@ -112,7 +112,8 @@ class UserModel:
         self, question: str, rows: Sequence[Values], options: Sequence[str], names: Sequence[str]
     ) -> list[float | None]:
         """The probability of the first of two ``options`` as the answer about each row: 0 or 1 from
-        a model that gives none; None without a valid answer. ``names``: those of the values."""
+        a model that gives no probabilities; None without a valid answer. ``names``: the names of
+        the values."""
         first, _ = options
         task = self._task(question, Constraint("choice", options=tuple(options)), tuple(names))
         answers = self._dispatcher.ask(task, rows, self._call, stops=False)

@@ -1,4 +1,4 @@
-"""Asks which of two values comes first, in both orders if the model prefers a position."""
+"""Compares two values by a model, in both orders if the model prefers a position."""
 
 from __future__ import annotations
 

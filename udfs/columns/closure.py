@@ -10,7 +10,7 @@ Pair: TypeAlias = tuple[int, int]
 
 
 class Closure:
-    """Sets of positions that are the same thing, and which of these sets differ. Sets that are
+    """Sets of positions that are the same thing, and the pairs of sets that differ. Sets that are
     fixed differ from one another, without a pair for each two of them."""
 
     def __init__(self, size: int) -> None:
@@ -27,7 +27,7 @@ class Closure:
         return place
 
     def implied(self, a: int, b: int) -> bool | None:
-        """Whether both are the same, as far as the answers so far imply it; None: they do not."""
+        """Whether both are the same, if the answers so far imply it; else None."""
         a, b = self.root(a), self.root(b)
         if a == b:
             return True

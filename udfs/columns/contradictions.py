@@ -62,7 +62,7 @@ class Contradictions:
         return result
 
     def _open(self, own: Iterable[int]) -> list[Pair]:
-        """The pairs of a set that were not asked, but for those known to be the same."""
+        """The pairs of a set that were not asked, except pairs that are known to be the same."""
         places = sorted({self._firsts[place] for place in own})
         pairs = (pair for pair in combinations(places, 2) if not {*pair} <= self._known)
         return [pair for pair in pairs if pair not in self._answers]

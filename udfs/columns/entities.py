@@ -39,7 +39,7 @@ class Entities:
     implied: int = 0
     """Candidates that followed from answers about others."""
     unanswered: int = 0
-    """Pairs asked without a valid answer: they count as different, and imply nothing."""
+    """Pairs without a valid answer. They count as different, and imply nothing."""
     left_out: int = 0
     """Candidates beyond the maximum number of pairs, the least similar ones."""
     rounds: int = 0

@@ -30,7 +30,7 @@ class Group:
 class Groups:
     """Groups of the values of a column: ``levels`` from the finest to the coarsest.
 
-    ``by`` is what they are about, and ``into`` the number of clusters that was wanted; None: the
+    ``by``: the aspect that they differ in. ``into``: the requested number of clusters; None if the
     query gave none."""
 
     by: str | None

@@ -64,11 +64,11 @@ class Call:
     comparing: Comparing | None = None
     """For a call that compares two values: how."""
     confidence: Confidence | None = None
-    """The treatment of the probabilities of its answers; None: they are not used."""
+    """The use of its answers' probabilities; None: they are not used."""
     targets: Targets | None = None
-    """The targets of its cascade; None: those of the session."""
+    """The targets of its cascade; None: the session's."""
     models: tuple[str, ...] = ()
-    """The models that it names, in the order in which they are asked; (): those of the session."""
+    """The models that it names, in the order in which they are asked; (): the session's."""
 
     literals: str = ""
     """The literals that the body of a user's function gets, as a JSON object; '' without any."""
@@ -105,8 +105,8 @@ class Call:
 
     @property
     def kept(self) -> bool:
-        """The result is a struct: of the value and what went wrong, of which one is set, or of the
-        value and its probability, or of all three."""
+        """The result is a struct of the value and an error, of which one is set, or of the value
+        and its probability, or of all three."""
         return self.evidence or "keep" in (self.on_error, self.confidence)
 
     def promised(self, usual: Targets | None) -> Targets | None:
@@ -157,6 +157,6 @@ class Call:
         return f"{ingredient.name}({', '.join([*parts, *self.written_options()])})"
 
     def written_options(self, without: str = "") -> list[str]:
-        """The arguments that have a name in the call as SQL, but for ``without``."""
+        """The arguments that have a name in the call as SQL, except ``without``."""
         options = {p.name for p in self.ingredient.options} - {without}
         return [f"{name} => {literal}" for name, literal in self.shown if name in options]

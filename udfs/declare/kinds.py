@@ -36,7 +36,7 @@ class Kind:
     images: ClassVar[bool] = False
     audio: ClassVar[bool] = False
     usual_models: ClassVar[tuple[str, ...]] = ()
-    """The models that are asked where a call names none; (): those of the session."""
+    """The models for calls that name none; (): the session's."""
     doc: ClassVar[str] = ""
     """The paragraph of a docstring about values and NULL."""
 

@@ -1,4 +1,4 @@
-"""The options of a join by labels: which labels match."""
+"""The options of a join by labels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class Labelling:
     question: str = ""
     """By what to label, where the labels alone do not tell."""
     match: str | tuple[Labels, ...] = ""
-    """Which labels match: the same, different ones, or these pairs; '': what sampled pairs say."""
+    """The labels that match: equal ones, different ones, or these pairs; '': decided by sampled
+    pairs."""
     check: int = 0
     """Pairs of values that are asked about for each pair of labels, to see whether it decides; 0:
     the user says so."""

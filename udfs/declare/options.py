@@ -1,7 +1,7 @@
 """The parameters that several functions share, and the checks of their arguments.
 
-A check sees one argument alone. What depends on others or on the type of answers is checked in
-``bind``.
+A check sees one argument alone; ``bind`` checks what depends on other arguments or on the type of
+answers.
 """
 
 from __future__ import annotations

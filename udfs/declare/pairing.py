@@ -1,4 +1,4 @@
-"""The options of a call of llm_join: which pairs of values match, and how they are found."""
+"""The options of a call of llm_join: the condition of a match, and the search for matches."""
 
 from __future__ import annotations
 

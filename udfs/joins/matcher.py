@@ -86,7 +86,7 @@ class Tally:
 
 
 class Domain:
-    """The texts that may match: those of one key, if an equality stands beside the join."""
+    """The texts that may match: those with one key, if the join has an equality as well."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = sorted(set(texts))

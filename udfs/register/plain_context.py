@@ -40,8 +40,8 @@ def register_plain(
     """Register every known ingredient in ``context``: literals and one value column as arguments.
 
     Literals may come from a column too (``llm_map(questions.text, x)``): each of them is then a
-    call of its own. A NULL literal gives NULL. What they spend counts in ``ledger``; ``observer``
-    sees what they ask."""
+    call of its own. A NULL literal gives NULL. Their usage counts in ``ledger``; ``observer`` sees
+    what they ask."""
     dispatcher = Dispatcher(
         lambda: model,
         observer,
@@ -70,7 +70,7 @@ def _n_values(ingredient: Ingredient) -> int:
 
 
 def _literal_types(parameters: Sequence[AnyParameter]) -> list[pa.DataType]:
-    """The types of the literals that a plain function takes: those without a default."""
+    """The types of the literals that a plain function takes, which are those without a default."""
     return [
         _LITERAL_TYPES.get(p.annotation, pa.list_(pa.string()))
         for p in parameters

@@ -138,8 +138,8 @@ class _SQLite:
         raise self.reader.refused(start, f"MATCH: no table '{name}' in FROM", _SPELLING)
 
     def _most(self, select: Select, query: Query, *, alone: bool) -> int:
-        """How many rows the search must give: those of LIMIT, if nothing else chooses among
-        them."""
+        """The number of rows that the search must give: that of LIMIT, if nothing else selects
+        rows."""
         reader = self.reader
         words = self._open_words(select.start, select.end)
         chooses = not alone or any(s.on for s in select.sources) or words & set(_CONDITIONS)
