@@ -45,7 +45,7 @@ class Retry:
 
     @property
     def patient(self) -> bool:
-        """Anything is tried again at all."""
+        """Whether failed requests are repeated."""
         return self.attempts > 1
 
     def tries(self, server: str) -> AsyncRetrying:
