@@ -47,8 +47,8 @@ _STRINGS = (TokenType.HEREDOC_STRING, TokenType.NATIONAL_STRING)
 
 
 class Sql(str):
-    """A text that is tokenised at most once. A part or a translation of it reuses its tokens, except
-    for the pieces that were rewritten (``source_map``)."""
+    """A text that is tokenised at most once. A part or a translation of it reuses its tokens,
+    except for the pieces that were rewritten (``source_map``)."""
 
     _made: Callable[[], list[Token]] | None
 

@@ -100,10 +100,10 @@ class ValueRequests:
 
 @dataclass(slots=True)
 class Endpoint:
-    """Where to ask and how patiently.
+    """The address of a server, and the patience with it.
 
-    ``most_in_vain``: as many values in a row without an answer, each after every try, mean that the
-    server answers nobody. ``most_bytes``: a longer reply, when decompressed, is not read to its
+    ``most_in_vain``: after this many consecutive values without an answer, each after every try,
+    the server counts as dead. ``most_bytes``: a longer reply, when decompressed, is not read to its
     end."""
 
     url: str

@@ -215,7 +215,8 @@ class Exchange:
         return {"messages": messages, **fields}
 
     async def _post(self, body: dict[str, Json], constraint: Constraint) -> Completion:
-        """The reply to a request, whose sampling parameters have the names that the server accepts."""
+        """The reply to a request, whose sampling parameters have the names that the server
+        accepts."""
         chat = self._chat
         endpoint = chat.endpoint
         assert self._client is not None

@@ -32,7 +32,8 @@ _IN_VAIN = 32
 
 @dataclass(slots=True)
 class Server:
-    """A model at one URL. ``window``: tokens of prompt and answer, known after the first contact."""
+    """A model at one URL. ``window``: tokens of prompt and answer, known after the first
+    contact."""
 
     chat: Chat
     window: int | None = None

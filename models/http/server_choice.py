@@ -22,7 +22,8 @@ _BEGINNINGS = 4096
 _ASIDE_SECONDS, _ASIDE_MOST = 1.0, 60.0
 """The first pause of a server that fails, which doubles, and its limit."""
 _OUTPACED = 3
-"""The number of consecutive values that other servers answered first, after which a server pauses."""
+"""The number of consecutive values that other servers answered first, after which a server
+pauses."""
 _LATE, _LATE_SECONDS = 4.0, 1.0
 """A request is late after so many times the usual time, and at least so many seconds."""
 

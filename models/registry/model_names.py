@@ -168,6 +168,7 @@ class NamedModels:
             model.close()
 
     def reload(self) -> None:
-        """Free the models. The next request to one loads it again, with the options of that time."""
+        """Free the models. The next request to one loads it again, with the options of that
+        time."""
         self.close()
         self._own, self._parts, self._named, self._together = None, [], {}, {}

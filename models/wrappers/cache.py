@@ -21,8 +21,8 @@ class CachedModel:
     If ``inner`` raises or is interrupted, the answers so far are stored first.
 
     An answer that ended early, where a query's comparisons were decided, is valid for these
-    comparisons only; a full answer is valid for every query. A model that does not end answers early
-    gets no comparisons, so that all its answers are full.
+    comparisons only; a full answer is valid for every query. A model that does not end answers
+    early gets no comparisons, so that all its answers are full.
 
     A model that does not say ``fingerprint_lasts`` (see ``Model.info``) has its answers kept in
     memory, whatever ``store`` is.

@@ -21,7 +21,8 @@ from blendfusion.types import Answer, Task, Usage
 def answer_consistently(
     model: Model, task: Task, values: Sequence[Values], on_answer: OnAnswer
 ) -> list[Answer]:
-    """The answers that ``Task.consistency`` prompts agree on most, passed on when all prompts are answered.
+    """The answers that ``Task.consistency`` prompts agree on most, passed on when all prompts are
+    answered.
 
     ``model`` stores answers: each prompt is a task of its own, so that an interrupted run repeats
     none."""
