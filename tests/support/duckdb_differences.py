@@ -1,0 +1,65 @@
+"""Why DuckDB gives other rows than DataFusion for a random query, where both are asked the same.
+
+A query whose rows are those of DataFusion with plain functions, and not those of DuckDB, is one of
+``CLASSES``, or has found something: BlendFusion's own text pass is in neither."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+Rows = Sequence[tuple[object, ...]]
+
+CLASSES = {
+    "bags": "EXCEPT ALL and INTERSECT ALL keep every copy of a row in DataFusion",
+    "precedence": "INTERSECT binds no closer than UNION and EXCEPT in DataFusion's plans",
+    "types": "a number or date above or below a text is made text by DuckDB, and not by DataFusion",
+    "rows as keys": "GROUP BY v and HAVING v are about the rows of a relation v in DuckDB",
+    "lists": "NULL in a list stands where NULLS says in DataFusion, above all values in DuckDB",
+    "predicates without columns": (
+        "DataFusion moves a predicate that reads no column, such as one of a constant or of a "
+        "scalar subquery, below an aggregate without GROUP BY, which has a row of nothing, too"
+    ),
+    "equal aliases": "DataFusion takes id.x = ANY (SELECT id.x FROM (…) AS id) for id.x = id.x",
+}
+"""The differences that are known, each with its cause; all of them without BlendFusion."""
+
+_SET = re.compile(r"\b(UNION|EXCEPT|INTERSECT)\b")
+_EQUAL_ALIASES = re.compile(r"\b(\w+)\.(\w+) = ANY \(SELECT \1\.\2 FROM .*\) AS \1\b")
+_ALIAS = re.compile(r"(?:\bFROM|\bJOIN|,|\)|\w) (?:AS )?(n|x|v|k|b|w|id)\b")
+_GROUPED = re.compile(r"\b(?:GROUP BY|HAVING) (.*?)(?= ORDER BY| LIMIT|$)")
+_BARE = re.compile(r"(?<![.\w])(n|x|v|k|b|w|id)\b(?![.(\w])")
+
+
+def class_of(sql: str, duckdb: Rows, found: Rows, agrees: Callable[[], bool]) -> str | None:
+    """The class of a difference; None for one that is not known.
+
+    ``agrees`` says whether DataFusion without its rule ``push_down_filter`` has DuckDB's rows."""
+    if re.search(r"\b(EXCEPT|INTERSECT) ALL\b", sql):
+        return "bags"
+    if "INTERSECT" in sql and re.search(r"\b(UNION|EXCEPT)\b", sql):
+        return "precedence"
+    if _SET.search(sql) and (_texts(duckdb) == _texts(found) or _types(duckdb) != _types(found)):
+        return "types"
+    if _EQUAL_ALIASES.search(sql):
+        return "equal aliases"
+    if agrees():
+        return "predicates without columns"
+    if _texts(duckdb) == _texts(found):
+        return "lists" if "array_agg(" in sql else None
+    grouped = {name for part in _GROUPED.findall(sql) for name in _BARE.findall(part)}
+    return "rows as keys" if grouped & set(_ALIAS.findall(sql)) else None
+
+
+def _texts(rows: Rows) -> list[tuple[str, ...]]:
+    return sorted(tuple(str(_value(value)) for value in row) for row in rows)
+
+
+def _value(value: object) -> object:
+    return [*value] if isinstance(value, tuple) else value
+
+
+def _types(rows: Rows) -> list[set[bool]]:
+    """Whether there are texts in each column."""
+    columns = zip(*rows, strict=True)
+    return [{isinstance(value, str) for value in column if value is not None} for column in columns]
