@@ -1,9 +1,11 @@
 """Evaluates the predicates of a block of whose equal rows any one is as good as all.
 
 ``SELECT DISTINCT k … WHERE f(x)`` and ``k IN (SELECT k … WHERE f(x))`` need one row of each ``k``
-that passes. Rows with stored answers come first. Then one row of each ``k`` is asked, then two
-more, and so on, until one passes: there are few rounds, and hardly more questions than one by one.
-The order does not depend on that of the rows of a chunk, so that a second run asks nothing.
+that passes. Rows about which nothing is left to ask come first. Then one row of each ``k`` is
+asked, then two more, and so on, until one passes: there are few rounds, and hardly more questions
+than one by one. Of the rows of a ``k`` those come first whose values are the most frequent, since
+one answer then decides several ``k``. The order does not depend on that of the rows of a chunk, so
+that a second run asks nothing.
 """
 
 from __future__ import annotations
@@ -26,10 +28,11 @@ _MOST_KEYS = 1_000_000
 
 
 class EqualRows:
-    """The keys that have passed so far."""
+    """The keys that have passed so far. ``read``: the columns that questions read."""
 
-    def __init__(self) -> None:
+    def __init__(self, read: Sequence[int] = ()) -> None:
         self._passed: set[Key] = set()
+        self._read = read
 
     def survivors(
         self,
@@ -40,7 +43,7 @@ class EqualRows:
     ) -> Iterator[Rows]:
         """The ``survivors`` of predicates, at least one row of each key that has one. ``columns``:
         the columns of a key; ``known``: the rows about which nothing is left to ask."""
-        rows = _ordered(rows)
+        rows = _ordered(rows, self._read)
         found = _keys(columns(rows), len(rows))
         if found is None:
             yield survivors(rows)
@@ -67,10 +70,18 @@ class EqualRows:
             size *= 2
 
 
-def _ordered(rows: Rows) -> Rows:
-    """The rows in an order of their values."""
-    columns = [c for c in rows.table.columns if _has_order(c.type)]
-    if len(rows) < 2 or not columns:
+def _ordered(rows: Rows, read: Sequence[int]) -> Rows:
+    """The rows in an order of their values: those in the columns ``read`` first, by frequency."""
+    if len(rows) < 2:
+        return rows
+    of_questions = [rows.table.column(i) for i in read]
+    others = [c for i, c in enumerate(rows.table.columns) if i not in read]
+    columns = [c for c in (*of_questions, *others) if _has_order(c.type)]
+    found = _keys(of_questions, len(rows))
+    if found is not None and of_questions:
+        times = np.bincount(found[1])
+        columns.insert(0, pa.array(-times[found[1]]))
+    if not columns:
         return rows
     names = [str(i) for i in range(len(columns))]
     order = pc.sort_indices(pa.table(columns, names), [(name, "ascending") for name in names])

@@ -151,9 +151,7 @@ class RowWise:
     def passing(self, expr: Expr, rows: Rows) -> Column:
         """True for the rows on which a predicate is true; elsewhere FALSE or NULL. Calls are asked
         where they can decide that."""
-        if expr not in self._undecided:
-            self._undecided[expr] = None if self.cascades((expr,)) else undecided(expr)
-        predicate = self._undecided[expr]
+        predicate = self._in_steps(expr)
         if predicate is None or expr in rows.known or not len(rows):
             return self.column(expr, rows)
         open_rows = Open(predicate, *self._known_parts(predicate, rows))
@@ -163,6 +161,20 @@ class RowWise:
             self._fill(open_rows.known[i], predicate.atoms[i], steps.matters[i], rows)
             steps = open_rows.decide()
         return pa.array(steps.true)
+
+    def decided_rows(self, expr: Expr, rows: Rows) -> np.ndarray:
+        """True for the rows on which no further answer can change whether a predicate is true."""
+        predicate = self._in_steps(expr)
+        if predicate is None or not len(rows):
+            return self.known_rows(expr, rows)
+        matters = Open(predicate, *self._known_parts(predicate, rows)).decide().matters
+        return np.asarray(~matters.any(axis=0))
+
+    def _in_steps(self, expr: Expr) -> Undecided | None:
+        """The predicate for evaluation in steps, call by call; None if it is evaluated whole."""
+        if expr not in self._undecided:
+            self._undecided[expr] = None if self.cascades((expr,)) else undecided(expr)
+        return self._undecided[expr]
 
     def _known_parts(self, predicate: Undecided, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         """The values of the parts without calls, and those of atoms that need no question."""

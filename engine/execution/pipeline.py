@@ -21,7 +21,7 @@ from blendfusion.execution.predicate_order import Order
 from blendfusion.execution.predicate_priors import priors
 from blendfusion.models.embedders.cache import VectorCounts
 from blendfusion.options import Options
-from blendfusion.planner.ir.nodes import Ask, Block
+from blendfusion.planner.ir.nodes import Ask, Block, asks, fields
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.joins.matcher import Matches
 
@@ -114,7 +114,8 @@ def run(
     skip, need = block.offset, block.count
     size = _first_size(block, options, whole or (eager and not learning))
     empty = True
-    equal = EqualRows() if block.once else None
+    read = {i for term in block.where for ask in asks(term) for i in fields(ask)}
+    equal = EqualRows(sorted(read)) if block.once else None
     key = partial(rowwise.columns, block.select)
     known_of = partial(_known, block, rowwise=rowwise)
     survivors_of = partial(_survivors, block, rowwise=rowwise, order=order)
@@ -230,10 +231,10 @@ def _by_stored_answers(
 
 
 def _known(block: Block, rows: Rows, rowwise: RowWise) -> np.ndarray:
-    """True for the rows on which every predicate has stored answers."""
+    """True for the rows on which no predicate has anything left to ask."""
     known = np.full(len(rows), True)
     for term in block.where:
-        known &= rowwise.known_rows(term, rows)
+        known &= rowwise.decided_rows(term, rows)
     return known
 
 

@@ -72,6 +72,14 @@ def aggregation(rel: Rel) -> Aggregation:
     return Aggregation(serialized(message), tuple(exprs), tuple(measures))
 
 
+def is_distinct(plan: Plan) -> bool:
+    """Whether a plan gives the distinct rows of its input."""
+    if not isinstance(plan, Rel) or plan.kind != "aggregate":
+        return False
+    agg = aggregation(plan)
+    return agg.has_one_grouping and not agg.measures
+
+
 def _measure_name(position: int, rel: Rel) -> str:
     # The name stands in the type URL-free field "hint" of the template: see _Reader.rel.
     message = RelMessage.FromString(rel.template)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from substrait.proto import JoinRel as JoinRelMessage
 from substrait.proto import Rel as RelMessage
 from substrait.proto import SetRel as SetRelMessage
@@ -73,6 +75,15 @@ def outputs(join: Rel) -> list[tuple[int, int]]:
     if kind in ("right_semi", "right_anti"):
         return right
     return [*left, (2, 0)] if kind == "left_mark" else left + right
+
+
+def union_all(branches: Sequence[Plan]) -> Rel:
+    """The rows of plans of equal columns, one plan after the other."""
+    message = RelMessage()
+    message.set.op = SetRelMessage.SET_OP_UNION_ALL
+    for _ in branches:
+        message.set.inputs.add()
+    return Rel("set", serialized(message), tuple(branches), (), branches[0].width)
 
 
 def is_union_all(plan: Plan) -> bool:

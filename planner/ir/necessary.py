@@ -63,6 +63,12 @@ def necessary(expr: Expr, value: str = "true") -> Expr:
     return ALWAYS if is_volatile(expr) else _necessary(expr, value)
 
 
+def to_fail(expr: Expr) -> Expr:
+    """A condition without calls that is true wherever the boolean ``expr`` is not true. Where it is
+    not true, ``expr`` is true whatever the answers are."""
+    return any_of([necessary(expr, "false"), necessary(expr, "null")])
+
+
 def _necessary(expr: Expr, value: str = "true") -> Expr:
     if not needs_model(expr):
         if not never_fails(expr):
@@ -72,9 +78,14 @@ def _necessary(expr: Expr, value: str = "true") -> Expr:
         tests = {"true": expr, "false": function("not", (expr,))}
         return tests.get(value) or function("is_null", (expr,))
     if isinstance(expr, Node) and expr.name in ("and", "or"):
-        decisive = "false" if expr.name == "and" else "true"
-        join = any_of if value in (decisive, "null") else all_of
-        return join([_necessary(part, value) for part in expr.children])
+        decisive, other = ("false", "true") if expr.name == "and" else ("true", "false")
+        found = [_necessary(part, value) for part in expr.children]
+        if value != "null":
+            return any_of(found) if value == decisive else all_of(found)
+        either = (
+            any_of([_necessary(p, other), n]) for p, n in zip(expr.children, found, strict=True)
+        )
+        return all_of([*either, any_of(found)])
     if isinstance(expr, Node) and expr.name == "not":
         return _necessary(expr.children[0], {"true": "false", "false": "true"}.get(value, value))
     if isinstance(expr, Node) and expr.name in TRUTH_TESTS:

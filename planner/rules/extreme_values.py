@@ -1,9 +1,16 @@
 """Reads the largest or smallest value of rows that a model chooses from the first of them in order.
 
 before: ``aggregate max(n)`` over ``block(t) where llm(x)``
-after:  the same over ``limit 1`` over ``sort by n descending`` over the block, ``n`` not NULL
+after:  the same over ``limit 1`` over ``sort by n descending`` over the block, ``n`` not NULL; of
+        equal ``n``, rows that pass whatever the answers are come first
 safe:   the first row that passes has the largest value, and the aggregate of no row is NULL. A
         limit ends the questions; the rows behind it are not asked about.
+
+before: ``aggregate max(CASE WHEN llm(x) THEN 1 ELSE 0 END)`` over ``block(t)``
+after:  ``aggregate max(v)`` over ``block where v = 0 OR llm(x)`` over ``t`` with 1 as ``v`` and,
+        behind it, ``t`` with 0; to which the rule above applies
+safe:   the largest value is that of the condition if it is true on any row. Where it is on none,
+        every row has the other value. The rows of ``t`` are the same each time they are read.
 """
 
 from __future__ import annotations
@@ -11,10 +18,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 from blendfusion.planner.ir.aggregates import aggregation
-from blendfusion.planner.ir.builders import cast_to_text, function, limited, ordered
+from blendfusion.planner.ir.builders import (
+    cast_to_text,
+    function,
+    limited,
+    literal,
+    ordered,
+    projected,
+)
+from blendfusion.planner.ir.joins import union_all
+from blendfusion.planner.ir.necessary import ALWAYS, NEVER, any_of, to_fail
 from blendfusion.planner.ir.nodes import (
     Block,
+    Expr,
     Field,
+    Node,
     Plan,
     Rel,
     all_fields,
@@ -25,6 +43,7 @@ from blendfusion.planner.ir.nodes import (
     may_move,
     needs_model,
 )
+from blendfusion.planner.stages.join_partners import exact
 
 
 def extreme_values(plan: Plan) -> Plan:
@@ -37,16 +56,44 @@ def extreme_values(plan: Plan) -> Plan:
     if measure.name not in ("max", "min") or measure.n_sorts or measure.filter is not None:
         return plan
     value = inline(measure.args[0], block.select)
-    if needs_model(value) or is_volatile(value) or literal_like(value):
+    if is_volatile(value) or literal_like(value) or not may_move(block):
         return plan
-    if not may_move(block) or not any(map(needs_model, block.where)):
+    if needs_model(value):
+        by_value = _by_value(value, block, measure.name)
+        return plan if by_value is None else replace(plan, inputs=(by_value,), exprs=(Field(0),))
+    if not any(map(needs_model, block.where)):
         return plan
     present = function("is_not_null", (value,))
     # Rows with equal values have an order, too, so that a second run asks nothing.
     texts = dict.fromkeys(arg for e in block.where for ask in asks(e) for arg in ask.args)
-    others = tuple(t for t in texts if isinstance(cast_to_text(t) or t, Field))
+    others: tuple[Expr, ...] = tuple(t for t in texts if isinstance(cast_to_text(t) or t, Field))
+    fails = any_of([to_fail(term) for term in block.where])
+    if fails not in (ALWAYS, NEVER):
+        others = (function("is_true", (fails,)), *others)
     chosen = replace(block, where=(*block.where, present), select=(value, *others))
     first = limited(
         ordered(chosen, *all_fields(chosen.width), descending=measure.name == "max"), 0, 1
     )
     return replace(plan, inputs=(first,), exprs=(Field(0),))
+
+
+def _by_value(value: Expr, block: Block, aggregate: str) -> Block | None:
+    """The rows of a block once for each result of ``CASE WHEN condition THEN … ELSE … END``, those
+    of the wanted result only where the condition decides for it; None for any other value."""
+    if not isinstance(value, Node) or value.name != "if_then" or len(value.children) not in (2, 3):
+        return None
+    if exact(block.source) is None:
+        return None
+    condition, *results = value.children
+    numbers = [literal(result) for result in results]
+    if any(type(number) is not int for number in numbers):
+        return None
+    decided = [condition, function("is_not_true", (condition,))][: len(results)]
+    wanted = numbers.index((max if aggregate == "max" else min)(numbers))  # type: ignore[type-var]
+    columns = all_fields(block.source.width)
+    branches = [projected(block.source, (*columns, result)) for result in results]
+    own = Field(block.source.width)
+    is_other = function("not_equal", (own, results[wanted]))
+    term = decided[wanted] if len(results) == 1 else function("or", (is_other, decided[wanted]))
+    source = union_all(branches) if len(branches) > 1 else branches[0]
+    return Block(source, (*block.where, term), (own,))

@@ -3,7 +3,8 @@
 before: ``((block(a)) join (block(b)) on f(a.x) = f(b.x)) join c on a.n < c.n``
 after:  the same with the left block over ``a semi join c on a.n < c.n``
 safe:   as for ``semi_join_reduction``: the joins in between pass on the rows of that side with
-        their columns as they are. The partner asks nothing, so that it can come before all sides.
+        their columns as they are. The partner asks nothing, so that it can come before all sides;
+        of a side that asks, it is a superset.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from blendfusion.planner.rules.semi_join_reduction import (
     DROPS_LEFT,
     DROPS_RIGHT,
     join_terms,
+    known_terms,
     reduced,
 )
 from blendfusion.planner.stages.join_partners import turned
+from blendfusion.planner.stages.supersets import superset
 
 
 def join_tree_reduction(plan: Plan) -> Plan:
@@ -25,8 +28,9 @@ def join_tree_reduction(plan: Plan) -> Plan:
         return plan
     left, right = plan.inputs
     terms = join_terms(plan)
-    if join_type(plan) in DROPS_LEFT and not asks_anything(right):
-        new = reduced(left, terms, right, deep=True)
+    bare = superset(right) if join_type(plan) in DROPS_LEFT and asks_anything(left) else None
+    if bare is not None:
+        new = reduced(left, known_terms(terms, left.width, bare), bare.plan, deep=True)
         return plan if new is left else plan.with_inputs(new, right)
     if join_type(plan) in DROPS_RIGHT and not asks_anything(left):
         around = [turned(t, left.width, right.width) for t in terms]

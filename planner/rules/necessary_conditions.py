@@ -47,6 +47,14 @@ from blendfusion.planner.ir.nodes import (
 _MOST_REPEATED = 2
 """Most conditions of which each combination of values is looked at."""
 
+_SIDES = ("left", "right")
+_OF_SIDES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("inner", "left_semi", "right_semi"), _SIDES),
+    **dict.fromkeys(("left", "left_anti"), ("right",)),
+    **dict.fromkeys(("right", "right_anti"), ("left",)),
+}
+"""The sides of a join of which it does not need the rows without a partner."""
+
 
 def necessary_conditions(plan: Plan, *, null_tests: bool = True) -> Plan:
     """``null_tests``: whether conditions that only test for NULL are added, too."""
@@ -57,13 +65,14 @@ def necessary_conditions(plan: Plan, *, null_tests: bool = True) -> Plan:
         implied = [c for c in _implied(terms) if null_tests or not is_null_test(c)]
         new = [c for c in implied if c not in terms]
         return replace(plan, exprs=(conjunction((*terms, *new)),)) if new else plan
-    if null_tests and plan.kind == "join" and join_type(plan) == "inner":
+    if null_tests and plan.kind == "join" and join_type(plan) in _OF_SIDES:
         return _join(plan)
     return plan
 
 
 def _join(plan: Rel) -> Plan:
-    """The join over inputs with the conditions that read one of them."""
+    """The join over those inputs without whose rows it has the same rows, with the conditions that
+    read one of them."""
     left, right = plan.inputs
     terms = [t for e in plan.exprs for t in conjuncts(e)]
     keys = {key for term in terms for key in parts(term)}  # NULL in a plain key is no match anyway
@@ -71,9 +80,10 @@ def _join(plan: Rel) -> Plan:
     both = [c for c in implied if side_of(c, left.width) is None and c not in terms]
     if both:
         return replace(plan, exprs=(conjunction((*terms, *both)),))
-    lefts = [c for c in implied if side_of(c, left.width) == "left"]
-    rights = [shift(c, -left.width) for c in implied if side_of(c, left.width) == "right"]
-    sides = _restricted(left, lefts), _restricted(right, rights)
+    own = {side: [c for c in implied if side_of(c, left.width) == side] for side in _SIDES}
+    known = [own[side] if side in _OF_SIDES[join_type(plan)] else [] for side in _SIDES]
+    rights = [shift(c, -left.width) for c in known[1]]
+    sides = _restricted(left, known[0]), _restricted(right, rights)
     return plan if sides == (left, right) else plan.with_inputs(*sides)
 
 

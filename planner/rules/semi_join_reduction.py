@@ -7,6 +7,7 @@ after:  the block over ``u semi join t on u.k = t.k``; without a condition to go
 safe:   rows without a partner appear in no result of such a join. The partner may hold more rows
         than the join will see, never fewer: limits are left out of it, and it must give the same
         rows each time, since it runs a second time here.
+also:   if the other side turns out to have no row, no block of this side asks anything.
 source: semi-join reduction, Bernstein and Chiu 1981
 """
 
@@ -16,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from blendfusion.planner.ir.aggregates import aggregation
-from blendfusion.planner.ir.builders import boolean_literal, function, table_names
+from blendfusion.planner.ir.builders import boolean_literal, function, literal, table_names
 from blendfusion.planner.ir.joins import join_type
 from blendfusion.planner.ir.lineage import over, passed_on
 from blendfusion.planner.ir.nodes import (
@@ -35,7 +36,7 @@ from blendfusion.planner.ir.nodes import (
     literal_like,
     with_input,
 )
-from blendfusion.planner.ir.traversal import asks_anything, subplans
+from blendfusion.planner.ir.traversal import asks_anything, subplans, transform
 from blendfusion.planner.stages.join_partners import (
     inlined,
     small,
@@ -43,7 +44,7 @@ from blendfusion.planner.stages.join_partners import (
     turned,
     with_partner,
 )
-from blendfusion.planner.stages.supersets import superset
+from blendfusion.planner.stages.supersets import Superset, superset
 
 DROPS_LEFT = ("inner", "left_semi", "right_semi", "right", "right_anti")
 """Joins that do not need a row of the left without a partner on the right."""
@@ -60,12 +61,13 @@ def semi_join_reduction(plan: Plan) -> Plan:
     new_left, new_right = left, right
     bare = superset(right) if kind in DROPS_LEFT and asks_anything(left) else None
     if bare is not None:
-        known = [t for t in terms if _reads_of(t, left.width) <= bare.readable]
-        new_left = reduced(left, known, bare.plan)
+        new_left = reduced(left, known_terms(terms, left.width, bare), bare.plan)
     if kind in DROPS_RIGHT:
         # The unreduced left side runs anyway, and the rows that it drops have no partner either.
         around = [turned(t, left.width, right.width) for t in terms]
         new_right = reduced(right, around, new_left)
+        if len(_asking_blocks(right)) > (new_right is not right):
+            new_right = _or_none(new_right, new_left)
     if new_left is left and new_right is right:
         return plan
     return replace(plan, inputs=(new_left, new_right))
@@ -76,9 +78,9 @@ def join_terms(plan: Rel) -> list[Expr]:
     return [t for e in plan.exprs for t in conjuncts(e) if not literal_like(t)]
 
 
-def _reads_of(term: Expr, width: int) -> set[int]:
-    """The columns after the first ``width`` that a term reads."""
-    return {i - width for i in fields(term) if i >= width}
+def known_terms(terms: Sequence[Expr], width: int, other: Superset) -> list[Expr]:
+    """The terms that read, after the first ``width`` columns, those that a superset knows."""
+    return [t for t in terms if {i - width for i in fields(t) if i >= width} <= other.readable]
 
 
 def reduced(side: Plan, terms: Sequence[Expr], other: Plan, *, deep: bool = False) -> Plan:
@@ -93,6 +95,31 @@ def reduced(side: Plan, terms: Sequence[Expr], other: Plan, *, deep: bool = Fals
         return side
     usable = [t for t in (*terms, *_present(terms, side.width)) if not is_volatile(t)]
     return _pushed(side, usable, partner, deep) or side
+
+
+def _asking_blocks(plan: Plan) -> list[Block]:
+    if not asks_anything(plan):
+        return []
+    return [p for p in subplans(plan) if isinstance(p, Block) and asks_itself(p)]
+
+
+def _or_none(side: Plan, other: Plan) -> Plan:
+    """``side`` whose blocks ask nothing if ``other``, which asks, has no row at all; for those that
+    read no row of it already. A block that several relations read stays one."""
+    blocks = {*_asking_blocks(other)}
+    partner = small(steady(other)) if blocks else None
+    if partner is None:
+        return side
+    of_partner = partner
+
+    def emptied(part: Plan) -> Plan:
+        if not isinstance(part, Block) or not asks_itself(part) or is_volatile_block(part):
+            return part
+        if part in blocks or any(p in blocks for p in subplans(part.source)):
+            return part
+        return part.with_inputs(_kept(part.source, (), of_partner))
+
+    return transform(side, emptied)
 
 
 def _present(terms: Sequence[Expr], width: int) -> tuple[Expr, ...]:
@@ -218,8 +245,14 @@ def _is_kept(source: Plan, kept: Rel) -> bool:
         isinstance(source, Rel)
         and source.kind == "join"
         and (source.template, source.exprs) == (kept.template, kept.exprs)
-        and _tables(source.inputs[1]) <= _tables(kept.inputs[1])
+        and (source.inputs[1] == kept.inputs[1] or _is_from_fewer(source, kept))
     )
+
+
+def _is_from_fewer(source: Rel, kept: Rel) -> bool:
+    """Whether both read columns of their partners, the first no other tables than the second."""
+    is_row = any(literal(e) is True for e in kept.exprs)
+    return not is_row and _tables(source.inputs[1]) <= _tables(kept.inputs[1])
 
 
 def _tables(plan: Plan) -> set[tuple[str, ...]]:

@@ -12,6 +12,7 @@ from itertools import islice
 from blendfusion.planner.ir.aggregates import aggregation
 from blendfusion.planner.ir.builders import (
     boolean_literal,
+    fetch_bounds,
     filtered,
     limited,
     projected,
@@ -121,7 +122,7 @@ def steady(plan: Plan) -> Plan | None:
     """``plan`` without its limits if that only adds rows; None if it may differ from run to run."""
     if isinstance(plan, Block | Stored):
         return plan
-    if plan.kind == "fetch":
+    if plan.kind == "fetch" and not _has_no_row(plan):
         return steady(plan.inputs[0])
     if any(is_volatile(e) or has_window(e) for e in plan.exprs):
         return None
@@ -159,13 +160,19 @@ def exact(plan: Plan) -> Plan | None:
 
 
 def _repeats(plan: Rel) -> bool:
-    if plan.kind == "fetch" or any(is_volatile(e) or has_window(e) for e in expressions(plan)):
+    if any(is_volatile(e) or has_window(e) for e in expressions(plan)):
         return False
+    if plan.kind == "fetch":
+        return _has_no_row(plan)
     if plan.kind == "read":
         return leaf_text(table_names(plan), QUERIES) is None
     return plan.kind != "aggregate" or all(
         m.name in _REPEATABLE for m in aggregation(plan).measures
     )
+
+
+def _has_no_row(fetch: Rel) -> bool:
+    return fetch_bounds(fetch)[1] == 0
 
 
 def _relations(plan: Plan) -> Iterator[Plan]:

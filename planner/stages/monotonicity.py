@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from blendfusion.planner.ir.aggregates import aggregation
+from blendfusion.planner.ir.aggregates import is_distinct
 from blendfusion.planner.ir.builders import fetch_bounds, literal
 from blendfusion.planner.ir.joins import GROWS_WITH_LEFT, GROWS_WITH_RIGHT, is_union_all, join_type
 from blendfusion.planner.ir.nodes import (
@@ -49,7 +49,7 @@ def _needed_whole(plan: Plan, below: Sequence[set[int]]) -> set[int]:
     if asks_for_a_row(plan):
         return below[0] | stages_needed_whole(plan.inputs[1].inputs[0])
     found = stages_in_expressions(plan.exprs).union(*below)
-    if plan.kind in ("project", "filter", "cross") or is_union_all(plan) or _is_distinct(plan):
+    if plan.kind in ("project", "filter", "cross") or is_union_all(plan) or is_distinct(plan):
         return found
     if plan.kind == "join":
         kind, (left, right) = join_type(plan), plan.inputs
@@ -65,7 +65,7 @@ def has_at_most_their_rows(plan: Plan) -> bool:
         return True
     if plan.kind == "join" and join_type(plan) in ("left_semi", "right_semi"):
         return has_at_most_their_rows(plan.inputs[join_type(plan) == "right_semi"])
-    kept = plan.kind in ("project", "filter") or _is_distinct(plan)
+    kept = plan.kind in ("project", "filter") or is_distinct(plan)
     return kept and has_at_most_their_rows(plan.inputs[0])
 
 
@@ -93,10 +93,3 @@ def stages_to_end(fetch: Plan) -> set[int]:
     if count is None or offset + count > MOST_WANTED:
         return set()
     return stages_in(fetch) - stages_needed_whole(fetch.inputs[0])
-
-
-def _is_distinct(plan: Rel) -> bool:
-    if plan.kind != "aggregate":
-        return False
-    agg = aggregation(plan)
-    return agg.has_one_grouping and not agg.measures

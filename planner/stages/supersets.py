@@ -23,7 +23,10 @@ from blendfusion.planner.ir.nodes import (
     needs_model,
 )
 from blendfusion.planner.ir.traversal import asks_anything
-from blendfusion.planner.stages.join_partners import with_partner
+from blendfusion.planner.stages.join_partners import turned, with_partner
+
+_TURNED = {"right_semi": "left_semi", "right_anti": "left_anti"}
+"""Joins with the columns of their right side, and the same with the sides exchanged."""
 
 
 class Superset(NamedTuple):
@@ -93,13 +96,16 @@ def _union(plan: Rel) -> Superset | None:
 
 def _join(plan: Rel) -> Superset | None:
     kind = join_type(plan)
-    left, right = (superset(p) for p in plan.inputs)
-    n_left = plan.inputs[0].width
+    n_left, n_right = (p.width for p in plan.inputs)
+    if kind in _TURNED:
+        around = tuple(turned(t, n_left, n_right) for e in plan.exprs for t in conjuncts(e))
+        return superset(joined(plan.inputs[1], plan.inputs[0], around, _TURNED[kind]))
+    left, right = map(superset, plan.inputs)
     if left is None or kind not in ("inner", "left", "left_semi", "left_anti"):
         return None
     blank = boolean_literal(True)
     wide = kind in ("inner", "left")
-    others = (blank,) * plan.inputs[1].width if wide else ()
+    others = (blank,) * n_right if wide else ()
     columns: tuple[Expr, ...] = (*all_fields(n_left), *others)
     alone = Superset(projected(left.plan, columns), left.readable, left.counted and not wide)
     terms = [t for e in plan.exprs for t in conjuncts(e) if not literal_like(t)]

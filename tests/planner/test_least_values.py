@@ -136,6 +136,41 @@ def test_no_question_that_a_null_decides(nulls: Counted, sql: str, values: int) 
     assert nulls.asked(sql) == values
 
 
+# --- rows that are there for sure, and relations without a row ------------------------------------
+
+SURE = "SELECT x FROM t WHERE llm_filter('g', z) OR id <> {}"
+PAIRED = "SELECT t.x FROM t JOIN c ON llm_text('w', t.x) = llm_text('u', c.v)"
+
+
+@pytest.mark.parametrize(
+    ("sql", "values"),
+    [
+        ("SELECT max(CASE WHEN llm_filter('f', x) THEN 1 ELSE 0 END) AS m FROM t", 1),
+        ("SELECT max(CASE WHEN llm_filter('f', x) THEN 0 ELSE 1 END) AS m FROM t", 4),
+        ("SELECT min(CASE WHEN llm_filter('f', x) THEN 0 ELSE 1 END) AS m FROM t", 1),
+        ("SELECT max(CASE WHEN llm_filter('f', x) THEN 1 END) AS m FROM t WHERE id > 2", 1),
+        ("SELECT max(CASE WHEN llm_filter('f', y) IS NOT TRUE THEN 1 ELSE 0 END) AS m FROM t", 0),
+        (
+            "SELECT max(CASE WHEN llm_filter('f', x) THEN 1 ELSE 0 END) AS m FROM t "
+            "WHERE llm_filter('g', z)",
+            2,
+        ),
+        ("SELECT max(id) AS m FROM t WHERE llm_filter('f', x) OR y IS NOT NULL", 0),
+        ("SELECT DISTINCT n > 0 AS p FROM t WHERE llm_filter('f', x) OR id = 4", 1),
+        (f"SELECT x FROM t WHERE llm_filter('f', y) UNION {SURE.format(2)}", 1),
+        (f"{SURE.format(2)} UNION SELECT x FROM t WHERE llm_filter('f', y)", 1),
+        (f"SELECT x FROM t WHERE llm_filter('f', y) EXCEPT {SURE.format(1)}", 2),
+        (f"SELECT x FROM t WHERE NOT llm_filter('f', y) INTERSECT {PAIRED}", 3),
+        (f"SELECT x FROM t WHERE llm_filter('f', y) INTERSECT {PAIRED} JOIN far ON n > far.id", 0),
+    ],
+)
+def test_no_question_about_rows_that_come_or_go_anyway(
+    nulls: Counted, sql: str, values: int
+) -> None:
+    assert nulls.session.sql(sql).prepared.reason is None
+    assert nulls.asked(sql) == values
+
+
 # --- storage -------------------------------------------------------------------------------------
 
 

@@ -1,11 +1,15 @@
 """Random queries ask hardly more values than the fewest that any order of evaluation needs.
 
-``pytest tests/planner/test_value_bound.py --cases 100000`` runs 10,000 queries.
+``pytest tests/planner/test_value_bound.py --cases 100000`` runs 10,000 queries, and
+``python tests/planner/test_value_bound.py 60000 70000`` prints the bounds of those with these
+numbers, the values beyond them by kind of query, and each query with more than two of them.
 benchmarks/README.md has the figures.
 """
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,7 +18,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 import pytest
-from bounded_queries import Bounded, bounded_query, small_tables
+from bounded_queries import EXCESS, Bounded, bounded_query, kind_of, small_tables
 from random_choices import Choices
 from scripts import Counted, tuples
 from value_bound import LABELS, Bound, Oracle, Question, TooManyQuestions, in_our_sql
@@ -142,3 +146,30 @@ def test_conditions_that_calls_imply_spare_values(template: str, asked: int) -> 
     for name, columns in tables.items():
         counted.add(name, columns)
     assert counted.asked(in_our_sql(template)) == asked
+
+
+def main() -> None:
+    first, end = map(int, sys.argv[1:])
+    seen = list(outcomes(range(first, end)))
+    asked = sum(len(o.asked) for o in seen)
+    print(f"{len(seen)} queries, {asked} values, {sum(o.rows != o.expected for o in seen)} wrong")
+    for name in ("in_turn", "or_failed", "expected", "best"):
+        bound = sum(getattr(o.bound, name) for o in seen)
+        print(f"{name:10} {bound:9.0f} {asked / bound:7.3f}")
+    beyond = [(len(o.asked) - o.bound.in_turn, o.query.template) for o in seen]
+    over = Counter[tuple[str, bool]]()
+    queries = Counter[tuple[str, bool]]()
+    for values, template in beyond:
+        if values:
+            over[kind_of(template)] += values
+            queries[kind_of(template)] += 1
+    for (kind, on_answers), values in over.most_common():
+        joins = ", join on answers" if on_answers else ""
+        print(f"{values:4} in {queries[kind, on_answers]:3} {kind}{joins}: {EXCESS[kind]}")
+    for values, template in sorted(beyond, reverse=True):
+        if values > 2:
+            print(f"{values} {kind_of(template)[0]}: {template}")
+
+
+if __name__ == "__main__":
+    main()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,6 +21,33 @@ class Bounded(NamedTuple):
 
     template: str
     ordered: bool
+
+
+_JOIN_ON_ANSWERS = re.compile(r" ON c\d\([^()]*\) = c\d\(")
+_KINDS = (
+    *((f" {word} ", word) for word in ("EXCEPT", "INTERSECT", "UNION", "HAVING", "GROUP BY")),
+    *(("SELECT DISTINCT", "DISTINCT"), ("SELECT max(", "max"), ("SELECT count(", "count")),
+    (" LIMIT ", "LIMIT"),
+)
+EXCESS = {
+    "EXCEPT": "both branches ask, and the one that comes first turns out to be in vain",
+    "INTERSECT": "both branches ask, and the second one turns out to lack the row",
+    "UNION": "both branches ask, and the second one turns out to have the row",
+    "HAVING": "a group turns out to be too small, or large enough, before all of its rows are asked",
+    "GROUP BY": "the row changes no number of its group",
+    "DISTINCT": "another row of equal values turns out to pass",
+    "max": "another row turns out to have the largest value",
+    "count": "the number is the same with and without the row: outer joins, NULLs",
+    "LIMIT": "earlier rows are enough, which only their answers tell",
+    "rows": "conditions of several calls, or on pairs, turn out to leave no row of some values",
+}
+"""Why a query of each kind may ask more values than could matter in the order taken."""
+
+
+def kind_of(template: str) -> tuple[str, bool]:
+    """(a kind of ``EXCESS``, whether the query joins on answers)."""
+    found = next((kind for text, kind in _KINDS if text in template), "rows")
+    return found, _JOIN_ON_ANSWERS.search(template) is not None
 
 
 def small_tables(seed: int) -> dict[str, pa.Table]:
