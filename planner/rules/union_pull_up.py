@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from blendfusion.planner.ir.builders import (
     case,
+    cast_to_text,
     fetch_bounds,
     function,
     in_list,
@@ -164,6 +165,8 @@ def _united(exprs: Sequence[Expr], columns: _Columns) -> Expr | None:
     if isinstance(first, Ask):
         if not all(isinstance(e, Ask) and e.call == first.call for e in exprs):
             return None
+        if any(_is_cast(arg) for e in exprs if isinstance(e, Ask) for arg in e.args):
+            return None
         rows = zip(*(e.args for e in exprs if isinstance(e, Ask)), strict=True)
         args = [
             _united(arg, columns) if any(map(needs_model, arg)) else columns.common(arg)
@@ -189,6 +192,12 @@ def _united(exprs: Sequence[Expr], columns: _Columns) -> Expr | None:
     if any(c is None for c in children):
         return None
     return replace(first, children=tuple(c for c in children if c is not None))
+
+
+def _is_cast(arg: Expr) -> bool:
+    """Whether DataFusion casts an argument to text, which may be the bytes of an image: only a
+    block reads these without the cast, so that the cast must not stand below the union."""
+    return cast_to_text(arg) is not None
 
 
 def _asks_about_text(call: Call) -> bool:
@@ -245,7 +254,7 @@ class _Columns:
             return None
 
         def argument(arg: Expr) -> Expr:
-            if needs_model(arg):
+            if needs_model(arg) or _is_cast(arg):
                 return self.own(branch, arg)
             own = self.texts.setdefault(branch, [])
             if arg not in own:

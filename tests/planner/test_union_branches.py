@@ -52,3 +52,18 @@ def test_branches_with_several_calls_share_columns_too(session: bf.Session) -> N
         other.from_arrow(session.table("t").to_arrow_table(), name="t")
         found = sorted(other.sql(query).to_pydict()["a"])
     assert found == sorted(["aa", "aaa", "aaaa", "b" + "a" * 40 + "a39", "aaaaaaa"])
+
+
+@pytest.mark.parametrize("other", ["photo", "x"])
+def test_images_keep_their_bytes_below_a_union(session: bf.Session, other: str) -> None:
+    """DataFusion would read them as text: only a block leaves out the cast of an argument."""
+    png = b"\x89PNG\r\n\x1a\n\xff"
+    session.from_pylist([{"n": 0, "x": "a", "photo": png}, {"n": 1, "x": "b", "photo": None}], "p")
+    seen = bf.ScriptedModel(lambda call: call.values[0] != "a")
+    with bf.connect(seen, cache=None, progress="off") as own:
+        own.from_arrow(session.table("p").to_arrow_table(), name="p")
+        query = (
+            "SELECT n FROM p WHERE llm_filter('Seen?', photo) "
+            f"UNION ALL SELECT n + 10 FROM p WHERE llm_filter('Seen?', {other})"
+        )
+        assert sorted(own.sql(query).to_pydict()["n"]) == ([0, 10] if other == "photo" else [0, 11])
