@@ -103,6 +103,29 @@ def test_the_wheel_of_a_platform_serves_every_version_of_python(
     assert "-cp311-abi3-" in built(sources, tmp_path, "wheel").name
 
 
+@pytest.mark.parametrize(
+    ("platform", "wheel"),
+    [
+        ("linux", "cp311-manylinux_x86_64"),
+        ("macos", "cp311-macosx_x86_64"),
+        ("windows", "cp311-win_amd64"),
+    ],
+)
+def test_cibuildwheel_reads_its_configuration(platform: str, wheel: str) -> None:
+    """The wheels that it would build, of which it needs containers for Linux alone."""
+    pytest.importorskip("cibuildwheel", reason="cibuildwheel is no dependency")
+    command = [sys.executable, "-m", "cibuildwheel", "--print-build-identifiers"]
+    machine = ["--archs", "AMD64" if platform == "windows" else "x86_64"]
+    done = subprocess.run(
+        [*command, "--platform", platform, *machine],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+    assert done.stdout.split() == [wheel], done.stderr
+
+
 def test_the_sdist_has_tests_and_documentation(sources: Path, tmp_path: Path) -> None:
     with tarfile.open(built(sources, tmp_path, "sdist")) as packed:
         names = {name.partition("/")[2] for name in packed.getnames()}
