@@ -221,9 +221,11 @@ def test_a_function_that_is_named_once_is_the_place_of_its_error(db: Counted) ->
     assert error.value.span == (17, 50)
 
 
-def test_a_name_with_capitals_in_an_expression_says_how_to_write_it(db: Counted) -> None:
-    with pytest.raises(bf.QueryError, match='write "Name" in them'):
-        db.session.table("People").filter("llm_filter('q', Name)")
+def test_a_name_with_capitals_in_an_expression_is_found_as_in_sql(db: Counted) -> None:
+    frame = db.session.table("People").filter("llm_filter('q', Name)")
+    same = db.session.sql("SELECT * FROM People WHERE llm_filter('q', Name)")
+    assert frame.to_pydict() == same.to_pydict()
+    assert len(frame.prepared.calls) == 1
 
 
 def test_names_in_other_letters_are_one_call(db: Counted) -> None:
