@@ -120,7 +120,7 @@ def test_a_third_side_reads_what_the_first_two_have_by_then(third: str) -> None:
     rows = db.session.sql(query).to_pylist()
     matching = [row for row in rows if (int(row["x"][1:]) - int(row["y"][1:])) % 2 == 0]
     if "o.x > y" in third:
-        assert (rows, asked(db).total()) == ([], 700)
+        assert (rows, asked(db).total()) == ([], 0)  # no pair satisfies the cheap part
     else:
         assert (len(rows), len(matching)) == (5, 5)
         assert asked(db).total() <= 100

@@ -11,7 +11,7 @@ from hostile import CONTROL_TOKENS, FORGED_TURNS, HOSTILE, LONG, SURROGATES
 from local_model import weights_or_skip
 
 from blendfusion.models.constraints.constraint import holds
-from blendfusion.models.llama.batch import Asking
+from blendfusion.models.llama.batch import TaskBatch
 from blendfusion.models.llama.model import LlamaModel
 from blendfusion.models.prompts.running_text import Piece, plain
 from blendfusion.options import Options
@@ -43,7 +43,7 @@ class Reader:
 
     def __init__(self, model: LlamaModel, task: Task) -> None:
         self.context = model._ready().context
-        self.asking = Asking(model._ready(), task, Options())
+        self.asking = TaskBatch(model._ready(), task, Options())
         self.prefix = self.asking.prefix
         self.tail = self.asking.tail
 
