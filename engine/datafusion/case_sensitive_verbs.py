@@ -54,8 +54,14 @@ def fill_nan(frame: DataFrame, value: Any, subset: Sequence[str] | None = None) 
 def _numbered(
     method: Callable[..., DataFrame], frame: DataFrame, value: Any, subset: Sequence[str] | None
 ) -> DataFrame:
-    """The frame that ``method`` makes of ``frame``, over columns with numbers for names."""
+    """The frame that ``method`` makes of ``frame``, over columns with numbers for names.
+
+    Raises DataFusion's error for a name in ``subset`` that is no column.
+    """
     numbered = {f"c{at}": column for at, column in enumerate(columns_of(frame))}
+    known = {column.name for column in numbered.values()}
+    for name in {*(subset or ())} - known:
+        DataFrame.select(frame, Column(name).expr)
     chosen = [n for n, column in numbered.items() if subset is None or column.name in subset]
     below = DataFrame.select(frame, *(column.expr.alias(n) for n, column in numbered.items()))
     filled = method(below, value, chosen)
