@@ -169,6 +169,7 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(server: PageServer, tmp_pat
         person.press("Escape")
         person.click("#run")
         person.sees("#status", "120 rows")
+        person.sees("#rows", "1–50 of 120")  # they move what stands below them
         assert person.of("document.documentElement.scrollWidth <= 360")
         box = person.of("document.querySelector('#run').getBoundingClientRect().right")
         assert box <= 360
