@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import blendfusion as bf
-from blendfusion.models.stores.spilled import AnswerRoom
+from blendfusion.models.stores.answer_spill import AnswerSpill
 
 _AT_ONCE = 100_000
 
@@ -38,14 +38,14 @@ def main() -> None:
             lambda call: len(call.values[0] or "") % 2 == 0, fingerprint="even", batch_size=16_384
         )
         model.calls = deque(maxlen=10)  # type: ignore[assignment]  # it would keep all requests
-        rooms: list[AnswerRoom] = []
-        answers = AnswerRoom.answers
+        rooms: list[AnswerSpill] = []
+        answers = AnswerSpill.answers
 
-        def noted(room: AnswerRoom) -> object:
+        def noted(room: AnswerSpill) -> object:
             rooms.append(room)
             return answers(room)
 
-        AnswerRoom.answers = noted  # type: ignore[method-assign, assignment]
+        AnswerSpill.answers = noted  # type: ignore[method-assign, assignment]
         with bf.connect(
             model,
             cache=folder / "answers.sqlite",

@@ -32,11 +32,11 @@ from blendfusion.evaluate.improve import Improvement
 from blendfusion.evaluate.question_file import StoredQuestion
 from blendfusion.frame import Frame
 from blendfusion.models.embedders.embedder import Embedder, MeteredEmbedder
-from blendfusion.models.embedders.scripted import ScriptedEmbedder
+from blendfusion.models.embedders.scripted_embedder import ScriptedEmbedder
 from blendfusion.models.guarantees.accuracy import Targets
 from blendfusion.models.protocol.images import image_bytes
 from blendfusion.models.protocol.model import Model
-from blendfusion.models.scripted import ScriptedModel
+from blendfusion.models.scripted_model import ScriptedModel
 from blendfusion.models.stores.memory import AnswerStore, MemoryStore, StoreStats
 from blendfusion.models.stores.sqlite import SqliteStore
 from blendfusion.notebooks.accessors import add_accessors

@@ -38,8 +38,8 @@ from blendfusion.frame import Frame
 from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.models.protocol.model import Model
 from blendfusion.models.registry.model_names import NamedModels
+from blendfusion.models.stores.answer_spill import AnswerSpill
 from blendfusion.models.stores.memory import AnswerStore, MemoryStore
-from blendfusion.models.stores.spilled import AnswerRoom
 from blendfusion.models.stores.sqlite import SqliteStore
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.models.wrappers.cascade import targets_in
@@ -187,7 +187,7 @@ class Session(EvaluationSession):
             image_urls=options.image_urls,
             targets=targets_in(options),
             named=lambda names: self.models.of(names, options),
-            room=AnswerRoom(options.spill_above, options.spill_folder or None),
+            room=AnswerSpill(options.spill_above, options.spill_folder or None),
         )
         dispatcher.kept = self.kept
         trace.vectors_by_call, trace.results_by_call = dispatcher.vectors, dispatcher.results

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from blendfusion.execution.undecided import undecided
+from blendfusion.execution.truth_table import truth_table
 from blendfusion.planner.ir.nodes import Ask, Block, Expr, Node, asks, asks_model, needs_model
 
 Influences = dict[Ask, frozenset[Ask]]
@@ -47,7 +47,7 @@ def _with_indirect(direct: Influences) -> Influences:
 def _of_condition(expr: Expr, before: frozenset[Ask]) -> Iterator[tuple[Ask, frozenset[Ask]]]:
     """As ``_within``, for a predicate of which only TRUE counts: its calls are asked
     in any order."""
-    if undecided(expr) is None:
+    if truth_table(expr) is None:
         yield from _within(expr, before)
         return
     every = frozenset(asks(expr))

@@ -16,7 +16,7 @@ from blendfusion.models.constraints.constraint import points
 from blendfusion.models.guarantees.accuracy import Targets
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.registry.model_names import ModelNames
-from blendfusion.models.scripted import ScriptedModel
+from blendfusion.models.scripted_model import ScriptedModel
 from blendfusion.models.stores.memory import MemoryStore
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.types import Answer, Constraint, Task

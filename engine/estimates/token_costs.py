@@ -9,7 +9,7 @@ from blendfusion.estimates.simulated_model import CHARACTERS_PER_TOKEN, Tally
 from blendfusion.models.prompts.prompt import BEHIND, render, replies_of
 from blendfusion.models.protocol.images import IMAGE_TOKENS, has_bytes, is_image
 from blendfusion.models.protocol.model import Values
-from blendfusion.models.scripted import ScriptedModel
+from blendfusion.models.scripted_model import ScriptedModel
 from blendfusion.observe.progress import counted
 from blendfusion.observe.throughput import Measured
 from blendfusion.types import ConstraintKind, Task

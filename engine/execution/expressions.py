@@ -18,7 +18,14 @@ import pyarrow.compute as pc
 from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.execution.join_keys import Keys
 from blendfusion.execution.scratch_context import Workbench
-from blendfusion.execution.undecided import NULL, TRUE, UNKNOWN, Open, Undecided, undecided
+from blendfusion.execution.truth_table import (
+    NULL,
+    TRUE,
+    UNKNOWN,
+    RowStates,
+    TruthTable,
+    truth_table,
+)
 from blendfusion.models.protocol.model import Values
 from blendfusion.planner.ir.builders import cast_to_text, function, in_list
 from blendfusion.planner.ir.necessary import never_fails
@@ -113,7 +120,7 @@ class RowWise:
         """The matchers of calls that choose among rows of stages."""
         self.keys: dict[int, Keys] = {}
         """The distinct values of stages that are the keys of joins."""
-        self._undecided: dict[Expr, Undecided | None] = {}
+        self._truth_tables: dict[Expr, TruthTable | None] = {}
 
     def column(self, expr: Expr, rows: Rows) -> Column:
         """The value of ``expr`` on every row. Exceptions of ingredients and of DataFusion pass
@@ -154,29 +161,29 @@ class RowWise:
         predicate = self._in_steps(expr)
         if predicate is None or expr in rows.known or not len(rows):
             return self.column(expr, rows)
-        open_rows = Open(predicate, *self._known_parts(predicate, rows))
+        states = RowStates(predicate, *self._known_parts(predicate, rows))
         free = [not any(map(asks_model, asks(atom))) for atom in predicate.atoms]
-        steps = open_rows.decide()
-        while (i := steps.best(free)) is not None:
-            self._fill(open_rows.known[i], predicate.atoms[i], steps.matters[i], rows)
-            steps = open_rows.decide()
-        return pa.array(steps.true)
+        decisions = states.decide()
+        while (i := decisions.best(free)) is not None:
+            self._fill(states.known[i], predicate.atoms[i], decisions.matters[i], rows)
+            decisions = states.decide()
+        return pa.array(decisions.true)
 
     def decided_rows(self, expr: Expr, rows: Rows) -> np.ndarray:
         """True for the rows on which no further answer can change whether a predicate is true."""
         predicate = self._in_steps(expr)
         if predicate is None or not len(rows):
             return self.known_rows(expr, rows)
-        matters = Open(predicate, *self._known_parts(predicate, rows)).decide().matters
+        matters = RowStates(predicate, *self._known_parts(predicate, rows)).decide().matters
         return np.asarray(~matters.any(axis=0))
 
-    def _in_steps(self, expr: Expr) -> Undecided | None:
+    def _in_steps(self, expr: Expr) -> TruthTable | None:
         """The predicate for evaluation in steps, call by call; None if it is evaluated whole."""
-        if expr not in self._undecided:
-            self._undecided[expr] = None if self.cascades((expr,)) else undecided(expr)
-        return self._undecided[expr]
+        if expr not in self._truth_tables:
+            self._truth_tables[expr] = None if self.cascades((expr,)) else truth_table(expr)
+        return self._truth_tables[expr]
 
-    def _known_parts(self, predicate: Undecided, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    def _known_parts(self, predicate: TruthTable, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         """The values of the parts without calls, and those of atoms that need no question."""
         tests = [test for test in predicate.present if test is not None]
         values = map(_truths, self.columns([*predicate.cheap, *tests], rows))
@@ -336,7 +343,7 @@ class RowWise:
     def _strict(self, expr: Node, rows: Rows, must: Sequence[Expr]) -> Column:
         """A function that is NULL if any of the parts ``must`` is: a NULL decides the row, and
         later parts see the other rows."""
-        left, open_rows = rows, np.arange(len(rows))
+        left, states = rows, np.arange(len(rows))
         waiting = list(expr.children)
         for part in sorted(must, key=lambda part: _dearness(part, rows)):
             waiting.remove(part)
@@ -346,11 +353,11 @@ class RowWise:
                 break  # no undecided call is left
             valid = _numpy(_whole(self.column(part, left)).is_valid())
             if not valid.all():
-                open_rows, left = open_rows[valid], left.take(np.flatnonzero(valid))
+                states, left = states[valid], left.take(np.flatnonzero(valid))
         value = self._other(expr, left)
         if left is rows:
             return value
-        return _spread(_whole(value), open_rows, len(rows))
+        return _spread(_whole(value), states, len(rows))
 
     def _connective(self, expr: Node, rows: Rows) -> Column:
         """AND / OR: each part sees the rows that earlier parts leave undecided, cheap ones
@@ -359,14 +366,14 @@ class RowWise:
         combine = pc.or_kleene if decisive else pc.and_kleene
         result: pa.Array = pa.array(np.full(len(rows), not decisive))
         for part in sorted(expr.children, key=lambda part: _dearness(part, rows)):
-            open_rows = np.flatnonzero(_not_equal(result, decisive))
-            if len(open_rows) == 0:
+            states = np.flatnonzero(_not_equal(result, decisive))
+            if len(states) == 0:
                 break
-            everything = len(open_rows) == len(rows)
-            subset = rows if everything else rows.take(open_rows)
+            everything = len(states) == len(rows)
+            subset = rows if everything else rows.take(states)
             value = _whole(self.column(part, subset))
             # A NULL in a decided row leaves it decided: x OR TRUE, x AND FALSE.
-            spread = value if everything else _spread(value, open_rows, len(rows))
+            spread = value if everything else _spread(value, states, len(rows))
             result = combine(result, spread)
         return result
 
@@ -391,7 +398,7 @@ class RowWise:
             otherwise = branches[-1]
         pieces: list[pa.Array] = []
         place = np.full(len(rows), -1, dtype=np.int64)
-        open_rows = np.arange(len(rows))
+        states = np.arange(len(rows))
 
         def settle(chosen: np.ndarray, result: Expr) -> None:
             value = _whole(self.column(result, rows.take(chosen)))
@@ -399,23 +406,23 @@ class RowWise:
             pieces.append(value)
 
         for condition, result in zip(branches[0::2], branches[1::2], strict=False):
-            met = is_true(self.passing(condition, rows.take(open_rows)))
-            settle(open_rows[met], result)
-            open_rows = open_rows[~met]
+            met = is_true(self.passing(condition, rows.take(states)))
+            settle(states[met], result)
+            states = states[~met]
         if otherwise is not None:
-            settle(open_rows, otherwise)
+            settle(states, otherwise)
         return _assembled(pieces, place)
 
     def _coalesce(self, expr: Node, rows: Rows) -> Column:
         pieces: list[pa.Array] = []
         place = np.full(len(rows), -1, dtype=np.int64)
-        open_rows = np.arange(len(rows))
+        states = np.arange(len(rows))
         for part in expr.children:
-            value = _whole(self.column(part, rows.take(open_rows)))
+            value = _whole(self.column(part, rows.take(states)))
             found = _numpy(value.is_valid())
-            place[open_rows[found]] = sum(map(len, pieces)) + np.flatnonzero(found)
+            place[states[found]] = sum(map(len, pieces)) + np.flatnonzero(found)
             pieces.append(value)
-            open_rows = open_rows[~found]
+            states = states[~found]
         return _assembled(pieces, place)
 
 

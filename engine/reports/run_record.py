@@ -19,7 +19,7 @@ from blendfusion.models.protocol.event_fields import (
     WITHHELD,
 )
 from blendfusion.models.protocol.events import Fields
-from blendfusion.models.scripted import ScriptedModel
+from blendfusion.models.scripted_model import ScriptedModel
 from blendfusion.reports.run_telemetry import Watch
 from blendfusion.types import Task, Usage
 from blendfusion.udfs.ask.job import Job

@@ -31,7 +31,7 @@ from blendfusion.planner.ir.nodes import (
     substitute,
 )
 from blendfusion.planner.ir.traversal import subplans
-from blendfusion.udfs.declare.limited_ranks import with_ranks
+from blendfusion.udfs.declare.top_ranks import with_ranks
 
 _DESCENDING = (
     SortField.SORT_DIRECTION_DESC_NULLS_FIRST,

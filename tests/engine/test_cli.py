@@ -17,7 +17,7 @@ from blendfusion.cli import demo
 from blendfusion.cli import main as cli
 from blendfusion.cli.main import main
 from blendfusion.models.prompts.canonical import Value
-from blendfusion.models.scripted import ScriptedModel
+from blendfusion.models.scripted_model import ScriptedModel
 from blendfusion.types import Request
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -15,7 +15,7 @@ from scripts import Counted, spoken
 import blendfusion as bf
 from blendfusion.errors import BlendFusionError, OptionError
 from blendfusion.execution.spill import Spill
-from blendfusion.models.stores.spilled import AnswerRoom
+from blendfusion.models.stores.answer_spill import AnswerSpill
 from blendfusion.options import Options
 
 TABLE = pa.table(
@@ -165,9 +165,9 @@ def test_results_are_the_same_with_answers_on_disk(
     sql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spilled: list[int] = []
-    append = AnswerRoom.append
+    append = AnswerSpill.append
     monkeypatch.setattr(
-        AnswerRoom, "append", lambda room, data: spilled.append(len(data)) or append(room, data)
+        AnswerSpill, "append", lambda room, data: spilled.append(len(data)) or append(room, data)
     )
     memory = repeated()
     expected = memory.session.sql(sql)

@@ -14,7 +14,7 @@ from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.embedders.cache import CachedEmbedder, LazyEmbedder
 from blendfusion.models.embedders.embedder import Embedder, load_embedder
 from blendfusion.models.embedders.openai import OpenAIEmbedder
-from blendfusion.models.embedders.scripted import ScriptedEmbedder
+from blendfusion.models.embedders.scripted_embedder import ScriptedEmbedder
 from blendfusion.models.vectors.wordllama import WordLlamaEmbedder
 from blendfusion.options import Options
 

@@ -13,7 +13,7 @@ from blendfusion.models.http.model import OpenAIModel
 from blendfusion.models.protocol.model import Model
 from blendfusion.models.registry import load as loading
 from blendfusion.models.registry.load import load
-from blendfusion.models.scripted import ScriptedModel
+from blendfusion.models.scripted_model import ScriptedModel
 from blendfusion.options import Options
 
 OPTIONS = Options()

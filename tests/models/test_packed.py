@@ -11,7 +11,7 @@ from loopback import Body, Reply, serving
 import blendfusion as bf
 from blendfusion.models.prompts.canonical import Value
 from blendfusion.models.registry.load import load
-from blendfusion.models.scripted import ScriptedModel
+from blendfusion.models.scripted_model import ScriptedModel
 from blendfusion.models.wrappers.row_packing import PackedModel
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Request, Task

@@ -15,7 +15,7 @@ from loopback import Body, Reply, said, serving
 import blendfusion as bf
 from blendfusion.errors import ModelFailed
 from blendfusion.models.protocol.model import Model, Values, answer_each
-from blendfusion.models.scripted import ScriptedModel
+from blendfusion.models.scripted_model import ScriptedModel
 from blendfusion.models.stores.memory import MemoryStore
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.types import Answer, Constraint, ModelInfo, Request, Task

@@ -14,7 +14,7 @@ from blendfusion.errors import ModelFailed
 from blendfusion.models.constraints.constraint import holds
 from blendfusion.models.prompts.canonical import Value, canonical
 from blendfusion.models.protocol.model import Model
-from blendfusion.models.scripted import ScriptedModel
+from blendfusion.models.scripted_model import ScriptedModel
 from blendfusion.types import Constraint, ConstraintKind, Request, Task
 
 DAY = datetime.date(2024, 2, 29)

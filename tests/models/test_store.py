@@ -11,7 +11,7 @@ from stores import KINDS, opened, place
 
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.model import Values
-from blendfusion.models.scripted import ScriptedModel
+from blendfusion.models.scripted_model import ScriptedModel
 from blendfusion.models.stores.memory import AnswerStore, MemoryStore
 from blendfusion.models.stores.sqlite import SqliteStore
 from blendfusion.models.wrappers.cache import CachedModel

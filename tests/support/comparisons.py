@@ -13,7 +13,7 @@ import blendfusion as bf
 from blendfusion.models.constraints.prefix_check import decided
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.model import Values
-from blendfusion.models.scripted import Script
+from blendfusion.models.scripted_model import Script
 from blendfusion.types import Answer, Comparison, Constraint, ConstraintKind, Task
 from blendfusion.udfs.ask.decode import decode
 from blendfusion.udfs.declare.returns import arrow_type

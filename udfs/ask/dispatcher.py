@@ -17,10 +17,10 @@ from blendfusion.models.guarantees.vector_classifier import EmbeddingModel
 from blendfusion.models.protocol.allowance import OutOfCallsError, allowing
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.registry.model_names import ModelNames
+from blendfusion.models.stores.answer_spill import AnswerSpill, SpillableAnswers
 from blendfusion.models.stores.entry import pieces
 from blendfusion.models.stores.in_flight import UNDER_WAY
 from blendfusion.models.stores.memory import MemoryStore
-from blendfusion.models.stores.spilled import AnswerRoom, HeldAnswers
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.options import OnError, Options
 from blendfusion.redaction import Redaction
@@ -81,7 +81,7 @@ class Dispatcher:
         image_urls: bool = True,
         targets: Targets | None = None,
         named: Callable[[ModelNames], CachedModel] | None = None,
-        room: AnswerRoom | None = None,
+        room: AnswerSpill | None = None,
     ) -> None:
         self._source = model
         self._named = named
@@ -111,8 +111,8 @@ class Dispatcher:
         self.results: dict[Call, Results] = {}
         """The results of user functions in this run."""
         self._values: dict[Call, dict[Values, object]] = {}
-        self._room = room or AnswerRoom(Options().spill_above)
-        self._answered: dict[tuple[Task, Targets | None, ModelNames], HeldAnswers] = {}
+        self._room = room or AnswerSpill(Options().spill_above)
+        self._answered: dict[tuple[Task, Targets | None, ModelNames], SpillableAnswers] = {}
         self._cascades: dict[tuple[Task, Targets, ModelNames], Cascade] = {}
         self._models: dict[ModelNames, CachedModel] = {}
         """The models that were asked or looked up."""

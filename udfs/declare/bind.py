@@ -17,7 +17,7 @@ from blendfusion.models.http.parse_reply import read_answer
 from blendfusion.models.prompts.canonical import canonical
 from blendfusion.options import OnError
 from blendfusion.types import Constraint, Example, Task
-from blendfusion.udfs.declare.answer_check import check_predicate
+from blendfusion.udfs.declare.answer_predicate import check_predicate
 from blendfusion.udfs.declare.arguments import (
     Argument,
     Constant,

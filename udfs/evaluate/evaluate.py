@@ -18,12 +18,12 @@ from blendfusion.models.protocol.images import lent
 from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer, Task
 from blendfusion.udfs.ask.audio_columns import heard, named_audio
-from blendfusion.udfs.ask.checked_answers import checked
 from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.embed_columns import Texts
 from blendfusion.udfs.ask.image_columns import among_texts, named, seen, seen_among_texts
 from blendfusion.udfs.ask.map_reduce import answered
 from blendfusion.udfs.ask.outcomes import arrow, outcomes
+from blendfusion.udfs.ask.validation_loop import checked
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.kinds import (
     AudioQuestion,

@@ -31,7 +31,7 @@ _PATTERNS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Undecided:
+class TruthTable:
     """A predicate as a function of cheap parts and atoms (see ``boolean_atoms``)."""
 
     expr: Expr
@@ -41,7 +41,7 @@ class Undecided:
     """For each atom, a condition without calls without which it is NULL."""
 
 
-def undecided(expr: Expr) -> Undecided | None:
+def undecided(expr: Expr) -> TruthTable | None:
     """``expr`` for evaluation in steps; None if there is nothing to gain, or it is too complex."""
     if is_volatile(expr) or any(ask.domain is not None for ask in asks(expr)):
         return None
@@ -54,7 +54,7 @@ def undecided(expr: Expr) -> Undecided | None:
     if not all(map(never_fails, cheap)):
         return None  # it may have to stay behind a condition
     tests = (not_null(atom) for atom in found)
-    return Undecided(whole, cheap, found, tuple(None if t == ALWAYS else t for t in tests))
+    return TruthTable(whole, cheap, found, tuple(None if t == ALWAYS else t for t in tests))
 
 
 def _cheap_parts(expr: Expr) -> list[Expr]:
@@ -65,25 +65,25 @@ def _cheap_parts(expr: Expr) -> list[Expr]:
     return []
 
 
-class Open:
+class RowStates:
     """The rows of a chunk: for each, what is known of the parts of a predicate."""
 
-    def __init__(self, predicate: Undecided, cheap: Codes, known: Codes) -> None:
+    def __init__(self, predicate: TruthTable, cheap: Codes, known: Codes) -> None:
         """``cheap`` and ``known`` have a line for each part and atom, and a column for each row."""
         self._predicate = predicate
         self._cheap = cheap
         self.known = known
 
-    def decide(self) -> Steps:
+    def decide(self) -> Decisions:
         """Returns what the answers so far decide."""
         lines = np.concatenate([self._cheap, self.known])
         patterns, place = np.unique(lines, axis=1, return_inverse=True)
         parts = [
-            _steps(self._predicate, patterns[:, start : start + _PATTERNS_AT_ONCE])
+            _decisions(self._predicate, patterns[:, start : start + _PATTERNS_AT_ONCE])
             for start in range(0, patterns.shape[1], _PATTERNS_AT_ONCE)
         ]
         place = place.reshape(-1)
-        return Steps(
+        return Decisions(
             np.concatenate([part.true for part in parts])[place],
             np.concatenate([part.matters for part in parts], axis=1)[:, place],
             np.concatenate([part.decides for part in parts], axis=1)[:, place],
@@ -91,7 +91,7 @@ class Open:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class Decisions:
     """``true``: the rows that are decided and true. For each atom, ``matters``: the rows on which
     its value can still change the result; ``decides``: the share of its answers after which nothing
     else can."""
@@ -111,7 +111,7 @@ class Steps:
         return -max(order)[-1]
 
 
-def _steps(predicate: Undecided, patterns: Codes) -> Steps:
+def _decisions(predicate: TruthTable, patterns: Codes) -> Decisions:
     n, width = len(predicate.atoms), patterns.shape[1]
     n_cheap = len(predicate.cheap)
     columns: dict[Expr, Codes] = {
@@ -133,7 +133,7 @@ def _steps(predicate: Undecided, patterns: Codes) -> Steps:
             left = result.take(answer, axis=i).reshape(-1, width)
             decides[i] += (left == left[:1]).all(axis=0) / 2
     true = result.reshape(-1, width)[0] & ~matters.any(axis=0)
-    return Steps(true, matters, decides)
+    return Decisions(true, matters, decides)
 
 
 def _value(expr: Expr, columns: Mapping[Expr, Codes]) -> Codes:

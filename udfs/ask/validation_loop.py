@@ -9,7 +9,7 @@ from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer, Task
 from blendfusion.udfs.ask.decode import value
 from blendfusion.udfs.ask.outcomes import arrow
-from blendfusion.udfs.declare.answer_check import satisfied
+from blendfusion.udfs.declare.answer_predicate import satisfied
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.returns import arrow_type
 

@@ -35,7 +35,7 @@ _SCHEMA = pa.schema(
 )
 
 
-class AnswerRoom:
+class AnswerSpill:
     """The memory for the answers of a run, at least one megabyte: beyond ``most_mb``, the question
     that holds most moves its answers to a file in ``folder`` (None: the system's).
 
@@ -47,15 +47,15 @@ class AnswerRoom:
         self.most_bytes = max(1, most_mb) * MEGABYTE
         self._folder = folder
         self._file: IO[bytes] | None = None
-        self._held: list[HeldAnswers] = []
+        self._held: list[SpillableAnswers] = []
         self.lock = threading.RLock()
         self.spilled = 0
         """Bytes in the file."""
 
-    def answers(self) -> HeldAnswers:
+    def answers(self) -> SpillableAnswers:
         """The answers to one more question, none so far."""
         with self.lock:
-            self._held.append(HeldAnswers(self))
+            self._held.append(SpillableAnswers(self))
             return self._held[-1]
 
     def keep_within(self) -> None:
@@ -107,11 +107,11 @@ class _Page:
     end: int
 
 
-class HeldAnswers:
+class SpillableAnswers:
     """The answers to one question by values. What they cost is not kept: it was counted when they
     arrived."""
 
-    def __init__(self, room: AnswerRoom) -> None:
+    def __init__(self, room: AnswerSpill) -> None:
         self._room = room
         self._recent: dict[Values, Answer] = {}
         self._pages: list[_Page] = []

@@ -11,7 +11,7 @@ import pytest
 
 from blendfusion.errors import BlendFusionError
 from blendfusion.models.protocol.model import Values
-from blendfusion.models.stores.spilled import AnswerRoom
+from blendfusion.models.stores.answer_spill import AnswerSpill
 from blendfusion.types import Answer, FinishReason, Usage
 
 
@@ -37,7 +37,7 @@ def parts(answer: Answer) -> tuple[object, ...]:
 @pytest.mark.parametrize("seed", range(5))
 def test_answers_come_back_as_they_were_and_no_file_is_left(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
-    room = AnswerRoom(0, str(tmp_path))
+    room = AnswerSpill(0, str(tmp_path))
     questions = [(room.answers(), dict[Values, Answer]()) for _ in range(3)]
     for _ in range(300):
         held, expected = rng.choice(questions)
@@ -56,13 +56,13 @@ def test_answers_come_back_as_they_were_and_no_file_is_left(tmp_path: Path, seed
 
 
 def test_what_fits_stays_in_memory(tmp_path: Path) -> None:
-    held = AnswerRoom(1, str(tmp_path / "none")).answers()
+    held = AnswerSpill(1, str(tmp_path / "none")).answers()
     held.update({(str(i),): Answer("true") for i in range(1_000)})
     assert len(held.among([(str(i),) for i in range(2_000)])) == 1_000
 
 
 def test_threads_share_a_room(tmp_path: Path) -> None:
-    room = AnswerRoom(1, str(tmp_path))
+    room = AnswerSpill(1, str(tmp_path))
     problems: list[object] = []
 
     def work(number: int) -> None:
@@ -84,7 +84,7 @@ def test_threads_share_a_room(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_named_with_the_remedy(tmp_path: Path) -> None:
-    held = AnswerRoom(1, str(tmp_path / "none")).answers()
+    held = AnswerSpill(1, str(tmp_path / "none")).answers()
     answers = {(str(i),): Answer("true") for i in range(3_000)}
     with pytest.raises(BlendFusionError, match=r"none.*\n?Hint: They are stored"):
         held.update(answers)
@@ -95,7 +95,7 @@ def test_a_folder_that_is_not_there_is_named_with_the_remedy(tmp_path: Path) -> 
 def test_a_full_disk_is_named_and_drops_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = AnswerRoom(1, str(tmp_path)).answers()
+    held = AnswerSpill(1, str(tmp_path)).answers()
     monkeypatch.setattr(
         "tempfile.TemporaryFile",
         lambda **_: open("/dev/full", "r+b", buffering=0),  # noqa: SIM115
