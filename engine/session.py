@@ -187,7 +187,7 @@ class Session(EvaluationSession):
             image_urls=options.image_urls,
             targets=targets_in(options),
             named=lambda names: self.models.of(names, options),
-            room=AnswerSpill(options.spill_above, options.spill_folder or None),
+            spill=AnswerSpill(options.spill_above, options.spill_folder or None),
         )
         dispatcher.kept = self.kept
         trace.vectors_by_call, trace.results_by_call = dispatcher.vectors, dispatcher.results

@@ -41,7 +41,7 @@ class TruthTable:
     """For each atom, a condition without calls without which it is NULL."""
 
 
-def undecided(expr: Expr) -> TruthTable | None:
+def truth_table(expr: Expr) -> TruthTable | None:
     """``expr`` for evaluation in steps; None if there is nothing to gain, or it is too complex."""
     if is_volatile(expr) or any(ask.domain is not None for ask in asks(expr)):
         return None

@@ -69,7 +69,7 @@ class AnswerSpill:
         place = self.spilled
         try:
             if self._file is None:
-                self._file = tempfile.TemporaryFile(  # noqa: SIM115 - closed with the room
+                self._file = tempfile.TemporaryFile(  # noqa: SIM115 - closed with the spill
                     prefix="blendfusion-", dir=self._folder, buffering=0
                 )
                 weakref.finalize(self, self._file.close)
@@ -111,8 +111,8 @@ class SpillableAnswers:
     """The answers to one question by values. What they cost is not kept: it was counted when they
     arrived."""
 
-    def __init__(self, room: AnswerSpill) -> None:
-        self._room = room
+    def __init__(self, spill: AnswerSpill) -> None:
+        self._spill = spill
         self._recent: dict[Values, Answer] = {}
         self._pages: list[_Page] = []
         self.bytes = 0
@@ -120,7 +120,7 @@ class SpillableAnswers:
 
     def among(self, values: Sequence[Values]) -> dict[Values, Answer]:
         """The answers to these, as far as there are any."""
-        with self._room.lock:
+        with self._spill.lock:
             recent = self._recent
             found = {v: recent[v] for v in values if v in recent}
             if self._pages and len(found) < len(values):
@@ -133,10 +133,10 @@ class SpillableAnswers:
     def update(self, answers: Mapping[Values, Answer]) -> None:
         """Keep these. Raises BlendFusionError if a file cannot be written; they are kept then,
         too."""
-        with self._room.lock:
+        with self._spill.lock:
             self._recent.update(answers)
             self.bytes += sum(map(_size, answers, answers.values()))
-            self._room.keep_within()
+            self._spill.keep_within()
 
     def spill(self) -> None:
         """Move all answers to the file."""
@@ -145,11 +145,11 @@ class SpillableAnswers:
         for start in range(0, len(answers), _PAGE_ROWS):
             places = keys.order[start : start + _PAGE_ROWS]
             some = keys.taken(places)
-            at = self._room.append(memoryview(some.buffers()[1]))
+            at = self._spill.append(memoryview(some.buffers()[1]))
             data = _written([answers[place] for place in places])
-            then = self._room.append(memoryview(data))
+            then = self._spill.append(memoryview(data))
             first, last = (np.uint64(int.from_bytes(some[i].as_py()[:8], "big")) for i in (0, -1))
-            pages.append(_Page(first, last, at, then, self._room.spilled))
+            pages.append(_Page(first, last, at, then, self._spill.spilled))
         self._pages += pages
         self._recent = {}
         self.bytes = 0
@@ -161,11 +161,11 @@ class SpillableAnswers:
         if start == stop:
             return
         places = keys.order[start:stop]
-        known = _keys(self._room.read(page.keys, page.answers - page.keys))
+        known = _keys(self._spill.read(page.keys, page.answers - page.keys))
         rows = pc.index_in(keys.taken(places), known)
         if rows.null_count == len(rows):
             return
-        data = self._room.read(page.answers, page.end - page.answers)
+        data = self._spill.read(page.answers, page.end - page.answers)
         found = places[rows.is_valid().to_numpy(zero_copy_only=False)]
         yield from zip(found.tolist(), _read(data, rows.drop_null()), strict=True)
 

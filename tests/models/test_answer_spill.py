@@ -37,8 +37,8 @@ def parts(answer: Answer) -> tuple[object, ...]:
 @pytest.mark.parametrize("seed", range(5))
 def test_answers_come_back_as_they_were_and_no_file_is_left(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
-    room = AnswerSpill(0, str(tmp_path))
-    questions = [(room.answers(), dict[Values, Answer]()) for _ in range(3)]
+    spill = AnswerSpill(0, str(tmp_path))
+    questions = [(spill.answers(), dict[Values, Answer]()) for _ in range(3)]
     for _ in range(300):
         held, expected = rng.choice(questions)
         new = [v for v in (any_values(rng) for _ in range(rng.randrange(60))) if v not in expected]
@@ -50,8 +50,8 @@ def test_answers_come_back_as_they_were_and_no_file_is_left(tmp_path: Path, seed
         assert {v: parts(a) for v, a in found.items()} == {
             v: parts(expected[v]) for v in wanted if v in expected
         }
-    assert room.spilled > 0
-    assert sum(held.bytes for held, _ in questions) <= room.most_bytes
+    assert spill.spilled > 0
+    assert sum(held.bytes for held, _ in questions) <= spill.most_bytes
     assert list(tmp_path.iterdir()) == []
 
 
@@ -62,11 +62,11 @@ def test_what_fits_stays_in_memory(tmp_path: Path) -> None:
 
 
 def test_threads_share_a_room(tmp_path: Path) -> None:
-    room = AnswerSpill(1, str(tmp_path))
+    spill = AnswerSpill(1, str(tmp_path))
     problems: list[object] = []
 
     def work(number: int) -> None:
-        held = room.answers()
+        held = spill.answers()
         for start in range(0, 4_000, 500):
             held.update({(f"{number} {i}",): Answer(str(i)) for i in range(start, start + 500)})
         found = held.among([(f"{number} {i}",) for i in range(4_000)])
@@ -80,7 +80,7 @@ def test_threads_share_a_room(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert problems == []
-    assert room.spilled > 0
+    assert spill.spilled > 0
 
 
 def test_a_folder_that_is_not_there_is_named_with_the_remedy(tmp_path: Path) -> None:

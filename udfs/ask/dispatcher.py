@@ -81,7 +81,7 @@ class Dispatcher:
         image_urls: bool = True,
         targets: Targets | None = None,
         named: Callable[[ModelNames], CachedModel] | None = None,
-        room: AnswerSpill | None = None,
+        spill: AnswerSpill | None = None,
     ) -> None:
         self._source = model
         self._named = named
@@ -111,7 +111,7 @@ class Dispatcher:
         self.results: dict[Call, Results] = {}
         """The results of user functions in this run."""
         self._values: dict[Call, dict[Values, object]] = {}
-        self._room = room or AnswerSpill(Options().spill_above)
+        self._spill = spill or AnswerSpill(Options().spill_above)
         self._answered: dict[tuple[Task, Targets | None, ModelNames], SpillableAnswers] = {}
         self._cascades: dict[tuple[Task, Targets, ModelNames], Cascade] = {}
         self._models: dict[ModelNames, CachedModel] = {}
@@ -231,7 +231,7 @@ class Dispatcher:
         names = self._names(call)
         held = self._answered.get((sent, targets, names))
         if held is None:
-            held = self._answered.setdefault((sent, targets, names), self._room.answers())
+            held = self._answered.setdefault((sent, targets, names), self._spill.answers())
         answered = held.among(values)
         new = list(dict.fromkeys(v for v in values if v not in answered))
         if new and call is not None and targets is not None:
