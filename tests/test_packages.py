@@ -51,8 +51,9 @@ ORDER = """
     frame_names frame_verbs
     frame
     frame_sources document_session search_session cluster_session evaluation_session session
-    connect
+    entry_points
     notebooks
+    public_names
     blendfusion
     ui
     cli

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import TypeAlias
 
 from blendfusion.cli.results import FORMATS, write
 from blendfusion.cli.sessions import add_session, budget_of, session_of
 
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
-
-def add_ask_command(commands: Commands) -> None:
-    """Add ``ask``."""
-    parser = commands.add_parser("ask", help="draft a query for a question in plain words")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``ask``."""
     parser.set_defaults(run=_ask)
     parser.add_argument("words", metavar="QUESTION")
     add_session(parser)

@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -22,8 +21,6 @@ from blendfusion.models.protocol.abilities import abilities_of
 from blendfusion.models.protocol.model import Model
 from blendfusion.models.registry.load import load
 from blendfusion.types import Usage
-
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 QUESTIONS = {
     "yes or no": "llm_filter('Is the customer content?', text)",
@@ -67,9 +64,8 @@ def texts(count: int) -> list[str]:
     return list(itertools.islice(made, count))
 
 
-def add_bench_command(commands: Commands) -> None:
-    """Add ``bench`` to a parser's commands."""
-    bench = commands.add_parser("bench", help="measure the rows per second of a model")
+def add_arguments(bench: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``bench``."""
     bench.set_defaults(run=_bench)
     bench.add_argument("--model", metavar="SPEC", help="as for 'query'; see 'blendfusion models'")
     bench.add_argument(

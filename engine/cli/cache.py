@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TextIO, TypeAlias
+from typing import TextIO
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -20,12 +20,9 @@ from blendfusion.models.stores.jsonl import WrongLine, entries_of, lines_of
 from blendfusion.models.stores.sqlite import MEGABYTE
 from blendfusion.options import Options
 
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
-
-def add_cache_command(commands: Commands) -> None:
-    """Add ``cache`` with its subcommands to a parser's commands."""
-    cache = commands.add_parser("cache", help="manage stored answers: stats, clear, export, import")
+def add_arguments(cache: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``cache``."""
     actions = cache.add_subparsers(required=True, metavar="ACTION")
 
     def action(

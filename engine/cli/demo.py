@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from dataclasses import dataclass
 from importlib.resources import as_file, files
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import blendfusion as bf
 from blendfusion.cli.results import write
+from blendfusion.cli.sessions import add_model
 from blendfusion.errors import QueryError
 from blendfusion.files.reading import register_spec
 from blendfusion.observe.progress import spent
@@ -78,6 +80,23 @@ GROUP BY p.category
 ORDER BY p.category""",
     ),
 )
+
+
+def add_arguments(demo: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``demo``."""
+    demo.set_defaults(run=_demo)
+    add_model(demo)
+    demo.add_argument(
+        "--examples",
+        type=Path,
+        metavar="DIR",
+        help="a folder of other tables reviews.csv, products.csv and tickets.csv",
+    )
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    run(arguments.model, arguments.examples)
+    return 0
 
 
 def run(model: list[str] | None, folder: Path | None) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TypeAlias
 
 import blendfusion as bf
 from blendfusion.cli.results import check_output, format_for, write
@@ -15,14 +14,11 @@ from blendfusion.evaluate.checks import read_checks
 from blendfusion.evaluate.evaluation import Comparison, Evaluation
 from blendfusion.files.reading import register_spec
 
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-
 EXIT_BELOW = 1
 
 
-def add_evaluate_command(commands: Commands) -> None:
-    """Add ``evaluate`` to a parser's commands."""
-    parser = commands.add_parser("evaluate", help="measure calls against a column of labels")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``evaluate``."""
     parser.set_defaults(run=_evaluate)
     parser.add_argument(
         "calls",

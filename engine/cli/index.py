@@ -14,11 +14,8 @@ if TYPE_CHECKING:
     from blendfusion.session import Session
 
 
-def add_index_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``index`` to a parser's commands."""
-    index = commands.add_parser(
-        "index", help="build or update an index over a file, for llm_search: see docs/search.md"
-    )
+def add_arguments(index: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``index``."""
     index.set_defaults(run=_index)
     index.add_argument("name", metavar="NAME", help="the name for llm_search")
     index.add_argument(

@@ -8,29 +8,13 @@ import re
 import shlex
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from importlib import import_module
 from importlib.metadata import version
-from pathlib import Path
 from typing import NoReturn, TextIO
 
-import blendfusion as bf
-from blendfusion.cli.ask import add_ask_command
-from blendfusion.cli.bench import add_bench_command
-from blendfusion.cli.cache import add_cache_command
-from blendfusion.cli.evaluate import add_evaluate_command
-from blendfusion.cli.index import add_index_command
-from blendfusion.cli.models import add_models_command
-from blendfusion.cli.replay import add_replay_command, files_of
-from blendfusion.cli.results import FORMATS, check_output, format_for, write
-from blendfusion.cli.sessions import add_model, add_session, budget_of, session_of
-from blendfusion.cli.shell import add_shell_command
-from blendfusion.cli.tune import add_tune_command
-from blendfusion.cli.ui import add_ui_command
 from blendfusion.errors import BlendFusionError, QueryError, close_matches
-from blendfusion.observe.progress import spent
 from blendfusion.redaction import printable
-from blendfusion.replay.record import recorded
 
 EXIT_ERROR = 2
 _EXAMPLES = """\
@@ -40,12 +24,27 @@ examples:
   blendfusion query "SELECT * FROM t WHERE llm_int('How many days?', text) > 7" --table t=mails.parquet --explain
 """
 EXIT_INTERRUPTED = 130
+_COMMANDS = {
+    "shell": "type queries one after the other (the default)",
+    "query": "run one SQL query over files",
+    "demo": "a few queries over the example tables",
+    "ui": "queries, plans and answers in a browser, on this machine",
+    "replay": "repeat a recorded run without asking a model",
+    "evaluate": "measure calls against a column of labels",
+    "ask": "draft a query for a question in plain words",
+    "index": "build or update an index over a file, for llm_search: see docs/search.md",
+    "cache": "manage stored answers: stats, clear, export, import",
+    "models": "list the models that --model can name here",
+    "tune": "choose how a model is asked yes/no questions, by measurement",
+    "bench": "measure the rows per second of a model",
+}
+"""The commands in the order of the help. Each is a module of its name, which adds its arguments."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, 2 for an error, 130 after Ctrl-C."""
     given = _with_command(sys.argv[1:] if argv is None else argv)
-    parser = _parser()
+    parser = _parser(given[0])
     try:
         arguments, beyond = parser.parse_known_args(given)
         _check_arguments(parser, given[0], beyond)
@@ -116,7 +115,9 @@ def _show_warning(
     print(f"warning: {printable(str(message))}", file=sys.stderr)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(command: str) -> argparse.ArgumentParser:
+    """The parser of all commands, with the arguments of ``command`` only: the others would be
+    imported for nothing."""
     parser = _Commands(
         prog="blendfusion",
         description="Language-model functions inside SQL. Without a command: the shell.",
@@ -129,98 +130,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         required=True, metavar="COMMAND", parser_class=argparse.ArgumentParser
     )
-    add_shell_command(commands)
-
-    query = commands.add_parser("query", help="run one SQL query over files")
-    query.set_defaults(run=_query)
-    query.add_argument("sql", metavar="SQL", help="the query, or - to read it from standard input")
-    add_session(query)
-    query.add_argument("--format", choices=FORMATS, help="default: by the extension of --output")
-    query.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
-    query.add_argument(
-        "--trace",
-        type=Path,
-        metavar="FILE",
-        help="write an HTML page with the plan, questions, answers and usage",
-    )
-    query.add_argument(
-        "--manifest",
-        type=Path,
-        metavar="FILE",
-        help="record the run for 'blendfusion replay': FILE, its answers and its result beside it",
-    )
-    shown = query.add_mutually_exclusive_group()
-    shown.add_argument(
-        "--explain", action="store_true", help="show the plan without asking a model"
-    )
-    shown.add_argument(
-        "--analyze", action="store_true", help="run, and show the plan with measurements"
-    )
-
-    demo = commands.add_parser("demo", help="a few queries over the example tables")
-    demo.set_defaults(run=_demo)
-    add_model(demo)
-    demo.add_argument(
-        "--examples",
-        type=Path,
-        metavar="DIR",
-        help="a folder of other tables reviews.csv, products.csv and tickets.csv",
-    )
-    add_ui_command(commands)
-    add_replay_command(commands)
-    add_evaluate_command(commands)
-    add_ask_command(commands)
-    add_index_command(commands)
-    add_cache_command(commands)
-    add_models_command(commands)
-    add_tune_command(commands)
-    add_bench_command(commands)
-    for listed in commands._choices_actions:
-        commands.choices[listed.dest].description = listed.help
+    for name, what in _COMMANDS.items():
+        parser_of_one = commands.add_parser(name, help=what, description=what)
+        if name == command:
+            import_module(f"blendfusion.cli.{name}").add_arguments(parser_of_one)
     return parser
-
-
-def _query(arguments: argparse.Namespace) -> int:
-    text = sys.stdin.read() if arguments.sql == "-" else arguments.sql
-    if not text.strip():
-        raise QueryError("the query is empty")
-    style = arguments.format or format_for(arguments.output)
-    check_output(style, arguments.output)
-    with session_of(arguments) as session:
-        frame = session.sql(text, budget=budget_of(arguments), dialect=arguments.dialect)
-        with _traced(frame, arguments.trace):
-            if arguments.explain or arguments.analyze:
-                print(frame.explain_text(analyze=arguments.analyze))
-                return 0
-            if arguments.manifest is None:
-                table = frame.to_arrow_table()
-            else:
-                files = files_of(arguments.table, arguments.manifest)
-                manifest = recorded(frame, files, dialect=arguments.dialect)
-                manifest.save(arguments.manifest)
-                table = manifest.result
-            write(table, style, arguments.output, full_cells=arguments.full_cells)
-            if sys.stderr.isatty():
-                trace = frame.trace
-                vectors = str(trace.vectors) if trace.vectors.embedded else ""
-                print(spent(trace.usage, trace.cost, vectors), file=sys.stderr)
-    return 0
-
-
-@contextmanager
-def _traced(frame: bf.Frame, path: Path | None) -> Iterator[None]:
-    """Write the page of the runs of ``frame`` in this context to ``path``, however they end."""
-    if path is not None and (path.is_dir() or not path.parent.is_dir()):
-        raise QueryError(f"--trace {path}: no file can be written there", hint="Name a file.")
-    try:
-        yield
-    finally:
-        if path is not None:
-            frame.trace.to_html(path)
-
-
-def _demo(arguments: argparse.Namespace) -> int:
-    from blendfusion.cli.demo import run
-
-    run(arguments.model, arguments.examples)
-    return 0

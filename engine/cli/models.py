@@ -23,16 +23,14 @@ from blendfusion.models.registry.inventory import (
 from blendfusion.models.registry.load import VARIABLE
 from blendfusion.redaction import printable
 
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Row: TypeAlias = tuple[str, str, str, str]
 
 _MOST_MODELS = 20
 """Maximum models listed per server; hosted ones have hundreds."""
 
 
-def add_models_command(commands: Commands) -> None:
-    """Add ``models`` to a parser's commands."""
-    models = commands.add_parser("models", help="list the models that --model can name here")
+def add_arguments(models: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``models``."""
     models.set_defaults(run=_models)
 
 

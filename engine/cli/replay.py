@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from datafusion import SessionConfig
 
@@ -28,8 +28,6 @@ from blendfusion.replay.model import RecordedModel
 from blendfusion.replay.record import Files, models_of, recorded
 from blendfusion.replay.row_changes import RowChanges, row_changes
 
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-
 EXIT_CHANGED = 2
 _SHOWN = 10
 """Rows of each kind that are shown."""
@@ -37,9 +35,8 @@ _REQUESTED = Redaction("on")
 """``--update`` prints the rows that changed, as a query prints its rows."""
 
 
-def add_replay_command(commands: Commands) -> None:
-    """Add ``replay`` to a parser's commands."""
-    replay = commands.add_parser("replay", help="repeat a recorded run without asking a model")
+def add_arguments(replay: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``replay``."""
     replay.set_defaults(run=_replay)
     replay.add_argument("manifest", type=Path, metavar="FILE", help="what 'query --manifest' wrote")
     replay.add_argument(

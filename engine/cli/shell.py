@@ -31,9 +31,8 @@ BlendFusion: SQL with language-model functions. End a statement with a semicolon
 PROMPT, CONTINUED = "blendfusion> ", "        ...> "
 
 
-def add_shell_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``blendfusion shell``, which is also what ``blendfusion`` alone runs."""
-    shell = commands.add_parser("shell", help="type queries one after the other (the default)")
+def add_arguments(shell: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``shell``."""
     shell.set_defaults(run=run_shell)
     shell.add_argument(
         "-f", "--file", type=Path, metavar="SCRIPT", help="run the statements of a file and leave"

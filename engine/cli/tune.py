@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TypeAlias
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -19,16 +18,11 @@ from blendfusion.models.verbalizer.ways import keep_way, user_file
 from blendfusion.options import Options
 from blendfusion.redaction import printable
 
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-
 _LEAST_ROWS = 4
 
 
-def add_tune_command(commands: Commands) -> None:
-    """Add ``tune`` to a parser's commands."""
-    parser = commands.add_parser(
-        "tune", help="choose how a model is asked yes/no questions, by measurement"
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``tune``."""
     parser.set_defaults(run=_tune)
     parser.add_argument(
         "model", metavar="MODEL", help="local weights or a server's model, as --model names them"

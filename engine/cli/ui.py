@@ -6,21 +6,15 @@ import argparse
 import threading
 import warnings
 import webbrowser
-from typing import TypeAlias
 
 from blendfusion.cli.sessions import add_session, budget_of, session_of
 from blendfusion.errors import OptionError
 from blendfusion.ui.server import PageServer
 from blendfusion.ui.workspace import Workspace
 
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
-
-def add_ui_command(commands: Commands) -> None:
-    """Add ``ui``."""
-    parser = commands.add_parser(
-        "ui", help="queries, plans and answers in a browser, on this machine"
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``ui``."""
     parser.set_defaults(run=_ui)
     add_session(parser)
     parser.add_argument(

@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 from datafusion import Expr, col
 
-from blendfusion.connect import connect
+from blendfusion.entry_points import connect
 from blendfusion.errors import ArgumentError, QueryError, close_matches
+from blendfusion.notebooks.frame_namespace import add_namespaces
 from blendfusion.session import Session
 from blendfusion.udfs.register import python_functions as functions
 
@@ -20,10 +21,10 @@ _session: Session | None = None
 
 
 def add_accessors(session: Session | None = None) -> None:
-    """Add ``llm`` to the frames of pandas and Polars, whichever is imported.
+    """Add ``llm`` to the frames of pandas and Polars, as ``import blendfusion`` does.
 
-    ``import blendfusion`` does so for those that were imported before it. ``session`` answers the
-    questions from now on; None: a session of ``bf.connect()``, opened at the first question.
+    It does not matter which is imported first. ``session`` answers the questions from now on; None:
+    a session of ``bf.connect()``, opened at the first question.
 
     >>> import pandas
     >>> add_accessors(connect(ScriptedModel(lambda call: "good" in call.values[0])))
@@ -33,11 +34,7 @@ def add_accessors(session: Session | None = None) -> None:
     """
     global _session
     _session = session or _session
-    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
-    if pandas is not None and not hasattr(getattr(pandas, "DataFrame", object), "llm"):
-        pandas.api.extensions.register_dataframe_accessor("llm")(PandasAccessor)
-    if polars is not None and not hasattr(getattr(polars, "DataFrame", object), "llm"):
-        polars.api.register_dataframe_namespace("llm")(PolarsAccessor)
+    add_namespaces()
 
 
 def _default() -> Session:

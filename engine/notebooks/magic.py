@@ -6,8 +6,8 @@ import argparse
 import shlex
 from typing import Any, NoReturn
 
-from blendfusion.connect import connect
 from blendfusion.dialects.dispatch import DIALECTS, OURS
+from blendfusion.entry_points import connect
 from blendfusion.errors import ArgumentError, BlendFusionError
 from blendfusion.frame import Frame
 from blendfusion.session import Session

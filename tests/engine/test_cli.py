@@ -13,8 +13,7 @@ import pyarrow.parquet
 import pytest
 
 import blendfusion as bf
-from blendfusion.cli import demo
-from blendfusion.cli import main as cli
+from blendfusion.cli import demo, query
 from blendfusion.cli.main import main
 from blendfusion.models.prompts.canonical import Value
 from blendfusion.models.scripted_model import ScriptedModel
@@ -191,7 +190,7 @@ def test_a_reader_that_leaves_early_is_no_error(monkeypatch: pytest.MonkeyPatch)
         raise BrokenPipeError
 
     duplicated: list[tuple[int, int]] = []
-    monkeypatch.setattr(cli, "_query", leave)
+    monkeypatch.setattr(query, "_query", leave)
     monkeypatch.setattr("os.dup2", lambda *fds: duplicated.append(fds))
     monkeypatch.setattr("os.open", lambda *a: 99)
     assert main(["query", "SELECT 1"]) == 0
@@ -253,7 +252,7 @@ def test_the_demo_says_where_its_tables_are(
 
 
 def stubbed(monkeypatch: pytest.MonkeyPatch, run: Callable[[Any], int]) -> None:
-    monkeypatch.setattr(cli, "_query", run)
+    monkeypatch.setattr(query, "_query", run)
 
 
 def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

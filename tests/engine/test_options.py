@@ -61,6 +61,7 @@ bf.connect(on_error="rise")
 bf.connect(concurrency="many")
 bf.connect(on_error="raise", concurrency=4, progress="off")
 bf.llm_filter("Is it good?", "text", modle="x")
+bf.nonsense
 """
 
 
@@ -74,6 +75,7 @@ def test_a_type_checker_catches_wrong_options(tmp_path: Path) -> None:
         5,
         6,
         8,
+        9,
     ]
 
 
