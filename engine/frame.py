@@ -343,7 +343,12 @@ class Frame(DataFrame):
 
     def execute_stream(self) -> Any:
         """Batches of the result, lazily: closing the stream early ends the work."""
-        tables = tables_of(self, eager=False) if self.prepared.calls else self._plain_rows()
+        return self.stream(eager=False)
+
+    def stream(self, *, eager: bool) -> Stream:
+        """As ``execute_stream``. ``eager``: all of it will be read, so the first chunks of rows are
+        as large as the others."""
+        tables = tables_of(self, eager=eager) if self.prepared.calls else self._plain_rows()
         return Stream(result_schema(self), tables, self._session.options.redaction)
 
     def execute_stream_partitioned(self) -> list[Any]:

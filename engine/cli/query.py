@@ -10,7 +10,7 @@ from pathlib import Path
 
 import blendfusion as bf
 from blendfusion.cli.replay import files_of
-from blendfusion.cli.results import FORMATS, check_output, format_for, write
+from blendfusion.cli.results import FORMATS, Rows, check_output, format_for, write
 from blendfusion.cli.sessions import add_session, budget_of, session_of
 from blendfusion.errors import QueryError
 from blendfusion.observe.progress import spent
@@ -57,14 +57,13 @@ def _query(arguments: argparse.Namespace) -> int:
             if arguments.explain or arguments.analyze:
                 print(frame.explain_text(analyze=arguments.analyze))
                 return 0
-            if arguments.manifest is None:
-                table = frame.to_arrow_table()
-            else:
+            rows: Rows = frame
+            if arguments.manifest is not None:
                 files = files_of(arguments.table, arguments.manifest)
                 manifest = recorded(frame, files, dialect=arguments.dialect)
                 manifest.save(arguments.manifest)
-                table = manifest.result
-            write(table, style, arguments.output, full_cells=arguments.full_cells)
+                rows = manifest.result
+            write(rows, style, arguments.output, full_cells=arguments.full_cells)
             if sys.stderr.isatty():
                 trace = frame.trace
                 vectors = str(trace.vectors) if trace.vectors.embedded else ""

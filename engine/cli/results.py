@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import base64
-import datetime
-import decimal
 import io
-import json
+import os
 import shutil
+import stat
 import sys
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import IO, Literal, get_args
+from typing import IO, Literal, TypeAlias, get_args
 
 import pyarrow as pa
-import pyarrow.compute
-import pyarrow.csv
-import pyarrow.parquet
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+import blendfusion as bf
 from blendfusion.errors import QueryError
+from blendfusion.files.row_writers import ROW_WRITERS, flat, json_text
 from blendfusion.files.spreadsheets import write_sheet
 from blendfusion.files.whole_file import replacing
+from blendfusion.observe.progress import progress
 from blendfusion.redaction import printable
 
 Format = Literal["table", "csv", "tsv", "json", "arrow", "parquet", "xlsx"]
@@ -45,23 +45,34 @@ _FORMAT_OF: dict[str, Format] = {
     ".xlsx": "xlsx",
     ".txt": "table",
 }
+_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
+_COMPRESSED: frozenset[Format] = frozenset({"csv", "tsv", "json"})
 _NEEDS_FILE: frozenset[Format] = frozenset({"arrow", "parquet", "xlsx"})
 
 
 def format_for(output: Path | None) -> Format:
-    """The format that the name of the output file asks for; a table for screens.
+    """The format that the name of the output file asks for, as o.csv or o.csv.gz; a table for
+    screens.
 
     Raises QueryError for an extension that no format has.
     """
     if output is None:
         return "table"
-    style = _FORMAT_OF.get(output.suffix.lower())
-    if style is None:
+    compression = _compression(output)
+    plain = output if compression is None else output.with_suffix("")
+    style = _FORMAT_OF.get(plain.suffix.lower())
+    if style is None or (compression and style not in _COMPRESSED):
+        extension = "".join(output.suffixes[-2:] if compression else output.suffixes[-1:])
         raise QueryError(
-            f"--output {output}: how to write '{output.suffix or output.name}'?",
-            hint=f"The extensions known are {', '.join(_FORMAT_OF)}; --format says it, too.",
+            f"--output {output}: how to write '{extension or output.name}'?",
+            hint=f"The extensions known are {', '.join(_FORMAT_OF)}; --format says it, too. "
+            f"Text can be compressed: .csv.gz, .jsonl.zst.",
         )
     return style
+
+
+def _compression(output: Path) -> str | None:
+    return _COMPRESSIONS.get(output.suffix.lower())
 
 
 def check_output(style: Format, output: Path | None) -> None:
@@ -71,24 +82,35 @@ def check_output(style: Format, output: Path | None) -> None:
             raise QueryError(f"{style} needs a file", hint="Name one with --output FILE.")
     elif output.is_dir() or not output.parent.is_dir():
         raise QueryError(f"cannot write '{output}': no file can be there", hint="Name a file.")
+    elif _compression(output) and style not in _COMPRESSED:
+        raise QueryError(
+            f"{style} is not compressed as '{output.suffix}'", hint=f"Name it {output.stem}."
+        )
 
 
-def write(table: pa.Table, style: Format, output: Path | None, *, full_cells: bool = False) -> None:
-    """Write ``table`` to the file ``output``, or to standard output if it is None.
+Rows: TypeAlias = "pa.Table | bf.Frame"
+"""A result: a table, or a frame that is run now."""
 
-    A file is written whole or not at all. ``full_cells`` shows the whole text of each cell of a
-    table that is drawn; files have it anyway. Raises QueryError if the file cannot be written."""
+
+def write(rows: Rows, style: Format, output: Path | None, *, full_cells: bool = False) -> int:
+    """Write ``rows`` to the file ``output``, or to standard output if it is None; returns their
+    number.
+
+    The rows of a frame are written as they come, except tables for screens and spreadsheets, and
+    except on a terminal. A file is written whole or not at all. ``full_cells`` shows the whole text
+    of each cell of a table that is drawn; files have it anyway. Raises QueryError if the file
+    cannot be written, and the errors of the frame."""
     check_output(style, output)
     if output is None:
-        _write_text(table, style, sys.stdout, full_cells)
-        return
+        return _print(rows, style, full_cells)
     try:
         # A pipe or a device has no place beside it, and nothing to keep.
         if output.exists() and not output.is_file():
-            _write_file(table, style, output)
-            return
+            return _write_file(rows, style, output, None)
         with replacing(output) as part:
-            _write_file(table, style, part)
+            return _write_file(rows, style, part, _compression(output))
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise QueryError(f"cannot write '{output}': {error.strerror or error}") from error
 
@@ -96,94 +118,100 @@ def write(table: pa.Table, style: Format, output: Path | None, *, full_cells: bo
 def page_of(table: pa.Table, *, full_cells: bool = False) -> str:
     """``table`` as it is drawn on the terminal, as text."""
     text = io.StringIO()
-    width = shutil.get_terminal_size((_PIPE_WIDTH, 0)).columns
-    if table.column_names in (["plan"], ["plan_type", "plan"]):
-        _write_plan(table, text)
-    else:
-        _write_table(table, text, full_cells, width)
+    _draw(table, text, full_cells, shutil.get_terminal_size((_PIPE_WIDTH, 0)).columns)
     return text.getvalue()
 
 
-def _write_file(table: pa.Table, style: Format, file: Path) -> None:
-    if style == "parquet":
-        pyarrow.parquet.write_table(_decoded(table), file)
-    elif style == "xlsx":
-        write_sheet(_flat(table), file)
-    elif style == "arrow":
-        with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
+def _print(rows: Rows, style: Format, full_cells: bool) -> int:
+    if style not in ROW_WRITERS:
+        table = _whole(rows)
+        _draw(table, sys.stdout, full_cells)
+        return len(table)
+    if sys.stdout.isatty():
+        rows = _whole(rows)  # first, since the line of progress is on the same screen
+    sys.stdout.flush()
+    if not isinstance(rows, bf.Frame) or _is_file(sys.stdout):
+        return _write_rows(rows, style, sys.stdout.buffer)
+    # What reads the pipe may draw on the screen, as a pager does: the line ends with the first row.
+    rows.session.reporter = reporter = progress(rows.session.options.progress)
+    try:
+        return _write_rows(rows, style, sys.stdout.buffer, begin=reporter.close)
+    finally:
+        rows.session.reporter = None
+
+
+def _is_file(stream: IO[str]) -> bool:
+    try:
+        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except OSError:  # a stream of this process only
+        return False
+
+
+def _whole(rows: Rows) -> pa.Table:
+    return rows.to_arrow_table() if isinstance(rows, bf.Frame) else rows
+
+
+def _write_rows(
+    rows: Rows, style: Format, file: IO[bytes], *, begin: Callable[[], None] | None = None
+) -> int:
+    """Write ``rows`` and return their number; ``begin`` is called before the first."""
+    count = 0
+
+    def passed(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+        nonlocal count
+        for table in tables:
+            if begin is not None and not count:
+                begin()
+            count += len(table)
+            yield table
+            if begin is not None:
+                file.flush()
+
+    with closing(_tables(rows)) as tables:
+        ROW_WRITERS[style](passed(tables), file)
+    return count
+
+
+def _tables(rows: Rows) -> Generator[pa.Table, None, None]:
+    """Tables of one schema; at least one."""
+    if not isinstance(rows, bf.Frame):
+        yield rows
+        return
+    schema: pa.Schema | None = None
+    with rows.stream(eager=True) as stream:
+        for batch in stream:
+            table = pa.Table.from_batches([batch.to_pyarrow()])
+            schema = schema or table.schema
+            yield table.cast(schema)
+        if schema is None:
+            yield stream.schema.empty_table()
+
+
+def _write_file(rows: Rows, style: Format, file: Path, compression: str | None) -> int:
+    if style in ROW_WRITERS:
+        with _opened(file, compression) as sink:
+            return _write_rows(rows, style, sink)
+    table = _whole(rows)
+    if style == "xlsx":
+        write_sheet(flat(table), file)
     else:
         with file.open("w", encoding="utf-8", newline="") as text:
-            _write_text(table, style, text, full_cells=True)
+            _draw(table, text, full_cells=True)
+    return len(table)
 
 
-def _write_text(table: pa.Table, style: Format, file: IO[str], full_cells: bool) -> None:
-    if style == "csv":
-        _write_csv(table, file, ",")
-    elif style == "tsv":
-        _write_csv(table, file, "\t")
-    elif style == "json":
-        _write_json_lines(table, file)
-    elif table.column_names == ["plan"] or table.column_names == ["plan_type", "plan"]:
+def _opened(file: Path, compression: str | None) -> IO[bytes]:
+    if compression is None:
+        return file.open("wb")
+    compressed: IO[bytes] = pa.CompressedOutputStream(str(file), compression)
+    return compressed
+
+
+def _draw(table: pa.Table, file: IO[str], full_cells: bool, width: int = _PIPE_WIDTH) -> None:
+    if table.column_names in (["plan"], ["plan_type", "plan"]):
         _write_plan(table, file)
     else:
-        _write_table(table, file, full_cells)
-
-
-def _write_csv(table: pa.Table, file: IO[str], delimiter: str) -> None:
-    written = io.BytesIO()
-    options = pyarrow.csv.WriteOptions(delimiter=delimiter)
-    pyarrow.csv.write_csv(_flat(table), written, options)
-    file.write(written.getvalue().decode())
-
-
-def _decoded(table: pa.Table) -> pa.Table:
-    """Run-end-encoded columns as plain ones: neither Parquet nor CSV has them."""
-    for place, column in enumerate(table.schema):
-        if pa.types.is_run_end_encoded(column.type):
-            plain = pyarrow.compute.run_end_decode(table.column(place))
-            table = table.set_column(place, column.name, plain)
-    return table
-
-
-def _flat(table: pa.Table) -> pa.Table:
-    """Columns that CSV can hold: lists and structs as JSON text, bytes as base64."""
-    table = _decoded(table)
-    for place, column in enumerate(table.schema):
-        kind, values = column.type, table.column(place)
-        if pa.types.is_dictionary(kind):
-            values, kind = values.cast(kind.value_type), kind.value_type
-        if pa.types.is_string_view(kind):
-            values = values.cast(pa.string())
-        elif not _is_csv(kind):
-            texts = [None if v is None else _csv_text(v) for v in values.to_pylist()]
-            values = pa.chunked_array([pa.array(texts, pa.string())])
-        if values is not table.column(place):
-            table = table.set_column(place, column.name, values)
-    return table
-
-
-def _is_csv(kind: pa.DataType) -> bool:
-    """Whether pyarrow writes values of this type as text that reads back."""
-    types = pa.types
-    return bool(
-        types.is_boolean(kind)
-        or types.is_integer(kind)
-        or types.is_float32(kind)
-        or types.is_float64(kind)
-        or types.is_decimal128(kind)
-        or types.is_string(kind)
-        or types.is_large_string(kind)
-        or types.is_date(kind)
-        or types.is_time(kind)
-        or types.is_timestamp(kind)
-    )
-
-
-def _csv_text(value: object) -> str:
-    if isinstance(value, dict | list):
-        return _json_text(value)
-    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
+        _write_table(table, file, full_cells, width)
 
 
 def _write_plan(table: pa.Table, file: IO[str]) -> None:
@@ -191,26 +219,6 @@ def _write_plan(table: pa.Table, file: IO[str]) -> None:
     for row in table.to_pylist():
         kind = row.get("plan_type")
         file.write((f"{kind}:\n" if kind else "") + printable(row["plan"].rstrip("\n")) + "\n")
-
-
-def _write_json_lines(table: pa.Table, file: IO[str]) -> None:
-    for batch in table.to_batches(max_chunksize=4096):
-        for row in batch.to_pylist():
-            file.write(_json_text(row) + "\n")
-
-
-def _json_text(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=_jsonable)
-
-
-def _jsonable(value: object) -> str | float:
-    if isinstance(value, decimal.Decimal):
-        return float(value)
-    if isinstance(value, datetime.date | datetime.time):
-        return value.isoformat()
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    return str(value)
 
 
 def _write_table(
@@ -235,7 +243,7 @@ def _cell(value: object, full: bool) -> Text:
     if isinstance(value, float):
         return Text(f"{value:.6g}")
     if isinstance(value, dict | list):
-        value = _json_text(value)
+        value = json_text(value)
     shown = printable(" ".join(str(value).split()))
     return Text(
         shown if full or len(shown) <= _CELL_CHARACTERS else shown[: _CELL_CHARACTERS - 1] + "…"

@@ -10,11 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
 from rich.console import Console
 
 import blendfusion as bf
-from blendfusion.cli.results import check_output, format_for, page_of, write
+from blendfusion.cli.results import Rows, check_output, format_for, page_of, write
 from blendfusion.cli.sessions import add_session, budget_of, session_of
 from blendfusion.cli.statements import script, split
 from blendfusion.errors import BlendFusionError, QueryError, close_matches
@@ -125,20 +124,21 @@ class Shell:
         frame = self.frame(text)
         check_output(format_for(self.output), self.output)
         self.last = frame  # also where it fails or is interrupted: \trace shows what was answered
-        self.write(frame.to_arrow_table())
+        self.write(frame)
         if self.interactive and frame.trace.usage.values:
             print(spent(frame.trace.usage, frame.trace.cost, ""), file=sys.stderr)
         if self.timing:
             self.print(f"{time.perf_counter() - start:.3f} s")
 
-    def write(self, table: pa.Table) -> None:
+    def write(self, rows: Rows) -> None:
         """Show rows, or write them to the file that ``\\o`` named."""
         if self.output is not None or not self.interactive:
-            write(table, format_for(self.output), self.output, full_cells=self.full_cells)
+            count = write(rows, format_for(self.output), self.output, full_cells=self.full_cells)
+            if self.output is not None and self.interactive:
+                self.print(f"written: {self.output}, {count:,} rows")
         else:
+            table = rows.to_arrow_table() if isinstance(rows, bf.Frame) else rows
             self.show(page_of(table, full_cells=self.full_cells))
-        if self.output is not None and self.interactive:
-            self.print(f"written: {self.output}, {table.num_rows:,} rows")
         self.output = None
 
     def frame(self, text: str) -> bf.Frame:

@@ -44,7 +44,10 @@ class Reporter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Nothing to clean up."""
+        self.close()
+
+    def close(self) -> None:
+        """End the line, before the work ends."""
 
     def update(self, done: int, known: int | None, tokens: int, cached: int) -> None:
         """Report totals: values answered, values needed (None if unknown), tokens evaluated,
@@ -86,17 +89,13 @@ class ProgressLine(Reporter):
         self._ticker.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._ended.set()
         if self._ticker is not None:
             self._ticker.join()
             self._ticker = None
-        self.clear()
+        with self._lock:
+            self.clear()
 
     def update(self, done: int, known: int | None, tokens: int, cached: int) -> None:
         with self._lock:

@@ -293,7 +293,7 @@ def test_every_type_is_written(extension: str, tmp_path: Path) -> None:
     assert [f.name for f in tmp_path.iterdir()] == [file.name]
 
 
-@pytest.mark.parametrize("name", ["o.docx", "o.csv.gz", "o"])
+@pytest.mark.parametrize("name", ["o.docx", "o.docx.gz", "o.parquet.gz", "o.gz", "o"])
 def test_an_unknown_extension_of_a_result_is_an_error(name: str) -> None:
     with pytest.raises(QueryError, match="how to write") as raised:
         format_for(Path(name))

@@ -1,0 +1,165 @@
+"""Writes rows as CSV, TSV, lines of JSON, Arrow and Parquet, as they come.
+
+Memory holds a chunk of rows, and a row group of Parquet.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import decimal
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import IO
+
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.csv
+import pyarrow.parquet
+
+_GROUP_ROWS, _GROUP_BYTES = 1 << 20, 1 << 26
+"""The most rows and bytes (uncompressed) of a row group of Parquet."""
+_CHUNK_ROWS = 1 << 14
+"""Rows that become text at a time."""
+
+
+def write_csv(tables: Iterable[pa.Table], file: IO[bytes], delimiter: str = ",") -> None:
+    """Write ``tables`` of one schema, at least one, under one header."""
+    header = True
+    for table in tables:
+        for part in _parts(table):
+            text = io.BytesIO()
+            options = pyarrow.csv.WriteOptions(include_header=header, delimiter=delimiter)
+            pyarrow.csv.write_csv(flat(part), text, options)
+            file.write(text.getbuffer())
+            header = False
+
+
+def write_tsv(tables: Iterable[pa.Table], file: IO[bytes]) -> None:
+    """As ``write_csv``, with tabs."""
+    write_csv(tables, file, "\t")
+
+
+def write_json_lines(tables: Iterable[pa.Table], file: IO[bytes]) -> None:
+    """Write one object a row and line."""
+    for table in tables:
+        for part in _parts(table):
+            lines = (json_text(row) + "\n" for row in part.to_pylist())
+            file.write("".join(lines).encode())
+
+
+def write_arrow(tables: Iterable[pa.Table], file: IO[bytes]) -> None:
+    """Write an Arrow file. It holds one dictionary a column, so all rows are read first where a
+    column has one."""
+    first, rest = _begun(tables)
+    if any(pa.types.is_dictionary(kind) for kind in first.schema.types):
+        first, rest = pa.concat_tables([first, *rest]).unify_dictionaries(), iter(())
+    with pa.ipc.new_file(file, first.schema) as writer:
+        for table in chain((first,), rest):
+            writer.write_table(table)
+
+
+def write_parquet(tables: Iterable[pa.Table], file: IO[bytes]) -> None:
+    """Write a Parquet file, with a row group for a million rows or 64 MiB."""
+    first, rest = _begun(map(_decoded, tables))
+    with pyarrow.parquet.ParquetWriter(file, first.schema) as writer:
+        for group in _groups(first, rest):
+            writer.write_table(group, row_group_size=_GROUP_ROWS)
+
+
+ROW_WRITERS: dict[str, Callable[[Iterable[pa.Table], IO[bytes]], None]] = {
+    "csv": write_csv,
+    "tsv": write_tsv,
+    "json": write_json_lines,
+    "arrow": write_arrow,
+    "parquet": write_parquet,
+}
+"""By the format. Each takes tables of one schema, at least one, and does not close its file."""
+
+
+def _begun(tables: Iterable[pa.Table]) -> tuple[pa.Table, Iterator[pa.Table]]:
+    """The first table, and the others."""
+    rest = iter(tables)
+    return next(rest), rest
+
+
+def _groups(first: pa.Table, rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """The rows of all tables in order, in tables of about one row group."""
+    parts, rows, size = [first], len(first), first.nbytes
+    for table in rest:
+        if rows + len(table) > _GROUP_ROWS or size + table.nbytes > _GROUP_BYTES:
+            yield pa.concat_tables(parts)
+            parts, rows, size = [], 0, 0
+        parts, rows, size = [*parts, table], rows + len(table), size + table.nbytes
+    yield pa.concat_tables(parts)
+
+
+def _parts(table: pa.Table) -> Iterator[pa.Table]:
+    """Slices of few rows; the table itself if it has none, for its header."""
+    return (table.slice(at, _CHUNK_ROWS) for at in range(0, max(1, len(table)), _CHUNK_ROWS))
+
+
+def _decoded(table: pa.Table) -> pa.Table:
+    """Run-end-encoded columns as plain ones: neither Parquet nor CSV has them."""
+    for place, column in enumerate(table.schema):
+        if pa.types.is_run_end_encoded(column.type):
+            plain = pyarrow.compute.run_end_decode(table.column(place))
+            table = table.set_column(place, column.name, plain)
+    return table
+
+
+def flat(table: pa.Table) -> pa.Table:
+    """Columns that CSV can hold: lists and structs as JSON text, bytes as base64."""
+    table = _decoded(table)
+    for place, column in enumerate(table.schema):
+        kind, values = column.type, table.column(place)
+        if pa.types.is_dictionary(kind):
+            values, kind = values.cast(kind.value_type), kind.value_type
+        if pa.types.is_string_view(kind):
+            values = values.cast(pa.string())
+        elif not _is_csv(kind):
+            texts = [None if v is None else _csv_text(v) for v in values.to_pylist()]
+            values = pa.chunked_array([pa.array(texts, pa.string())])
+        if values is not table.column(place):
+            table = table.set_column(place, column.name, values)
+    return table
+
+
+def _is_csv(kind: pa.DataType) -> bool:
+    """Whether pyarrow writes values of this type as text that reads back."""
+    types = pa.types
+    return bool(
+        types.is_boolean(kind)
+        or types.is_integer(kind)
+        or types.is_float32(kind)
+        or types.is_float64(kind)
+        or types.is_decimal128(kind)
+        or types.is_string(kind)
+        or types.is_large_string(kind)
+        or types.is_date(kind)
+        or types.is_time(kind)
+        or types.is_timestamp(kind)
+    )
+
+
+def _csv_text(value: object) -> str:
+    if isinstance(value, dict | list):
+        return json_text(value)
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
+
+
+def json_text(value: object) -> str:
+    """JSON of a value of any Arrow type, in one line."""
+    return json.dumps(value, ensure_ascii=False, default=_jsonable)
+
+
+def _jsonable(value: object) -> str | float:
+    if isinstance(value, decimal.Decimal):
+        return float(value)
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return str(value)
