@@ -58,6 +58,7 @@ def tables_of(frame: Frame, *, eager: bool) -> Generator[pa.Table, None, None]:
             yield from answered(frame, dispatcher, eager=eager)
         finally:
             run.plan, run.counts = frame.prepared.shape, frame.last_counts
+            trace.keep_rates()
     trace.warn(dispatcher.outages)
 
 

@@ -49,6 +49,9 @@ class Reporter:
     def close(self) -> None:
         """End the line, before the work ends."""
 
+    def expect(self, seconds: float) -> None:
+        """Report how long the work is expected to take in all, before its first answers."""
+
     def update(self, done: int, known: int | None, tokens: int, cached: int) -> None:
         """Report totals: values answered, values needed (None if unknown), tokens evaluated,
         answers from the cache."""
@@ -77,13 +80,14 @@ class ProgressLine(Reporter):
         self._started = self._drawn = clock()
         self._totals: tuple[int, int | None, int, int] | None = None
         self._first = (0, 0.0)
+        self._expected: float | None = None
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._ticker: threading.Thread | None = None
 
     def __enter__(self) -> ProgressLine:
         self._started = self._drawn = self._clock()
-        self._totals, self._first = None, (0, 0.0)
+        self._totals, self._first, self._expected = None, (0, 0.0), None
         self._ended.clear()
         self._ticker = threading.Thread(target=self._tick, name="progress", daemon=True)
         self._ticker.start()
@@ -96,6 +100,10 @@ class ProgressLine(Reporter):
             self._ticker = None
         with self._lock:
             self.clear()
+
+    def expect(self, seconds: float) -> None:
+        with self._lock:
+            self._expected = seconds
 
     def update(self, done: int, known: int | None, tokens: int, cached: int) -> None:
         with self._lock:
@@ -130,7 +138,7 @@ class ProgressLine(Reporter):
         if self._drawn > self._started and now - self._drawn < at_most_every:
             return
         self._drawn = now
-        self.show(status(*self._totals, seconds, self._first))
+        self.show(status(*self._totals, seconds, self._first, self._expected))
 
 
 class NotebookLine(ProgressLine):
@@ -178,9 +186,11 @@ def status(
     cached: int,
     seconds: float,
     first: tuple[int, float] = (0, 0.0),
+    expected: float | None = None,
 ) -> str:
     """The text of the line. ``first``: the answers of the first report, and its second. The time
-    left is counted from there, without the time that loading a model took.
+    left is counted from there, without the time that loading a model took; before, it is the
+    ``expected`` time less what has passed.
 
     >>> status(12, 48, 960, 3, 8.0)
     '██████░░░░░░░░░░░░░░░░░░ 12/48 values · 3 cached · 120 tokens/s · 24 s left'
@@ -188,6 +198,8 @@ def status(
     '12 values'
     >>> status(31, 61, 0, 0, 22.0, first=(1, 16.0))
     '████████████░░░░░░░░░░░░ 31/61 values · 6 s left'
+    >>> status(0, 61, 0, 0, 2.0, expected=14.0)
+    '░░░░░░░░░░░░░░░░░░░░░░░░ 0/61 values · about 12 s left'
     """
     parts = []
     since, taken = done - first[0], seconds - first[1]
@@ -202,7 +214,8 @@ def status(
     if tokens and seconds > 0:
         parts.append(f"{tokens / seconds:,.0f} tokens/s")
     if not since and (not known or done < known):
-        parts.append(_duration(seconds))
+        left = 0.0 if expected is None else expected - seconds
+        parts.append(f"about {_duration(left)} left" if left >= 1 else _duration(seconds))
     elif known and done < known:
         parts.append(f"{_duration(taken * (known - done) / since)} left")
     return " · ".join(parts)

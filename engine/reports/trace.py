@@ -22,6 +22,7 @@ from blendfusion.observe.throughput import Measured, Question
 from blendfusion.options import Options
 from blendfusion.redaction import WITHHELD, Redaction
 from blendfusion.reports.answer_warnings import summary
+from blendfusion.reports.expected_seconds import ExpectedSeconds
 from blendfusion.reports.html import text
 from blendfusion.reports.html_report import fragment_of, page_of
 from blendfusion.reports.request_sample import Sample
@@ -99,6 +100,7 @@ class Trace:
         self._waits: dict[Question, Wait] = {}
         self._known = 0
         self._done = 0
+        self._expected = None if measured is None else ExpectedSeconds(measured)
         self._reporter = reporter
         self._measured = measured
         self._redaction = redaction or Redaction()
@@ -150,6 +152,8 @@ class Trace:
         """The run that this trace records, of ``query`` with ``calls`` calls, as a context manager.
         If it is not entered, it only reports batches."""
         self._sample.most = session.options.trace_calls
+        if self._expected is not None:
+            self._expected.shots = session.options.shots
         self.run = run_of(session, query, calls, plan)
         return self.run
 
@@ -159,9 +163,18 @@ class Trace:
     def within(self, number: int) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext() if self.run is None else self.run.within(number)
 
-    def expect(self, n: int) -> None:
-        self._known += n
+    def expect(self, job: Job, values: Sequence[Values]) -> None:
+        self._known += len(values)
         self._report(0)
+        if self._expected is not None and self._reporter is not None and self.follows and values:
+            seconds = self._expected.add(job, values)
+            if seconds is not None:
+                self._reporter.expect(seconds)
+
+    def keep_rates(self) -> None:
+        """Store how fast the models of this run answered, for the line of later sessions."""
+        if self._expected is not None:
+            self._expected.keep()
 
     @property
     def follows(self) -> bool:
@@ -186,6 +199,8 @@ class Trace:
             self._done += spent.values
         if self._measured is not None:
             self._measured.add(question, spent)
+        if self._expected is not None:
+            self._expected.spent(job, spent)
         if self.run is not None:
             self.run.batch(job, len(values), spent)
         self._report(0)

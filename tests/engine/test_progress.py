@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -184,3 +186,87 @@ def test_a_notebook_has_a_line_of_its_own(monkeypatch: pytest.MonkeyPatch) -> No
         reporter.update(1, 4, 0, 0)
     assert "1/4 values" in shown[0]
     assert shown[-1] == ""
+
+
+class Noting(Reporter):
+    """Notes every report, in order."""
+
+    shows = True
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, float]] = []
+
+    def expect(self, seconds: float) -> None:
+        self.events.append(("expect", seconds))
+
+    def update(self, done: int, known: int | None, tokens: int, cached: int) -> None:
+        self.events.append(("done", done))
+
+
+def asked(texts: int, *, shown: bool = True) -> list[tuple[str, float]]:
+    """The reports to a line in a new session, whose model takes 20 ms a value."""
+
+    def slow(call: bf.Request) -> bool:
+        time.sleep(0.02)
+        return True
+
+    with bf.connect(bf.ScriptedModel(slow, fingerprint="slow"), cache=None) as session:
+        session.reporter = noting = Noting()
+        noting.shows = shown
+        session.from_pydict({"x": [f"text {i:04}" for i in range(texts)]}, name="t")
+        session.sql("SELECT count(*) FROM t WHERE llm_filter('q', x)").collect()
+        return noting.events
+
+
+@pytest.fixture
+def rates(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("blendfusion.observe.throughput._LEAST_SECONDS", 0.1)
+    return tmp_path / "blendfusion" / "throughput.json"
+
+
+def test_the_time_left_is_known_before_the_first_answer(rates: Path) -> None:
+    assert [event for event, _ in asked(10) if event == "expect"] == []  # nothing is known yet
+    events = asked(20)
+    expected = [seconds for event, seconds in events if event == "expect"]
+    assert len(expected) == 1
+    assert 0.2 < expected[0] < 1.2  # 0.4 on a machine that does nothing else
+    assert events.index(("expect", expected[0])) < events.index(("done", 1))
+    assert "slow" not in rates.read_text("utf-8")
+
+
+def test_a_run_without_a_line_expects_nothing_but_is_remembered(rates: Path) -> None:
+    asked(10, shown=False)
+    assert [event for event, _ in asked(10, shown=False) if event == "expect"] == []
+    assert [event for event, _ in asked(10) if event == "expect"] == ["expect"]
+
+
+@pytest.mark.parametrize("content", [b"", b"[1]", b"\xff", b'{"x": "y"}', b"[" * 99_999])
+def test_a_file_of_rates_that_cannot_be_read_is_none(rates: Path, content: bytes) -> None:
+    rates.parent.mkdir()
+    rates.write_bytes(content)
+    asked(10)
+    assert json.loads(rates.read_text("utf-8"))
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(rates: Path) -> None:
+    rates.parent.write_text("a file")
+    asked(10)
+
+
+def test_an_expected_time_is_shown_until_it_has_passed_or_answers_come() -> None:
+    console, written = screen(terminal=True)
+    clock = Clock()
+    with ProgressLine(console, clock=clock) as line:
+        line.expect(30.0)
+        line.update(0, 136, 0, 0)
+        clock.now += 10
+        line.update(0, 136, 0, 0)
+        assert "0/136 values · about 20 s left" in written.getvalue()
+        clock.now += 30
+        line.update(0, 136, 0, 0)
+        assert "0/136 values · 40 s" in written.getvalue()
+        line.update(34, 136, 0, 0)
+        clock.now += 10
+        line.update(68, 136, 0, 0)
+    assert "68/136 values · 20 s left" in written.getvalue()

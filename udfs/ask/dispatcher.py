@@ -280,7 +280,7 @@ class Dispatcher:
         missing = self._unknown(job, sent, values, into, final=final)
         if missing and self._only_known:
             raise UnknownAnswerError
-        self.observer.expect(len(missing))
+        self.observer.expect(job, missing)
         question = model.question(sent) if missing else None
         wanted: dict[Values, Answer] = {}
         while missing:

@@ -34,8 +34,8 @@ class Observer(Protocol):
         """Ascribes the requests inside the block to this stage."""
         ...
 
-    def expect(self, n: int) -> None:
-        """``n`` more requests are about to be made."""
+    def expect(self, job: Job, values: Sequence[Values]) -> None:
+        """Requests about these values are about to be made."""
         ...
 
     def asking(self, job: Job, n: int) -> AbstractContextManager[None]:
@@ -102,7 +102,7 @@ class NullObserver:
     def note_failures(self, task: Task, failed: Mapping[Values, Answer]) -> None:
         pass
 
-    def expect(self, n: int) -> None:
+    def expect(self, job: Job, values: Sequence[Values]) -> None:
         pass
 
     def asking(self, job: Job, n: int) -> AbstractContextManager[None]:
