@@ -30,8 +30,11 @@ Format = Literal["table", "csv", "tsv", "json", "arrow", "parquet", "xlsx"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 _CELL_CHARACTERS = 60
+"""The most characters of a cell, unless a screen has room for more."""
 _PIPE_WIDTH = 160
 """Characters a line where there is no terminal to ask."""
+_GAP = 3
+"""Characters between two columns."""
 
 
 _FORMAT_OF: dict[str, Format] = {
@@ -207,11 +210,14 @@ def _opened(file: Path, compression: str | None) -> IO[bytes]:
     return compressed
 
 
-def _draw(table: pa.Table, file: IO[str], full_cells: bool, width: int = _PIPE_WIDTH) -> None:
+def _draw(
+    table: pa.Table, file: IO[str], full_cells: bool, screen_width: int | None = None
+) -> None:
+    """``screen_width``: the characters of a line of the screen that shows ``file``."""
     if table.column_names in (["plan"], ["plan_type", "plan"]):
         _write_plan(table, file)
     else:
-        _write_table(table, file, full_cells, width)
+        _write_table(table, file, full_cells, screen_width)
 
 
 def _write_plan(table: pa.Table, file: IO[str]) -> None:
@@ -222,22 +228,33 @@ def _write_plan(table: pa.Table, file: IO[str]) -> None:
 
 
 def _write_table(
-    table: pa.Table, file: IO[str], full_cells: bool, width: int = _PIPE_WIDTH
+    table: pa.Table, file: IO[str], full_cells: bool, screen_width: int | None
 ) -> None:
-    console = Console(file=file, width=None if file.isatty() else width, highlight=False)
+    on_screen = file.isatty() or screen_width is not None
+    console = Console(
+        file=file,
+        width=None if file.isatty() else screen_width or _PIPE_WIDTH,
+        highlight=False,
+    )
+    most = _CELL_CHARACTERS
+    if on_screen and table.num_columns:
+        most = max(most, console.width // table.num_columns - _GAP)
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in table.schema:
         numeric = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
-        drawn.add_column(Text(printable(column.name)), justify="right" if numeric else "left")
+        drawn.add_column(
+            Text(printable(column.name)), justify="right" if numeric else "left", overflow="fold"
+        )
     for batch in table.to_batches(max_chunksize=4096):
         for row in batch.to_pylist():
-            drawn.add_row(*(_cell(value, full_cells) for value in row.values()))
+            drawn.add_row(*(_cell(value, None if full_cells else most) for value in row.values()))
     console.print(drawn)
     console.print(f"{table.num_rows:,} row{'' if table.num_rows == 1 else 's'}")
 
 
-def _cell(value: object, full: bool) -> Text:
-    """Text, never markup, nor what a terminal obeys: data may hold square brackets and escapes."""
+def _cell(value: object, most: int | None) -> Text:
+    """Text, never markup, nor what a terminal obeys: data may hold square brackets and escapes. It
+    is cut at ``most`` characters."""
     if value is None:
         return Text("NULL", style="dim")
     if isinstance(value, float):
@@ -245,6 +262,4 @@ def _cell(value: object, full: bool) -> Text:
     if isinstance(value, dict | list):
         value = json_text(value)
     shown = printable(" ".join(str(value).split()))
-    return Text(
-        shown if full or len(shown) <= _CELL_CHARACTERS else shown[: _CELL_CHARACTERS - 1] + "…"
-    )
+    return Text(shown if most is None or len(shown) <= most else shown[: most - 1] + "…")

@@ -24,7 +24,7 @@ from blendfusion.errors import (
     QueryError,
     half_a_pair,
 )
-from blendfusion.redaction import Redaction
+from blendfusion.redaction import WITHHELD, Redaction
 
 T = TypeVar("T")
 
@@ -40,6 +40,8 @@ _SPECIAL = (
 """Methods that anybody calls, whatever their names begin with."""
 _FUNCTION = re.compile(r"PyErr \{ type: <class '([\w.]+)'>, value: (.*?), traceback: ", re.DOTALL)
 """DataFusion's text of an exception in a Python function of the program."""
+_MESSAGE = re.compile(r"""\w+\((['"])(.*)\1,?\)""", re.DOTALL)
+"""An exception of one argument, a text."""
 _UNBOUND = re.compile(r"Placeholder '(\$\w+|\?)' was not provided a value")
 _MISUSE = (TypeError, AttributeError, NotImplementedError, ImportError, Warning)
 """Exceptions that Python raises for a wrong call, not for data."""
@@ -156,7 +158,7 @@ def _translated(problem: BaseException, redaction: Redaction) -> BlendFusionErro
         return carried
     function = _FUNCTION.search(text_of(problem))
     if function is not None:
-        raised = function[2] if redaction.shows_all else function[1].rpartition(".")[2]
+        raised = function[2] if redaction.shows_all else _without_values(function, redaction)
         return ExecutionError(
             f"a function of the program raised {raised}", hint=redaction.remedy or None
         )
@@ -177,6 +179,15 @@ def _translated(problem: BaseException, redaction: Redaction) -> BlendFusionErro
     if is_planning(text_of(problem)) or isinstance(problem, (KeyError, OSError)):
         return QueryError(shown, hint=hint)
     return ExecutionError(shown, hint=hint)
+
+
+def _without_values(function: re.Match[str], redaction: Redaction) -> str:
+    """The class of the exception that ``_FUNCTION`` found, and the words of its message that are no
+    values; where ``show_values`` is "off", the class alone."""
+    kind = function[1].rpartition(".")[2]
+    message = _MESSAGE.fullmatch(function[2])
+    shown = foreign(message[2], redaction) if message and redaction.show != "off" else WITHHELD
+    return kind if shown == WITHHELD else f"{kind}: {shown}"
 
 
 def _withhold(error: BlendFusionError, redaction: Redaction) -> None:

@@ -40,36 +40,38 @@ _BOUND = frozenset(
 """A number behind one of these, and "is" or "of" perhaps, is a bound or a place."""
 _WORDS = frozenset(
     """
-        a able about accept accepted access allocate allocation allowed already also an and any
-        are argument arguments arithmetic array arrays arrow as at average avro be been before
-        between bits boolean bound bounds buffer by byte bytes call cannot can't cast casting
-        caused character characters child chunk coerce column columns comparison compile compiled
-        constant compression compute config configuration contains conversion convert converting
-        converted corrupt could count create csv data dataset datafusion date decimal decode
-        decodeerror decoding deserialize determine did dictionary different digit dimension
-        directory disk divide division does doesn't double duplicate duration each element
-        elements empty encode encoding encountered end entry enum eof error evaluate exceed
-        exceeded exceeds exception execute execution exist exists expected expression external
-        failed failure feature field fields file files filter first fit float for format found
-        from function functions generate get given got granularity greater group happened has have
-        header histogram if implemented in incompatible incorrect index infinite inner input
-        inserting int integer internal interval into invalid io is it its join json key keys kind
-        large larger least length less level limit line list literal long longer lookup map match
-        matches max maximum memory mismatch min minimum minus missing module month more most must
-        name named names nan nanoseconds negative no non non-empty non-null not null nulls number
-        numbers object of offset on one only operation operator option or order other out outer
-        overflow overflowed overflowing page panic panicked parameter parquet parse parser parsing
-        partition partitions pattern per plan planner plus point position positive possible power
-        precision prepared previous produce provided query range read reading record recursion regex
-        regular repeat repetition request requested require required requires resource resources
-        result return returned returns row rows rule same scalar scale schema second seconds
-        separator sequence set should signature signed size smaller sort statement step store stream string
-        strings struct subquery substring such sum support supported symbol syntax table task than
-        that the there time timestamp timezone to too total trailing tried type types unable unary
-        unclosed unexpected unicode union unit unknown unnest unsigned unsupported until up use
-        used using usize utf-8 valid value values variant view was were where which while width
-        window with without write writing wrong year zero zone error: group bracket parenthesis
-        look-around backreferences repeated operand nothing escape class
+        a able about accept accepted access allocate allocation allow allowed allows already also an
+        and any are argument arguments arithmetic array arrays arrow as at average avro
+        backreferences be because been before between bits boolean bound bounds bracket buffer but
+        by byte bytes call can't cannot cast casting caused character characters child chunk class
+        closed coerce column columns comparison compile compiled compression compute config
+        configuration consider constant contains continue conversion convert converted converting
+        corrupt could count create csv data datafusion dataset date decimal decode decodeerror
+        decoding decrease decreasing deserialize determine dictionary did different digit dimension
+        directory disk divide division do does doesn't double duplicate duration each element
+        elements empty encode encoding encountered end enough entry enum eof error error: escape
+        evaluate exceed exceeded exceeds exception execute execution exist exists expected
+        expression external failed failure feature field fields file files filter first fit float
+        for format found from function functions generate get given got granularity greater group
+        happened has have header histogram if implemented in incompatible incorrect increase
+        increasing index infinite inner input inserting instead int integer internal interval into
+        invalid io is it its join json key keys keyword-only kind large larger least length less
+        level limit line list literal long longer look-around lookup map match matches max maximum
+        memory min minimum minus mismatch missing module month more most must name named names nan
+        nanoseconds need needed needs negative no non non-empty non-null not nothing null nulls
+        number numbers object of offset on one only open operand operation operator option or order
+        other out outer overflow overflowed overflowing page panic panicked parameter parenthesis
+        parquet parse parser parsing partition partitions pattern per plan planner plus point
+        position positional positive possible power precision prepared previous produce provided
+        query raised range read reading record recursion regex regular repeat repeated repetition
+        request requested require required requires resource resources result return returned
+        returns row rows rule same scalar scale schema second seconds separator sequence set should
+        signature signed since size smaller sort statement step store stream string strings struct
+        subquery substring such sum support supported supports symbol syntax table take takes task
+        than that the there time timestamp timezone to too total trailing tried type types unable
+        unary unclosed unexpected unicode union unit unknown unnest unsigned unsupported until up
+        use used using usize utf-8 valid value values variant view was were where which while width
+        window with without write writing wrong year yet zero zone
         """.split()
 )
 _REPORT = re.compile(

@@ -14,6 +14,7 @@ from typing import Any
 
 import cluster_scripts
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest

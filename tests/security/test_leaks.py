@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from datafusion import col, udf
 from loopback import Body, Reply, serving

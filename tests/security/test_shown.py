@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from hostile import CHARACTERS
 from loopback import Reply, serving

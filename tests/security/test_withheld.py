@@ -283,6 +283,10 @@ def test_a_function_of_the_program_shows_its_class_alone() -> None:
             )
             assert "a function of the program raised LookupError" in said
             assert HIDDEN not in said
+    log = opened("auto")  # standard error is no terminal here
+    log.register_udf(udf(hashed, [pa.string()], pa.int64(), "volatile", "hashed"))
+    with pytest.raises(bf.ExecutionError, match="raised LookupError: no record of …\n"):
+        log.sql("SELECT hashed(y) FROM p").collect()
     seen = opened("on")
     seen.register_udf(udf(hashed, [pa.string()], pa.int64(), "volatile", "hashed"))
     with pytest.raises(bf.ExecutionError, match=rf"raised LookupError\('no record of {SECRET}'\)$"):
