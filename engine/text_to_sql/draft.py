@@ -23,6 +23,7 @@ from blendfusion.text_to_sql.grammar.lark import grammar_of
 from blendfusion.text_to_sql.links import ValueIndex
 from blendfusion.text_to_sql.literals import shown
 from blendfusion.text_to_sql.prompt import drafting, values_of
+from blendfusion.text_to_sql.rules import by_rule
 from blendfusion.text_to_sql.schema.catalog import read_catalog
 from blendfusion.text_to_sql.search_summary import searched
 from blendfusion.types import Constraint, Usage
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from blendfusion.frame import Frame
     from blendfusion.session import Session
 
+_MOST_RULES = 4
+"""Applications of rules to one draft; each may lead to the next problem."""
 _FENCED = re.compile(r"```\w*\s(.*?)```", re.DOTALL)
 _QUERY = re.compile(r"^\s*(SELECT|WITH)\b.*", re.DOTALL | re.IGNORECASE | re.MULTILINE)
 
@@ -120,7 +123,7 @@ def draft(
     known = writer.from_template() if before is None else None
     if known is not None:
         return known
-    tried = [writer.draft(variant) for variant in range(candidates)]
+    tried = [c for variant in range(candidates) for c in writer.with_rules(writer.draft(variant))]
     best = _best(tried)
     for _ in range(rounds):
         if best.attempt.rank == GIVES_ROWS:
@@ -129,7 +132,7 @@ def draft(
         repaired = writer.continued(latest) or writer.repaired(latest)
         if repaired.attempt in [checked.attempt for checked in tried]:
             break  # the model keeps to it
-        tried.append(repaired)
+        tried += writer.with_rules(repaired)
         best = _best(tried)
     if best.frame is None:
         redaction = session.options.redaction
@@ -204,6 +207,22 @@ class _Writer:
     def draft(self, variant: int) -> Checked:
         """A free draft; each variant is asked in another way."""
         return self._checked(Constraint(), None, None, variant)
+
+    def with_rules(self, checked: Checked) -> list[Checked]:
+        """The draft, and behind one that does not plan, what rules make of it if that plans."""
+        mended = checked
+        for _ in range(_MOST_RULES):
+            if mended.attempt.rank != FAILS:
+                break
+            sql = by_rule(mended.attempt, self._catalog, self._count)
+            if sql is None:
+                break
+            mended = self._counting(check(self._session, sql, self._tables, self._budget))
+        return [checked] if mended.attempt.rank == FAILS or mended is checked else [checked, mended]
+
+    def _count(self, sql: str) -> object:
+        counted = f"SELECT count(*) AS n FROM ({sql}) AS counted"
+        return check(self._session, counted, self._tables, self._budget).rows
 
     def continued(self, failed: Attempt) -> Checked | None:
         """The longest beginning of a draft that does not plan, written on under the grammar of the

@@ -102,6 +102,55 @@ def test_a_draft_with_a_problem_is_repaired(wrong: str, problem: str) -> None:
     assert [attempt.sql for attempt in draft.tried] == [wrong, draft.sql]
 
 
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        (
+            "SELECT s.name, s.city, count(*) FROM singers AS s GROUP BY s.singer_id ORDER BY s.name",
+            "SELECT s.name, s.city, COUNT(*) FROM singers AS s GROUP BY s.singer_id, s.name, s.city ORDER BY s.name",
+        ),
+        (
+            "SELECT name FROM singers WHERE singer_id IN (SELECT c.singer_id FROM concerts AS c GROUP BY c.concert_id)",
+            "SELECT name FROM singers WHERE singer_id IN (SELECT c.singer_id FROM concerts AS c "
+            "GROUP BY c.concert_id, c.singer_id)",
+        ),
+        (
+            "SELECT c.name FROM singers AS s JOIN concerts AS c ON s.singer_id = c.singer_id",
+            "SELECT s.name FROM singers AS s JOIN concerts AS c ON s.singer_id = c.singer_id",
+        ),
+        (
+            "SELECT singer_id, venue, name FROM singers AS s JOIN concerts AS c ON s.singer_id = c.singer_id "
+            "GROUP BY venue",
+            "SELECT s.singer_id, venue, name FROM singers AS s JOIN concerts AS c ON s.singer_id = c.singer_id "
+            "GROUP BY venue, s.singer_id, name",
+        ),
+    ],
+)  # fmt: skip
+def test_what_a_rule_repairs_is_not_asked_about(wrong: str, right: str) -> None:
+    shop = Shop(wrong)
+    draft = shop.ask("Who?")
+    assert draft.sql == right
+    assert [attempt.sql for attempt in draft.tried] == [wrong, right]
+    assert draft.tried[0].problem
+    assert len(shop.prompts) == 1
+
+
+@pytest.mark.parametrize(
+    "unclear",
+    [
+        "SELECT city, name FROM singers GROUP BY city",  # other groups
+        "SELECT pin, kind FROM (SELECT 1 AS kind, pin FROM secret) AS s GROUP BY kind",
+        "SELECT c.bio2 FROM singers AS s JOIN concerts AS c ON s.singer_id = c.singer_id",
+        "SELECT singer_id FROM singers AS s CROSS JOIN concerts AS c",  # two meanings
+        "SELECT name FROM singers WHERE llm_filter('Is it?', bio) GROUP BY city",
+    ],
+)
+def test_a_rule_leaves_a_draft_with_several_meanings_to_the_model(unclear: str) -> None:
+    shop = Shop(unclear, "SELECT name FROM singers")
+    assert len(shop.ask("Who?").tried) == 2
+    assert len(shop.prompts) == 2
+
+
 def test_without_a_query_that_plans_the_error_lists_the_drafts() -> None:
     shop = Shop("SELECT a FROM singers", "SELECT b FROM singers", "SELECT c FROM singers")
     with pytest.raises(bf.QueryError) as raised:
