@@ -1,4 +1,5 @@
-"""Repairs of a draft that need no model: a grouping that lacks columns, a wrong or a missing qualifier.
+"""Repairs of a draft that need no model: a grouping that lacks columns, a wrong or a missing
+qualifier.
 
 MySQL and SQLite select columns beside GROUP BY that are in no aggregate function, and models write
 such queries. Where the columns follow from the keys in the data, they can be keys as well.
