@@ -264,7 +264,8 @@ class _Writer:
         value, *keys = values
         if ask.call.ingredient.kind.whole_column:
             held = "its column" if held == "the other side" else held
-            return f"{ask.call.written(values)} among the values of {held}"
+            beside = f" with equal {', '.join(keys)}" if keys else ""
+            return f"{ask.call.written([value])} among the values of {held}{beside}"
         nearest = "" if pairing is None else f"{pairing.k} nearest of "
         if pairing is not None and pairing.labelling is not None:
             nearest = "labels of "

@@ -32,7 +32,8 @@ class Ask:
 
     ``domain``: in a join by meaning, the plan of the candidates. Its first column holds the texts
     that may match the first argument; its other columns equal the other arguments. Of a call over a
-    whole column, the plan of its distinct values.
+    whole column, the plan of its distinct values; with further arguments, the rows that equal them
+    are a column of their own.
     """
 
     call: Call

@@ -39,6 +39,7 @@ from blendfusion.planner.rules.pull_up import pull_up
 from blendfusion.planner.rules.push_cheap_predicates import push_cheap_predicates
 from blendfusion.planner.rules.push_limit import push_limit
 from blendfusion.planner.rules.ranked_limits import ranked_limits
+from blendfusion.planner.rules.ranked_partitions import ranked_partitions
 from blendfusion.planner.rules.rows_of_other_branches import rows_of_other_branches
 from blendfusion.planner.rules.semi_join_reduction import semi_join_reduction
 from blendfusion.planner.rules.similar_first import similar_first
@@ -71,6 +72,7 @@ RULES: tuple[Rule, ...] = (
     Rule("rows_of_other_branches", rows_of_other_branches, first=True),  # before they are one block
     Rule("whole_columns", whole_columns, True),  # while a call stands over the rows of its column
     Rule("ranked_limits", ranked_limits),  # before a limit becomes a block's own
+    Rule("ranked_partitions", ranked_partitions),  # while calls stand over the rows of the windows
     Rule("joins_by_labels", joins_by_labels),  # before its labels become keys, or columns of pairs
     Rule("joins_by_meaning", joins_by_meaning),  # before its call becomes one like the others
     Rule("joins_over_pairs", joins_over_pairs, True),  # what is left of those joins

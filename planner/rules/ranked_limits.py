@@ -33,13 +33,13 @@ from blendfusion.planner.ir.nodes import (
 from blendfusion.planner.ir.traversal import subplans
 from blendfusion.udfs.declare.top_ranks import with_ranks
 
-_DESCENDING = (
+DESCENDING = (
     SortField.SORT_DIRECTION_DESC_NULLS_FIRST,
     SortField.SORT_DIRECTION_DESC_NULLS_LAST,
 )
 
 
-_NUMBERS = ("window:row_number", "window:rank", "window:dense_rank")
+NUMBERS = ("window:row_number", "window:rank", "window:dense_rank")
 _AT_MOST = {"lte": 0, "lt": -1, "equal": 0}
 """Comparisons of a rank with a number that hold for first ranks only, and what to add to it."""
 _TURNED = {"gte": "lte", "gt": "lt", "equal": "equal"}
@@ -59,7 +59,7 @@ def ranked_limits(plan: Plan) -> Plan:
 
 def _ranked_filter(plan: Rel) -> Plan:
     for term in conjuncts(plan.exprs[0]):
-        rank, wanted = _bound(term)
+        rank, wanted = first_ranks(term)
         if wanted < 1:
             continue
         if isinstance(rank, Field):
@@ -72,12 +72,12 @@ def _ranked_filter(plan: Rel) -> Plan:
     return plan
 
 
-def _bound(term: Expr) -> tuple[Expr, int]:
+def first_ranks(term: Expr) -> tuple[Expr, int]:
     """(a rank, the number of first ranks for which ``term`` may hold; 0 if it tells none)"""
     if not isinstance(term, Node) or not term.children:
         return term, 0
     if term.name == "or":  # a short IN is one
-        bounds = [_bound(child) for child in term.children]
+        bounds = [first_ranks(child) for child in term.children]
         same = len({rank for rank, _ in bounds}) == 1 and all(wanted for _, wanted in bounds)
         return bounds[0][0], max(wanted for _, wanted in bounds) if same else 0
     rank, *others = term.children
@@ -115,13 +115,13 @@ def _numbered(plan: Plan, index: int, wanted: int) -> Plan | None:
 def _order(expr: Expr) -> tuple[Field | None, bool] | None:
     """(the column by which ``expr`` numbers all rows, whether it descends); None for another
     expression."""
-    if not isinstance(expr, Node) or expr.name not in _NUMBERS:
+    if not isinstance(expr, Node) or expr.name not in NUMBERS:
         return None
     window = ExpressionMessage.FromString(expr.template).window_function
     key = expr.children[0] if expr.children else None
     if window.partitions or not isinstance(key, Field) or not window.sorts:
         return None
-    return key, window.sorts[0].direction in _DESCENDING
+    return key, window.sorts[0].direction in DESCENDING
 
 
 def _reads_alike(expr: Expr, column: Field, order: tuple[Field | None, bool]) -> bool:
@@ -133,7 +133,7 @@ def _below(plan: Plan, wanted: int) -> Plan | None:
     """``plan`` with its sort limited; None if there is nothing to limit."""
     if isinstance(plan, Rel) and plan.kind == "sort":
         return _sorted(plan, wanted)
-    if not _keeps_rows(plan):
+    if not keeps_rows(plan):
         return None
     assert isinstance(plan, Rel | Block)
     below = _below(plan.inputs[0], wanted)
@@ -142,7 +142,7 @@ def _below(plan: Plan, wanted: int) -> Plan | None:
 
 def _sorted(sort: Rel, wanted: int) -> Plan | None:
     direction = RelMessage.FromString(sort.template).sort.sorts[0].direction
-    ranks = -wanted if direction in _DESCENDING else wanted
+    ranks = -wanted if direction in DESCENDING else wanted
     key = sort.exprs[0]
     if isinstance(key, Field):
         source = _column(sort.inputs[0], key.index, ranks)
@@ -153,18 +153,18 @@ def _sorted(sort: Rel, wanted: int) -> Plan | None:
 
 def _column(plan: Plan, index: int, ranks: int) -> Plan | None:
     """``plan`` with the call of one of its columns limited; None if the column is none."""
-    if not isinstance(plan, Block) and not _keeps_rows(plan):
+    if not isinstance(plan, Block) and not keeps_rows(plan):
         return None
     assert isinstance(plan, Rel | Block)
     exprs = plan.select if isinstance(plan, Block) else plan.exprs
     own = exprs[index]
     if isinstance(own, Field):
-        if not _keeps_rows(plan):
+        if not keeps_rows(plan):
             return None
         below = _column(plan.inputs[0], own.index, ranks)
         return None if below is None else plan.with_inputs(below)
     new = _limited(own, ranks)
-    if new is None or not (_keeps_rows(plan) or _in_domain(plan, new)):
+    if new is None or not (keeps_rows(plan) or in_domain(plan, new)):
         return None
     changed = tuple(_in_place(e, own, new) for e in exprs)
     return (
@@ -183,13 +183,13 @@ def _limited(expr: Expr, ranks: int) -> Ask | None:
     return None if call is None else replace(expr, call=call)
 
 
-def _keeps_rows(plan: Plan) -> bool:
+def keeps_rows(plan: Plan) -> bool:
     if isinstance(plan, Block):
         return not plan.where and not plan.limited
     return isinstance(plan, Rel) and plan.kind == "project" and not any(map(has_window, plan.exprs))
 
 
-def _in_domain(plan: Plan, ask: Ask) -> bool:
+def in_domain(plan: Plan, ask: Ask) -> bool:
     """Whether the values of ``ask`` are those of the rows that its block leaves."""
     if not isinstance(plan, Block) or plan.limited or ask.domain is None:
         return False

@@ -218,3 +218,32 @@ def test_a_limit_ends_an_operator_of_rows(operator: Operator) -> None:
     (row,) = session.sql(f"SELECT {operator.call} AS r FROM t WHERE id < 7 LIMIT 1").to_pylist()
     assert row["r"] is not None
     assert len(model.calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("window", "most"),
+    [
+        ("row_number() OVER (PARTITION BY id % 2 ORDER BY {}) <= 1", int(2 * (2 + 2 * log2(2)))),
+        ("rank() OVER (PARTITION BY id % 2 ORDER BY {} DESC) = 1", int(2 * (2 + 2 * log2(2)))),
+        ("dense_rank() OVER (ORDER BY {}) < 2", int(4 + 2 * log2(4))),
+    ],
+)
+def test_first_ranks_of_windows_in_sql_estimates_budgets_and_the_cache(
+    window: str, most: int
+) -> None:
+    session, model = connected()
+    call = window.format("llm_prefers('which is first', x)")
+    query = f"SELECT id, x AS r FROM t WHERE id < 7 QUALIFY {call}"
+    frame = session.sql(query)
+    assert 0 < frame.estimate().total.values <= 2 * most
+    with pytest.raises(bf.BudgetExceeded):
+        session.sql(query, budget=bf.Budget(values=1)).to_pylist()
+    rows = frame.to_pylist()
+    assert 0 < len(model.calls) <= most
+    asked = len(model.calls)
+    assert session.sql(query).to_pylist() == rows
+    assert len(model.calls) == asked
+    assert "k => " in frame.explain_text()
+    plain, _ = connected()
+    plain.sql("SET blendfusion.rules_off = 'ranked_limits, ranked_partitions'")
+    assert shown(plain.sql(query).to_pylist()) == shown(rows)

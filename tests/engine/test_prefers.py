@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
-from itertools import combinations
+from itertools import chain, combinations
 from math import log2
 
 import pytest
@@ -119,12 +119,7 @@ WITH_RANK = "(SELECT x, id, {} AS r FROM t)"
             "WHERE n < 3",
             2,
         ),
-        # Others' ranks matter here: those of a partition, of a mean, of a disjunction, of last rows.
-        (
-            "SELECT x, n FROM (SELECT x, row_number() OVER (PARTITION BY id % 2 ORDER BY {}) AS n "
-            "FROM t) WHERE n = 1",
-            None,
-        ),
+        # Others' ranks matter here: those of a mean, of a disjunction, of last rows.
         (
             f"SELECT x, m FROM (SELECT x, r, avg(r) OVER () AS m FROM {WITH_RANK}) WHERE r <= 2",
             None,
@@ -156,6 +151,100 @@ def test_a_filter_on_ranks_wants_the_first_ones_alone(query: str, ranks: int | N
         assert len(model.calls) <= 14 + 2 * ranks * log2(14) < len(other.calls)
         shown = session.sql(query).explain_text()
         assert f"k => {-ranks if 'DESC' in query else ranks})" in shown
+
+
+IN_PARTITIONS = "SELECT id, x FROM (SELECT id, x, {} AS n FROM t) WHERE n <= 2"
+
+
+@pytest.mark.parametrize(
+    ("window", "partitions"),
+    [
+        ("row_number() OVER (PARTITION BY id % 3 ORDER BY {})", 3),
+        ("rank() OVER (PARTITION BY id % 3 ORDER BY {}, id)", 3),
+        ("dense_rank() OVER (PARTITION BY id % 3 ORDER BY {} DESC)", 3),
+        ("row_number() OVER (PARTITION BY nullif(id % 3, 0) ORDER BY {})", 3),
+        ("row_number() OVER (PARTITION BY id % 2, id > 6 ORDER BY {})", 4),
+        ("row_number() OVER (PARTITION BY CAST(id % 2 AS DOUBLE) * -1 ORDER BY {})", 2),
+        ("row_number() OVER (PARTITION BY [id % 2] ORDER BY {})", 2),
+        ("row_number() OVER (PARTITION BY 1 ORDER BY {})", 1),
+    ],
+)
+def test_each_partition_is_ranked_by_itself(window: str, partitions: int) -> None:
+    query = IN_PARTITIONS.format(window.format("llm_prefers('which is longer', x)"))
+    session, model = connected([*TEXTS])
+    rows = session.sql(query).to_pylist()
+    plain, other = connected([*TEXTS])
+    plain.sql("SET blendfusion.rules_off = 'ranked_limits, ranked_partitions'")
+    assert sorted(map(repr, rows)) == sorted(map(repr, plain.sql(query).to_pylist()))
+    assert len(rows) == 2 * partitions
+    n = 14 / partitions
+    assert len(model.calls) <= partitions * (n + 4 * log2(n)) + partitions  # pairs, and turned ones
+    assert len(model.calls) < len(other.calls)
+
+
+def test_sixty_texts_in_four_partitions_take_a_quarter_of_the_pairs() -> None:
+    lengths = random.Random(3).sample(range(1, 500), 60)
+    session, model = connected(["a" * length for length in lengths])
+    query = IN_PARTITIONS.format(
+        "row_number() OVER (PARTITION BY id % 4 ORDER BY llm_prefers('which is longer', x))"
+    )
+    frame = session.sql(query)
+    right = [sorted(lengths[part::4], reverse=True)[:2] for part in range(4)]
+    assert sorted(len(row["x"]) for row in frame.to_pylist()) == sorted(chain(*right))
+    assert len(model.calls) <= 111  # all 60 in one order: 313
+    assert "4 groups, of the largest:" in frame.explain_text(analyze=True)
+
+
+def test_a_value_of_several_partitions_is_ranked_in_each() -> None:
+    session, model = connected(["a", "aaa", "aa", "aaa", None, "a"])
+    query = (
+        "SELECT id FROM t QUALIFY row_number() OVER (PARTITION BY id < 3 "
+        "ORDER BY llm_prefers('which is longer', x), id) = 1"
+    )
+    assert sorted(row["id"] for row in session.sql(query).to_pylist()) == [1, 3]
+    assert max(pairs_of(model).values()) <= 2  # in both orders
+
+
+def test_model_predicates_come_before_the_ranks_of_partitions() -> None:
+    session, model = connected([*TEXTS, "b" * 30, "b" * 40])
+    query = (
+        "SELECT x FROM t WHERE id > 3 AND llm_filter('q', x) "
+        "QUALIFY row_number() OVER (PARTITION BY id % 2 ORDER BY llm_prefers('which is longer', x)) = 1"
+    )
+    frame = session.sql(query)
+    assert sorted(len(row["x"]) for row in frame.to_pylist()) == [11, 13]
+    compared = {value for pair in pairs_of(model) if len(pair) == 2 for value in pair}
+    assert not any("b" in str(value) for value in compared)
+    assert "k => 1) among the values of stage 2 with equal t.id % 2" in frame.explain_text()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        # The ranks are shown, or read by another column, a condition or another window.
+        "SELECT x, r FROM (SELECT x, r, row_number() OVER (PARTITION BY id % 2 ORDER BY r) AS n FROM R) WHERE n = 1",
+        "SELECT x, s FROM (SELECT x, r + 1 AS s, row_number() OVER (PARTITION BY id % 2 ORDER BY r) AS n FROM R) WHERE n = 1",
+        "SELECT x FROM (SELECT x, r, row_number() OVER (PARTITION BY id % 2 ORDER BY r) AS n FROM R) WHERE n = 1 AND r < 5",
+        "SELECT x, m FROM (SELECT x, max(r) OVER (PARTITION BY id % 2) AS m, "
+        "row_number() OVER (PARTITION BY id % 2 ORDER BY r) AS n FROM R) WHERE n = 1",
+        "SELECT x FROM (SELECT x, row_number() OVER (PARTITION BY id % 2 ORDER BY r) AS n, "
+        "row_number() OVER (PARTITION BY id % 3 ORDER BY r) AS m FROM R) WHERE n = 1 AND m = 1",
+        "SELECT x FROM (SELECT x, row_number() OVER (PARTITION BY r % 2 ORDER BY r) AS n FROM R) WHERE n = 1",
+        # Last rows, and a disjunction.
+        "SELECT x FROM (SELECT x, row_number() OVER (PARTITION BY id % 2 ORDER BY r) AS n FROM R) WHERE n > 6",
+        "SELECT x FROM (SELECT x, id, row_number() OVER (PARTITION BY id % 2 ORDER BY r) AS n FROM R) WHERE n = 1 OR id = 2",
+    ],
+)
+def test_partitions_whose_ranks_matter_elsewhere_are_one_column(query: str) -> None:
+    query = query.replace("FROM R", f"FROM {WITH_RANK}".format("llm_prefers('which is longer', x)"))
+    session, model = connected([*TEXTS])
+    rows = session.sql(query).to_pylist()
+    plain, other = connected([*TEXTS])
+    plain.sql("SET blendfusion.rules_off = 'ranked_limits, ranked_partitions'")
+    assert sorted(map(repr, rows)) == sorted(map(repr, plain.sql(query).to_pylist()))
+    assert rows
+    assert len(model.calls) == len(other.calls)
+    assert "with equal" not in session.sql(query).explain_text()
 
 
 def test_equal_values_are_one_and_blank_ones_have_no_rank() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeGuard
 
 import pyarrow as pa
 
@@ -14,43 +15,85 @@ from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.kinds import ColumnQuestion
 
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
+Key: TypeAlias = tuple[object, ...]
 
 
 class WholeColumn:
-    """The results of one call in one run. ``table``: the values of its column."""
+    """The results of one call in one run. ``table``: the values of its column; with further
+    columns, the values of each key there are a column of their own."""
 
     def __init__(self, call: Call, table: pa.Table, dispatcher: Dispatcher) -> None:
         assert isinstance(call.ingredient.kind, ColumnQuestion)
         self._kind = call.ingredient.kind
         self._call = call
-        self._values = {text for text in table.column(0).to_pylist() if _is_present(text)}
+        self._groups: dict[Key, _Group] = {}
+        for key, text in _rows(table.columns):
+            if _is_present(text):
+                self._groups.setdefault(key, _Group()).values.add(text)
         self._dispatcher = dispatcher
-        self._results: dict[str, object] = {}
-        self.summary: Sequence[str] = ()
-        """A description of how results were found, one line each."""
+
+    @property
+    def summary(self) -> Sequence[str]:
+        """A description of how results were found, one line each; that of the largest group, if
+        there are several."""
+        found = [group for group in self._groups.values() if group.results]
+        if len(found) < 2:
+            return found[0].summary if found else ()
+        largest = max(found, key=lambda group: len(group.values))
+        return [f"{len(found):,} groups, of the largest:", *largest.summary]
 
     def column(self, columns: Sequence[Column]) -> pa.Array:
         """The result of each row's value; NULL for NULL and blank values."""
-        (column,) = columns
-        texts = column.to_pylist()
-        new = {text for text in texts if _is_present(text) and text not in self._results}
-        if new:
+        rows = _rows(columns)
+        new: dict[Key, set[str]] = {}
+        for key, text in rows:
+            group = self._groups.setdefault(key, _Group())
+            if _is_present(text) and text not in group.results:
+                new.setdefault(key, set()).add(text)
+        for key, texts in new.items():
             # A source that gives other rows in its second run has values that the first lacked.
             # Their results are found among all values; earlier results remain.
-            self._values |= new
-            self._results = {**self._found(), **self._results}
-        return pa.array([self._results.get(text) for text in texts], self._call.type)
+            group = self._groups[key]
+            group.values |= texts
+            self._find(group)
+        return pa.array(
+            [self._groups[key].results.get(text) for key, text in rows], self._call.type
+        )
 
-    def _found(self) -> dict[str, object]:
+    def _find(self, group: _Group) -> None:
         literals = json.loads(self._call.literals) if self._call.literals else {}
         leading = [literals.pop(p.name) for p in self._call.ingredient.leading]
-        values = sorted(self._values)
+        values = sorted(group.values)
         found = self._kind.body(
             UserModel(self._dispatcher, self._call), *leading, values, **literals
         )
-        self.summary = found.summary
-        return dict(zip(values, found.values, strict=True))
+        group.summary = found.summary
+        group.results = {**dict(zip(values, found.values, strict=True)), **group.results}
 
 
-def _is_present(text: str | None) -> bool:
+@dataclass(slots=True)
+class _Group:
+    """The values of one key, and their results so far."""
+
+    values: set[str] = field(default_factory=set)
+    results: dict[str | None, object] = field(default_factory=dict)
+    summary: Sequence[str] = ()
+
+
+def _rows(columns: Sequence[Column]) -> list[tuple[Key, str | None]]:
+    """The key and the value of each row."""
+    column, *keys = (column.to_pylist() for column in columns)
+    if not keys:
+        return [((), text) for text in column]
+    return [(tuple(map(_hashable, key)), text) for *key, text in zip(*keys, column, strict=True)]
+
+
+def _hashable(value: object) -> object:
+    """A value of a key, equal where SQL groups by it as equal."""
+    if isinstance(value, float):
+        return repr(value + 0.0)  # NaN equals itself, and -0.0 is 0.0
+    return repr(value) if isinstance(value, list | dict) else value
+
+
+def _is_present(text: str | None) -> TypeGuard[str]:
     return text is not None and bool(text.strip())
