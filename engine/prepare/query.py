@@ -29,7 +29,7 @@ from blendfusion.reports.plan_warnings import warn_of_comparisons
 from blendfusion.reports.trace import Trace
 from blendfusion.search.sources import searched
 from blendfusion.sql.call_sites import find_sites
-from blendfusion.sql.column_coercions import types_beside_columns
+from blendfusion.sql.column_coercions import least, refusal, types_beside_columns
 from blendfusion.sql.error_places import named_place, owners, syntax_place, whole_place
 from blendfusion.sql.lateral import Columns
 from blendfusion.sql.letter_case import in_any_case
@@ -56,8 +56,8 @@ _INTO = re.compile(r"\binto\b", re.IGNORECASE)
 """SELECT … INTO runs as soon as DataFusion sees it."""
 
 
-_ROUNDS = 3
-"""How often a query is planned again because a call that has got a type gives one to another."""
+_ROUNDS = 8
+"""How often a query is planned again because a call has got a type."""
 _ORDER = re.compile(r"\border\b", re.IGNORECASE)
 _UNKNOWN = re.compile(r"unknown (column|table)")
 
@@ -130,13 +130,27 @@ class Query:
         frame = self._frame(session, ready, parameters)
         types: list[Mapping[str, Constraint]] = []
         waiting = {} if creates(self.text) else ready.beside_columns  # CREATE has run by now
+
+        def planned(more: Mapping[str, Constraint]) -> tuple[Typed, Frame]:
+            calls = session.calls.typed(
+                session, self.text, parameters, whole=True, types=[*types, more]
+            )
+            return calls, self._frame(session, calls, parameters)
+
+        def left(more: Mapping[str, Constraint]) -> str:
+            try:
+                return refusal(planned(more)[1])
+            except QueryError as error:
+                return error.message
+
         while waiting and len(types) < _ROUNDS:
             more = types_beside_columns(frame, waiting)
+            if len(more) > 1 and (problem := refusal(frame)):
+                more = least(more, problem, left)
             if not more:
                 break
+            ready, frame = planned(more)
             types.append(more)
-            ready = session.calls.typed(session, self.text, parameters, whole=True, types=types)
-            frame = self._frame(session, ready, parameters)
             texts = {call.name for call in ready.calls if call.task.constraint.kind == "text"}
             waiting = {n: held for n, held in ready.beside_columns.items() if n in texts}
         return named(frame, self._written(ready.written))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from datafusion import DataFrame
 
@@ -22,6 +22,7 @@ _REFUSED = re.compile(
     r"comparison operation (?:Utf8 \S+ (\w+)|(\w+) \S+ Utf8)\b"
     r"|coercion from List\((\w+)[^)]*\), Utf8 "
     r"|expr type Utf8 can't cast to (\w+) in SetComparison"
+    r"|expr type (?!Utf8\b)(\w+) can't cast to Utf8 in SetComparison"
     r"|inputs were of type (?:Utf8, but got incompatible type (\w+)|(\w+), but \w+ \w+ type Utf8)"
 )
 
@@ -35,12 +36,50 @@ def types_beside_columns(
     frame: DataFrame, held: Mapping[str, Collection[str]]
 ) -> dict[str, Constraint]:
     """The types to which DataFusion coerces the answers of these calls in ``frame``, by name, where
-    it shows them. ``held``: the columns that hold the answers of each."""
+    it shows them. ``held``: the columns that hold the answers of each.
+
+    Where DataFusion refuses a text, it names no call: the type is then that of one call or several.
+    """
     try:
         plan = frame.optimized_logical_plan().display_indent()
     except Exception as problem:  # what is wrong besides shows when the frame is run
-        return refused(str(problem), held)
+        constraint = refused(str(problem))
+        return dict.fromkeys(held, constraint) if constraint is not None else {}
     return coerced(plan, held)
+
+
+def refusal(frame: DataFrame) -> str:
+    """The error of planning ``frame``; '' if there is none."""
+    try:
+        frame.optimized_logical_plan()
+    except Exception as problem:
+        return str(problem)
+    return ""
+
+
+def least(
+    types: Mapping[str, Constraint],
+    problem: str,
+    without: Callable[[Mapping[str, Constraint]], str],
+) -> dict[str, Constraint]:
+    """As few of ``types`` as mend ``problem``; none if they do not. ``without``: the error that is
+    left with some types."""
+
+    def mends(some: Mapping[str, Constraint]) -> bool:
+        left = without(some)
+        return not left or (left != problem and refused(left) is not None)
+
+    for name in types:
+        if mends({name: types[name]}):
+            return {name: types[name]}
+    kept = dict(types)
+    if not mends(kept):
+        return {}
+    for name in types:
+        fewer = {other: kept[other] for other in kept if other != name}
+        if mends(fewer):
+            kept = fewer
+    return kept
 
 
 def coerced(plan: str, held: Mapping[str, Collection[str]]) -> dict[str, Constraint]:
@@ -60,15 +99,10 @@ def coerced(plan: str, held: Mapping[str, Collection[str]]) -> dict[str, Constra
     return {name: constraint for name, constraint in found.items() if constraint is not None}
 
 
-def refused(problem: str, names: Iterable[str]) -> dict[str, Constraint]:
-    """The types beside which DataFusion's error message refuses text, or a list of text.
-
-    It names no call, so it tells nothing where there are several.
-    """
+def refused(problem: str) -> Constraint | None:
+    """The type beside which DataFusion's error message refuses text, or a list of text."""
     kinds = _REFUSED.search(problem)
-    only = list(names)
-    constraint = of_arrow(kinds[kinds.lastindex or 0]) if kinds else None
-    return {only[0]: constraint} if constraint is not None and len(only) == 1 else {}
+    return of_arrow(kinds[kinds.lastindex or 0]) if kinds else None
 
 
 def _kind_behind(plan: str, cast: re.Match[str]) -> str | None:

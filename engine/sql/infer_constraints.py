@@ -158,15 +158,16 @@ def _is_coerced(node: exp.Expr) -> bool:
     return part and not _is_part_of_call(node)
 
 
-def _subquery_of(node: exp.Expr) -> exp.Subquery | None:
-    """The subquery in which a call is all that is selected: it stands for the call."""
+def _subquery_of(node: exp.Expr) -> exp.Expr | None:
+    """The subquery in which a call is all that is selected, or ALL around it: it stands for the
+    call."""
     item = node
     while isinstance(item.parent, exp.Alias | exp.Paren):
         item = item.parent
     select = item.parent
     alone = isinstance(select, exp.Select) and select.expressions == [item]
     whole = select.parent if select is not None and alone else None
-    return whole if isinstance(whole, exp.Subquery) else None
+    return whole if isinstance(whole, exp.Subquery | exp.Any | exp.All) else None
 
 
 def combined(constraints: Iterable[Constraint]) -> Constraint | None:

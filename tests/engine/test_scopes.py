@@ -164,6 +164,8 @@ OWN = {
     "NULLIF": ("SELECT 1 FROM t WHERE NULLIF({}, 0) > 3", "integer"),
     "max": ("SELECT v FROM (SELECT max({}) AS v FROM t) WHERE v > 3", "integer"),
     "ANY": ("SELECT 1 FROM t WHERE {} > ANY (SELECT 3)", "integer"),
+    "an operand of ANY": ("SELECT 1 FROM t WHERE 3 < ANY (SELECT {} FROM t)", "integer"),
+    "an operand of ALL": ("SELECT 1 FROM t WHERE 3 < ALL (SELECT {} FROM t)", "integer"),
     "IN of a query": ("SELECT 1 FROM t WHERE {} IN (SELECT 3)", "integer"),
     "a parameter's type": ("PREPARE p(TEXT, INT) AS SELECT 1 FROM t WHERE {} > $2", "integer"),
     "a kept value": (
