@@ -116,6 +116,7 @@ def _groups(session: Session, ingredients: Mapping[str, Ingredient]) -> pa.Table
             "name": group.title,
             "parent": groups.title(group.parent, level + 1) if group.parent else None,
             "about": groups.by,
+            "description": group.description or None,
             "samples": [*group.samples],
         }
         for name, groups in session.groups.items()
@@ -142,6 +143,7 @@ _GROUPS = pa.schema(
         ("name", pa.string()),
         ("parent", pa.string()),
         ("about", pa.string()),
+        ("description", pa.string()),
         ("samples", pa.list_(pa.string())),
     ]
 )

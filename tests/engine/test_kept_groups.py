@@ -74,6 +74,34 @@ def test_new_rows_ask_new_values_only() -> None:
     assert "groups: 4 names kept; 1 of 15 values fit none" in frame.explain_text(analyze=True)
 
 
+def test_descriptions_are_asked_once_a_group_and_read_by_each_sorting(tmp_path: Path) -> None:
+    def described(request: bf.Request) -> str:
+        if "one sentence" in request.question:
+            return f"Texts about {answer(request)}."
+        return answer(request)
+
+    model = bf.ScriptedModel(described)
+    session = bf.connect(model, cache=None, embedder=ByWord())
+    session.from_pydict({"x": TEXTS}, name="t")
+    query = QUERY.replace("into => 4", "into => 4, describe => true")
+    assert [row["g"] for row in session.sql(query).to_pylist()] == sorted(TOPICS)
+    assert len(model.calls) == 2 * len(TOPICS) + len(TEXTS)
+    meanings = [f"Texts about {topic}." for topic in sorted(TOPICS)]
+    sorting = [call.constraint for call in model.calls if call.constraint.options]
+    assert {one.meanings for one in sorting} == {(*meanings, "none of the others")}
+    kept = session.sql("SELECT description FROM information_schema.groups").to_pylist()
+    assert [row["description"] for row in kept] == meanings
+
+    session.sql("SELECT llm_group(x, name => 'reviews') FROM t").to_pylist()
+    assert len(model.calls) == 2 * len(TOPICS) + len(TEXTS)
+    session.groups.save("reviews", tmp_path / "groups.json")
+    assert session.groups.load("again", tmp_path / "groups.json") == session.groups["reviews"]
+    plain, _ = connected(TEXTS)
+    plain.sql(QUERY).to_pylist()
+    with pytest.raises(bf.ArgumentError, match="were made without describe"):
+        plain.sql(query).to_pylist()
+
+
 def test_other_columns_are_sorted_into_the_same_groups() -> None:
     session, model = connected(TEXTS)
     session.sql(QUERY).to_pylist()

@@ -69,21 +69,22 @@ class UserModel:
         *values: pa.Array,
         returns: str = "text",
         options: Sequence[str] | None = None,
+        meanings: Sequence[str] = (),
         regex: str | None = None,
         on_error: OnError | None = None,
     ) -> pa.Array:
         """One answer a row, as an Arrow array of the type that ``returns`` names.
 
         ``values`` are text arrays of one length (others are cast to text). A row whose values
-        are all NULL or blank gives NULL without a call. ``options`` is a closed set of
-        answers, or of the items of a list, ``regex`` a pattern for the whole answer. A value
-        without a valid answer is NULL or raises AnswerError, as the call of the function says;
-        ``on_error`` comes before it, and may be "keep": then the array holds structs of ``value``
-        and ``error``.
+        are all NULL or blank gives NULL without a call. ``options`` is a closed set of answers, or
+        of the items of a list, ``meanings`` the meaning of each, ``regex`` a pattern for the whole
+        answer. A value without a valid answer is NULL or raises AnswerError, as the call of the
+        function says; ``on_error`` comes before it, and may be "keep": then the array holds structs
+        of ``value`` and ``error``.
         """
         declared = returned(returns)
         if options is not None:
-            constraint = Constraint("choice", options=tuple(options))
+            constraint = Constraint("choice", tuple(options), tuple(meanings))
             if declared is not None and declared.kind == "list":
                 constraint = replace(declared, item=constraint)
         elif regex is not None:

@@ -24,6 +24,8 @@ class Group:
     """The name of its group at the next level; None at the highest level."""
     samples: tuple[str, ...] = ()
     """The values by which the model named it, those nearest to the centre of its cluster first."""
+    description: str = ""
+    """A sentence by the model on what the samples have in common; '': none was wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +33,12 @@ class Groups:
     """Groups of the values of a column: ``levels`` from the finest to the coarsest.
 
     ``by``: the aspect that they differ in. ``into``: the requested number of clusters; None if the
-    query gave none."""
+    query gave none. ``described``: whether descriptions were wanted."""
 
     by: str | None
     into: int | None
     levels: tuple[tuple[Group, ...], ...]
+    described: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -92,14 +95,12 @@ class GroupStore(Kept[Groups]):
         return len(kept.names)
 
     def _to_json(self, kept: Groups) -> dict[str, Any]:
-        levels = [
-            [
-                {"name": g.name, "title": g.title, "parent": g.parent, "samples": [*g.samples]}
-                for g in level
-            ]
-            for level in kept.levels
-        ]
-        return {"by": kept.by, "into": kept.into, "levels": levels}
+        return {
+            "by": kept.by,
+            "into": kept.into,
+            "levels": [[_group_to_json(group) for group in level] for level in kept.levels],
+            **({"described": True} if kept.described else {}),
+        }
 
     def _from_json(self, held: dict[str, Any]) -> Groups:
         levels = tuple(tuple(map(_group, level)) for level in held["levels"])
@@ -108,10 +109,22 @@ class GroupStore(Kept[Groups]):
             raise ValueError
         if not (into is None or type(into) is int):
             raise ValueError
-        return Groups(by, into, levels)
+        return Groups(by, into, levels, bool(held.get("described")))
+
+
+def _group_to_json(group: Group) -> dict[str, Any]:
+    return {
+        "name": group.name,
+        "title": group.title,
+        "parent": group.parent,
+        "samples": [*group.samples],
+        **({"description": group.description} if group.description else {}),
+    }
 
 
 def _group(held: dict[str, Any]) -> Group:
     name, title, *samples = texts_in(held["name"], held["title"], *held["samples"])
     parent = held["parent"]
-    return Group(name, title, parent if parent is None else texts_in(parent)[0], tuple(samples))
+    [description] = texts_in(held["description"]) if "description" in held else [""]
+    parent = parent if parent is None else texts_in(parent)[0]
+    return Group(name, title, parent, tuple(samples), description)

@@ -24,14 +24,20 @@ _SAMPLE_CHARACTERS = 300
 
 
 class Namer(Protocol):
-    """Asks the model for names, and which names fit."""
+    """Asks the model for names and descriptions, and which names fit."""
 
     def names(self, samples: Sequence[str]) -> Sequence[str | None]:
         """A name for each cluster of samples, one a line; None without an answer."""
         ...
 
-    def chosen(self, texts: Sequence[str], names: Sequence[str]) -> Sequence[str | None]:
-        """The name that fits each text; None without an answer."""
+    def descriptions(self, samples: Sequence[str]) -> Sequence[str | None]:
+        """A sentence on each cluster of samples; None without an answer or where no description is
+        wanted."""
+        ...
+
+    def chosen(self, texts: Sequence[str], groups: Sequence[Group]) -> Sequence[str | None]:
+        """The name of the group that fits each text, ``other`` if none does; None without an
+        answer."""
         ...
 
 
@@ -49,14 +55,25 @@ def found_groups(texts: Sequence[str], into: int | None, embedder: Embedder, nam
     depend on the order of rows. Equal names are one group, of the samples of its first cluster."""
     k = min(len(texts), into or round(max(2.0, min(MOST_GROUPS, (len(texts) / 2) ** 0.5))))
     samples = _samples(texts, k, embedder)
-    given = namer.names(["\n".join(f"- {line}" for line in lines) for lines in samples])
+    given = namer.names(list(map(_listed, samples)))
     found: dict[str, Group] = {}
     for answer, own in zip(given, samples, strict=True):
         name = " ".join((answer or "").split()).strip(" .\"'")
         if normalized(name) not in ("", OTHER):
             found.setdefault(normalized(name), Group(name, name, samples=tuple(own)))
-    groups = tuple(sorted(found.values(), key=lambda group: group.name))
-    return Found(groups, len(samples), None not in given)
+    described = _described(sorted(found.values(), key=lambda group: group.name), namer)
+    return Found(described, len(samples), None not in given)
+
+
+def _described(groups: Sequence[Group], namer: Namer) -> tuple[Group, ...]:
+    """The groups with their descriptions, where some are wanted."""
+    given = namer.descriptions([_listed(group.samples) for group in groups])
+    texts = [" ".join((answer or "").split()) for answer in given]
+    return tuple(replace(g, description=t) for g, t in zip(groups, texts, strict=True))
+
+
+def _listed(lines: Sequence[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
 
 
 def with_level(groups: Groups, embedder: Embedder, namer: Namer) -> tuple[Groups, bool]:
@@ -75,8 +92,7 @@ def sorted_into(
     texts: Sequence[str], groups: Sequence[Group], namer: Namer
 ) -> Sequence[str | None]:
     """The name of the group that fits each text, or ``other``; None without an answer."""
-    names = [group.name for group in groups]
-    return namer.chosen(texts, [*names, OTHER]) if names else [None] * len(texts)
+    return namer.chosen(texts, groups) if groups else [None] * len(texts)
 
 
 def _samples(texts: Sequence[str], k: int, embedder: Embedder) -> list[list[str]]:

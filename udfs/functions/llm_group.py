@@ -10,17 +10,19 @@ from blendfusion.errors import QueryError
 from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.types import Constraint
 from blendfusion.udfs.ask.user_model import UserModel
-from blendfusion.udfs.columns.group_store import OTHER, Groups
+from blendfusion.udfs.columns.group_store import OTHER, Group, Groups
 from blendfusion.udfs.columns.groups import found_groups, sorted_into, with_level
 from blendfusion.udfs.columns.name_registry import check_same
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import ColumnQuestion, ColumnResults
-from blendfusion.udfs.declare.options import MODEL, ON_ERROR, name_of_kept, text, whole
+from blendfusion.udfs.declare.options import MODEL, ON_ERROR, name_of_kept, one_of, text, whole
 from blendfusion.udfs.declare.parameter import Parameter
 
 MOST_INTO = 100
 MOST_LEVELS = 5
 _NAME = r"[^\n]{2,48}"
+_DESCRIPTION = r"[^\n]{2,240}"
+_OTHER_MEANING = "none of the others"
 
 INTO = Parameter(
     "into",
@@ -39,7 +41,15 @@ LEVEL = Parameter(
     default=1,
 )
 
-
+DESCRIBE = Parameter(
+    "describe",
+    "The model also describes each group in a sentence, which it then reads when it sorts values into "
+    "the groups.",
+    one_of((True, False), "Write true or false."),
+    annotation="bool",
+    default=False,
+    example="llm_group(review, into => 5, describe => true, name => 'complaints')",
+)
 NAME = Parameter(
     "name",
     "The name under which ``session.groups`` keeps the groups. Calls with the same name sort their "
@@ -50,9 +60,10 @@ NAME = Parameter(
 
 
 class _Namer:
-    def __init__(self, model: UserModel, by: str | None) -> None:
+    def __init__(self, model: UserModel, by: str | None, *, describes: bool) -> None:
         self._model = model
         self._by = f" as to {by}" if by else ""
+        self._describes = describes
 
     def names(self, samples: Sequence[str]) -> Sequence[str | None]:
         question = (
@@ -63,10 +74,23 @@ class _Namer:
         ).to_pylist()
         return names
 
-    def chosen(self, texts: Sequence[str], names: Sequence[str]) -> Sequence[str | None]:
+    def descriptions(self, samples: Sequence[str]) -> Sequence[str | None]:
+        if not self._describes:
+            return [None] * len(samples)
+        question = f"What do these texts have in common{self._by}? Answer in one sentence."
+        found: list[str | None] = self._model.ask(
+            question, pa.array(samples, pa.string()), regex=_DESCRIPTION
+        ).to_pylist()
+        return found
+
+    def chosen(self, texts: Sequence[str], groups: Sequence[Group]) -> Sequence[str | None]:
         question = f"To which group does the text belong{self._by}?"
+        meanings = [group.description or group.name for group in groups]
         chosen: list[str | None] = self._model.ask(
-            question, pa.array(texts, pa.string()), options=names
+            question,
+            pa.array(texts, pa.string()),
+            options=[*(group.name for group in groups), OTHER],
+            meanings=[*meanings, _OTHER_MEANING] if self._describes else (),
         ).to_pylist()
         return chosen
 
@@ -77,19 +101,25 @@ def _group(
     into: int | None = None,
     by: str | None = None,
     level: int = 1,
+    describe: bool = False,
     name: str | None = None,
 ) -> ColumnResults:
     groups = None if name is None else model.groups.get(name)
     if groups is not None:
-        check_same("groups", str(name), {"by": (by, groups.by), "into": (into, groups.into)})
-        by = groups.by
-    namer = _Namer(model, by)
+        parameters = {
+            "by": (by, groups.by),
+            "into": (into, groups.into),
+            "describe": (describe or None, groups.described or None),
+        }
+        check_same("groups", str(name), parameters)
+        by, describe = groups.by, groups.described
+    namer = _Namer(model, by, describes=describe)
     clusters = 0
     kept, complete = groups is not None, True
     if groups is None:
         found = found_groups(values, into, _embedder(model), namer)
         groups, clusters, complete = (
-            Groups(by, into, (found.groups,)),
+            Groups(by, into, (found.groups,), describe),
             found.clusters,
             found.complete,
         )
@@ -127,7 +157,7 @@ LLM_GROUP = Ingredient(
     kind=ColumnQuestion(_group, pa.string()),
     leading=(),
     values=("value",),
-    options=(INTO, BY, LEVEL, NAME, MODEL, ON_ERROR),
+    options=(INTO, BY, LEVEL, DESCRIBE, NAME, MODEL, ON_ERROR),
     question="To which group does the text belong?",
     returns=Constraint("text"),
     result="TEXT, the name of a group",
@@ -138,5 +168,5 @@ nearest to its centre, one question a cluster. Then it sorts each distinct value
 question a value. Needs an embedder.
 
 Groups depend on the values of the column. ``name`` keeps them: then further values are sorted into the
-same groups. ``level => 2`` gives coarser groups, each of which holds whole groups of level 1.""",
+same groups. ``describe => true`` takes a further question a cluster. ``level => 2`` gives coarser groups, each of which holds whole groups of level 1.""",
 )

@@ -731,6 +731,7 @@ def llm_group(
     into: int | None = None,
     by: str | None = None,
     level: int = 1,
+    describe: bool = False,
     name: str | None = None,
     model: str | Sequence[str] | None = None,
     on_error: OnError | None = None,
@@ -742,7 +743,7 @@ def llm_group(
     question a value. Needs an embedder.
 
     Groups depend on the values of the column. ``name`` keeps them: then further values are sorted into the
-    same groups. ``level => 2`` gives coarser groups, each of which holds whole groups of level 1.
+    same groups. ``describe => true`` takes a further question a cluster. ``level => 2`` gives coarser groups, each of which holds whole groups of level 1.
 
     The column holds the values of the rows beside which the call stands, after the predicates
     that need no model; results do not depend on the order of rows. NULL and blank values give NULL.
@@ -751,6 +752,8 @@ def llm_group(
       By default √(n/2) for n values, from 2 to 20.
     - ``by``: What the groups are about, in words.
     - ``level``: The level of the groups: 2 for groups of the groups' names, 3 for groups of these.
+    - ``describe``: The model also describes each group in a sentence, which it then reads when it
+      sorts values into the groups.
     - ``name``: The name under which ``session.groups`` keeps the groups. Calls with the same name
       sort their values into the same groups, so that only new values are asked.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
