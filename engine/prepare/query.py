@@ -29,7 +29,7 @@ from blendfusion.reports.plan_warnings import warn_of_comparisons
 from blendfusion.reports.trace import Trace
 from blendfusion.search.sources import searched
 from blendfusion.sql.call_sites import find_sites
-from blendfusion.sql.column_coercions import least, refusal, types_beside_columns
+from blendfusion.sql.column_coercions import Optimized, least, optimized, types_beside_columns
 from blendfusion.sql.error_places import named_place, owners, syntax_place, whole_place
 from blendfusion.sql.lateral import Columns
 from blendfusion.sql.letter_case import in_any_case
@@ -129,7 +129,8 @@ class Query:
         warn_of_comparisons(ready.never, session.plan_warnings)
         frame = self._frame(session, ready, parameters)
         types: list[Mapping[str, Constraint]] = []
-        waiting = {} if creates(self.text) else ready.beside_columns  # CREATE has run by now
+        # CREATE has run by now.
+        waiting = frozenset() if creates(self.text) else ready.beside_columns
 
         def planned(more: Mapping[str, Constraint]) -> tuple[Typed, Frame]:
             calls = session.calls.typed(
@@ -139,20 +140,25 @@ class Query:
 
         def left(more: Mapping[str, Constraint]) -> str:
             try:
-                return refusal(planned(more)[1])
+                return optimized(planned(more)[1]).problem
             except QueryError as error:
                 return error.message
 
+        plan = optimized(frame) if waiting else Optimized()
         while waiting and len(types) < _ROUNDS:
-            more = types_beside_columns(frame, waiting)
-            if len(more) > 1 and (problem := refusal(frame)):
-                more = least(more, problem, left)
+            more = types_beside_columns(plan, waiting)
+            if len(more) > 1 and plan.problem:
+                more = least(more, plan.problem, left)
             if not more:
                 break
-            ready, frame = planned(more)
+            calls, another = planned(more)
+            was, plan = plan, optimized(another)
+            if plan.problem and not was.problem:  # DataFusion drops a column's name with its cast
+                break
+            ready, frame = calls, another
             types.append(more)
             texts = {call.name for call in ready.calls if call.task.constraint.kind == "text"}
-            waiting = {n: held for n, held in ready.beside_columns.items() if n in texts}
+            waiting = ready.beside_columns & texts
         return named(frame, self._written(ready.written))
 
     def _written(self, calls: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
 
 from datafusion import DataFrame
 
 from blendfusion.sql.infer_constraints import combined, of_arrow
+from blendfusion.sql.plan_casts import casts_of_calls
 from blendfusion.types import Constraint
-from blendfusion.udfs.declare.call import VALUE
-from blendfusion.udfs.declare.call_registry import after_call
 
 _REFUSED = re.compile(
     r"comparison operation (?:Utf8 \S+ (\w+)|(\w+) \S+ Utf8)\b"
@@ -26,35 +26,36 @@ _REFUSED = re.compile(
     r"|inputs were of type (?:Utf8, but got incompatible type (\w+)|(\w+), but \w+ \w+ type Utf8)"
 )
 
-_SIDE = r"(?:left\.|right\.)?"
-"""The names that DataFusion gives the sides of EXCEPT ALL and INTERSECT ALL."""
-_CAST_OF_CALL = re.compile(rf"\bCAST\({_SIDE}(?P<field>get_field\()?(?P<name>\w+)(?=\()")
-_CAST = re.compile(r"\bCAST\((?=(.*?) AS (\w+))")
+
+class Optimized(NamedTuple):
+    """What DataFusion makes of a frame: the text of its optimized plan, or why there is none."""
+
+    plan: str = ""
+    problem: str = ""
 
 
-def types_beside_columns(
-    frame: DataFrame, held: Mapping[str, Collection[str]]
-) -> dict[str, Constraint]:
-    """The types to which DataFusion coerces the answers of these calls in ``frame``, by name, where
-    it shows them. ``held``: the columns that hold the answers of each.
+def optimized(frame: DataFrame) -> Optimized:
+    try:
+        return Optimized(plan=frame.optimized_logical_plan().display_indent())
+    except Exception as problem:  # what is wrong besides shows when the frame is run
+        return Optimized(problem=str(problem))
+
+
+def types_beside_columns(optimized: Optimized, names: Collection[str]) -> dict[str, Constraint]:
+    """The types to which DataFusion coerces the answers of the calls of these names, by name, where
+    it shows them.
 
     Where DataFusion refuses a text, it names no call: the type is then that of one call or several.
     """
-    try:
-        plan = frame.optimized_logical_plan().display_indent()
-    except Exception as problem:  # what is wrong besides shows when the frame is run
-        constraint = refused(str(problem))
-        return dict.fromkeys(held, constraint) if constraint is not None else {}
-    return coerced(plan, held)
-
-
-def refusal(frame: DataFrame) -> str:
-    """The error of planning ``frame``; '' if there is none."""
-    try:
-        frame.optimized_logical_plan()
-    except Exception as problem:
-        return str(problem)
-    return ""
+    if optimized.problem:
+        constraint = refused(optimized.problem)
+        return dict.fromkeys(names, constraint) if constraint is not None else {}
+    kinds = defaultdict[str, list[Constraint]](list)
+    for name, kind in casts_of_calls(optimized.plan, names):
+        constraint = of_arrow(kind)
+        kinds[name] += [constraint] if constraint is not None else []
+    found = {name: combined(some) for name, some in kinds.items()}
+    return {name: constraint for name, constraint in found.items() if constraint is not None}
 
 
 def least(
@@ -82,39 +83,7 @@ def least(
     return kept
 
 
-def coerced(plan: str, held: Mapping[str, Collection[str]]) -> dict[str, Constraint]:
-    """The types to which DataFusion's ``plan`` casts the calls of these names, or columns that hold
-    their answers. Calls without a cast, or with contrary ones, are left out."""
-    calls, casts = defaultdict[str, list[str | None]](list), defaultdict[str, list[str]](list)
-    for cast in _CAST_OF_CALL.finditer(plan):
-        if cast["name"] in held:
-            calls[cast["name"]].append(_kind_behind(plan, cast))
-    for column, kind in _CAST.findall(plan):
-        casts[column].append(kind)
-    found = {}
-    for name, columns in held.items():
-        kinds = [*calls[name], *(k for c in columns for k in _of_columns(casts, plan, c))]
-        known = [c for kind in kinds if kind and (c := of_arrow(kind)) is not None]
-        found[name] = combined(known)
-    return {name: constraint for name, constraint in found.items() if constraint is not None}
-
-
 def refused(problem: str) -> Constraint | None:
     """The type beside which DataFusion's error message refuses text, or a list of text."""
     kinds = _REFUSED.search(problem)
     return of_arrow(kinds[kinds.lastindex or 0]) if kinds else None
-
-
-def _kind_behind(plan: str, cast: re.Match[str]) -> str | None:
-    """The type to which a call is cast. An alias may come before it: CAST(f(x) AS name AS
-    Int64)."""
-    field = rf', Utf8\("{VALUE}"\)\)' if cast["field"] else ""
-    kinds = re.match(rf"{field}(?: AS \w+)* AS (\w+)", plan[after_call(plan, cast.end()) :])
-    return kinds[1] if kinds else None
-
-
-def _of_columns(casts: Mapping[str, Collection[str]], plan: str, column: str) -> Iterable[str]:
-    """The types to which a column is cast."""
-    if " AS " in column:  # where such a name ends, only the name tells
-        return re.findall(rf"\bCAST\({re.escape(column)} AS (\w+)", plan)
-    return casts.get(column, ())

@@ -47,9 +47,9 @@ class Context(NamedTuple):
     """The constraint on its answers; None if nothing is inferred."""
     compared: tuple[Compared, ...] | None = None
     """The comparisons that are all it does with them; None: it does more."""
-    columns: frozenset[str] | None = None
-    """The columns that hold them, where it puts them beside something whose type only DataFusion
-    knows, and says nothing more; None elsewhere."""
+    cast: bool = False
+    """It puts them beside something whose type only DataFusion knows, which may cast them, and says
+    nothing more."""
     misplaced: Constraint | None = None
     """A result that keeps errors stands itself where such an answer is needed."""
 
@@ -109,10 +109,8 @@ def _context(places: Sequence[exp.Expr], refers: References) -> Context:
     """The context of a call at these places, the call's own place first."""
     constraints = [_constraint_of_use(place) for place in places]
     constraint = combined([s for s in constraints if s is not None])
-    columns = frozenset(refers.names(places)) if constraint is None else None
-    if not columns and not any(_is_coerced(p) or refers.is_united(p) for p in places):
-        columns = None
-    return Context(constraint, compared(places[0]), columns)
+    cast = constraint is None and any(_is_coerced(p) or refers.is_column(p) for p in places)
+    return Context(constraint, compared(places[0]), cast)
 
 
 def _context_of_kept(node: exp.Expr, values: Sequence[exp.Expr], refers: References) -> Context:

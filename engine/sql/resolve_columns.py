@@ -34,9 +34,7 @@ class References:
         self._origins: dict[int, tuple[tuple[exp.Expr, ...], tuple[str, ...]]] = {}
         self._uses: dict[int, list[Use]] = {}
         self._places: dict[int, tuple[Frame, list[str]]] = {}
-        self._holding: dict[str, list[Item]] = {}
-        self._outputs_of: dict[str, list[Item]] = {}
-        self._united: set[int] = set()
+        self._held: set[int] = set()
         self._statement(tree)
 
     def uses(self, item: exp.Expr) -> Sequence[Use]:
@@ -47,22 +45,10 @@ class References:
         """The select items that a column refers to; none for a column of a table."""
         return self._origins.get(id(column), ((), ()))[0]
 
-    def names(self, values: Iterable[exp.Expr]) -> set[str]:
-        """The columns that hold one of ``values`` and nothing else, as DataFusion writes them:
-        ``relation.column``, or ``column`` of a relation without a name."""
-        mine = {id(value) for value in values}
-        found = {
-            name
-            for name, held in self._holding.items()
-            if _hold_only(held, mine) and f"{name.rpartition('.')[0]}.*" not in self._holding
-        }
-        if not mine.isdisjoint(self._united):
-            found |= {n for n, held in self._outputs_of.items() if n and _hold_only(held, mine)}
-        return found
-
-    def is_united(self, item: exp.Expr) -> bool:
-        """A select item of a branch of a set operation: DataFusion gives the branches one type."""
-        return id(item) in self._united
+    def is_column(self, item: exp.Expr) -> bool:
+        """A select item of a derived table, or of a branch of a set operation: DataFusion may give
+        the column another type than the item."""
+        return id(item) in self._held
 
     def relation(self, at: int) -> tuple[str, int] | None:
         """The name of the relation of the column that starts at an offset of the text, and how many
@@ -120,12 +106,8 @@ class References:
         items = self._query(left, outer, common)
         for operation, common in reversed(waiting):
             right = self._query(operation.expression, outer, common)
-            for side, held in (("left", items), ("right", right)):  # as of EXCEPT ALL
-                for item in held:
-                    self._outputs_of.setdefault(f"{side}.{item.name}", []).append(item)
             items = self._side_by_side(items, right, by_name=bool(operation.args.get("by_name")))
-            for item in items:
-                self._united.update(map(id, item.origins))
+            self._hold(items)
             self._tail(operation, Frame(parent=outer), items, common)
         return items
 
@@ -170,8 +152,6 @@ class References:
             self._expression(item, frame, common)
         items = [output for item in node.expressions for output in self._outputs(item, frame)]
         frame.outputs = items
-        for output in items:
-            self._outputs_of.setdefault(output.name, []).append(output)
         done = {"with_", "from_", "laterals", "joins", "expressions", "order"}
         for key, part in node.args.items():
             if key not in done:
@@ -245,8 +225,6 @@ class References:
             parts = tuple(name_of(part) for part in node.parts)
             made.path = path or parts
             common_items = common.get(parts[0]) if len(parts) == 1 else None
-            # DataFusion's plan names columns by the table's own name, too, below its alias.
-            self._hold([Item()] if common_items is None else common_items, parts[-1])
             if common_items is not None:
                 made.items = self._renamed(common_items, alias)
             elif alias is not None and alias.args.get("columns"):
@@ -259,13 +237,13 @@ class References:
             made.items = self._renamed([], alias)
             made.known = bool(made.items)
         frame.relations.append(made)
-        self._hold(made.items, *made.path[-1:])
+        self._hold(made.items)
         for join in node.args.get("joins") or ():
             self._join(join, frame, common)
 
-    def _hold(self, items: Iterable[Item], *relation: str) -> None:
+    def _hold(self, items: Iterable[Item]) -> None:
         for item in items:
-            self._holding.setdefault(".".join((*relation, item.name or "*")), []).append(item)
+            self._held.update(map(id, item.origins))
 
     def _names(self, relation: Relation) -> Collection[str] | None:
         """The names of a relation's columns; None if they are not known."""
@@ -477,11 +455,6 @@ def _output_name(item: exp.Expr) -> str:
         return name_of(item.args["alias"])
     bare = _bare(item)
     return name_of(bare.this) if isinstance(bare, exp.Column) else ""
-
-
-def _hold_only(items: Iterable[Item], values: Collection[int]) -> bool:
-    """Each of the columns holds some of these values, known by their ids, and nothing else."""
-    return all(item.origins and all(id(o) in values for o in item.origins) for item in items)
 
 
 def _origins(items: Iterable[Item]) -> tuple[exp.Expr, ...]:

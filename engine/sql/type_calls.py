@@ -46,9 +46,8 @@ class Typed:
     translation: Translation
     calls: tuple[Call, ...] = ()
     written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    beside_columns: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """The names of calls that the query puts beside columns, of types not known here, and the
-    columns that hold their answers, as DataFusion writes them."""
+    beside_columns: frozenset[str] = frozenset()
+    """The names of calls that the query puts beside columns, of types not known here."""
     unread: tuple[str, ...] = ()
     """The parts of the query that say nothing of the types of answers."""
     never: tuple[str, ...] = ()
@@ -142,11 +141,7 @@ def _typed(
             written[call.name] = (*ways, site.text)
     for call, site in zip(calls, sites, strict=True):
         written.setdefault(call.name, (site.text,))
-    beside: dict[str, frozenset[str]] = {}
-    for call, name in zip(calls, names, strict=True):
-        columns_of = places.of[name].columns
-        if columns_of is not None:
-            beside[call.name] = beside.get(call.name, frozenset()) | columns_of
+    beside = frozenset(c.name for c, n in zip(calls, names, strict=True) if places.of[n].cast)
     behind = dict.fromkeys(places.nulls_last, " NULLS LAST")
     text = in_text(tree, [(s, c.name) for s, c in zip(sites, calls, strict=True)], behind)
     wrong = (never_equal(c, places.of[n].compared) for c, n in zip(calls, names, strict=True))

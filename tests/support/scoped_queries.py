@@ -64,7 +64,8 @@ class _Writer(Expressions):
         known = len(columns) <= len(NAMES) and all(c.kind in KINDS for c in columns.values())
         united = depth and known and choices.chance(18)
         for _ in range(1 + choices.below(2) if united else 0):
-            sql, columns = self._united(sql, columns, outer, common)
+            by_name = " BY NAME " in sql
+            sql, columns = self._united(sql, columns, outer, common, closer=not by_name)
         if not (top or choices.chance(15)):
             return head + sql, columns, False
         if united or scope is None or choices.chance(70):
@@ -83,12 +84,16 @@ class _Writer(Expressions):
         columns: dict[str, Column],
         outer: Sequence[Relation],
         common: dict[str, dict[str, Column]],
+        *,
+        closer: bool,
     ) -> tuple[str, dict[str, Column]]:
-        """A set operation of a query and another one."""
+        """A set operation of a query and another one. ``closer``: INTERSECT may be one, although
+        its left side is no more than what stands right before it."""
         choices = self.choices
         word = choices.weighted(
-            **{"UNION ALL": 4, "UNION": 2, "EXCEPT": 2, "INTERSECT": 2},
-            **{"EXCEPT ALL": 1, "INTERSECT ALL": 1, "UNION BY NAME": 1, "UNION ALL BY NAME": 1},
+            **{"UNION ALL": 4, "UNION": 2, "EXCEPT": 2, "INTERSECT": 2 * closer},
+            **{"EXCEPT ALL": 1, "INTERSECT ALL": int(closer)},
+            **{"UNION BY NAME": 1, "UNION ALL BY NAME": 1},
         )
         names = list(columns)
         if "NAME" in word:
@@ -256,13 +261,13 @@ class _Writer(Expressions):
         first = self._relation(depth, common, [])
         if not depth or choices.chance(60):
             return first.sql, [first], set()
-        second = self._relation(depth - 1, common, [first.alias])
         keys = [n for n, c in first.columns.items() if c.kind == "int" and not c.answer]
+        if keys and choices.chance(5):
+            return self._lateral(first, keys, common)
+        second = self._relation(depth - 1, common, [first.alias])
         others = [n for n, c in second.columns.items() if c.kind == "int" and not c.answer]
         if not keys or not others:
             return f"{first.sql}, {second.sql}", [first, second], set()
-        if depth and choices.chance(5):
-            return self._lateral(first, keys, common)
         words = ["JOIN", "JOIN", "LEFT JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"]
         word = choices.pick([*words, "RIGHT JOIN", "FULL JOIN", "RIGHT SEMI JOIN"])
         hidden = {first.alias if "RIGHT" in word else second.alias}
