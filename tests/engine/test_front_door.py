@@ -78,6 +78,13 @@ TYPES = {
     "WHERE i < 3) SELECT v FROM r": ("integer", [9, 3, 3]),
     "WITH RECURSIVE r AS (SELECT 1 AS i, llm_map('q', 'abc') AS v UNION ALL SELECT i + 1, v FROM r "
     "WHERE i < 3) SELECT v + 1 AS v FROM r": ("number", [4, 4, 4]),
+    f"SELECT avg(n) AS v FROM t EXCEPT ALL SELECT {F} AS v FROM t INTERSECT ALL SELECT {F} + 0 FROM t": (
+        "number",
+        [6],
+    ),
+    # With the type to which it casts, DataFusion would have no plan.
+    f"SELECT n FROM (SELECT DATE '2020-01-01' AS n WHERE FALSE UNION ALL (SELECT {G} AS b FROM u "
+    f"WHERE m = 0 INTERSECT SELECT {G} FROM u)) s": ("text", []),
     # Another column of that name, cast in the same query, says nothing.
     f"SELECT (SELECT max(z) FROM (SELECT {G} AS z FROM u) b) AS c FROM "
     "(SELECT '5' AS z) b WHERE b.z = (SELECT max(n) - 2 FROM t)": ("text", ["T:qq"]),
