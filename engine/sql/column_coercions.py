@@ -28,7 +28,7 @@ _REFUSED = re.compile(
 
 
 class Optimized(NamedTuple):
-    """What DataFusion makes of a frame: the text of its optimized plan, or why there is none."""
+    """The text of the optimized plan of a frame, or why DataFusion makes none."""
 
     plan: str = ""
     problem: str = ""

@@ -68,32 +68,41 @@ def _call(value: str, inputs: list[_Node], names: Collection[str]) -> str | None
         ends = rf', Utf8\("{VALUE}"\)\)' if call["field"] else ""
         whole = re.fullmatch(rf"{ends}(?: AS \w+)*", rest)
         return call["name"] if whole and call["name"] in names else None
-    made = (_of_column(value, node, names) for node in inputs)
+    return _of_inputs(value, inputs, names) or None
+
+
+def _of_inputs(
+    column: str, inputs: list[_Node], names: Collection[str], *, bare: bool = False
+) -> str | None:
+    """The call whose answers a column of the relations below holds: '' if it is another column,
+    None if they have none of that name. ``bare``: it may have a qualifier that an alias hides."""
+    made = (_of_column(column, node, names, bare=bare) for node in inputs)
     return next((name for name in made if name is not None), None)
 
 
-def _of_column(
-    column: str, node: _Node, names: Collection[str], *, bare: bool = False
-) -> str | None:
-    """The call whose answers a column of a relation holds. ``bare``: it may have a qualifier that
-    an alias above hides."""
+def _of_column(column: str, node: _Node, names: Collection[str], *, bare: bool) -> str | None:
     if node.kind == "SubqueryAlias":
         inside = column if bare else column.removeprefix(f"{node.text}.")
         hidden = not bare and inside == column
-        return None if hidden else _of_column(inside, node.inputs[0], names, bare=True)
+        return None if hidden else _of_inputs(inside, node.inputs, names, bare=True)
     if node.kind in ("Projection", "Aggregate"):
         for item in _items(node):
             value, _, alias = item.rpartition(" AS ")
             if (alias if value else item) == column or (
                 bare and not value and item.endswith(f".{column}")
             ):
-                return _call(value or item, node.inputs, names)
+                return _call(value or item, node.inputs, names) or ""
         return None
     if node.kind.partition(":")[0] in ("Subquery", "Union"):
         return None
-    inputs = node.inputs[:1] if node.kind == "RecursiveQuery" else node.inputs
-    made = (_of_column(column, below, names, bare=bare) for below in inputs)
-    return next((name for name in made if name is not None), None)
+    return _of_inputs(column, _seen(node), names, bare=bare)
+
+
+def _seen(node: _Node) -> list[_Node]:
+    """The relations below whose columns a relation has."""
+    if node.kind == "RecursiveQuery" or re.match(r"Left(Semi|Anti|Mark) Join", node.kind):
+        return node.inputs[:1]
+    return node.inputs[1:] if re.match(r"Right(Semi|Anti|Mark) Join", node.kind) else node.inputs
 
 
 def _items(node: _Node) -> list[str]:

@@ -6,7 +6,7 @@ A query whose rows are those of DataFusion with plain functions, and not those o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 Rows = Sequence[tuple[object, ...]]
 
@@ -17,7 +17,7 @@ CLASSES = {
         "a number or date above or below a text is made text by DuckDB, and not by DataFusion, or "
         "by way of another number: '0.0' for a count beside a DOUBLE"
     ),
-    "rows as keys": "GROUP BY v and HAVING v are about the rows of a relation v in DuckDB",
+    "rows as keys": "GROUP BY v, HAVING v, QUALIFY v are of the rows of a relation v in DuckDB",
     "lists": "NULL in a list stands where NULLS says in DataFusion, above all values in DuckDB",
     "predicates without columns": (
         "DataFusion moves a predicate that reads no column, such as one of a constant or of a "
@@ -25,6 +25,10 @@ CLASSES = {
     ),
     "equal aliases": (
         "DataFusion takes [id.]x = ANY (SELECT id.x FROM (…) AS id) for id.x = id.x, <> ALL too"
+    ),
+    "lateral": (
+        "QUALIFY n, HAVING n and GROUP BY n of a query in FROM are of a column n of a relation before "
+        "it in DuckDB, which joins laterally without the word"
     ),
     "sort keys": (
         "DataFusion does not sort by what it takes for constant or for determined by other keys, "
@@ -40,7 +44,7 @@ _EQUAL_ALIASES = re.compile(
     r"\(SELECT (?P<alias>\w+)\.(?P=column) FROM .*\) AS (?P=alias)\b"
 )
 _ALIAS = re.compile(r"(?:\bFROM|\bJOIN|,|\)|\w) (?:AS )?(n|x|v|k|b|w|id)\b")
-_GROUPED = re.compile(r"\b(?:GROUP BY|HAVING) (.*?)(?= ORDER BY| LIMIT|$)")
+_GROUPED = re.compile(r"\b(?:GROUP BY|HAVING|QUALIFY) (.*?)(?= ORDER BY| LIMIT|$)")
 _BARE = re.compile(r"(?<![.\w])(n|x|v|k|b|w|id)\b(?![.(\w])")
 
 
@@ -69,10 +73,22 @@ def class_of(
         return "predicates without columns"
     if agrees_stored():
         return "sort keys"
+    if any(_BARE.search(part) for query in _behind_others(sql) for part in _GROUPED.findall(query)):
+        return "lateral"
     if _texts(duckdb) == _texts(found):
         return "lists" if "array_agg(" in sql else None
     grouped = {name for part in _GROUPED.findall(sql) for name in _BARE.findall(part)}
     return "rows as keys" if grouped & set(_ALIAS.findall(sql)) else None
+
+
+def _behind_others(sql: str) -> Iterator[str]:
+    """The queries in FROM that stand behind another relation."""
+    for begin in re.finditer(r"(?:, |JOIN )\((?=SELECT|WITH)", sql):
+        depth, end = 1, begin.end()
+        while depth and end < len(sql):
+            depth += (sql[end] == "(") - (sql[end] == ")")
+            end += 1
+        yield sql[begin.end() : end - 1]
 
 
 def _texts(rows: Rows) -> list[tuple[str, ...]]:
