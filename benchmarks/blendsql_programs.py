@@ -2,8 +2,9 @@
 
 CHECKOUT is a clone of github.com/parkervg/blendsql: the queries of TAG-bench (research/), SemBench's
 movies, HybridQA, OTT-QA and FEVEROUS (docs/examples) and its benchmark folder. Their databases lie
-elsewhere, so that tables with the columns and types that the queries use are made in their place. A
-program passes if it runs and gives the columns of a table; what it answers is not looked at."""
+elsewhere, so that tables with the columns and types that the queries use are made in their place, and
+a model answers by a hash. A program passes if it gives the rows that it gives without the planner,
+every call being evaluated on every row, and asks about no more values than then."""
 
 from __future__ import annotations
 
@@ -159,39 +160,51 @@ def table(columns: str, rows: int) -> pd.DataFrame:
     return pd.DataFrame({name: kinds[kind] for name, _, kind in named})
 
 
-def run(program: Program) -> str:
-    """Why a program does not run; "" if it does."""
+def run(program: Program, *, planner: bool) -> tuple[list[str], int]:
+    """The rows of a program, in any order, and how many values it asks about."""
 
     def answer(call: bf.Request) -> object:
         constraint = call.task.constraint
+        if call.task.ingredient == "llm_join" and constraint.kind == "boolean":
+            return call.values[0] == call.values[1]
         options = list(constraint.options or (constraint.item.options if constraint.item else ()))
         return typed(said(call.task.question, call, options), constraint.kind)
 
+    model = bf.ScriptedModel(answer)
     with (
         tempfile.TemporaryDirectory() as folder,
         warnings.catch_warnings(),
-        bf.connect(bf.ScriptedModel(answer), cache=None, progress="off", embedder=None) as session,
+        bf.connect(model, cache=None, progress="off", embedder=None, planner=planner) as session,
     ):
         warnings.simplefilter("ignore")
         for name, columns in program.tables.items():
             # A claim of FEVEROUS is about one page, and reads it as a scalar.
             session.from_pandas(table(columns, 1 if name == "w0" else ROWS), name=name)
-        try:
-            if "MATCH" in program.text:
-                session.index("documents", path=Path(folder) / "index", vectors=False)
-            session.sql(program.text, dialect="blendsql").to_arrow_table()
-        except bf.BlendFusionError as error:
-            return " ".join(str(error).split())
-    return ""
+        if "MATCH" in program.text:
+            session.index("documents", path=Path(folder) / "index", vectors=False)
+        found = session.sql(program.text, dialect="blendsql").to_pylist()
+    return sorted(str([*row.values()]) for row in found), len(model.calls)
+
+
+def judged(program: Program) -> str:
+    """What is wrong with a program; "" if nothing is."""
+    try:
+        rows, values = run(program, planner=True)
+        right, most = run(program, planner=False)
+    except bf.BlendFusionError as error:
+        return " ".join(str(error).split())
+    if rows != right:
+        return f"rows {rows}, without the planner {right}"
+    return f"{values} values, without the planner {most}" if values > most else ""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("checkout", type=Path)
-    found = [(p, run(p)) for p in programs(parser.parse_args().checkout.resolve())]
+    found = [(p, judged(p)) for p in programs(parser.parse_args().checkout.resolve())]
     for suite in dict.fromkeys(p.suite for p, _ in found):
         mine = [(p, why) for p, why in found if p.suite == suite]
-        print(f"{suite}: {sum(not why for _, why in mine)} of {len(mine)} run")
+        print(f"{suite}: {sum(not why for _, why in mine)} of {len(mine)} pass")
         for program, why in mine:
             if why:
                 print(f"  {program.name}: {why}")

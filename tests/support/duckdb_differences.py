@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 
 Rows = Sequence[tuple[object, ...]]
 
 CLASSES = {
     "bags": "EXCEPT ALL and INTERSECT ALL keep every copy of a row in DataFusion",
     "precedence": "INTERSECT binds no closer than UNION and EXCEPT in DataFusion's plans",
+    "decimals": "the mean of whole numbers of two types is a DECIMAL of four digits in DataFusion",
+    "by name": "DataFusion matches UNION's branches by name where UNION BY NAME follows",
     "types": (
         "a number or date above or below a text is made text by DuckDB, and not by DataFusion, or "
         "by way of another number: '0.0' for a count beside a DOUBLE"
@@ -63,6 +66,10 @@ def class_of(
         return "bags"
     if "INTERSECT" in sql and re.search(r"\b(UNION|EXCEPT)\b", sql):
         return "precedence"
+    if _decimal(found) and _rounded(duckdb) == _rounded(found):
+        return "decimals"
+    if re.search(r"\bUNION\b.*\bUNION (?:ALL )?BY NAME\b", sql):
+        return "by name"
     if _SET.search(sql) and (
         _numbers(duckdb) == _numbers(found) or _types(duckdb) != _types(found)
     ):
@@ -105,6 +112,17 @@ def _number(text: str) -> str:
         return str(float(text))
     except ValueError:
         return text
+
+
+def _decimal(rows: Rows) -> bool:
+    return any(isinstance(value, Decimal) for row in rows for value in row)
+
+
+def _rounded(rows: Rows) -> list[tuple[object, ...]]:
+    return [
+        tuple(round(float(v), 4) if isinstance(v, Decimal | float) else v for v in row)
+        for row in rows
+    ]
 
 
 def _value(value: object) -> object:
