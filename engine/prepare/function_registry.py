@@ -81,7 +81,7 @@ class KnownCalls:
         parameters: Mapping[str, str] | None = None,
         *,
         whole: bool = False,
-        types: Sequence[Mapping[str, Constraint]] = (),
+        types: Mapping[int, Constraint] | None = None,
     ) -> Typed:
         """The query with its calls as functions, which are known to DataFusion from here on.
 

@@ -128,13 +128,16 @@ class Query:
         ready = session.calls.typed(session, self.text, parameters, whole=True)
         warn_of_comparisons(ready.never, session.plan_warnings)
         frame = self._frame(session, ready, parameters)
-        types: list[Mapping[str, Constraint]] = []
+        types: dict[int, Constraint] = {}
         # CREATE has run by now.
-        waiting = frozenset() if creates(self.text) else ready.beside_columns
+        waiting = {} if creates(self.text) else ready.beside_columns
+
+        def with_types(more: Mapping[str, Constraint]) -> dict[int, Constraint]:
+            return types | {i: found for name, found in more.items() for i in waiting[name]}
 
         def planned(more: Mapping[str, Constraint]) -> tuple[Typed, Frame]:
             calls = session.calls.typed(
-                session, self.text, parameters, whole=True, types=[*types, more]
+                session, self.text, parameters, whole=True, types=with_types(more)
             )
             return calls, self._frame(session, calls, parameters)
 
@@ -145,7 +148,7 @@ class Query:
                 return error.message
 
         plan = optimized(frame) if waiting else Optimized()
-        while waiting and len(types) < _ROUNDS:
+        for _ in range(_ROUNDS):
             more = types_beside_columns(plan, waiting)
             if len(more) > 1 and plan.problem:
                 more = least(more, plan.problem, left)
@@ -155,10 +158,8 @@ class Query:
             was, plan = plan, optimized(another)
             if plan.problem and not was.problem:  # DataFusion drops a column's name with its cast
                 break
-            ready, frame = calls, another
-            types.append(more)
-            texts = {call.name for call in ready.calls if call.task.constraint.kind == "text"}
-            waiting = ready.beside_columns & texts
+            types = with_types(more)
+            ready, frame, waiting = calls, another, calls.beside_columns
         return named(frame, self._written(ready.written))
 
     def _written(self, calls: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:

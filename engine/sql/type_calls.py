@@ -46,8 +46,9 @@ class Typed:
     translation: Translation
     calls: tuple[Call, ...] = ()
     written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    beside_columns: frozenset[str] = frozenset()
-    """The names of calls that the query puts beside columns, of types not known here."""
+    beside_columns: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """The calls that the query puts beside columns, of types not known here: their names, and their
+    numbers in the text."""
     unread: tuple[str, ...] = ()
     """The parts of the query that say nothing of the types of answers."""
     never: tuple[str, ...] = ()
@@ -64,17 +65,16 @@ def typed(
     parameters: Mapping[str, str] | None = None,
     *,
     whole: bool = False,
-    types: Sequence[Mapping[str, Constraint]] = (),
+    types: Mapping[int, Constraint] | None = None,
     columns: Columns = lambda table: None,
 ) -> Typed:
     """Settle arity and type of every call in ``sql``; text outside of calls is not touched.
 
     ``parameters`` is SQL for ``$name``, by name: see ``parameters.spelled_parameters``. ``whole``:
     nothing else asks what these calls ask, so that an answer which is no more than compared may end
-    where the comparison is decided. ``types`` is what is known of calls, by the names that this
-    gave them without it, then by those that it gave with the first of them, and so on. ``columns``
-    are those of the catalogue's tables. Raises ArgumentError or QueryError for a call that is wrong
-    in itself."""
+    where the comparison is decided. ``types``: what is known of calls, by their numbers in the
+    text. ``columns`` are those of the catalogue's tables. Raises ArgumentError or QueryError for a
+    call that is wrong in itself."""
     lowered = sql.lower()
     if not any(name in lowered for name in ingredients):  # most queries: not worth a tokenizer
         return Typed(unchanged(sql))
@@ -87,7 +87,7 @@ def typed(
     if known.sql != sql:
         tree = Reader(known.sql)
     try:
-        found = _typed(tree, ingredients, parameters or {}, columns, types, whole=whole)
+        found = _typed(tree, ingredients, parameters or {}, columns, types or {}, whole=whole)
         if known.sql == sql:
             return found
         return replace(found, translation=known.then(found.translation))
@@ -100,7 +100,7 @@ def _typed(
     ingredients: Mapping[str, Ingredient],
     parameters: Mapping[str, str],
     columns: Columns,
-    types: Sequence[Mapping[str, Constraint]],
+    types: Mapping[int, Constraint],
     *,
     whole: bool,
 ) -> Typed:
@@ -112,27 +112,16 @@ def _typed(
             _check_place(site, places.of[name].misplaced)
     inferred = [places.of[name].constraint for name in names]
     constraints = shared(tree, sites, inferred, places.refers)
-
-    def bound() -> list[Call]:
-        calls = []
-        for site, constraint in zip(sites, constraints, strict=True):
-            with naming_place(tree, site.start, site.stop):
-                named = _standing_alone(tree, site)
-                calls.append(
-                    bind(
-                        site.ingredient,
-                        site.arguments,
-                        named,
-                        context=constraint,
-                        ordered=site.order is not None,
-                    )
-                )
-        return until_decided(calls, [places.of[n].compared for n in names]) if whole else calls
-
-    calls = bound()
-    for more in types:
-        constraints = [more.get(c.name, one) for c, one in zip(calls, constraints, strict=True)]
-        calls = bound()
+    calls = []
+    for i, (site, constraint) in enumerate(zip(sites, constraints, strict=True)):
+        with naming_place(tree, site.start, site.stop):
+            named = _standing_alone(tree, site)
+            context, ordered = types.get(i, constraint), site.order is not None
+            calls.append(
+                bind(site.ingredient, site.arguments, named, context=context, ordered=ordered)
+            )
+    if whole:
+        calls = until_decided(calls, [places.of[name].compared for name in names])
     calls = [remember(call) for call in calls]
     written: dict[str, tuple[str, ...]] = {}
     for call, site in zip(calls, sites, strict=True):
@@ -141,7 +130,10 @@ def _typed(
             written[call.name] = (*ways, site.text)
     for call, site in zip(calls, sites, strict=True):
         written.setdefault(call.name, (site.text,))
-    beside = frozenset(c.name for c, n in zip(calls, names, strict=True) if places.of[n].cast)
+    beside: dict[str, tuple[int, ...]] = {}
+    for i, (call, name) in enumerate(zip(calls, names, strict=True)):
+        if places.of[name].cast and i not in types:
+            beside[call.name] = (*beside.get(call.name, ()), i)
     behind = dict.fromkeys(places.nulls_last, " NULLS LAST")
     text = in_text(tree, [(s, c.name) for s, c in zip(sites, calls, strict=True)], behind)
     wrong = (never_equal(c, places.of[n].compared) for c, n in zip(calls, names, strict=True))

@@ -15,7 +15,10 @@ CLASSES = {
     "bags": "EXCEPT ALL and INTERSECT ALL keep every copy of a row in DataFusion",
     "precedence": "INTERSECT binds no closer than UNION and EXCEPT in DataFusion's plans",
     "decimals": "the mean of whole numbers of two types is a DECIMAL of four digits in DataFusion",
-    "by name": "DataFusion matches UNION's branches by name where UNION BY NAME follows",
+    "by name": (
+        "DataFusion matches the branches of a UNION by name where UNION BY NAME follows, or where it "
+        "casts them below another UNION"
+    ),
     "types": (
         "a number or date above or below a text is made text by DuckDB, and not by DataFusion, or "
         "by way of another number: '0.0' for a count beside a DOUBLE"
@@ -68,7 +71,8 @@ def class_of(
         return "precedence"
     if _decimal(found) and _rounded(duckdb) == _rounded(found):
         return "decimals"
-    if re.search(r"\bUNION\b.*\bUNION (?:ALL )?BY NAME\b", sql):
+    permuted = _permuted(duckdb) == _permuted(found) and _numbers(duckdb) != _numbers(found)
+    if re.search(rf"\bUNION\b.*\bUNION\b{'' if permuted else ' (?:ALL )?BY NAME'}", sql):
         return "by name"
     if _SET.search(sql) and (
         _numbers(duckdb) == _numbers(found) or _types(duckdb) != _types(found)
@@ -105,6 +109,11 @@ def _texts(rows: Rows) -> list[tuple[str, ...]]:
 def _numbers(rows: Rows) -> list[tuple[str, ...]]:
     """The rows as texts, in which equal numbers are equal."""
     return sorted(tuple(map(_number, row)) for row in _texts(rows))
+
+
+def _permuted(rows: Rows) -> list[tuple[str, ...]]:
+    """The rows with their columns in any order."""
+    return sorted(tuple(sorted(row)) for row in _numbers(rows))
 
 
 def _number(text: str) -> str:
