@@ -62,40 +62,37 @@ def _nodes(plan: str) -> list[_Node]:
 
 def _call(value: str, inputs: list[_Node], names: Collection[str]) -> str | None:
     """The call whose answer ``value`` is: a call, or a column of the relations below."""
-    call = _CALL.match(value)
-    if call is not None:
-        rest = value[after_call(value, call.end()) :]
-        ends = rf', Utf8\("{VALUE}"\)\)' if call["field"] else ""
-        whole = re.fullmatch(rf"{ends}(?: AS \w+)*", rest)
-        return call["name"] if whole and call["name"] in names else None
-    return _of_inputs(value, inputs, names) or None
+    while True:  # a plan may be deeper than Python's stack
+        call = _CALL.match(value)
+        if call is not None:
+            rest = value[after_call(value, call.end()) :]
+            ends = rf', Utf8\("{VALUE}"\)\)' if call["field"] else ""
+            whole = re.fullmatch(rf"{ends}(?: AS \w+)*", rest)
+            return call["name"] if whole and call["name"] in names else None
+        made = _made(value, inputs)
+        if made is None:
+            return None
+        value, inputs = made
 
 
-def _of_inputs(
-    column: str, inputs: list[_Node], names: Collection[str], *, bare: bool = False
-) -> str | None:
-    """The call whose answers a column of the relations below holds: '' if it is another column,
-    None if they have none of that name. ``bare``: it may have a qualifier that an alias hides."""
-    made = (_of_column(column, node, names, bare=bare) for node in inputs)
-    return next((name for name in made if name is not None), None)
-
-
-def _of_column(column: str, node: _Node, names: Collection[str], *, bare: bool) -> str | None:
-    if node.kind == "SubqueryAlias":
-        inside = column if bare else column.removeprefix(f"{node.text}.")
-        hidden = not bare and inside == column
-        return None if hidden else _of_inputs(inside, node.inputs, names, bare=True)
-    if node.kind in ("Projection", "Aggregate"):
-        for item in _items(node):
-            value, _, alias = item.rpartition(" AS ")
-            if (alias if value else item) == column or (
-                bare and not value and item.endswith(f".{column}")
-            ):
-                return _call(value or item, node.inputs, names) or ""
-        return None
-    if node.kind.partition(":")[0] in ("Subquery", "Union"):
-        return None
-    return _of_inputs(column, _seen(node), names, bare=bare)
+def _made(column: str, inputs: list[_Node]) -> tuple[str, list[_Node]] | None:
+    """The expression that makes a column, and the relations that it is over."""
+    waiting = [(column, False, node) for node in reversed(inputs)]
+    while waiting:
+        # In an alias, a column may have a qualifier that the alias hides.
+        name, inside, node = waiting.pop()
+        if node.kind == "SubqueryAlias":
+            bare = name if inside else name.removeprefix(f"{node.text}.")
+            waiting += [(bare, True, below) for below in node.inputs if inside or bare != name]
+        elif node.kind in ("Projection", "Aggregate"):
+            for item in _items(node):
+                value, _, alias = item.rpartition(" AS ")
+                ends = inside and not value and item.endswith(f".{name}")
+                if ends or name == (alias if value else item):
+                    return value or item, node.inputs
+        elif node.kind.partition(":")[0] not in ("Subquery", "Union"):
+            waiting += [(name, inside, below) for below in reversed(_seen(node))]
+    return None
 
 
 def _seen(node: _Node) -> list[_Node]:

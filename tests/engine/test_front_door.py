@@ -109,6 +109,13 @@ def test_a_call_with_a_type_gives_it_to_another(db: Counted) -> None:
     assert frame.to_arrow_table().column(0).to_pylist() == [3]
 
 
+def test_a_column_is_followed_down_a_deep_plan(db: Counted) -> None:
+    parts = ["w0 AS (SELECT llm_map('q', x) AS v FROM t)"]
+    parts += [f"w{i} AS (SELECT v FROM w{i - 1} LIMIT {900 - i})" for i in range(1, 200)]
+    sql = f"WITH {', '.join(parts)} SELECT n FROM w199 JOIN t ON v = n"
+    assert db.session.sql(sql).to_pylist() == [{"n": 5}]
+
+
 @pytest.mark.parametrize(
     "other",
     [
