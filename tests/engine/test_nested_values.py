@@ -116,3 +116,20 @@ def test_the_items_of_a_list_are_the_text(column: str, seen: list[str]) -> None:
 @pytest.mark.parametrize("part", ["pair['p']", "pairs[1]['p']", "named['k']"])
 def test_what_a_nested_value_is_made_of_is_one(part: str, session: bf.Session) -> None:
     assert run(session, f"llm_text('q', {part})") == ["b", "b", None]
+
+
+@pytest.mark.parametrize("name", ["llm_filter", "llm_text", "llm_score", "llm_extract", "llm_vqa"])
+def test_bytes_that_are_no_image_are_said_to_be_none_of_the_function(name: str) -> None:
+    session = bf.connect(bf.ScriptedModel(answered), cache=None)
+    session.from_arrow(pa.table({"b": pa.array([b"\xff\xfe"])}), name="t")
+    with pytest.warns(bf.AnswerWarning, match=f"{name}: no image: "):
+        assert session.sql(f"SELECT {CALLS[name].format('b')} AS a FROM t").to_pylist() == [
+            {"a": None}
+        ]
+
+
+def test_bytes_are_no_text_of_a_group() -> None:
+    session = bf.connect(bf.ScriptedModel(answered), cache=None)
+    session.from_arrow(pa.table({"b": pa.array([b"\xff\xfe"])}), name="t")
+    with pytest.raises(bf.QueryError, match="llm_qa: a value of type BINARY is no text in UTF-8"):
+        session.sql("SELECT llm_qa('q', b) FROM t").collect()

@@ -27,7 +27,7 @@ from blendfusion.udfs.declare.call import Call
 
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 
-NO_IMAGE = "no image: it is neither the bytes of a PNG, JPEG, GIF or WebP, nor an http(s) or data: URL of one"
+_NO_IMAGE = "no image: it is neither the bytes of a PNG, JPEG, GIF or WebP, nor an http(s) or data: URL of one"
 _NO_URL = "an image at a URL, which is not sent: image_urls is off"
 _REFUSED = "no image, "
 """The beginning of the names of such values."""
@@ -79,11 +79,13 @@ def seen(call: Call, values: Sequence[Values], dispatcher: Dispatcher) -> list[A
 
     Raises QueryError for a model that sees no images.
     """
-    known = {v: answer for v in values if (answer := _without_question(v, dispatcher)) is not None}
+    name = call.ingredient.name
+    answered = ((v, _without_question(name, v, dispatcher)) for v in values)
+    known = {v: answer for v, answer in answered if answer is not None}
     fit = [v for v in values if v not in known]
     if fit and not dispatcher.model_of(call).abilities.sees_images:
         raise QueryError(
-            f"{call.ingredient.name}: {dispatcher.model_of(call).name} reads text only, no images",
+            f"{name}: {dispatcher.model_of(call).name} reads text only, no images",
             hint="Connect a model that sees images: on a server with OpenAI's chat API, "
             "bf.connect('openai:MODEL@http://…/v1'), or local weights with their projector, "
             "bf.connect('llama:….gguf', projector='mmproj….gguf').",
@@ -104,13 +106,13 @@ def seen_among_texts(call: Call, values: Sequence[Values], dispatcher: Dispatche
     return [answers[v] for v in values]
 
 
-def _without_question(values: Values, dispatcher: Dispatcher) -> Answer | None:
+def _without_question(name: str, values: Values, dispatcher: Dispatcher) -> Answer | None:
     """The answer about values that are not asked about; None for all others."""
     present = [value for value in values if value is not None]
     if any(value.startswith(_REFUSED) for value in present):
-        return Answer.failed(NO_IMAGE)
+        return Answer.failed(f"{name}: {_NO_IMAGE}")
     if not dispatcher.image_urls and any(map(is_web, present)):
-        return Answer.failed(_NO_URL)
+        return Answer.failed(f"{name}: {_NO_URL}")
     return None if any(map(is_image, present)) else Answer(None)
 
 
