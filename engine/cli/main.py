@@ -9,6 +9,7 @@ import shlex
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import version
 from typing import NoReturn, TextIO
@@ -64,9 +65,20 @@ def main(argv: Sequence[str] | None = None) -> int:
             return EXIT_INTERRUPTED
         except BrokenPipeError:
             # The reader (head, less) has stopped; the remaining buffer is discarded.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _discard_output()
             return 0
+        except OSError as problem:  # a full disk, a folder that is not to be written
+            place = f" '{problem.filename}'" if problem.filename else ""
+            QueryError(f"cannot read or write{place}: {problem.strerror or problem}").print()
+            _discard_output()
+            return EXIT_ERROR
     return status
+
+
+def _discard_output() -> None:
+    """Discard what standard output could not take, which would be tried again at the end."""
+    with suppress(OSError):  # a stream of this process only
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _with_command(argv: Sequence[str]) -> Sequence[str]:

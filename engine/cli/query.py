@@ -80,4 +80,7 @@ def _traced(frame: bf.Frame, path: Path | None) -> Iterator[None]:
         yield
     finally:
         if path is not None:
-            frame.trace.to_html(path)
+            try:
+                frame.trace.to_html(path)
+            except OSError as problem:
+                raise QueryError(f"cannot write '{path}': {problem.strerror}") from problem

@@ -20,7 +20,7 @@ from rich.text import Text
 
 import blendfusion as bf
 from blendfusion.errors import QueryError
-from blendfusion.files.row_writers import ROW_WRITERS, flat, json_text
+from blendfusion.files.row_writers import ROW_WRITERS, flat, text_of
 from blendfusion.files.spreadsheets import write_sheet
 from blendfusion.files.whole_file import replacing
 from blendfusion.observe.progress import progress
@@ -33,6 +33,10 @@ _CELL_CHARACTERS = 60
 """The most characters of a cell, unless a screen has room for more."""
 _PIPE_WIDTH = 160
 """Characters a line where there is no terminal to ask."""
+_FILE_WIDTH = 100_000
+"""Characters a line in a file: no line is broken."""
+_READABLE = 12
+"""The characters that a wide column has at least, before values stand below one another."""
 _GAP = 3
 """Characters between two columns."""
 
@@ -107,9 +111,6 @@ def write(rows: Rows, style: Format, output: Path | None, *, full_cells: bool = 
     if output is None:
         return _print(rows, style, full_cells)
     try:
-        # A pipe or a device has no place beside it, and nothing to keep.
-        if output.exists() and not output.is_file():
-            return _write_file(rows, style, output, None)
         with replacing(output) as part:
             return _write_file(rows, style, part, _compression(output))
     except BrokenPipeError:
@@ -199,7 +200,7 @@ def _write_file(rows: Rows, style: Format, file: Path, compression: str | None) 
         write_sheet(flat(table), file)
     else:
         with file.open("w", encoding="utf-8", newline="") as text:
-            _draw(table, text, full_cells=True)
+            _draw(table, text, full_cells=True, screen_width=_FILE_WIDTH)
     return len(table)
 
 
@@ -230,26 +231,57 @@ def _write_plan(table: pa.Table, file: IO[str]) -> None:
 def _write_table(
     table: pa.Table, file: IO[str], full_cells: bool, screen_width: int | None
 ) -> None:
-    on_screen = file.isatty() or screen_width is not None
-    console = Console(
-        file=file,
-        width=None if file.isatty() else screen_width or _PIPE_WIDTH,
-        highlight=False,
-    )
-    most = _CELL_CHARACTERS
-    if on_screen and table.num_columns:
-        most = max(most, console.width // table.num_columns - _GAP)
-    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for column in table.schema:
-        numeric = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
-        drawn.add_column(
-            Text(printable(column.name)), justify="right" if numeric else "left", overflow="fold"
-        )
-    for batch in table.to_batches(max_chunksize=4096):
-        for row in batch.to_pylist():
-            drawn.add_row(*(_cell(value, None if full_cells else most) for value in row.values()))
-    console.print(drawn)
+    """Draws rows below one another, or, where the columns find no room, value below value."""
+    width = screen_width or (None if file.isatty() else _PIPE_WIDTH)
+    console = _Console(file=file, width=width, highlight=False)
+    most: int | None = None
+    if not full_cells:
+        room = console.width // max(1, table.num_columns) - _GAP
+        most = max(_CELL_CHARACTERS, room if file.isatty() or screen_width else 0)
+    names = [Text(printable(name)) for name in table.column_names]
+    rows = [
+        [_cell(value, most) for value in row]
+        for batch in table.to_batches(max_chunksize=4096)
+        for row in _values(batch)
+    ]
+    if _needed(names, rows) <= console.width:
+        drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        for name, kind in zip(names, table.schema.types, strict=True):
+            numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+            drawn.add_column(name, justify="right" if numeric else "left", overflow="fold")
+        for cells in rows:
+            drawn.add_row(*cells)
+        console.print(drawn)
+    else:
+        for number, cells in enumerate(rows, 1):
+            console.rule(f"row {number:,}", align="left", style="dim", characters="─")
+            drawn = Table(box=None, show_header=False, padding=(0, _GAP, 0, 0))
+            drawn.add_column(overflow="fold", max_width=console.width // 2)
+            drawn.add_column(overflow="fold")
+            for name, cell in zip(names, cells, strict=True):
+                drawn.add_row(name, cell)
+            console.print(drawn)
     console.print(f"{table.num_rows:,} row{'' if table.num_rows == 1 else 's'}")
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leaves the error to the command: a reader that has seen enough is none."""
+        raise
+
+
+def _values(batch: pa.RecordBatch) -> Iterator[tuple[object, ...]]:
+    """The rows of a batch; names may be there twice."""
+    columns = [column.to_pylist(maps_as_pydicts="lossy") for column in batch.columns]
+    return zip(*columns, strict=True) if columns else iter([()] * len(batch))
+
+
+def _needed(names: list[Text], rows: list[list[Text]]) -> int:
+    """The characters of a line in which every column is readable."""
+    widths = [name.cell_len for name in names]
+    for cells in rows:
+        widths = [max(width, cell.cell_len) for width, cell in zip(widths, cells, strict=True)]
+    return sum(min(width, _READABLE) + _GAP for width in widths) - _GAP
 
 
 def _cell(value: object, most: int | None) -> Text:
@@ -259,7 +291,7 @@ def _cell(value: object, most: int | None) -> Text:
         return Text("NULL", style="dim")
     if isinstance(value, float):
         return Text(f"{value:.6g}")
-    if isinstance(value, dict | list):
-        value = json_text(value)
-    shown = printable(" ".join(str(value).split()))
+    shown = printable(
+        " ".join((repr(value) if isinstance(value, bytes) else text_of(value)).split())
+    )
     return Text(shown if most is None or len(shown) <= most else shown[: most - 1] + "…")

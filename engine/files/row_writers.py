@@ -10,7 +10,9 @@ import datetime
 import decimal
 import io
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from itertools import chain
 from typing import IO
 
@@ -46,7 +48,7 @@ def write_json_lines(tables: Iterable[pa.Table], file: IO[bytes]) -> None:
     """Write one object a row and line."""
     for table in tables:
         for part in _parts(table):
-            lines = (json_text(row) + "\n" for row in part.to_pylist())
+            lines = (json_text(row) + "\n" for row in part.to_pylist(maps_as_pydicts="lossy"))
             file.write("".join(lines).encode())
 
 
@@ -62,8 +64,9 @@ def write_arrow(tables: Iterable[pa.Table], file: IO[bytes]) -> None:
 
 
 def write_parquet(tables: Iterable[pa.Table], file: IO[bytes]) -> None:
-    """Write a Parquet file, with a row group for a million rows or 64 MiB."""
-    first, rest = _begun(map(_decoded, tables))
+    """Write a Parquet file, with a row group for a million rows or 64 MiB. Intervals, which it
+    does not hold, become text."""
+    first, rest = _begun(_as_text(_decoded(table), _is_parquet) for table in tables)
     with pyarrow.parquet.ParquetWriter(file, first.schema) as writer:
         for group in _groups(first, rest):
             writer.write_table(group, row_group_size=_GROUP_ROWS)
@@ -111,7 +114,7 @@ def _decoded(table: pa.Table) -> pa.Table:
 
 
 def flat(table: pa.Table) -> pa.Table:
-    """Columns that CSV can hold: lists and structs as JSON text, bytes as base64."""
+    """Columns that CSV can hold: lists, structs and maps as JSON text, bytes as base64."""
     table = _decoded(table)
     for place, column in enumerate(table.schema):
         kind, values = column.type, table.column(place)
@@ -119,11 +122,18 @@ def flat(table: pa.Table) -> pa.Table:
             values, kind = values.cast(kind.value_type), kind.value_type
         if pa.types.is_string_view(kind):
             values = values.cast(pa.string())
-        elif not _is_csv(kind):
-            texts = [None if v is None else _csv_text(v) for v in values.to_pylist()]
-            values = pa.chunked_array([pa.array(texts, pa.string())])
         if values is not table.column(place):
             table = table.set_column(place, column.name, values)
+    return _as_text(table, _is_csv)
+
+
+def _as_text(table: pa.Table, is_held: Callable[[pa.DataType], bool]) -> pa.Table:
+    """Columns of the types that ``is_held`` refuses as text."""
+    for place, column in enumerate(table.schema):
+        if not is_held(column.type):
+            values = table.column(place).to_pylist(maps_as_pydicts="lossy")
+            texts = pa.array([None if v is None else text_of(v) for v in values], pa.string())
+            table = table.set_column(place, column.name, texts)
     return table
 
 
@@ -133,9 +143,8 @@ def _is_csv(kind: pa.DataType) -> bool:
     return bool(
         types.is_boolean(kind)
         or types.is_integer(kind)
-        or types.is_float32(kind)
-        or types.is_float64(kind)
-        or types.is_decimal128(kind)
+        or types.is_floating(kind)
+        or types.is_decimal(kind)
         or types.is_string(kind)
         or types.is_large_string(kind)
         or types.is_date(kind)
@@ -144,20 +153,72 @@ def _is_csv(kind: pa.DataType) -> bool:
     )
 
 
-def _csv_text(value: object) -> str:
-    if isinstance(value, dict | list):
-        return json_text(value)
-    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
+@cache
+def _is_parquet(kind: pa.DataType) -> bool:
+    try:
+        pyarrow.parquet.ParquetWriter(io.BytesIO(), pa.schema([("x", kind)])).close()
+    except pa.ArrowNotImplementedError:
+        return False
+    return True
+
+
+def text_of(value: object) -> str:
+    """The text of a value where a column is text: JSON of a nested one, base64 of bytes."""
+    plain = _plain(value)
+    if isinstance(plain, dict | list):
+        return json_text(plain)
+    return _jsonable(plain) if isinstance(plain, bytes) else str(plain)
 
 
 def json_text(value: object) -> str:
-    """JSON of a value of any Arrow type, in one line."""
-    return json.dumps(value, ensure_ascii=False, default=_jsonable)
+    """JSON of a value of any Arrow type, in one line. Not-a-number and infinities, which JSON does
+    not know, are null; a decimal number that a float would round is text."""
+    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, default=_jsonable)
+
+
+def _plain(value: object) -> object:
+    """``value`` without what JSON would write as something else."""
+    if isinstance(value, dict):
+        return {k if isinstance(k, str) else text_of(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_plain(v) for v in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, pa.MonthDayNano):
+        return _interval(*value)
+    if isinstance(value, datetime.timedelta):
+        nanoseconds = getattr(value, "nanoseconds", 0)  # of pandas
+        return _interval(
+            0, value.days, (value.seconds * 10**6 + value.microseconds) * 1000 + nanoseconds
+        )
+    return value
+
+
+def _interval(months: int, days: int, nanoseconds: int) -> str:
+    """An interval as DataFusion and PostgreSQL write and read it: ``1 mons 2 days 0.5 secs``."""
+    seconds = decimal.Decimal(abs(nanoseconds)) / 10**9
+    sign = -1 if nanoseconds < 0 else 1
+    parts = {
+        "mons": months,
+        "days": days,
+        "hours": sign * int(seconds // 3600),
+        "mins": sign * int(seconds // 60 % 60),
+        "secs": sign * (seconds % 60).normalize(),
+    }
+    return (
+        " ".join(
+            f"{count:f} {unit}" if unit == "secs" else f"{count} {unit}"
+            for unit, count in parts.items()
+            if count
+        )
+        or "0 secs"
+    )
 
 
 def _jsonable(value: object) -> str | float:
     if isinstance(value, decimal.Decimal):
-        return float(value)
+        number = float(value)
+        return number if decimal.Decimal(repr(number)) == value else str(value)
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     if isinstance(value, bytes):

@@ -17,6 +17,9 @@ _ROWS = 1_048_575
 """The rows of a sheet below its header."""
 _CHARACTERS = 32_767
 """The characters of a cell."""
+_DIGITS = 15
+"""The digits of a number in a cell: spreadsheets round longer ones, such as the numbers of orders,
+which are text therefore."""
 
 
 def _openpyxl() -> Any:
@@ -113,6 +116,11 @@ def _plain(value: object) -> object:
     if isinstance(value, datetime.datetime | datetime.time) and value.tzinfo is not None:
         return value.isoformat()
     if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if (
+        isinstance(value, int | Decimal)
+        and len(Decimal(value).normalize().as_tuple().digits) > _DIGITS
+    ):
         return str(value)
     known = bool | int | float | Decimal | str | datetime.date | datetime.time | None
     return value if isinstance(value, known) else str(value)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, overload
 import pyarrow as pa
 
 from blendfusion.errors import ModelWarning
+from blendfusion.files.whole_file import replacing
 from blendfusion.models.embedders.cache import VectorCounts
 from blendfusion.models.protocol.model import Values
 from blendfusion.observe.progress import Reporter
@@ -310,7 +311,8 @@ class Trace:
         page = self._less_given(page_of(self, self._redaction))
         if path is None:
             return page
-        Path(path).write_text(page, encoding="utf-8")
+        with replacing(Path(path)) as part:
+            part.write_text(page, encoding="utf-8")
         return None
 
     def _repr_html_(self) -> str:

@@ -48,6 +48,8 @@ BUSY_SECONDS = 0.05
 """How long SQLite itself waits for a lock."""
 _DAMAGE = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _FORBIDDEN = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
+_SUFFIXES = ("", ".sqlite", ".sqlite3", ".db")
+"""A file of another name that is no database is no damaged file of answers: ``--cache t.csv``."""
 _MAX_NAMES = 1000
 _creating = threading.Lock()
 
@@ -66,7 +68,9 @@ def opened(path: Path, wait_seconds: float) -> sqlite3.Connection:
     _create(path)
     try:
         return _connected(path.absolute().as_uri(), wait_seconds, _settle)
-    except sqlite3.OperationalError as problem:
+    except sqlite3.DatabaseError as problem:
+        if _code(problem) == sqlite3.SQLITE_NOTADB and path.suffix.lower() not in _SUFFIXES:
+            raise ForeignFileError("it is no database") from problem
         if _code(problem) not in _FORBIDDEN:
             raise
     # SQLite reads a file with a log only where it may write beside it, or is told that nobody does.

@@ -1,0 +1,72 @@
+"""How the command ends where a file, a pipe or a disk does not do what one hopes: one line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from stored_answers import TASK
+
+from blendfusion.errors import CacheWarning
+from blendfusion.models.stores.sqlite import SqliteStore
+
+BLENDFUSION = str(Path(sys.executable).parent / "blendfusion")
+
+
+def run(command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-c", command.replace("blendfusion", BLENDFUSION, 1)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, **environment},
+    )
+
+
+@pytest.mark.parametrize("style", ["table", "csv", "json"])
+def test_a_reader_that_has_seen_enough_is_no_error(style: str) -> None:
+    query = "SELECT value AS v FROM generate_series(1, 50000)"
+    done = run(
+        f'blendfusion query "{query}" --format {style} | head -1 >/dev/null; exit ${{PIPESTATUS[0]}}'
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
+@pytest.mark.parametrize(
+    "command",
+    [
+        'blendfusion query "SELECT 1" > /dev/full',
+        'blendfusion query "SELECT value FROM generate_series(1, 50000)" --format csv > /dev/full',
+        'blendfusion query "SELECT 1" --output /dev/full --format csv',
+        'blendfusion query "SELECT 1" --trace /dev/full',
+        "blendfusion models > /dev/full",
+    ],
+)
+def test_a_full_disk_is_one_line(command: str) -> None:
+    done = run(command)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "No space left on device" in done.stderr
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no folder /proc")
+def test_a_page_that_cannot_be_written_is_one_line() -> None:
+    done = run('blendfusion query "SELECT 1" --trace /proc/page.html')
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: cannot write '/proc/page.html'")
+
+
+def test_a_file_of_data_is_no_damaged_cache(tmp_path: Path) -> None:
+    """A mistyped --cache must not rename the user's own file."""
+    file = tmp_path / "sales.csv"
+    file.write_text("text\na\n")
+    store = SqliteStore(file)
+    with pytest.warns(CacheWarning, match="cannot be used: it is no database"):
+        assert store.get_many("m", TASK, [("a",)]) == {}
+    store.close()
+    assert [f.name for f in tmp_path.iterdir()] == ["sales.csv"]
+    assert file.read_text() == "text\na\n"
