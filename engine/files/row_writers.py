@@ -167,7 +167,7 @@ def text_of(value: object) -> str:
     plain = _plain(value)
     if isinstance(plain, dict | list):
         return json_text(plain)
-    return _jsonable(plain) if isinstance(plain, bytes) else str(plain)
+    return _base64(plain) if isinstance(plain, bytes) else str(plain)
 
 
 def json_text(value: object) -> str:
@@ -222,5 +222,9 @@ def _jsonable(value: object) -> str | float:
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
+        return _base64(value)
     return str(value)
+
+
+def _base64(value: bytes) -> str:
+    return base64.b64encode(value).decode()
