@@ -1,7 +1,7 @@
 """Where is the bottleneck of a cluster, and what does a query cost? A discrete simulation.
 
-Servers pull batches of distinct values from the session, which takes them from workers that scan
-files. The rates of BlendFusion are measured (benchmarks/README.md, "Clusters"); those of servers
+Workers scan files and send distinct values to the owners of their ranges, one on each worker, from
+whom model servers pull batches; the session counts them. The rates of BlendFusion are measured (benchmarks/README.md, "Clusters"); those of servers
 and prices are assumptions, given as options.
 
     python benchmarks/simulate_cluster.py
@@ -23,13 +23,15 @@ class Rates:
     scanned: float = 1.6e6
     """Rows a second that one worker scans, filters and matches with answers."""
     arrives: float = 6.1e-6
-    """Seconds of the session for a value that a worker sends, known or not."""
+    """Seconds of an owner for a value that a worker sends, known or not."""
     asks: float = 35e-6
-    """Seconds of the session for a value that goes to a model and back."""
+    """Seconds of an owner for a value that goes to a model and back."""
+    counts: float = 4.7e-6
+    """Seconds of the session for a value that goes to a model."""
     value_bytes: float = 160.0
     digest_bytes: float = 16.0
     """What a worker sends of a value, whoever has sent it before."""
-    moves: float = 1.0
+    moves: float = 0.45
     """Bytes of a value and its answer on their ways, compressed, by those of the value."""
     answers: float = 50.0
     """Answers a second of one model server."""
@@ -53,11 +55,8 @@ class Result:
         return max(self.busy, key=self.busy.__getitem__)
 
 
-def simulated(
-    rows: float, values: float, workers: int, files: int, rates: Rates, *, ranges: int = 1
-) -> Result:
-    """A run over ``files`` of equal length with values in random order. ``ranges``: the sessions
-    that share the distinct values by hash; today there is one."""
+def simulated(rows: float, values: float, workers: int, files: int, rates: Rates) -> Result:
+    """A run over ``files`` of equal length with values in random order."""
     per_file = rows / files
     seen = values * -math.expm1(-per_file / values)  # distinct values of a file (a random one)
     events = [(per_file / rates.scanned * (i // workers + 1), i) for i in range(files)]
@@ -65,6 +64,7 @@ def simulated(
     servers = [0.0] * workers
     heapq.heapify(servers)
     session, scan_busy, session_busy, server_busy = 0.0, 0.0, 0.0, 0.0
+    owners, owners_busy = 0.0, 0.0
     known, sent, waiting, end = 0.0, 0.0, 0.0, 0.0
     by_worker = [0.0] * workers
     while events:
@@ -76,9 +76,11 @@ def simulated(
         sent += fresh
         new = seen * (1 - known / values)
         known += new
-        took = (fresh * rates.arrives + new * rates.asks) / ranges
-        session = max(session, ready) + took
-        session_busy += took
+        took = (fresh * rates.arrives + new * rates.asks) / workers
+        owners = max(owners, ready) + took
+        owners_busy += took
+        session = max(session, owners) + new * rates.counts
+        session_busy += new * rates.counts
         waiting += new
         while waiting >= rates.batch or (waiting > 0 and not events):
             size = min(waiting, rates.batch * max(1.0, waiting // (rates.batch * 4 * workers)))
@@ -93,6 +95,7 @@ def simulated(
         seconds,
         {
             "scan": scan_busy / workers / seconds,
+            "owners": owners_busy / seconds,
             "session": session_busy / seconds,
             "servers": server_busy / workers / seconds,
         },
@@ -115,9 +118,6 @@ def main() -> None:
     parser.add_argument("--servers", type=int, default=64)
     parser.add_argument("--answers-per-second", type=float, default=Rates.answers)
     parser.add_argument("--price", type=float, default=Rates.price)
-    parser.add_argument(
-        "--ranges", type=int, default=1, help="sessions that share the values by hash"
-    )
     given = parser.parse_args()
     rates = Rates(answers=given.answers_per_second, price=given.price)
     sizes = [
@@ -132,12 +132,12 @@ def main() -> None:
     if given.rows:
         sizes = [(given.rows, given.values, given.servers)]
     print(
-        "| rows | values | servers | time | bottleneck | scan | session | servers busy | bytes | cost |"
+        "| rows | values | servers | time | bottleneck | scan | owners | session | servers busy | bytes | cost |"
     )
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
     for rows, values, servers in sizes:
         files = max(4 * servers, int(rows // 1e6))
-        r = simulated(rows, values, servers, files, rates, ranges=given.ranges)
+        r = simulated(rows, values, servers, files, rates)
         shares = " | ".join(f"{share:.0%}" for share in r.busy.values())
         print(
             f"| {rows:.0e} | {values:.0e} | {servers} | {_time(r.seconds)} | {r.bottleneck} | "

@@ -110,7 +110,8 @@ class Session(EvaluationSession):
         self.ledger = ledger
         """The session's spending so far, and its limits."""
         self.questions = {}
-        self._store: AnswerStore = MemoryStore() if store is None else store
+        store = MemoryStore() if store is None else store
+        self._store: AnswerStore = store if cluster is None else cluster.shared(store)
         self.cluster, self.configured = cluster, config is not None or ctx is not None
         if cluster is not None:
             weakref.finalize(self, cluster.close)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+import weakref
 from collections.abc import Generator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from uuid import uuid4
 
@@ -12,14 +16,17 @@ import pyarrow as pa
 
 from blendfusion.cluster.divide import SHIPPED_BYTES, Division, Files, Whole, divide
 from blendfusion.cluster.local import LocalWorkers
-from blendfusion.cluster.messages import has_bytes
+from blendfusion.cluster.messages import Fragment, has_bytes
 from blendfusion.cluster.owners import OwnedModel, Owners
 from blendfusion.cluster.protocol import BackEnd
+from blendfusion.cluster.range_questions import RangedRun, RangePlaces
 from blendfusion.cluster.spread import spread
 from blendfusion.cluster.tasks import Tasks
 from blendfusion.errors import OptionError
 from blendfusion.execution.pipeline import Counts
 from blendfusion.models.protocol.model import Model
+from blendfusion.models.stores.memory import AnswerStore, MemoryStore
+from blendfusion.models.stores.sqlite import SqliteStore
 from blendfusion.observe.progress import counted
 from blendfusion.options import Options
 from blendfusion.planner.stages.split import Stage, Staged
@@ -55,11 +62,19 @@ class Cluster:
         self.name = name
         self.back_end = back_end
         self.owners = Owners(back_end)
+        self._ranges: RangePlaces | None = None
+        self.moved = 0
+        """Bytes between workers in all queries so far."""
 
     @property
     def size(self) -> int:
         """The number of workers."""
         return self.back_end.size
+
+    @staticmethod
+    def shared(store: AnswerStore) -> AnswerStore:
+        """The store of a session: one that workers can open, in the place of memory."""
+        return TemporaryStore() if isinstance(store, MemoryStore) else store
 
     def owned(self, spec: object, model: Model, options: Options) -> Model:
         """The model in the workers; ``model`` itself, which is asked here, where it cannot
@@ -99,7 +114,18 @@ class Cluster:
             return None
         run = uuid4().hex
         fragments = [replace(fragment, run=run) for fragment in division.fragments]
-        return Tasks(fragments, self.back_end, dispatcher, counts).tables()
+        return self._rows(fragments, dispatcher, counts)
+
+    def _rows(
+        self, fragments: list[Fragment], dispatcher: Dispatcher, counts: Counts
+    ) -> Generator[pa.Table, None, None]:
+        if self._ranges is None:
+            self._ranges = RangePlaces(self.back_end)
+        ranged = RangedRun(self._ranges, self.owners, dispatcher)
+        try:
+            yield from Tasks(fragments, self.back_end, dispatcher, counts, ranged).tables()
+        finally:
+            self.moved += ranged.moved
 
     def spread(self, plan: Staged, tables: Tables, options: Options) -> Staged:
         """The plan as the session runs it: the operators above a divided part are a stage of their
@@ -120,7 +146,18 @@ class Cluster:
     def close(self) -> None:
         """End the workers; the next query starts others."""
         self.owners.close()
+        if self._ranges is not None:
+            self._ranges.close()
         self.back_end.close()
+
+
+class TemporaryStore(SqliteStore):
+    """Answers for as long as the session lives, in a file that the workers of this machine open."""
+
+    def __init__(self) -> None:
+        folder = tempfile.mkdtemp(prefix="blendfusion-answers-")
+        super().__init__(Path(folder) / "answers.sqlite")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
 
 def cluster_of(name: str | None) -> Cluster | None:

@@ -30,19 +30,38 @@ class LocalPlace:
         self._connection = connection
         self.process = process
 
+    @property
+    def address(self) -> str:
+        return str(self.process)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the process is gone, as long as no reply is awaited."""
+        try:
+            return self._connection.poll()
+        except OSError:
+            return True
+
     def call(self, message: bytes) -> bytes:
         try:
             self._connection.send_bytes(message)
             return self._connection.recv_bytes()
         except (EOFError, OSError) as problem:
-            raise PlaceGone(f"the worker's process {self.process} is gone") from problem
+            raise gone(self.process) from problem
 
     def close(self) -> None:
         self._connection.close()
 
 
+def gone(process: object) -> PlaceGone:
+    """The error for a worker's process that has ended."""
+    return PlaceGone(f"the worker's process {process} is gone")
+
+
 class LocalWorkers:
     """Starts processes on this machine: one imports BlendFusion, and forks the workers."""
+
+    one_machine = True
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -59,7 +78,8 @@ class LocalWorkers:
 
     def open(self, worker: int, lane: str) -> LocalPlace:
         with self._lock:
-            if (worker, lane) not in self._places:
+            waiting = self._places.get((worker, lane))
+            if waiting is None or waiting.ended:
                 self._end_rest(worker)
                 self._start(worker)
             place = self._places.pop((worker, lane))

@@ -7,8 +7,11 @@ import os
 import signal
 import sys
 import threading
-from multiprocessing.connection import Client, Connection
+from contextlib import suppress
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Client, Connection, Listener
 
+from blendfusion.cluster.local import LocalPlace, gone
 from blendfusion.cluster.protocol import LANES
 from blendfusion.cluster.worker import Worker
 
@@ -25,28 +28,56 @@ def main() -> None:
     for line in sys.stdin:
         number = int(line)
         if not forks:
-            _work(address, key, number)
+            _Process(address, key).work(number)
         elif os.fork() == 0:
-            _work(address, key, number)
+            _Process(address, key).work(number)
             os._exit(0)
 
 
-def _work(address: str, key: bytes, number: int) -> None:
-    threads = []
-    for lane in LANES:
-        connection = Client(address, authkey=key)
-        connection.send((number, lane, os.getpid()))
-        threads.append(threading.Thread(target=_serve, args=(connection,)))
-        threads[-1].start()
-    for thread in threads:
-        thread.join()
+class _Process:
+    """A worker's process, which serves the session and other workers."""
 
+    def __init__(self, address: str, key: bytes) -> None:
+        self._address, self._key, self._own = address, key, os.getpid()
+        self._listener = Listener(self._address_of(self._own), None, 128, key)
 
-def _serve(connection: Connection) -> None:
-    worker = Worker()
-    while True:
+    def work(self, number: int) -> None:
+        """Serve the session until it is gone."""
+        threading.Thread(target=self._listen, daemon=True).start()
+        threads = []
+        for lane in LANES:
+            connection = Client(self._address, authkey=self._key)
+            connection.send((number, lane, self._own))
+            threads.append(threading.Thread(target=self._serve_session, args=(connection,)))
+            threads[-1].start()
+        for thread in threads:
+            thread.join()
+
+    def _listen(self) -> None:
+        """Take the connections of other workers."""
+        while True:
+            with suppress(OSError, EOFError, AuthenticationError):
+                connection = self._listener.accept()
+                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve_session(self, connection: Connection) -> None:
+        self._serve(connection)
+        os._exit(0)  # the session is gone
+
+    def _serve(self, connection: Connection) -> None:
+        worker = Worker(self._connected, str(self._own))
+        with suppress(EOFError, OSError):
+            while True:
+                message = connection.recv_bytes()
+                connection.send_bytes(worker.call(message))
+
+    def _connected(self, address: str) -> LocalPlace:
+        """A place in the worker's process with this number."""
         try:
-            message = connection.recv_bytes()
-            connection.send_bytes(worker.call(message))
-        except (EOFError, OSError):  # the session is gone
-            os._exit(0)
+            connection = Client(self._address_of(address), authkey=self._key)
+        except (OSError, EOFError, AuthenticationError) as problem:
+            raise gone(address) from problem
+        return LocalPlace(connection, int(address))
+
+    def _address_of(self, process: object) -> str:
+        return f"{self._address}-{process}"

@@ -26,7 +26,7 @@ from blendfusion.execution.pipeline import Counts
 from blendfusion.models.protocol.model import Values
 from blendfusion.options import Options
 from blendfusion.planner.ir.nodes import Block
-from blendfusion.types import Answer, Task
+from blendfusion.types import Answer, Task, Usage
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.functions import INGREDIENTS
@@ -79,10 +79,13 @@ class Continue:
 
 
 @dataclass(frozen=True)
-class Send:
-    """Asks for the values that it offers at these places: they are not known here."""
+class Route:
+    """The owners of the values of a question; no addresses: the session itself answers."""
 
-    places: list[int]
+    key: bytes = b""
+    addresses: tuple[str, ...] = ()
+    every: int = 1
+    """One request of so many is listed in the trace; 0: none."""
 
 
 @dataclass(frozen=True)
@@ -98,19 +101,41 @@ class Wants:
     task: Task
     values: list[Values]
     stops: bool
-    offered: bool = False
-    """Whether these values are what is not known of those that it has offered just before."""
 
     def __reduce__(self) -> _Form:
-        packed = packed_values(self.values)
-        return _wants, (self.call, self.task, packed, self.stops, self.offered)
+        return _wants, (self.call, self.task, packed_values(self.values), self.stops)
 
 
 @dataclass(frozen=True)
-class Offered:
-    """A fragment needs answers to the values with these digests, which it sends if need be."""
+class Where:
+    """A fragment wants to know who answers a call."""
 
-    digests: bytes
+    call: Call | None
+    task: Task
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A fragment waits for owners, which have so many new values, by range.
+
+    So many ``hits`` were stored before; some of them are listed."""
+
+    key: bytes
+    new: dict[int, int]
+    hits: int
+    listed: dict[Values, Answer]
+    every: int
+    example: Values
+    """One of the values."""
+
+
+@dataclass(frozen=True)
+class GoneRange:
+    """The owner of a range is gone from this address."""
+
+    key: bytes
+    number: int
+    address: str
 
 
 @dataclass(frozen=True)
@@ -128,6 +153,8 @@ class Done:
     failures: dict[Task, dict[Values, Answer]] = field(default_factory=dict)
     withheld: dict[Call, set[Values]] = field(default_factory=dict)
     error: BaseException | None = None
+    moved: int = 0
+    """Bytes to and from the owners of ranges."""
 
 
 @dataclass(frozen=True)
@@ -157,12 +184,66 @@ class Posed:
         return _posed, (known, packed, self.error)
 
 
+@dataclass(frozen=True)
+class AskRange:
+    """Ask a model about the next values of a range."""
+
+    question: tuple[bytes, Task, bytes] | None
+    """As in ``Pose``, with the store, encoded."""
+    key: bytes
+    address: str
+    """The address of the range's owner."""
+    batch: int
+    most: int
+    every: int
+    """As in ``Route``."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of a batch: the answers that the trace lists, those that failed besides, and the
+    number and usage of the others."""
+
+    number: int = 0
+    listed: dict[Values, Answer] = field(default_factory=dict)
+    failed: dict[Values, Answer] = field(default_factory=dict)
+    others: Usage = field(default_factory=Usage)
+    gone: bool = False
+    """Whether the range's owner is gone."""
+    error: BaseException | None = None
+    moved: int = 0
+
+    def __reduce__(self) -> _Form:
+        rows = [
+            (packed_values([*rows]), packed_answers([*rows.values()], costs=True))
+            for rows in (self.listed, self.failed)
+        ]
+        rest = self.others.numbers if self.others.values else ()
+        return _outcome, (self.number, *rows, rest, self.gone, self.error, self.moved)
+
+
+def _outcome(
+    number: int,
+    listed: tuple[Packed, Packed],
+    failed: tuple[Packed, Packed],
+    others: tuple[Any, ...],
+    gone: bool,
+    error: BaseException | None,
+    moved: int,
+) -> Outcome:
+    return Outcome(number, _rows(*listed), _rows(*failed), Usage(*others), gone, error, moved)
+
+
+def _rows(values: Packed, answers: Packed) -> dict[Values, Answer]:
+    return dict(zip(unpacked_values(values), unpacked_answers(answers), strict=True))
+
+
 def _continue(packed: Packed | None) -> Continue:
     return Continue(None if packed is None else unpacked_answers(packed))
 
 
-def _wants(call: Call | None, task: Task, packed: Packed, stops: bool, offered: bool) -> Wants:
-    return Wants(call, task, unpacked_values(packed), stops, offered)
+def _wants(call: Call | None, task: Task, packed: Packed, stops: bool) -> Wants:
+    return Wants(call, task, unpacked_values(packed), stops)
 
 
 def _pose(question: tuple[bytes, Task] | None, packed: Packed) -> Pose:
@@ -176,8 +257,8 @@ def _posed(known: bytes | None, packed: Packed, error: BaseException | None) -> 
     return Posed(dict(zip(places, answers, strict=True)), error)
 
 
-Message: TypeAlias = "Begin | Continue | Send | Cancel | Pose"
-Reply: TypeAlias = "Offered | Wants | Rows | Done | Posed"
+Message: TypeAlias = "Begin | Continue | Route | Cancel | Pose | AskRange"
+Reply: TypeAlias = "Where | Begun | GoneRange | Wants | Rows | Done | Posed | Outcome"
 _Form: TypeAlias = "tuple[Callable[..., object], tuple[object, ...]]"
 """How pickle makes a message again."""
 
@@ -218,6 +299,6 @@ def has_bytes(thing: object) -> bool:
     return True
 
 
-for _code, _name in enumerate((_continue, _wants, _pose, _posed), 250):
+for _code, _name in enumerate((_continue, _wants, _pose, _posed, _outcome), 250):
     # Pickle writes these numbers, which are for private use, in the place of names.
     copyreg.add_extension(__name__, _name.__name__, _code)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import threading
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
-from blendfusion.cluster.messages import Pose, Posed, decoded, encoded
+from blendfusion.cluster.messages import Done, Message, Pose, Posed, Reply, decoded, encoded
 from blendfusion.cluster.protocol import BackEnd, Place, PlaceGone
 from blendfusion.errors import ModelFailed
 from blendfusion.models.protocol.abilities import Abilities, abilities_of
@@ -29,30 +32,112 @@ _LEAST = 4
 """A batch is at least the owner's share of the largest one, divided by this."""
 
 
-class Question:
-    """Values that one caller waits for."""
+class Question(Protocol):
+    """Values that models are to be asked about. ``left``, ``take`` and ``fail`` are called under
+    one lock."""
+
+    about: Hashable
+    """The model and the task, which a worker gets once."""
+    under_way: int
+    """The batches that models are asked about."""
+    error: BaseException | None
+
+    @property
+    def left(self) -> int:
+        """The number of values that are in no batch."""
+        ...
+
+    def take(self, number: int, share: float) -> Any:
+        """The next batch of worker ``number``, which gives this share of all answers. May raise:
+        then the question fails."""
+        ...
+
+    def asking(self, batch: Any) -> AbstractContextManager[None]:
+        """Covers the time in which a model is asked."""
+        ...
+
+    def message(self, batch: Any, *, new: bool) -> Message:
+        """The message for a batch; ``new``: the worker's last one was about another question."""
+        ...
+
+    def settled(self, batch: Any, reply: Reply, seconds: float) -> int:
+        """Take in a reply; how many answers it has."""
+        ...
+
+    def gone(self, batch: Any) -> None:
+        """The worker is gone with a batch, whose values are left again."""
+        ...
+
+    def fail(self, error: BaseException) -> None:
+        """Nothing more is asked."""
+        ...
+
+
+def batch_size(left: int, share: float, most: int, least: int) -> int:
+    """The size of a batch of an owner that gives this share of all answers. Batches become smaller
+    near the end, so that all owners end together."""
+    least = max(least, round(most * share / _LEAST))
+    return min(left, max(least, min(most, math.ceil(left * share / _PARTS))))
+
+
+class HeldQuestion:
+    """Values of the session that one caller waits for."""
 
     def __init__(
         self, model: bytes, task: Task, values: Sequence[Values], most: int, least: int
     ) -> None:
-        self.model, self.task, self.values = model, task, values
-        self.left: deque[int] = deque(range(len(values)))
-        self.most, self.least = most, least
+        self._question, self._values = (model, task), values
+        self.about: Hashable = self._question
+        self._left: deque[int] = deque(range(len(values)))
+        self._most, self._least = most, least
         self.arrived: deque[tuple[int, Answer]] = deque()
         self.under_way = 0
-        self.losses = 0
         self.error: BaseException | None = None
 
-    def take(self, share: float) -> list[int]:
-        """The places of the next batch of an owner that gives this share of all answers. Batches
-        become smaller near the end, so that all owners end together."""
-        least = max(self.least, round(self.most * share / _LEAST))
-        size = max(least, min(self.most, math.ceil(len(self.left) * share / _PARTS)))
-        return [self.left.popleft() for _ in range(min(size, len(self.left)))]
+    @property
+    def left(self) -> int:
+        return len(self._left)
+
+    def take(self, number: int, share: float) -> list[int]:
+        """The places of a batch."""
+        size = batch_size(self.left, share, self._most, self._least)
+        return [self._left.popleft() for _ in range(size)]
+
+    def asking(self, batch: list[int]) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def message(self, batch: list[int], *, new: bool) -> Message:
+        values = [self._values[place] for place in batch]
+        return Pose(self._question if new else None, values)
+
+    def settled(self, batch: list[int], reply: Reply, seconds: float) -> int:
+        if not isinstance(reply, Posed):
+            assert isinstance(reply, Done)
+            assert reply.error is not None
+            raise reply.error
+        self.arrived.extend((batch[i], answer) for i, answer in reply.answers.items())
+        if reply.error is not None:
+            self.fail(reply.error)
+        return len(reply.answers)
+
+    def gone(self, batch: list[int]) -> None:
+        self._left.extendleft(reversed(batch))
+
+    def fail(self, error: BaseException) -> None:
+        self.error = self.error or error
+        self._left.clear()
 
     @property
     def ended(self) -> bool:
-        return not self.under_way and (not self.left or self.error is not None)
+        return not self.under_way and not self._left
+
+
+@dataclass
+class _Held:
+    """A thread's place, and the question that this was asked last."""
+
+    place: Place | None = None
+    about: Hashable = None
 
 
 class Owners:
@@ -60,10 +145,13 @@ class Owners:
 
     def __init__(self, back_end: BackEnd) -> None:
         self._back_end = back_end
-        self._changed = threading.Condition()
+        self.changed = threading.Condition()
+        """Guards the questions."""
         self._waiting: deque[Question] = deque()
         self._threads: list[threading.Thread] = []
         self._closed = False
+        self._losses: WeakKeyDictionary[Question, int] = WeakKeyDictionary()
+        """The workers that were gone with a batch."""
         self._rates: dict[int, float] = {}
         """Answers a second of the owners that have given some."""
         self.batches: list[int] = [0] * back_end.size
@@ -73,36 +161,42 @@ class Owners:
     def size(self) -> int:
         return self._back_end.size
 
-    def pose(self, question: Question, on_answer: OnAnswer) -> None:
+    def pose(self, question: HeldQuestion, on_answer: OnAnswer) -> None:
         """Have a question answered. Raises what a model raised, after all that arrived."""
-        with self._changed:
-            self._closed = False
-            self._start()
-            self._waiting.append(question)
-            self._changed.notify_all()
+        self.add(question)
         try:
             while True:
-                with self._changed:
+                with self.changed:
                     if not question.arrived and not question.ended:
-                        self._changed.wait(_WAIT_SECONDS)
+                        self.changed.wait(_WAIT_SECONDS)
                     ended = question.ended
                 while question.arrived:
                     on_answer(*question.arrived.popleft())
                 if ended:
                     break
         finally:
-            with self._changed:
-                question.left.clear()
-                if question in self._waiting:
-                    self._waiting.remove(question)
+            self.remove(question)
         if question.error is not None:
             raise question.error
 
+    def add(self, question: Question) -> None:
+        """Ask about the values of a question as long as it has some."""
+        with self.changed:
+            self._closed = False
+            self._start()
+            self._waiting.append(question)
+            self.changed.notify_all()
+
+    def remove(self, question: Question) -> None:
+        """Ask no more about it; what is under way ends."""
+        with self.changed:
+            self._waiting.remove(question)
+
     def close(self) -> None:
         """End the threads."""
-        with self._changed:
+        with self.changed:
             self._closed = True
-            self._changed.notify_all()
+            self.changed.notify_all()
         for thread in self._threads:
             if thread is not threading.current_thread():  # which may collect a dropped session
                 thread.join()
@@ -118,47 +212,62 @@ class Owners:
                 thread.start()
 
     def _own(self, number: int) -> None:
-        place: Place | None = None
-        posed_before: tuple[bytes, Task] | None = None
-        while True:
-            with self._changed:
-                while not self._closed and not any(q.left for q in self._waiting):
-                    self._changed.wait()
-                if self._closed:
-                    break
-                question = next(q for q in self._waiting if q.left)
+        held = _Held()
+        while (turn := self._next(number)) is not None:
+            self._take_turn(number, held, *turn)
+            del turn  # which refers to the session
+        if held.place is not None:
+            self._back_end.give_back(number, "answers", held.place)
+
+    def _next(self, number: int) -> tuple[Question, Any] | None:
+        """The next question and a batch of it; None if there will be no more."""
+        with self.changed:
+            while not self._closed:
+                question = next((q for q in self._waiting if q.left), None)
+                if question is None:
+                    self.changed.wait()
+                    continue
                 self._waiting.rotate(-1)  # questions of several threads take turns
-                batch = question.take(self._share(number))
+                try:
+                    batch = question.take(number, self._share(number))
+                except Exception as problem:
+                    question.fail(problem)
+                    self.changed.notify_all()
+                    continue
                 question.under_way += 1
-            gone, start = False, perf_counter()
-            try:
-                if place is None:
-                    place, posed_before = self._back_end.open(number, "answers"), None
-                about = question.model, question.task
-                posed = self._posed(place, question, batch, new=about != posed_before)
-                posed_before = about
-            except PlaceGone as problem:
-                gone, place = True, None
-                posed = Posed({}, problem)
-            except Exception as problem:
-                posed = Posed({}, problem)
-            with self._changed:
-                question.under_way -= 1
-                if posed.answers:
-                    rate = len(posed.answers) / max(1e-9, perf_counter() - start)
-                    self._rates[number] = (self._rates.get(number, rate) + rate) / 2
-                for i, answer in posed.answers.items():
-                    question.arrived.append((batch[i], answer))
-                if gone:
-                    question.losses += 1
-                    question.left.extendleft(reversed(batch))
-                if posed.error is not None and (not gone or question.losses > _LOSSES * self.size):
-                    question.error = posed.error if not gone else _failed(posed.error)
-                    question.left.clear()
-                self.batches[number] += not gone
-                self._changed.notify_all()
-        if place is not None:
-            self._back_end.give_back(number, "answers", place)
+                return question, batch
+        return None
+
+    def _take_turn(self, number: int, held: _Held, question: Question, batch: Any) -> None:
+        """Have a batch asked."""
+        start, answered = perf_counter(), 0
+        problem: BaseException | None = None
+        try:
+            with question.asking(batch):
+                if held.place is None:
+                    held.place, held.about = self._back_end.open(number, "answers"), None
+                message = question.message(batch, new=held.about != question.about)
+                held.about = question.about
+                reply = decoded(held.place.call(encoded(message)))
+                answered = question.settled(batch, reply, perf_counter() - start)
+        except PlaceGone as raised:
+            held.place, problem = None, raised
+            question.gone(batch)
+        except Exception as raised:
+            problem = raised
+        with self.changed:
+            question.under_way -= 1
+            if answered:
+                rate = answered / max(1e-9, perf_counter() - start)
+                self._rates[number] = (self._rates.get(number, rate) + rate) / 2
+            if isinstance(problem, PlaceGone):
+                self._losses[question] = self._losses.get(question, 0) + 1
+                if self._losses[question] > _LOSSES * self.size:
+                    question.fail(_failed(problem))
+            elif problem is not None:
+                question.fail(problem)
+            self.batches[number] += problem is None
+            self.changed.notify_all()
 
     def _share(self, number: int) -> float:
         """The share of all answers that an owner gives, by its speed so far."""
@@ -166,12 +275,6 @@ class Owners:
             return 1 / self.size
         usual = sum(self._rates.values()) / len(self._rates)
         return self._rates[number] / (usual * self.size)
-
-    def _posed(self, place: Place, question: Question, batch: list[int], *, new: bool) -> Posed:
-        values = [question.values[i] for i in batch]
-        message = Pose((question.model, question.task) if new else None, values)
-        reply = decoded(place.call(encoded(message)))
-        return reply if isinstance(reply, Posed) else Posed({}, reply.error)
 
 
 def _failed(problem: BaseException) -> ModelFailed:
@@ -188,7 +291,9 @@ class OwnedModel:
 
     def __init__(self, inner: Model, spec: object, options: Options, owners: Owners) -> None:
         self.inner = inner
-        self._model, self._owners = encoded((spec, options)), owners
+        self.encoded = encoded((spec, options))
+        """The model and options that a worker loads."""
+        self._owners = owners
 
     @property
     def info(self) -> ModelInfo:
@@ -219,7 +324,7 @@ class OwnedModel:
             on_answer(place, answer)
 
         most, least = self.inner.batch_size, abilities_of(self.inner).at_once
-        question = Question(self._model, task, values, most, least)
+        question = HeldQuestion(self.encoded, task, values, most, least)
         self._owners.pose(question, arrived)
         return [answers[place] for place in range(len(values))]
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 ROWS = ("rows", "more rows")
 """A worker runs two fragments at a time: one scans while the other waits for answers."""
-LANES = (*ROWS, "answers")
+LANES = (*ROWS, "answers", "range")
 
 
 class PlaceGone(Exception):
@@ -15,6 +15,11 @@ class PlaceGone(Exception):
 
 class Place(Protocol):
     """A thread in another process, on this machine or another one."""
+
+    @property
+    def address(self) -> str:
+        """Where other workers reach the process."""
+        ...
 
     def call(self, message: bytes) -> bytes:
         """The reply to a message; one at a time. Raises PlaceGone."""
@@ -26,11 +31,17 @@ class Place(Protocol):
 
 
 class BackEnd(Protocol):
-    """Starts places. Each worker has one for each lane: two run fragments, one asks models."""
+    """Starts places. Each worker has one for each lane: two run fragments, one asks models, one
+    owns a range of values, and replies to several messages at a time."""
 
     @property
     def size(self) -> int:
         """The number of workers."""
+        ...
+
+    @property
+    def one_machine(self) -> bool:
+        """Whether all workers are on this machine, and open its files."""
         ...
 
     def open(self, worker: int, lane: str) -> Place:

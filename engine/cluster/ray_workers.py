@@ -6,16 +6,17 @@ import os
 import sys
 import threading
 from typing import Any
+from uuid import uuid4
 
 from blendfusion.cluster.protocol import Place, PlaceGone
 from blendfusion.errors import OptionError
 
 
 class RayPlace:
-    """An actor of Ray."""
+    """An actor of Ray, by its name."""
 
-    def __init__(self, actor: Any) -> None:
-        self.actor = actor
+    def __init__(self, actor: Any, address: str) -> None:
+        self.actor, self.address = actor, address
 
     def call(self, message: bytes) -> bytes:
         ray = _ray()
@@ -29,8 +30,8 @@ class RayPlace:
 
 
 class RayWorkers:
-    """Three actors for each CPU of the cluster: two run fragments, one asks models. Where Ray has
-    GPUs, each actor that asks gets one.
+    """Four actors for each CPU of the cluster: two run fragments, one asks models, one owns a range
+    of values. Where Ray has GPUs, each actor that asks gets one.
 
     ``address`` is that of a cluster; None: the one of the environment, or a new one on this
     machine.
@@ -65,6 +66,11 @@ class RayWorkers:
                 self._size = self._gpus or max(1, int(resources.get("CPU", 1)))
             return self._size
 
+    @property
+    def one_machine(self) -> bool:
+        alive = [node for node in _ray().nodes() if node["Alive"]] if self.size else []
+        return len(alive) == 1 and not (self._address or "").startswith("ray://")
+
     def open(self, worker: int, lane: str) -> Place:
         size = self.size
         with self._lock:
@@ -74,8 +80,13 @@ class RayWorkers:
             ray = _ray()
             gpus = 1 if self._gpus and lane == "answers" else 0
             actor = ray.remote(num_cpus=0, num_gpus=gpus, max_restarts=0)(_Actor)
-            spread = {"scheduling_strategy": "SPREAD"} if size > 1 else {}
-            return RayPlace(actor.options(**spread).remote())
+            name = f"blendfusion-{uuid4().hex}"
+            options: dict[str, Any] = {"name": name}
+            if size > 1:
+                options["scheduling_strategy"] = "SPREAD"
+            if lane == "range":  # whoever waits for answers takes a thread
+                options["max_concurrency"] = 4 * size + 4
+            return RayPlace(actor.options(**options).remote(name), name)
 
     def give_back(self, worker: int, lane: str, place: Place) -> None:
         assert isinstance(place, RayPlace)
@@ -95,16 +106,24 @@ class RayWorkers:
 class _Actor:
     """A worker's place in a process of Ray."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
         from blendfusion.cluster.worker import Worker
 
-        self._worker = Worker()
+        self._worker = Worker(_connected, name)
 
     def call(self, message: bytes) -> bytes:
         return self._worker.call(message)
 
     def process(self) -> int:
         return os.getpid()
+
+
+def _connected(address: str) -> RayPlace:
+    """The actor of this name."""
+    try:
+        return RayPlace(_ray().get_actor(address), address)
+    except ValueError as problem:
+        raise PlaceGone("a worker of the Ray cluster is gone") from problem
 
 
 def _ray() -> Any:

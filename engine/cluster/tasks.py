@@ -10,21 +10,22 @@ import pyarrow as pa
 
 from blendfusion.cluster.messages import (
     Begin,
+    Begun,
     Cancel,
     Continue,
     Done,
     Fragment,
+    GoneRange,
     Message,
-    Offered,
     Reply,
     Rows,
-    Send,
     Wants,
+    Where,
     decoded,
     encoded,
 )
-from blendfusion.cluster.offers import Offer, Offers
 from blendfusion.cluster.protocol import ROWS, BackEnd, Place, PlaceGone
+from blendfusion.cluster.range_questions import RangedRun
 from blendfusion.errors import BlendFusionError
 from blendfusion.execution.pipeline import Counts
 from blendfusion.models.protocol.model import Values
@@ -32,7 +33,7 @@ from blendfusion.types import Answer
 from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 _WAIT_SECONDS = 0.1
-_LOSSES = 3
+_LOSSES = 5
 """Workers that a fragment may lose before its query fails."""
 _AHEAD = 4
 """Fragments for each worker that may be complete before the rows of an earlier one are read."""
@@ -47,6 +48,7 @@ class Tasks:
         back_end: BackEnd,
         dispatcher: Dispatcher,
         counts: Counts,
+        ranged: RangedRun,
     ) -> None:
         self._fragments, self._back_end = fragments, back_end
         self._dispatcher, self._counts = dispatcher, counts
@@ -59,7 +61,7 @@ class Tasks:
         self._error: BaseException | None = None
         self._closed = False
         self._opening = threading.Lock()
-        self._offers = Offers()
+        self._ranged = ranged
         self._flights: dict[object, set[Values]] = {}
         """The values that fragments wait for, by task and call."""
 
@@ -87,15 +89,19 @@ class Tasks:
             with self._changed:
                 self._closed = True
                 self._changed.notify_all()
+            self._ranged.end()
             for thread in threads:
                 thread.join()
 
     def _taken(self, number: int) -> list[pa.Table]:
         """The rows of a fragment, once it is complete."""
         with self._changed:
-            while number not in self._complete:
-                if self._error is not None:
-                    raise self._error
+            while True:
+                problem = self._error or self._ranged.error
+                if problem is not None:
+                    raise problem
+                if number in self._complete:
+                    break
                 self._changed.wait(_WAIT_SECONDS)
             self._read = number + 1
             self._changed.notify_all()
@@ -152,40 +158,47 @@ class Tasks:
                 )
             self._again.append(number)
             self._changed.notify_all()
+        self._ranged.recount()
 
     def _run(self, place: Place, fragment: Fragment) -> list[pa.Table]:
         tables: list[pa.Table] = []
-        with self._offers.of_one_worker() as offer:
-            reply = _sent(place, Begin(fragment))
-            while not isinstance(reply, Done):
-                try:
-                    message = self._message(reply, tables, offer)
-                except BaseException as problem:
-                    _sent(place, Cancel())
-                    if isinstance(problem, _NotWanted):
-                        return []
-                    raise
-                reply = _sent(place, message)
-        self._note(reply)
+        reply = _sent(place, Begin(fragment))
+        while not isinstance(reply, Done):
+            try:
+                message = self._message(reply, tables)
+            except BaseException as problem:
+                _sent(place, Cancel())
+                if isinstance(problem, _NotWanted):
+                    return []
+                raise
+            reply = _sent(place, message)
+        if reply.error is not None:
+            raise reply.error
+        if reply.counts is None:  # owners have ended
+            return []
+        self._note(reply, reply.counts)
         return tables
 
-    def _message(self, reply: Reply, tables: list[pa.Table], offer: Offer) -> Message:
+    def _message(self, reply: Reply, tables: list[pa.Table]) -> Message:
         """The message to a worker that runs a fragment, after its reply; rows go to ``tables``."""
         if self._closed or self._error is not None:
             raise _NotWanted
-        if isinstance(reply, Offered):
-            return Send(offer.begin(reply.digests))
+        if isinstance(reply, Where):
+            return self._ranged.route(reply.call, reply.task)
+        if isinstance(reply, Begun):
+            return self._ranged.begun(reply)
+        if isinstance(reply, GoneRange):
+            return self._ranged.gone(reply)
         if isinstance(reply, Rows):
             tables.append(reply.table)
             return Continue()
         assert isinstance(reply, Wants)
-        values = offer.completed(reply.values) if reply.offered else reply.values
-        return Continue(self._answers(reply, values))
+        return Continue(self._answers(reply))
 
-    def _answers(self, wants: Wants, values: list[Values]) -> list[Answer]:
+    def _answers(self, wants: Wants) -> list[Answer]:
         """The answers to the values of a fragment. Of equal values that several fragments want at
         a time, one goes out: a failure, which no store keeps, is not tried again either."""
-        dispatcher = self._dispatcher
+        dispatcher, values = self._dispatcher, wants.values
         with self._opening:  # a model is looked up once
             if dispatcher.certain(wants.task) is None:
                 dispatcher.model_of(wants.call)
@@ -206,17 +219,15 @@ class Tasks:
                     self._changed.wait(_WAIT_SECONDS)
         return dispatcher.ask(wants.task, values, wants.call, stops=wants.stops)
 
-    def _note(self, done: Done) -> None:
-        if done.error is not None:
-            raise done.error
-        assert done.counts is not None
-        observer, counts, more = self._dispatcher.observer, self._counts, done.counts
+    def _note(self, done: Done, more: Counts) -> None:
+        observer, counts = self._dispatcher.observer, self._counts
         with self._changed:
             counts.rows_in += more.rows_in
             counts.passed += more.passed
             counts.rows_out += more.rows_out
             counts.chunks += more.chunks
             counts.seconds += more.seconds
+            self._ranged.moved += done.moved
         for task, failed in done.failures.items():
             observer.note_failures(task, failed)
         for call, values in done.withheld.items():

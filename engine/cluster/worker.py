@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from queue import SimpleQueue
-from typing import NoReturn
-from weakref import WeakValueDictionary
 
 from datafusion import SessionConfig, SessionContext
 
 from blendfusion.cluster.messages import (
+    AskRange,
     Begin,
     Cancel,
     Continue,
@@ -19,35 +18,28 @@ from blendfusion.cluster.messages import (
     FileTable,
     Fragment,
     Message,
-    Offered,
+    Outcome,
     Pose,
     Posed,
     Reply,
+    Route,
     Rows,
-    Send,
-    Wants,
     decoded,
     encoded,
 )
-from blendfusion.cluster.offers import OFFERED_LENGTH
+from blendfusion.cluster.peers import Peers, RunEnded
+from blendfusion.cluster.protocol import Place
+from blendfusion.cluster.range_messages import RangeMessage, RangeReply
+from blendfusion.cluster.ranges import OWNER
+from blendfusion.cluster.remote_dispatcher import Memory, Noted, RemoteDispatcher, memory_of
+from blendfusion.cluster.worker_models import WorkerModels
 from blendfusion.datafusion.substrait_io import batches_of, frame_of
-from blendfusion.errors import BlendFusionError, ModelNotFound
+from blendfusion.errors import BlendFusionError
 from blendfusion.execution.expressions import RowWise
 from blendfusion.execution.pipeline import Chunks, Counts, run
 from blendfusion.execution.scratch_context import Workbench
-from blendfusion.models.protocol.model import Model, Values, answer_each
-from blendfusion.models.registry.load import load
-from blendfusion.models.stores.in_flight import UNDER_WAY
-from blendfusion.models.stores.key import digests
 from blendfusion.search.lance_table import RegisteredLance
-from blendfusion.types import Answer, Task
-from blendfusion.udfs.ask.dispatcher import Dispatcher
-from blendfusion.udfs.ask.observer import NullObserver
-from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.register.open_during import open_during_function
-
-_REMEMBERED = 1_000_000
-"""Answers that a worker keeps of a run."""
 
 
 class Cancelled(Exception):
@@ -55,13 +47,15 @@ class Cancelled(Exception):
 
 
 class Worker:
-    """Replies to messages, one at a time."""
+    """Replies to messages, one at a time; those to the owner of ranges at any time.
 
-    def __init__(self) -> None:
+    ``connect`` connects to another worker by its address; ``own`` is that of this process."""
+
+    def __init__(self, connect: Callable[[str], Place], own: str) -> None:
+        self._peers = Peers(connect, own)
         self._running: _Steps | None = None
-        self._models: dict[bytes, Model] = {}
-        self._question: tuple[bytes, Task] | None = None
-        self._memory = _memory_of("")
+        self._worker_models = WorkerModels(self._peers)
+        self._memory = memory_of("")
 
     def call(self, message: bytes) -> bytes:
         """The bytes of the reply to a message."""
@@ -72,64 +66,31 @@ class Worker:
         try:
             return encoded(reply)
         except Exception:
-            assert isinstance(reply, Done | Posed)
+            assert isinstance(reply, Done | Posed | Outcome)
             return encoded(replace(reply, error=BlendFusionError(str(reply.error))))
 
-    def _reply(self, message: object) -> Reply:
+    def _reply(self, message: object) -> Reply | RangeReply:
+        if isinstance(message, RangeMessage):
+            return OWNER.reply(message)
         if isinstance(message, Pose):
-            return self._posed(message)
+            return self._worker_models.posed(message)
+        if isinstance(message, AskRange):
+            return self._worker_models.outcome(message)
         if isinstance(message, Begin):
             if message.fragment.run != self._memory.run:
-                self._memory = _memory_of(message.fragment.run)
-            self._running = _Steps(message.fragment, self._memory)
+                self._memory = memory_of(message.fragment.run)
+            self._running = _Steps(message.fragment, self._memory, self._peers)
             return self._running.next(None)
-        assert isinstance(message, Continue | Send | Cancel)
+        assert isinstance(message, Continue | Route | Cancel)
         assert self._running is not None
         return self._running.next(message)
-
-    def _posed(self, message: Pose) -> Posed:
-        arrived: dict[int, Answer] = {}
-        try:
-            self._question = message.question or self._question
-            assert self._question is not None
-            name, task = self._question
-            model = self._models.get(name)
-            if model is None:
-                model = self._models[name] = load(*decoded(name))
-            answer_each(model, task, message.values, arrived.__setitem__)
-        except Exception as problem:
-            return Posed(arrived, problem)
-        return Posed(arrived)
-
-
-class _Memory:
-    """The answers that this process got in one run: each value travels once, not once a file."""
-
-    def __init__(self, run: str) -> None:
-        self.run = run
-        self.answers: dict[tuple[Task, Call | None], dict[Values, Answer]] = {}
-        self.room = _REMEMBERED
-
-    def keep(self, known: dict[Values, Answer], new: Mapping[Values, Answer]) -> None:
-        """Add answers to those to one question, while there is room."""
-        if len(new) <= self.room:
-            known.update(new)
-            self.room -= len(new)
-
-
-_MEMORIES: WeakValueDictionary[str, _Memory] = WeakValueDictionary()
-"""The memories of the runs in this process, which may hold several places."""
-
-
-def _memory_of(run: str) -> _Memory:
-    return _MEMORIES.setdefault(run, _Memory(run))
 
 
 class _Steps:
     """A fragment in a thread of its own, which waits for a message after each reply."""
 
-    def __init__(self, fragment: Fragment, memory: _Memory) -> None:
-        self._memory = memory
+    def __init__(self, fragment: Fragment, memory: Memory, peers: Peers) -> None:
+        self._memory, self._peers = memory, peers
         self._replies: SimpleQueue[Reply] = SimpleQueue()
         self._messages: SimpleQueue[Message] = SimpleQueue()
         self._fragment = fragment
@@ -148,21 +109,23 @@ class _Steps:
         return message
 
     def _work(self) -> None:
-        noted = _Noted()
+        noted = Noted()
         counts = Counts()
+        before = self._peers.moved
         try:
             self._run(counts, noted)
         except Exception as problem:
-            error = problem if not isinstance(problem, Cancelled) else None
+            error = problem if not isinstance(problem, Cancelled | RunEnded) else None
             self._replies.put(Done(error=error))
             return
         # The rest of the counts are of this process alone.
         plain = Counts(
             counts.rows_in, counts.passed, counts.rows_out, counts.chunks, counts.seconds
         )
-        self._replies.put(Done(plain, noted.failures, noted.withheld_values))
+        moved = self._peers.moved - before
+        self._replies.put(Done(plain, noted.failures, noted.withheld_values, moved=moved))
 
-    def _run(self, counts: Counts, noted: _Noted) -> None:
+    def _run(self, counts: Counts, noted: Noted) -> None:
         fragment = self._fragment
         function = open_during_function()
         context = SessionContext(SessionConfig().with_target_partitions(1))
@@ -178,7 +141,7 @@ class _Steps:
         frame = frame_of(context, fragment.plan)
         batches = (batch.to_pyarrow() for batch in frame.execute_stream())
         workbench = Workbench([function])
-        dispatcher = RemoteDispatcher(self._step, fragment, noted, self._memory)
+        dispatcher = RemoteDispatcher(self._step, fragment, noted, self._memory, self._peers)
         for table in run(
             fragment.block,
             Chunks(batches, frame.schema()),
@@ -189,84 +152,3 @@ class _Steps:
             adaptive=fragment.adaptive,
         ):
             self._step(Rows(table))
-
-
-class RemoteDispatcher(Dispatcher):
-    """Lets the session ask: there, each distinct value goes out once, within the budget."""
-
-    def __init__(
-        self,
-        step: Callable[[Reply], Message],
-        fragment: Fragment,
-        noted: _Noted,
-        memory: _Memory,
-    ) -> None:
-        options = fragment.options
-        super().__init__(_no_model, noted, options.on_error, options.redaction)
-        self._step, self._memory = step, memory
-
-    def ask(
-        self,
-        task: Task,
-        values: Sequence[Values],
-        call: Call | None = None,
-        *,
-        sent: Task | None = None,
-        stops: bool = True,
-    ) -> list[Answer]:
-        assert sent is None
-        memory, key = self._memory, (self._memory, task, call)
-        known = memory.answers.setdefault((task, call), {})
-        found: dict[Values, Answer] = {}
-        missing = list(dict.fromkeys(values))
-        while missing:  # some of them perhaps another fragment wants in this process
-            since = UNDER_WAY.ended
-            found.update((v, known[v]) for v in missing if v in known)
-            mine: list[Values] = []
-            new: dict[Values, Answer] = {}
-            try:
-                UNDER_WAY.begin(key, missing, mine, found)
-                if mine:
-                    answers = self._wanted(call, task, mine, stops)
-                    new = dict(zip(mine, answers, strict=True))
-                    memory.keep(known, new)
-            finally:
-                UNDER_WAY.end(key, mine, new)
-            found.update(new)
-            missing = [v for v in missing if v not in found]
-            if missing and not mine:
-                UNDER_WAY.wait(since)
-        return [found[value] for value in values]
-
-    def _wanted(
-        self, call: Call | None, task: Task, values: list[Values], stops: bool
-    ) -> list[Answer]:
-        """The answers that the session gives. It has the long values perhaps from others."""
-        offered = sum(len(v) for row in values for v in row if v) >= OFFERED_LENGTH * len(values)
-        if offered:
-            reply = self._step(Offered(b"".join(digests(values))))
-            assert isinstance(reply, Send)
-            values = [values[place] for place in reply.places]
-        reply = self._step(Wants(call, task, values, stops, offered))
-        assert isinstance(reply, Continue)
-        assert reply.answers is not None
-        return reply.answers
-
-
-class _Noted(NullObserver):
-    """Keeps what the run of the session is to know at the end."""
-
-    def __init__(self) -> None:
-        self.failures: dict[Task, dict[Values, Answer]] = {}
-        self.withheld_values: dict[Call, set[Values]] = {}
-
-    def note_failures(self, task: Task, failed: Mapping[Values, Answer]) -> None:
-        self.failures.setdefault(task, {}).update(failed)
-
-    def withheld(self, call: Call, values: Sequence[Values]) -> None:
-        self.withheld_values.setdefault(call, set()).update(values)
-
-
-def _no_model() -> NoReturn:
-    """Only the session knows the model, and which answers are stored."""
-    raise ModelNotFound("a worker asks no model for its rows")

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer, Task
+from blendfusion.udfs.ask.observer import Part
+
+_Batch: TypeAlias = "tuple[int, Task, list[Values], list[Answer]]"
 
 
 class Sample:
@@ -14,8 +18,8 @@ class Sample:
     def __init__(self, most: int) -> None:
         self.most = most
         self._step = 1
-        self._seen = self._kept = 0
-        self._batches: list[tuple[int, Task, list[Values], list[Answer]]] = []
+        self._seen = self._kept = self._next = 0
+        self._batches: list[_Batch] = []
         """With the number of their first request: the others follow ``_step`` by ``_step``."""
         self._failed: list[tuple[Task, list[Values], list[Answer]]] = []
         """The failed requests among the others."""
@@ -33,10 +37,26 @@ class Sample:
 
     def add(self, task: Task, values: Sequence[Values], answers: Sequence[Answer]) -> None:
         """Note a batch."""
-        first = self._seen
-        self._seen += len(values)
-        batch = first, task, list(values), list(answers)
-        self._add(batch, self._step if self.most else 0, 1)
+        self._note((self._next, task, list(values), list(answers)), len(values), 1)
+
+    def add_part(self, task: Task, part: Part) -> None:
+        """Note a batch of which only some requests are known: one of ``part.every``."""
+        spacing = part.every or 1
+        first = -(-self._next // spacing) * spacing
+        batch = first, task, list(part.listed), list(part.listed.values())
+        self._note(batch, part.number, spacing)
+        if part.failed:
+            self._failed.append((task, list(part.failed), list(part.failed.values())))
+
+    @property
+    def every(self) -> int:
+        """One request of so many is kept from now on; 0: none."""
+        return self._step if self.most else 0
+
+    def _note(self, batch: _Batch, number: int, spacing: int) -> None:
+        self._seen += number
+        self._next = max(batch[0] + len(batch[2]) * spacing, self._seen)
+        self._add(batch, self.every, spacing)
         while self._kept > self.most:
             self._thin()
 
@@ -46,9 +66,7 @@ class Sample:
         for batch in batches:
             self._add(batch, self._step, before)
 
-    def _add(
-        self, batch: tuple[int, Task, list[Values], list[Answer]], step: int, spacing: int
-    ) -> None:
+    def _add(self, batch: _Batch, step: int, spacing: int) -> None:
         """Keep the requests of a batch whose numbers are multiples of ``step`` (0: none), and what
         failed of the others. Their numbers are ``spacing`` apart."""
         number, task, values, answers = batch

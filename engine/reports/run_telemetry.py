@@ -20,7 +20,7 @@ from blendfusion.models.protocol.events import Fields
 from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer, Task, Usage
 from blendfusion.udfs.ask.job import Job
-from blendfusion.udfs.ask.observer import NullObserver, StageCounts
+from blendfusion.udfs.ask.observer import NullObserver, Part, StageCounts
 
 
 class Watch:
@@ -164,6 +164,10 @@ class TelemetryObserver(NullObserver):
     ) -> None:
         spent = replace(Usage.total(a.usage for a in answers), seconds=seconds)
         self._watch.batch(job, len(values), spent)
+
+    def partly(self, job: Job, part: Part, seconds: float) -> None:
+        spent = replace(Usage.total(a.usage for a in part.answers), seconds=seconds)
+        self._watch.batch(job, part.number, spent)
 
 
 def _problem(error: BaseException | None) -> BaseException | None:

@@ -33,7 +33,7 @@ from blendfusion.udfs.ask.cascade import CascadeOutcome
 from blendfusion.udfs.ask.dispatcher import Results
 from blendfusion.udfs.ask.job import Job
 from blendfusion.udfs.ask.ledger import Ledger
-from blendfusion.udfs.ask.observer import StageCounts
+from blendfusion.udfs.ask.observer import Part, StageCounts
 from blendfusion.udfs.declare.call import Call
 
 if TYPE_CHECKING:
@@ -190,11 +190,24 @@ class Trace:
     def batch(
         self, job: Job, values: Sequence[Values], answers: Sequence[Answer], seconds: float
     ) -> None:
+        with self._lock:
+            self._sample.add(job.task, values, answers)
+        self._count(job, len(values), answers, seconds)
+
+    @property
+    def every(self) -> int:
+        return self._sample.every
+
+    def partly(self, job: Job, part: Part, seconds: float) -> None:
+        with self._lock:
+            self._sample.add_part(job.task, part)
+        self._count(job, part.number, part.answers, seconds)
+
+    def _count(self, job: Job, number: int, answers: Sequence[Answer], seconds: float) -> None:
         spent = replace(Usage.total(a.usage for a in answers), seconds=seconds)
-        task, question = job.task, (job.task, job.names)
+        question = job.task, job.names
         self._spent(job, spent)
         with self._lock:
-            self._sample.add(task, values, answers)
             for name, share in _by_model(answers, spent).items():
                 self._by_model[name] = self._by_model.get(name, Usage()) + share
             self._done += spent.values
@@ -203,7 +216,7 @@ class Trace:
         if self._expected is not None:
             self._expected.spent(job, spent)
         if self.run is not None:
-            self.run.batch(job, len(values), spent)
+            self.run.batch(job, number, spent)
         self._report(0)
 
     def _report(self, in_batch: int) -> None:

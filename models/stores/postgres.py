@@ -75,6 +75,10 @@ class PostgresStore(SharedStore):
                 hint="Write postgresql://user@host:5432/database",
             ) from None
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """A store of the same place, for another process; with its secrets."""
+        return PostgresStore, (self._url,)
+
     def close(self) -> None:
         with self._lock:
             self._discard()

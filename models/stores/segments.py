@@ -57,6 +57,10 @@ class SegmentStore(SharedStore):
         self._root = f"{root.rstrip('/')}/{FOLDER}"
         self._shelves: dict[str, FolderCache] = {}
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """A store of the same place, for another process; with its secrets."""
+        return SegmentStore, (self._url,)
+
     def close(self) -> None:
         with self._lock:
             self._shelves.clear()

@@ -107,6 +107,10 @@ class SqliteStore:
     def __repr__(self) -> str:
         return f"SqliteStore({str(self.path)!r})"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """A store of the same file, for another process of this machine."""
+        return _at, (str(self.path.absolute()), self.limit_mb)
+
     # --- the protocol ----------------------------------------------------------------------------
 
     def get_many(
@@ -404,6 +408,10 @@ def _among(
         yield from connection.execute(
             f"SELECT {_COLUMNS} FROM answers WHERE key IN ({marks})", keys
         )
+
+
+def _at(path: str, limit_mb: int) -> SqliteStore:
+    return SqliteStore(path, limit_mb=limit_mb)
 
 
 def _used_bytes(connection: sqlite3.Connection) -> int:

@@ -93,26 +93,21 @@ class CachedModel:
 
     def known(self, task: Task, values: Sequence[Values]) -> dict[Values, Answer]:
         """The stored answers among these, in order, as cache hits; the others must be asked."""
-        whole, posed = task.in_full, self._posed(task)
-        found = self.store.get_many(self.fingerprint, whole, values)
-        if posed != whole:
-            rest = [v for v in values if v not in found]
-            found |= self.store.get_many(self.fingerprint, posed, rest)
-        return {v: _hit(found[v]) for v in values if v in found}
+        return stored_answers(self.store, self.fingerprint, task.in_full, self.posed(task), values)
 
     def question(self, task: Task) -> Hashable:
         """The key of the question: requests with equal keys and equal values have equal answers of
         this model."""
-        return self.fingerprint, self._posed(task)
+        return self.fingerprint, self.posed(task)
 
     def receive(self, task: Task, answers: Mapping[Values, Answer]) -> dict[Values, Answer]:
         """Store answers of this model to ``task`` that another run asked for; as cache hits."""
-        self._keep_all(self._posed(task), answers)
+        self._keep_all(self.posed(task), answers)
         return {v: _hit(answer) for v, answer in answers.items()}
 
     def earlier(self, task: Task, most: int) -> list[str]:
         """The texts of stored answers to ``task``, at most so many; NULL ones are left out."""
-        whole, posed = task.in_full, self._posed(task)
+        whole, posed = task.in_full, self.posed(task)
         some = self.store.earlier(self.fingerprint, whole, most)
         if posed != whole and len(some) < most:
             some = some + self.store.earlier(self.fingerprint, posed, most - len(some))
@@ -140,7 +135,7 @@ class CachedModel:
         known = self.known(task, list(places))
         for row, answer in known.items():
             tell(row, answer)
-        self._ask(self._posed(task), [row for row in places if row not in known], tell)
+        self._ask(self.posed(task), [row for row in places if row not in known], tell)
         return [answers[place] for place in range(len(values))]
 
     def _ask(
@@ -180,7 +175,7 @@ class CachedModel:
         if valid:
             self.store.store_many(self.fingerprint, task, valid)
 
-    def _posed(self, task: Task) -> Task:
+    def posed(self, task: Task) -> Task:
         """The task as the model sees it."""
         # Answers that ended early do not say whether they agree.
         early = abilities_of(self.inner).stops_early and task.consistency == 1
@@ -193,6 +188,18 @@ class CachedModel:
 
     def close(self) -> None:
         self.inner.close()
+
+
+def stored_answers(
+    store: AnswerStore, fingerprint: str, whole: Task, posed: Task, values: Sequence[Values]
+) -> dict[Values, Answer]:
+    """The stored answers of a model among these, in order, as cache hits. ``whole``: the task whose
+    answers are valid for every query; ``posed``: the task as the model sees it."""
+    found = store.get_many(fingerprint, whole, values)
+    if posed != whole:
+        rest = [v for v in values if v not in found]
+        found |= store.get_many(fingerprint, posed, rest)
+    return {v: _hit(found[v]) for v in values if v in found}
 
 
 def _hit(answer: Answer) -> Answer:

@@ -95,6 +95,7 @@ def session(
     if cluster is not None:
         made.cluster = cluster
         made.models._owned = made.owned
+        made._store = made.models._store = cluster.shared(made._store)
         made.models.reload()
     made.register_parquet("t", str(folder))
     made.from_pydict({"k": [1, 2, 3, 3, 7], "w": ["a", "b", "c", "d", "e"]}, name="u")

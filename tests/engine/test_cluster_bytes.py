@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,7 @@ import pytest
 import blendfusion as bf
 from blendfusion.cluster.local import LocalPlace
 from blendfusion.cluster.messages import Continue, Pose, Posed, Wants, decoded, encoded
-from blendfusion.cluster.offers import Offers
 from blendfusion.models.protocol.model import Values
-from blendfusion.models.stores.key import digests
 from blendfusion.types import Answer, Task, Usage
 
 WORDS = (Path(__file__).parents[2] / "README.md").read_text("utf-8").split()
@@ -46,7 +43,7 @@ def test_messages_come_back_as_they_were(seed: int) -> None:
     task = Task("llm_filter", "Is it?")
     some = {place: a for place, a in enumerate(answers) if rng.random() < 0.7}
     for message in (
-        Wants(None, task, values, stops=True, offered=seed % 2 == 0),
+        Wants(None, task, values, stops=True),
         Pose((b"model", task), values),
         Pose(None, values),
         Posed(some),
@@ -58,31 +55,6 @@ def test_messages_come_back_as_they_were(seed: int) -> None:
     assert [(a.text, a.error, a.logprob, a.model) for a in found] == [
         (a.text, a.error, a.logprob, a.model) for a in answers
     ]
-
-
-def test_a_value_that_two_workers_offer_is_sent_once() -> None:
-    offers, a, b, c = Offers(), ("a" * 50,), ("b" * 50,), ("c" * 50,)
-    sent: list[list[int]] = []
-    with offers.of_one_worker() as first, offers.of_one_worker() as second:
-        assert first.begin(b"".join(digests([a, b]))) == [0, 1]
-
-        def offer() -> None:
-            sent.append(second.begin(b"".join(digests([b, c]))))
-
-        thread = threading.Thread(target=offer)
-        thread.start()
-        assert first.completed([a, b]) == [a, b]
-        thread.join()
-        assert sent == [[1]]
-        assert second.completed([c]) == [b, c]
-
-
-def test_who_goes_away_after_an_offer_keeps_nobody_waiting() -> None:
-    offers, keys = Offers(), b"".join(digests([("a" * 50,)]))
-    with offers.of_one_worker() as first:
-        assert first.begin(keys) == [0]
-    with offers.of_one_worker() as second:
-        assert second.begin(keys) == [0]
 
 
 @pytest.fixture
@@ -100,20 +72,49 @@ def moved(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def times_the_values(
-    moved: list[int], folder: Path, values: list[str], files: int, *, shared: bool, workers: int
-) -> float:
-    """The bytes that move, by those of the distinct values."""
+def connected(
+    folder: Path, files: int, tables: list[list[str]], workers: int, **options: Any
+) -> bf.Session:
     for number in range(files):
-        some: Any = values if shared else values[number::files]
-        pq.write_table(pa.table({"x": some}), folder / f"{number:02}.parquet")
+        pq.write_table(
+            pa.table({"x": tables[number % len(tables)]}), folder / f"{number:02}.parquet"
+        )
     model = bf.ScriptedModel(cluster_scripts.hashed, fingerprint="h", batch_size=64)
-    with bf.connect(model, cache=None, cluster=f"local:{workers}", progress="off") as there:
-        there.register_parquet("t", str(folder))
+    there = bf.connect(model, cache=None, cluster=f"local:{workers}", progress="off", **options)
+    there.register_parquet("t", str(folder))
+    return there
+
+
+def times_the_values(
+    moved: list[int], folder: Path, values: list[str], *, shared: bool, workers: int
+) -> float:
+    """The bytes that move between all processes, by those of the distinct values."""
+    files = 2 * workers
+    tables = [values] if shared else [values[number::files] for number in range(files)]
+    with connected(folder, files, tables, workers) as there:
         frame = there.sql("SELECT count(*) FROM t WHERE llm_filter('f', x)")
         frame.collect()
         assert frame.trace.usage.values == len(values)
-    return sum(moved) / sum(len(value.encode()) for value in values)
+        assert there.cluster is not None
+        assert there.cluster.moved
+        between = there.cluster.moved
+    return (sum(moved) + between) / sum(len(value.encode()) for value in values)
+
+
+def test_values_do_not_pass_the_session(moved: list[int], tmp_path: Path) -> None:
+    """It gets counts, and those that its trace keeps."""
+    rng = random.Random(0)
+    values = [f"{i} {' '.join(rng.choices(WORDS, k=60))}" for i in range(2_000)]
+    with connected(tmp_path, 8, [values], 2, trace_calls=10) as there:
+        query = "SELECT count(*) AS c FROM t WHERE llm_filter('f', x)"
+        frame = there.sql(query)
+        here = bf.connect(bf.ScriptedModel(cluster_scripts.hashed, fingerprint="h"), cache=None)
+        here.register_parquet("t", str(tmp_path))
+        assert frame.to_pylist() == here.sql(query).to_pylist()
+        trace = frame.trace
+        assert trace.usage.values == len(trace.calls) + trace.left_out == 2_000
+        assert 5 <= len(trace.calls) <= 10
+    assert sum(moved) < 0.15 * sum(len(value.encode()) for value in values)
 
 
 @pytest.mark.parametrize(
@@ -130,5 +131,4 @@ def test_at_most_twice_the_bytes_of_the_values_move(
     """Texts of 30 words, each in one file or in all of them."""
     rng = random.Random(workers)
     values = [f"{i} {' '.join(rng.choices(WORDS, k=30))}" for i in range(3_000)]
-    times = times_the_values(moved, tmp_path, values, 2 * workers, shared=shared, workers=workers)
-    assert times <= 2
+    assert times_the_values(moved, tmp_path, values, shared=shared, workers=workers) <= 2

@@ -113,3 +113,40 @@ def test_the_rerun_of_a_killed_session_asks_nothing_that_was_stored(tmp_path: Pa
         frame = again.sql("SELECT llm_int('q', x) FROM t")
         assert len(frame.to_pylist()) == 400
         assert frame.trace.usage.values == 400 - stored
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("cache", ["file", "folder"])
+def test_workers_read_and_write_the_store_of_the_session(tmp_path: Path, cache: str) -> None:
+    """A second session asks nothing, with a cluster or without."""
+    (tmp_path / "t").mkdir()
+    divided(tmp_path / "t", random.Random(5))
+    address = tmp_path / "answers.sqlite" if cache == "file" else (tmp_path / "shared").as_uri()
+    found = []
+    for cluster in ("local:2", "local:2", None):
+        model = bf.ScriptedModel(cluster_scripts.hashed, fingerprint="hashed", batch_size=8)
+        with bf.connect(model, cache=address, cluster=cluster, progress="off") as session:
+            session.register_parquet("t", str(tmp_path / "t"))
+            frame = session.sql(QUERIES[0])
+            rows = frame.to_arrow_table()
+            calls = frame.trace.calls.num_rows
+            found.append((rows, frame.trace.usage.values, frame.trace.usage.cached, calls))
+    first, second, alone = found
+    assert first[0].equals(second[0])
+    assert first[0].equals(alone[0])
+    assert first[1] > 0 == second[1] == alone[1]
+    assert second[2] == alone[2] == first[1] == second[3]
+
+
+def test_a_manifest_of_a_run_in_a_cluster(tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    divided(tmp_path / "t", random.Random(6))
+    frames = []
+    for cluster in (None, "local:2"):
+        with connected(tmp_path / "t", cluster) as session:
+            frame = session.sql(QUERIES[0])
+            manifest = frame.manifest()
+            texts = {key: answer.text for key, answer in manifest.answers.items()}
+            frames.append((texts, manifest.result.to_pydict()))
+    assert frames[0] == frames[1]
+    assert frames[0][0]

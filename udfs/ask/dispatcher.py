@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from time import perf_counter
 
 import pyarrow as pa
@@ -30,7 +30,7 @@ from blendfusion.udfs.ask.cascade import Cascade
 from blendfusion.udfs.ask.job import Job
 from blendfusion.udfs.ask.ledger import Ledger
 from blendfusion.udfs.ask.observer import Observer
-from blendfusion.udfs.ask.outcomes import failure
+from blendfusion.udfs.ask.outcomes import failure, of_model
 from blendfusion.udfs.ask.similarity_cascade import SimilarityCascade
 from blendfusion.udfs.ask.thread_handoff import Serve, directly
 from blendfusion.udfs.columns.meanings import Meanings
@@ -229,9 +229,7 @@ class Dispatcher:
         sent = sent or self.sent(task)
         targets = self.targets_of(call)
         names = self._names(call)
-        held = self._answered.get((sent, targets, names))
-        if held is None:
-            held = self._answered.setdefault((sent, targets, names), self._spill.answers())
+        held = self._held(sent, targets, names)
         answered = held.among(values)
         new = list(dict.fromkeys(v for v in values if v not in answered))
         if new and call is not None and targets is not None:
@@ -249,6 +247,15 @@ class Dispatcher:
                     held.update(given)
                     answered.update(given)
         return [answered[v] for v in values]
+
+    def learn(self, job: Job, call: Call | None, answers: Mapping[Values, Answer]) -> None:
+        """Answers of this run that were got elsewhere: nothing asks again."""
+        targets = self.targets_of(call)
+        self._held(self.sent(job.task), targets, self._names(call)).update(answers)
+
+    def _held(self, sent: Task, targets: Targets | None, names: ModelNames) -> SpillableAnswers:
+        held = self._answered.get((sent, targets, names))
+        return held or self._answered.setdefault((sent, targets, names), self._spill.answers())
 
     def embedder_for(self, call: Call | None) -> Embedder:
         """The embedder; ``vectors`` counts the texts of ``call``, ``ledger`` their cost. ``call``
@@ -342,7 +349,7 @@ class Dispatcher:
         """Count cache hits, which go ``into``."""
         self.hits += len(hits)
         if job.model is not self._models.get(ModelNames()):
-            hits = dict(zip(hits, self._by(job.model, hits.values(), final=final), strict=True))
+            hits = self.attributed(job.model, hits, final=final)
         self.observer.batch(job, list(hits), list(hits.values()), 0.0)
         into.update(hits)
 
@@ -370,7 +377,7 @@ class Dispatcher:
                 raise self.ledger.out_of_calls(pending) from None
             done += size
             if call is not None and self.policy(call) == "raise":
-                self._stop_at_failures(call, missing[:done], into)
+                self.stop_at_failures(call, missing[:done], into)
 
     def targets_of(self, call: Call | None) -> Targets | None:
         """The targets of the cascade that answers ``call``; None: no cascade answers it."""
@@ -401,19 +408,22 @@ class Dispatcher:
             )
         return Cascade(call, sent, targets, levels)
 
-    def _by(self, model: CachedModel, answers: Iterable[Answer], *, final: bool) -> list[Answer]:
+    def attributed(
+        self, model: CachedModel, answers: Mapping[Values, Answer], *, final: bool = True
+    ) -> dict[Values, Answer]:
         """Answers of ``model``, which name it where it is not the session's."""
         usual = self._models.get(ModelNames())
         name = None if usual is not None and usual.name == model.name else model.name
-        return [_of(name, answer, final=final) for answer in answers]
+        return {v: of_model(name, answer, final=final) for v, answer in answers.items()}
 
     def policy(self, call: Call) -> OnError:
         """The policy for failed answers to ``call``."""
         return call.on_error or self.on_error
 
-    def _stop_at_failures(
+    def stop_at_failures(
         self, call: Call, values: Sequence[Values], answered: Mapping[Values, Answer]
     ) -> None:
+        """Raises AnswerError if one of these values has no answer."""
         failed = {v: answered[v] for v in values if answered[v].error is not None}
         if call.aggregate:  # what is too long is read in parts
             failed = {v: a for v, a in failed.items() if not a.too_long}
@@ -472,24 +482,15 @@ class Dispatcher:
         finally:  # what was answered before an error or an interruption counts like the rest
             seconds = perf_counter() - start
             places = sorted(arrived)
-            met = [values[place] for place in places]
-            raw = zip(met, (arrived[place] for place in places), strict=True)
-            given.update((v, a) for v, a in raw if a.error is None and not a.spent)
-            answers = self._by(model, map(arrived.__getitem__, places), final=final)
+            raw = {values[place]: arrived[place] for place in places}
+            given.update((v, a) for v, a in raw.items() if a.error is None and not a.spent)
+            named = self.attributed(model, raw, final=final)
+            answers = [*named.values()]
             spent = self.ledger.settle(sent, len(values), answers, seconds, allowance.requests)
-            into.update(zip(met, answers, strict=True))
+            into.update(named)
             self.tokens += spent.evaluated_tokens + spent.completion_tokens
             if places:
-                self.observer.batch(job, met, answers, seconds)
+                self.observer.batch(job, [*named], answers, seconds)
             in_vain = allowance.requests - sum(answer.usage.calls for answer in answers)
             if in_vain > 0:
                 self.observer.in_vain(job, in_vain)
-
-
-def _of(model: str | None, answer: Answer, *, final: bool) -> Answer:
-    """An answer of this model (None: one whose name goes without saying)."""
-    if answer.error is not None and not final:
-        answer = Answer(None, usage=replace(answer.usage, failed=0), spent=answer.spent)
-    if answer.spent or model is None:
-        return answer
-    return replace(answer, spent=((model, answer.usage),))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Protocol
 
 from blendfusion.models.protocol.model import Values
-from blendfusion.types import Answer, Task
+from blendfusion.types import Answer, Task, Usage
 from blendfusion.udfs.ask.cascade import CascadeOutcome
 from blendfusion.udfs.ask.job import Job
 from blendfusion.udfs.declare.call import Call
@@ -20,6 +21,31 @@ class StageCounts(Protocol):
     rows_out: int
     chunks: int
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A batch of ``number`` answers, of which only some are here."""
+
+    number: int
+    every: int
+    """One answer of so many is listed; 0: none."""
+    listed: Mapping[Values, Answer]
+    failed: Mapping[Values, Answer]
+    """The failures that are not listed."""
+    others: Usage
+    """The usage of all other answers,"""
+    spent: tuple[tuple[str, Usage], ...] = ()
+    """and by whom, as in an answer."""
+
+    @property
+    def answers(self) -> list[Answer]:
+        """As many answers as are here, and one for all others."""
+        return [
+            *self.listed.values(),
+            *self.failed.values(),
+            Answer(None, usage=self.others, spent=self.spent),
+        ]
 
 
 class Observer(Protocol):
@@ -57,6 +83,15 @@ class Observer(Protocol):
     ) -> None:
         """A batch was answered in ``seconds``, by the model or from its stored answers: one answer
         a tuple of values, in order."""
+        ...
+
+    @property
+    def every(self) -> int:
+        """One answer of so many is of use by itself; 0: none."""
+        ...
+
+    def partly(self, job: Job, part: Part, seconds: float) -> None:
+        """As ``batch``, of a batch that was answered elsewhere."""
         ...
 
     def in_vain(self, job: Job, requests: int) -> None:
@@ -97,6 +132,11 @@ class NullObserver:
         pass
 
     def waited(self, job: Job, n: int, seconds: float) -> None:
+        pass
+
+    every = 0
+
+    def partly(self, job: Job, part: Part, seconds: float) -> None:
         pass
 
     def note_failures(self, task: Task, failed: Mapping[Values, Answer]) -> None:

@@ -148,3 +148,12 @@ def failure(
         hint="on_error => 'null' makes such values NULL, 'keep' keeps their errors. The other answers "
         f"are stored: the next run does not ask for them. {redaction.remedy}".strip(),
     )
+
+
+def of_model(model: str | None, answer: Answer, *, final: bool) -> Answer:
+    """An answer of this model (None: one whose name goes without saying)."""
+    if answer.error is not None and not final:
+        answer = Answer(None, usage=replace(answer.usage, failed=0), spent=answer.spent)
+    if answer.spent or model is None:
+        return answer
+    return replace(answer, spent=((model, answer.usage),))

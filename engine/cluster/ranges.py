@@ -1,0 +1,189 @@
+"""The owner of a range of digests: its distinct values are looked up and given out once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import count
+
+from blendfusion.cluster.messages import decoded
+from blendfusion.cluster.range_messages import (
+    Collect,
+    Collected,
+    Deposit,
+    Deposited,
+    EndRange,
+    Give,
+    Lookup,
+    Missing,
+    Offer,
+    OpenRange,
+    Pending,
+    RangeMessage,
+    RangeReply,
+    Take,
+    Taken,
+)
+from blendfusion.models.protocol.model import Values
+from blendfusion.models.stores.key import VALUES_BYTES, digests
+from blendfusion.models.stores.memory import AnswerStore
+from blendfusion.models.wrappers.cache import stored_answers
+from blendfusion.types import Answer
+
+_WAIT_SECONDS = 1.0
+_AWAITED_SECONDS = 10.0
+"""How long a value that a worker has promised to send is waited for: it may be gone."""
+
+
+def range_of(digest: bytes, ranges: int) -> int:
+    """The range, of so many equal ones, in which a digest lies."""
+    return int.from_bytes(digest[:4], "big") * ranges >> 32
+
+
+class HashRange:
+    """The values of one question of one run in this range. Safe to use from threads."""
+
+    def __init__(self, known: Callable[[Sequence[Values]], dict[Values, Answer]]) -> None:
+        self._known = known
+        self._answers: dict[bytes, Answer] = {}
+        self._values: dict[bytes, Values] = {}
+        """The values without an answer."""
+        self._pending: deque[bytes] = deque()
+        """Values that nobody asks about yet."""
+        self._batches: dict[int, list[bytes]] = {}
+        """Values that somebody asks about."""
+        self._awaited: dict[bytes, float] = {}
+        """Values that a worker is about to send, until when."""
+        self._tickets: dict[int, list[bytes]] = {}
+        self._numbers = count(1)
+        self._ended = False
+        self._changed = threading.Condition()
+
+    def offer(self, keys: list[bytes]) -> Missing:
+        """The places of values that are to be sent: no worker has sent them, or is about to."""
+        with self._changed:
+            while True:
+                now = time.monotonic()
+                missing = {key: place for place, key in enumerate(keys) if not self._has(key)}
+                if self._ended or not any(self._awaited.get(key, 0) > now for key in missing):
+                    break
+                self._changed.wait(_WAIT_SECONDS)
+            self._awaited.update(dict.fromkeys(missing, now + _AWAITED_SECONDS))
+            ticket = next(self._numbers)
+            self._tickets[ticket] = keys
+            return Missing(ticket, [*missing.values()])
+
+    def deposit(self, values: list[Values], ticket: int | None) -> Deposited:
+        """Take these values in, of which some may be known."""
+        by_key = dict(zip(digests(values), values, strict=True))
+        hits = self._known([v for k, v in by_key.items() if not self._has(k)])
+        with self._changed:
+            fresh = [key for key in by_key if not self._has(key)]
+            for key in fresh:
+                answer = hits.get(by_key[key])
+                if answer is None:
+                    self._values[key] = by_key[key]
+                    self._pending.append(key)
+                else:
+                    self._answers[key] = answer
+            for key in by_key:
+                self._awaited.pop(key, None)
+            if ticket is None:
+                ticket = next(self._numbers)
+                self._tickets[ticket] = [*by_key]
+            self._changed.notify_all()
+        found = {by_key[key]: hits[by_key[key]] for key in fresh if by_key[key] in hits}
+        return Deposited(ticket, len(fresh) - len(found), found)
+
+    def collect(self, ticket: int) -> Collected:
+        """The answers to the values of a ticket, once all are there, or the run has ended."""
+        with self._changed:
+            keys, at = self._tickets.pop(ticket), 0
+            while not self._ended:
+                while at < len(keys) and keys[at] in self._answers:
+                    at += 1
+                if at == len(keys):
+                    return Collected([self._answers[key] for key in keys])
+                self._changed.wait(_WAIT_SECONDS)
+            return Collected(None)
+
+    def take(self, batch: int, most: int) -> Taken:
+        """The values of a batch, at most so many."""
+        with self._changed:
+            keys = [self._pending.popleft() for _ in range(min(most, len(self._pending)))]
+            self._batches[batch] = keys
+            return Taken([self._values[key] for key in keys])
+
+    def give(self, batch: int, answers: dict[int, Answer]) -> Pending:
+        """Take the answers to a batch in; its other values wait again."""
+        with self._changed:
+            keys = self._batches.pop(batch, [])
+            for place, answer in answers.items():
+                self._answers[keys[place]] = answer
+                del self._values[keys[place]]
+            self._pending.extendleft(k for p, k in enumerate(keys) if p not in answers)
+            self._changed.notify_all()
+            return Pending(len(self._pending))
+
+    def end(self) -> None:
+        """Nobody wants more: those who wait get nothing."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def _has(self, key: bytes) -> bool:
+        return key in self._answers or key in self._values
+
+
+class Owner:
+    """The ranges that one process owns, by question. Safe to use from threads."""
+
+    def __init__(self) -> None:
+        self._ranges: dict[bytes, HashRange] = {}
+        self._stores: dict[bytes, AnswerStore] = {}
+
+    def reply(self, message: RangeMessage) -> RangeReply:
+        """The reply to a message."""
+        if isinstance(message, OpenRange):
+            self._ranges[message.key] = HashRange(self._looked_up(message.lookup))
+            return Pending(0)
+        if isinstance(message, EndRange):
+            ended = self._ranges.pop(message.key, None)
+            if ended is not None:
+                ended.end()
+            return Pending(0)
+        found = self._ranges.get(message.key)
+        if found is None:  # the run has ended meanwhile
+            return Collected(None)
+        if isinstance(message, Offer):
+            held = message.digests
+            starts = range(0, len(held), VALUES_BYTES)
+            return found.offer([held[i : i + VALUES_BYTES] for i in starts])
+        if isinstance(message, Deposit):
+            return found.deposit(message.values, message.ticket)
+        if isinstance(message, Collect):
+            return found.collect(message.ticket)
+        if isinstance(message, Take):
+            return found.take(message.batch, message.most)
+        assert isinstance(message, Give)
+        return found.give(message.batch, message.answers)
+
+    def store(self, encoded: bytes) -> AnswerStore:
+        """The store of these bytes, opened once in this process."""
+        found = self._stores.get(encoded)
+        if found is None:
+            made: AnswerStore = decoded(encoded)
+            found = self._stores.setdefault(encoded, made)
+        return found
+
+    def _looked_up(self, lookup: Lookup) -> Callable[[Sequence[Values]], dict[Values, Answer]]:
+        store = self.store(lookup.store)
+        return lambda values: stored_answers(
+            store, lookup.fingerprint, lookup.whole, lookup.posed, values
+        )
+
+
+OWNER = Owner()
+"""The ranges of this process, whichever of its places is spoken to."""

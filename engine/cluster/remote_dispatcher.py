@@ -1,0 +1,146 @@
+"""The dispatcher of a fragment: owners of ranges answer its values, or the session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NoReturn
+from weakref import WeakValueDictionary
+
+from blendfusion.cluster.messages import (
+    Begun,
+    Continue,
+    Fragment,
+    GoneRange,
+    Message,
+    Reply,
+    Route,
+    Wants,
+    Where,
+)
+from blendfusion.cluster.peers import Peers, RangedAnswers
+from blendfusion.errors import ModelNotFound
+from blendfusion.models.protocol.model import Values
+from blendfusion.models.stores.in_flight import UNDER_WAY
+from blendfusion.types import Answer, Task
+from blendfusion.udfs.ask.dispatcher import Dispatcher
+from blendfusion.udfs.ask.observer import NullObserver
+from blendfusion.udfs.declare.call import Call
+
+_REMEMBERED = 1_000_000
+"""Answers that a worker keeps of a run."""
+
+
+class Memory:
+    """The answers that this process got in one run: each value travels once, not once a file."""
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self.answers: dict[tuple[Task, Call | None], dict[Values, Answer]] = {}
+        self.routes: dict[tuple[Task, Call | None], Route] = {}
+        self.room = _REMEMBERED
+
+    def keep(self, known: dict[Values, Answer], new: Mapping[Values, Answer]) -> None:
+        """Add answers to those to one question, while there is room."""
+        if len(new) <= self.room:
+            known.update(new)
+            self.room -= len(new)
+
+
+_MEMORIES: WeakValueDictionary[str, Memory] = WeakValueDictionary()
+"""The memories of the runs in this process, which may hold several places."""
+
+
+def memory_of(run: str) -> Memory:
+    return _MEMORIES.setdefault(run, Memory(run))
+
+
+class RemoteDispatcher(Dispatcher):
+    """Lets the session ask: there, each distinct value goes out once, within the budget."""
+
+    def __init__(
+        self,
+        step: Callable[[Reply], Message],
+        fragment: Fragment,
+        noted: Noted,
+        memory: Memory,
+        peers: Peers,
+    ) -> None:
+        options = fragment.options
+        super().__init__(_no_model, noted, options.on_error, options.redaction)
+        self._step, self._memory = step, memory
+        self._ranged = RangedAnswers(peers, self._route)
+
+    def ask(
+        self,
+        task: Task,
+        values: Sequence[Values],
+        call: Call | None = None,
+        *,
+        sent: Task | None = None,
+        stops: bool = True,
+    ) -> list[Answer]:
+        assert sent is None
+        memory, key = self._memory, (self._memory, task, call)
+        known = memory.answers.setdefault((task, call), {})
+        found: dict[Values, Answer] = {}
+        missing = list(dict.fromkeys(values))
+        while missing:  # some of them perhaps another fragment wants in this process
+            since = UNDER_WAY.ended
+            found.update((v, known[v]) for v in missing if v in known)
+            mine: list[Values] = []
+            new: dict[Values, Answer] = {}
+            try:
+                UNDER_WAY.begin(key, missing, mine, found)
+                if mine:
+                    answers = self._wanted(call, task, mine, stops)
+                    new = dict(zip(mine, answers, strict=True))
+                    memory.keep(known, new)
+            finally:
+                UNDER_WAY.end(key, mine, new)
+            found.update(new)
+            missing = [v for v in missing if v not in found]
+            if missing and not mine:
+                UNDER_WAY.wait(since)
+        if stops and call is not None and self.policy(call) == "raise":
+            self.stop_at_failures(call, values, found)
+        return [found[value] for value in values]
+
+    def _wanted(
+        self, call: Call | None, task: Task, values: list[Values], stops: bool
+    ) -> list[Answer]:
+        """The answers that the owners of the values' ranges give, or the session."""
+        routes = self._memory.routes
+        route = routes.get((task, call))
+        if route is None:
+            route = routes[task, call] = self._route(Where(call, task))
+        if not route.addresses:
+            reply = self._step(Wants(call, task, values, stops))
+            assert isinstance(reply, Continue)
+            assert reply.answers is not None
+            return reply.answers
+        routes[task, call], found = self._ranged.answers(route, values)
+        return [found[value] for value in values]
+
+    def _route(self, message: Where | Begun | GoneRange) -> Route:
+        reply = self._step(message)
+        assert isinstance(reply, Route)
+        return reply
+
+
+class Noted(NullObserver):
+    """Keeps what the run of the session is to know at the end."""
+
+    def __init__(self) -> None:
+        self.failures: dict[Task, dict[Values, Answer]] = {}
+        self.withheld_values: dict[Call, set[Values]] = {}
+
+    def note_failures(self, task: Task, failed: Mapping[Values, Answer]) -> None:
+        self.failures.setdefault(task, {}).update(failed)
+
+    def withheld(self, call: Call, values: Sequence[Values]) -> None:
+        self.withheld_values.setdefault(call, set()).update(values)
+
+
+def _no_model() -> NoReturn:
+    """Only the session knows the model, and which answers are stored."""
+    raise ModelNotFound("a worker asks no model for its rows")

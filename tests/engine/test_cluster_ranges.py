@@ -1,0 +1,175 @@
+"""Owners of ranges: each distinct value is given out once, and everybody gets its answer."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from blendfusion.cluster import ranges
+from blendfusion.cluster.messages import Outcome, decoded, encoded
+from blendfusion.cluster.range_messages import (
+    NO_BATCH,
+    Collect,
+    Collected,
+    Deposit,
+    Deposited,
+    EndRange,
+    Give,
+    Missing,
+    Offer,
+    Pending,
+    Take,
+    Taken,
+)
+from blendfusion.cluster.ranges import HashRange, Owner, range_of
+from blendfusion.models.protocol.model import Values
+from blendfusion.models.stores.key import digests
+from blendfusion.types import Answer, Usage
+
+A, B, C = ("a" * 50,), ("b" * 50,), ("c" * 50,)
+
+
+def keys(*values: Values) -> list[bytes]:
+    return [*digests(values)]
+
+
+def nothing(values: Sequence[Values]) -> dict[Values, Answer]:
+    return {}
+
+
+def texts(collected: Collected) -> list[str | None]:
+    assert collected.answers is not None
+    return [answer.text for answer in collected.answers]
+
+
+def test_messages_come_back_as_they_were() -> None:
+    answers = {1: Answer("x"), 4: Answer(None, logprob=-0.5), 7: Answer.failed("no")}
+    failed = Answer.failed("no", Usage(1))
+    listed = {A: Answer("x", usage=Usage(1, seconds=0.5))}
+    for message in (
+        Offer(b"key", b"".join(keys(A, B))),
+        Missing(3, [0, 70_000]),
+        Deposit(b"key", [A, (None,)], 3),
+        Deposited(3, 2, {A: Answer("x")}),
+        Collect(b"key", 3),
+        Collected(None),
+        Take(b"key", 5, 9),
+        Taken([A, B]),
+        Give(b"key", NO_BATCH),
+        Pending(3),
+        EndRange(b"key"),
+        Outcome(3, listed, {B: failed}, Usage(2, seconds=0.5), gone=True, moved=5),
+        Outcome(),
+    ):
+        assert decoded(encoded(message)) == message
+    given = decoded(encoded(Give(b"key", 3, answers)))
+    assert {p: (a.text, a.error, a.logprob) for p, a in given.answers.items()} == {
+        p: (a.text, a.error, a.logprob) for p, a in answers.items()
+    }
+
+
+def test_a_value_that_two_workers_offer_is_sent_once() -> None:
+    held = HashRange(nothing)
+    first = held.offer(keys(A, B))
+    assert first.places == [0, 1]
+    second: list[Missing] = []
+    thread = threading.Thread(target=lambda: second.append(held.offer(keys(B, C))))
+    thread.start()
+    assert held.deposit([A, B], first.ticket).new == 2
+    thread.join()
+    assert second[0].places == [1]
+    assert held.deposit([C], second[0].ticket).new == 1
+    assert held.take(0, 9) == Taken([A, B, C])
+    held.give(0, {0: Answer("1"), 1: Answer("2"), 2: Answer("3")})
+    assert texts(held.collect(first.ticket)) == ["1", "2"]
+    assert texts(held.collect(second[0].ticket)) == ["2", "3"]
+
+
+def test_who_goes_away_after_an_offer_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranges, "_AWAITED_SECONDS", 0.05)
+    monkeypatch.setattr(ranges, "_WAIT_SECONDS", 0.01)
+    held = HashRange(nothing)
+    assert held.offer(keys(A)).places == [0]
+    assert held.offer(keys(A)).places == [0]
+
+
+def test_stored_answers_are_hits_and_a_batch_that_is_given_back_waits_again() -> None:
+    held = HashRange(lambda values: {v: Answer("known") for v in values if v == A})
+    deposited = held.deposit([A, B, C], None)
+    assert (deposited.new, deposited.hits) == (2, {A: Answer("known")})
+    assert held.take(7, 5) == Taken([B, C])
+    assert held.give(7, {0: Answer("b")}) == Pending(1)
+    assert held.take(8, 5) == Taken([C])
+    assert held.give(8, {}) == Pending(1)
+    assert held.take(9, 5) == Taken([C])
+    held.give(9, {0: Answer("c")})
+    assert texts(held.collect(deposited.ticket)) == ["known", "b", "c"]
+    assert held.deposit([B], None).new == 0
+
+
+def test_who_waits_at_the_end_of_a_run_gets_nothing() -> None:
+    held = HashRange(nothing)
+    ticket = held.deposit([A], None).ticket
+    got: list[Collected] = []
+    thread = threading.Thread(target=lambda: got.append(held.collect(ticket)))
+    thread.start()
+    held.end()
+    thread.join()
+    assert got == [Collected(None)]
+    assert Owner().reply(Take(b"of another run", 1, 1)) == Collected(None)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_each_value_is_given_out_once_whoever_wants_it(seed: int) -> None:
+    """Fragments of four threads, and three threads that ask, of which batches are given back."""
+    rng = random.Random(seed)
+    values: list[Values] = [(f"value {i}",) for i in range(60)]
+    held, answered, done = HashRange(nothing), Counter[Values](), threading.Event()
+    problems: list[Any] = []
+
+    def fragment(seed: int) -> None:
+        rng = random.Random(seed)
+        for _ in range(6):
+            some = rng.sample(values, rng.randrange(1, 40))
+            if rng.random() < 0.5:
+                ticket = held.deposit(some, None).ticket
+            else:
+                missing = held.offer(keys(*some))
+                ticket = missing.ticket
+                held.deposit([some[place] for place in missing.places], ticket)
+            if texts(held.collect(ticket)) != [v[0] for v in some]:
+                problems.append(some)
+
+    def ask(number: int) -> None:
+        rng, batch = random.Random(f"{seed} {number}"), number
+        while not done.is_set():
+            batch += 3
+            taken = held.take(batch, rng.randrange(1, 9)).values
+            kept = {p: Answer(v[0]) for p, v in enumerate(taken) if rng.random() < 0.7}
+            answered.update(taken[place] for place in kept)
+            held.give(batch, kept)
+            done.wait(0.001)
+
+    fragments = [threading.Thread(target=fragment, args=(rng.random(),)) for _ in range(4)]
+    askers = [threading.Thread(target=ask, args=(number,)) for number in range(3)]
+    for thread in (*fragments, *askers):
+        thread.start()
+    for thread in fragments:
+        thread.join()
+    done.set()
+    for thread in askers:
+        thread.join()
+    assert not problems
+    assert set(answered.values()) == {1}
+
+
+def test_ranges_are_equally_large() -> None:
+    counts = Counter(range_of(key, 7) for key in digests((str(i),) for i in range(7_000)))
+    assert set(counts) == set(range(7))
+    assert max(counts.values()) < 1_150
+    assert range_of(b"\xff" * 16, 7) == 6
