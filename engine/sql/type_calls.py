@@ -130,9 +130,10 @@ def _typed(
             written[call.name] = (*ways, site.text)
     for call, site in zip(calls, sites, strict=True):
         written.setdefault(call.name, (site.text,))
+    cast = {call.name for call, name in zip(calls, names, strict=True) if places.of[name].cast}
     beside: dict[str, tuple[int, ...]] = {}
-    for i, (call, name) in enumerate(zip(calls, names, strict=True)):
-        if places.of[name].cast and i not in types:
+    for i, call in enumerate(calls):
+        if call.name in cast and i not in types:
             beside[call.name] = (*beside.get(call.name, ()), i)
     behind = dict.fromkeys(places.nulls_last, " NULLS LAST")
     text = in_text(tree, [(s, c.name) for s, c in zip(sites, calls, strict=True)], behind)

@@ -84,6 +84,7 @@ TYPES = {
     ),
     f"SELECT m AS b, id AS w FROM u INTERSECT SELECT {G} AS b, id FROM u INTERSECT ALL "
     "SELECT m + 0.0 AS b, id AS w FROM u": ("integer", [1, 2]),
+    f"SELECT {F} AS v FROM t GROUP BY CUBE ({F}) EXCEPT SELECT n FROM t": ("integer", [3]),
     # With the type to which it casts, DataFusion would have no plan.
     f"SELECT n FROM (SELECT DATE '2020-01-01' AS n WHERE FALSE UNION ALL (SELECT {G} AS b FROM u "
     f"WHERE m = 0 INTERSECT SELECT {G} FROM u)) s": ("text", []),
