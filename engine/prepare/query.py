@@ -29,7 +29,13 @@ from blendfusion.reports.plan_warnings import warn_of_comparisons
 from blendfusion.reports.trace import Trace
 from blendfusion.search.sources import searched
 from blendfusion.sql.call_sites import find_sites
-from blendfusion.sql.column_coercions import Optimized, least, optimized, types_beside_columns
+from blendfusion.sql.column_coercions import (
+    Optimized,
+    least,
+    optimized,
+    refused,
+    types_beside_columns,
+)
 from blendfusion.sql.error_places import named_place, owners, syntax_place, whole_place
 from blendfusion.sql.lateral import Columns
 from blendfusion.sql.letter_case import in_any_case
@@ -156,8 +162,8 @@ class Query:
                 break
             calls, another = planned(more)
             was, plan = plan, optimized(another)
-            if plan.problem and not was.problem:  # DataFusion drops a column's name with its cast
-                break
+            if plan.problem and not was.problem and refused(plan.problem) is None:
+                break  # DataFusion drops a column's name with its cast
             types = with_types(more)
             ready, frame, waiting = calls, another, calls.beside_columns
         return named(frame, self._written(ready.written))

@@ -85,6 +85,8 @@ TYPES = {
     f"SELECT m AS b, id AS w FROM u INTERSECT SELECT {G} AS b, id FROM u INTERSECT ALL "
     "SELECT m + 0.0 AS b, id AS w FROM u": ("integer", [1, 2]),
     f"SELECT {F} AS v FROM t GROUP BY CUBE ({F}) EXCEPT SELECT n FROM t": ("integer", [3]),
+    f"SELECT m AS v FROM u WHERE EXISTS (SELECT 1 FROM (SELECT {G} AS n FROM u EXCEPT SELECT id FROM u "
+    f"WHERE id > 9) w WHERE w.n = ANY (SELECT {G} FROM u))": ("integer", [1, 2]),
     # With the type to which it casts, DataFusion would have no plan.
     f"SELECT n FROM (SELECT DATE '2020-01-01' AS n WHERE FALSE UNION ALL (SELECT {G} AS b FROM u "
     f"WHERE m = 0 INTERSECT SELECT {G} FROM u)) s": ("text", []),
