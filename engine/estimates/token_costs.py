@@ -61,7 +61,7 @@ class Meter:
         """Whether the common prefix of prompts is computed once."""
         self._scores = models.abilities.scores_options
         """Whether answers of closed sets are scored instead of generated."""
-        self._rewrite_task = models.abilities.rewrite_task
+        self._tasks_run = models.abilities.tasks_run
         self._shots = shots
 
     def cost(self, task: Task, tally: Tally, values: int) -> Cost:
@@ -80,7 +80,8 @@ class Meter:
                 basis,
                 basis,
             )
-        head, each = self._head(task), self._each(task, tally) + self._behind(task)
+        readings = 1 if self._scripted else len(self._tasks_run(task))
+        head, each = self._head(task), readings * self._each(task, tally) + self._behind(task)
         ways = task.consistency
         prompt = round(ways * values * (head + each))
         evaluated = round(ways * (head + values * each)) if self._shares else prompt
@@ -100,15 +101,18 @@ class Meter:
         return -(-len(text) // CHARACTERS_PER_TOKEN)
 
     def _head(self, task: Task) -> int:
-        """Tokens of the common prefix of a task's prompts."""
+        """Tokens of the common prefixes of a task's prompts."""
         if self._scripted:
             return self._tokens(task.question)
-        prompt = render(self._rewrite_task(task), shots=self._shots, listed=not self._scores)
-        turns = [prompt.instruction, *(text for shot in prompt.shots for text in shot), prompt.head]
+        turns: list[str] = []
+        for run in self._tasks_run(task):
+            prompt = render(run, shots=self._shots, listed=not self._scores)
+            turns += [prompt.instruction, *(text for shot in prompt.shots for text in shot)]
+            turns.append(prompt.head)
         return sum(self._tokens(text) + _TURN_TOKENS for text in turns)
 
     def _each(self, task: Task, tally: Tally) -> float:
-        """Mean tokens of the values of one request."""
+        """Mean tokens of the values of one prompt."""
         if not tally.examples:
             return 0.0
         values = [value for row in tally.examples for value in row if value is not None]
@@ -120,10 +124,11 @@ class Meter:
         return sum(self._value(task, v) for v in tally.examples) / len(tally.examples)
 
     def _behind(self, task: Task) -> int:
-        """Tokens of the question behind each value, where its likelihood is the answer."""
-        if self._scripted or self._rewrite_task(task).form not in BEHIND:
+        """Tokens of the question behind each value, where its likelihood counts."""
+        if self._scripted:
             return 0
-        return sum(self._tokens(text) for text in replies_of(self._rewrite_task(task)))
+        behind = [run for run in self._tasks_run(task) if run.form in BEHIND]
+        return sum(self._tokens(text) for run in behind for text in replies_of(run))
 
     def _value(self, task: Task, values: Values) -> int:
         if self._scripted:

@@ -277,17 +277,20 @@ def _distribution(sample: TaskSample, show: _Shown) -> list[Html]:
 
 
 def _prompt(sample: TaskSample, run: Run | None, show: _Shown) -> list[Html]:
-    """The prompt of the first sample, turn by turn."""
+    """The prompts of the first sample, turn by turn."""
     reader = next((m for m in run.models.values() if m.prompts), None) if run is not None else None
     if run is None or reader is None:
         return []
-    task = reader.rewrite_task(sample.task)
-    prompt = render(task, shots=run.options.shots, listed=reader.lists_options)
-    turns: list[Html] = []
-    for turn in prompt.messages(sample.shown[0][0]):
-        turns.append(tag("p", turn["role"], class_="turn"))
-        turns.append(tag("pre", show.value(turn["content"], _TEXT)))
-    return [tag("details", tag("summary", "A prompt, before the model's chat template"), *turns)]
+    shown: list[Html] = []
+    for task in reader.tasks_run(sample.task):
+        prompt = render(task, shots=run.options.shots, listed=reader.lists_options)
+        turns: list[Html] = []
+        for turn in prompt.messages(sample.shown[0][0]):
+            turns.append(tag("p", turn["role"], class_="turn"))
+            turns.append(tag("pre", show.value(turn["content"], _TEXT)))
+        title = tag("summary", "A prompt, before the model's chat template")
+        shown.append(tag("details", title, *turns))
+    return shown
 
 
 def _errors(failed: Sequence[TaskSample], show: _Shown) -> Html:

@@ -60,8 +60,8 @@ class Described:
     """False for a Python function, which reads no prompt."""
     lists_options: bool
     """Whether its prompts list the options of a choice."""
-    rewrite_task: Callable[[Task], Task]
-    """The task that the model runs for a task."""
+    tasks_run: Callable[[Task], tuple[Task, ...]]
+    """The tasks that the model runs for a task."""
 
 
 class Run:
@@ -180,5 +180,5 @@ def _described(model: CachedModel) -> Described:
         info.settings,
         prompts=not isinstance(inner, ScriptedModel),
         lists_options=not abilities.scores_options,
-        rewrite_task=abilities.rewrite_task,
+        tasks_run=abilities.tasks_run,
     )

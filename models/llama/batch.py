@@ -63,14 +63,18 @@ class TaskBatch:
     def fitting(self, values: Sequence[Values], reserve: int) -> list[Row]:
         """The distinct rows of values, in order, that leave room for answers of ``reserve`` tokens;
         the values of all others fail as too long."""
-        window = self.context.n_ctx - self.held - reserve - 1
         for place, value in enumerate(values):
             row = self.row(value)
-            if len(row) <= window:
+            failure = self.too_long(row, reserve)
+            if failure is None:
                 self._places.setdefault(row, []).append(place)
             else:
-                self.tell(place, self._too_long(len(row), reserve, room=window))
+                self.tell(place, failure)
         return sorted(self._places)
+
+    def place(self, row: Row) -> int:
+        """The first place in the values of a row of ``fitting``."""
+        return self._places[row][0]
 
     @property
     def held(self) -> int:
@@ -115,13 +119,14 @@ class TaskBatch:
         self.spent.extra += self.spent.tokens - before
         self.spent.given = given
 
-    def settle(self, row: Row, answer: Answer) -> None:
-        """The final answer to all values of these tokens; the first of them pays."""
+    def settle(self, row: Row, answer: Answer, further: int = 0) -> None:
+        """The final answer to all values of these tokens; the first of them pays. ``further``:
+        tokens of other prompts about the same values."""
         for place in self._places[row]:
             usage = Usage(
                 values=1,
                 failed=int(answer.error is not None),
-                prompt_tokens=self.held + len(row),
+                prompt_tokens=self.held + len(row) + further,
                 completion_tokens=answer.usage.completion_tokens,
             )
             self.tell(place, answer.with_usage(usage))
@@ -148,10 +153,13 @@ class TaskBatch:
         """All answers, in the order of the values."""
         return [self._answers[place] for place in range(len(self._answers))]
 
-    def _too_long(self, tokens: int, reserve: int, *, room: int) -> Answer:
-        """The answer to a value of so many tokens, for which there is ``room``."""
+    def too_long(self, row: Row, reserve: int) -> Answer | None:
+        """The failure of a row that leaves no room for an answer of ``reserve`` tokens."""
+        room = self.context.n_ctx - self.held - reserve - 1
+        if len(row) <= room:
+            return None
         what = "the value" if room > 0 else "the question"
-        taken = self.held + reserve + (tokens if room > 0 else 0)
+        taken = self.held + reserve + (len(row) if room > 0 else 0)
         more = "" if room <= 0 else " with its question and the answer"
         return Answer.failed(
             f"{what} takes {taken} tokens{more}, the window is {self.context.n_ctx}",

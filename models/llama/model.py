@@ -31,6 +31,7 @@ from blendfusion.models.llama.context import check_gguf
 from blendfusion.models.llama.generate import TextDecoder
 from blendfusion.models.llama.images import about_images
 from blendfusion.models.llama.interruptible import run_aside
+from blendfusion.models.llama.known_idea import IdeaDecoder
 from blendfusion.models.llama.model_cache import NOISE, NOISE_QUANTISED, Opened, borrow
 from blendfusion.models.llama.projectors import projector_of
 from blendfusion.models.llama.query_likelihood import LikelihoodDecoder
@@ -51,7 +52,7 @@ from blendfusion.models.verbalizer.query_likelihood import (
     about_text,
     question_behind,
 )
-from blendfusion.models.verbalizer.score_as_yes_no import rewrite_task
+from blendfusion.models.verbalizer.score_as_yes_no import tasks_run
 from blendfusion.models.verbalizer.ways import Way, way_of, weights_digest
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, ModelInfo, Task, Usage
@@ -86,10 +87,9 @@ class LlamaModel:
         self.projector = projector_of(self.path, options.projector)
         """The projector, which encodes images; None: the model reads text only."""
         self._way = way_of(self.path) if tuned else None
-        self.rewrite_task: Callable[[Task], Task] = partial(
-            rewrite_task, options=options, way=self._way
+        self._tasks_run: Callable[[Task], tuple[Task, ...]] = partial(
+            tasks_run, options=options, way=self._way
         )
-        """The task that is run for a task: for some scores, a yes/no question."""
         self._choose(choose(self.path, options))
 
     @property
@@ -107,8 +107,8 @@ class LlamaModel:
             name=self.name,
             fingerprint=self.fingerprint,
             weights=self.weights,
-            rewrite_task=self.rewrite_task,
-            scored_by=partial(_scored_by, self.rewrite_task, options=self._options, way=self._way),
+            tasks_run=self._tasks_run,
+            scored_by=partial(_scored_by, self._tasks_run, options=self._options, way=self._way),
         )
 
     @property
@@ -245,14 +245,19 @@ class LlamaModel:
             return about_images(
                 opened, task, self._options, values, on_answer, self.projector, answered
             )
-        rewritten = self.rewrite_task(task)
-        in_chat = rewritten.form in BEHIND and self._way is not None and self._way.prompt == "chat"
-        asking = TaskBatch(opened, rewritten, self._options, on_answer, in_chat=in_chat)
+        runs = self._tasks_run(task)
+        asking, *beside = (
+            TaskBatch(opened, run, self._options, on_answer, in_chat=self._in_chat(run))
+            for run in runs
+        )
         scored = task.constraint if task.constraint.kind == "score" else None
-        answers = answered(asking, values, None if rewritten is task else scored, self._way)
+        answers = answered(asking, values, None if runs[0] is task else scored, self._way, *beside)
         spent = asking.spent
         rows_computed(self.name, spent.given, spent.tokens, spent.again, spent.extra)
         return answers
+
+    def _in_chat(self, task: Task) -> bool:
+        return task.form in BEHIND and self._way is not None and self._way.prompt == "chat"
 
     def close(self) -> None:
         with self._lock:
@@ -332,7 +337,8 @@ def fingerprint(
 def _facts(way: Way) -> tuple[object, ...]:
     vectors = version("wordllama") if way.needs_vectors else ""
     weights = (way.likelihood, way.answer, way.similarity, way.threshold, way.labels)
-    return (way.prompt, *weights, vectors, LIKELIHOOD_VERSION)
+    beside = (way.ideas,) if way.ideas else ()
+    return (way.prompt, *weights, *beside, vectors, LIKELIHOOD_VERSION)
 
 
 def answered(
@@ -340,16 +346,27 @@ def answered(
     values: Sequence[Values],
     scored: Constraint | None = None,
     way: Way | None = None,
+    *beside: TaskBatch,
 ) -> list[Answer]:
     """The answers to values, the way that their constraint is answered; ``scored``: the scores that
-    are wanted of what is asked as a yes or no; ``way``: the weights of questions by likelihood."""
+    are wanted of what is asked as a yes or no; ``way``: the weights of questions by likelihood;
+    ``beside``: the question behind the text, whose odds are added."""
     closed = closed_set(asking.task.constraint)
     if closed is not None and len(closed) < 2:
         for place in range(len(values)):
             asking.tell(place, _only(closed))
         return asking.answers()
-    method: ChoiceDecoder | BinaryScaleDecoder | LikelihoodDecoder | ScaleDecoder | TextDecoder
-    if scored is not None:
+    method: (
+        ChoiceDecoder
+        | BinaryScaleDecoder
+        | IdeaDecoder
+        | LikelihoodDecoder
+        | ScaleDecoder
+        | TextDecoder
+    )
+    if beside and way is not None:
+        method = IdeaDecoder(asking, beside[0], values, way, scored)
+    elif scored is not None:
         method = BinaryScaleDecoder(asking, scored)
     elif asking.task.form in BEHIND and way is not None:
         method = LikelihoodDecoder(asking, way)
@@ -375,7 +392,11 @@ def _only(options: Sequence[str]) -> Answer:
 
 
 def _scored_by(
-    rewrite_task: Callable[[Task], Task], task: Task, *, options: Options, way: Way | None
+    tasks_run: Callable[[Task], tuple[Task, ...]],
+    task: Task,
+    *,
+    options: Options,
+    way: Way | None,
 ) -> str | None:
     similar = bool(label_weight(task, options, way))
-    return scored_by(rewrite_task(task), wordings=options.wordings, way=way, similar=similar)
+    return scored_by(*tasks_run(task), wordings=options.wordings, way=way, similar=similar)

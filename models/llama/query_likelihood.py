@@ -8,6 +8,7 @@ probabilities add up. Where the model's way weighs its answer, what leads to it 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,25 +45,36 @@ class LikelihoodDecoder:
 
     def decide(self, rows: Sequence[Row]) -> None:
         """Settle all rows."""
+        asking, behind = self._asking, self.odds(rows)
+        if near := self._decide(rows, behind, asking.run, asking.noise):
+            self._decide(near, behind, asking.run_again, noise=0.0)
+
+    def odds(self, rows: Sequence[Row]) -> Odds:
+        """The odds of a yes by the scores of a row; ``rows``: the values that are asked
+        together."""
         asking = self._asking
         neutral_scores = asking.opened.neutral((asking.task, self._way.prompt), self._neutral)
         behind = Odds(way_for(asking.task, self._way), neutral_scores)
         if asking.options.calibration == "column":
             behind = behind.with_column(self.scores(rows))
-        if near := self._decide(rows, behind, asking.run, asking.noise):
-            self._decide(near, behind, asking.run_again, noise=0.0)
+        return behind
 
-    def scores(self, rows: Sequence[Row]) -> list[Score]:
-        """The scores of rows, without those of neutral texts."""
+    def scores(self, rows: Sequence[Row], *, exact: bool = False) -> list[Score]:
+        """The scores of rows, without those of neutral texts; ``exact``: so that no row changes
+        another's."""
         scores: list[Score] = [(0.0, 0.0, 0.0)] * len(rows)
-        self._run(rows, self._asking.run, scores.__setitem__)
+        self._run(rows, partial(self._asking.run, exact=exact), scores.__setitem__)
         return scores
+
+    def noise(self, behind: Odds) -> float:
+        """Maximum change of the log odds by the other rows of a run."""
+        return behind.noise(self._asking.noise, len(self._question))
 
     def _decide(self, rows: Sequence[Row], behind: Odds, run: Runs, noise: float) -> list[Row]:
         """Settle the rows; those whose odds are nearer to even than ``noise`` of a score could make
         them are returned."""
         ties: list[Row] = []
-        least = behind.noise(noise, len(self._question))
+        least = self.noise(behind) if noise else 0.0
 
         def settle(row: int, score: Score) -> None:
             if abs(behind.log(score)) < least:

@@ -10,9 +10,9 @@ from blendfusion.errors import ModelFailed
 from blendfusion.types import Task
 
 
-def same_task(task: Task) -> Task:
-    """The task itself."""
-    return task
+def itself(task: Task) -> tuple[Task, ...]:
+    """The task alone."""
+    return (task,)
 
 
 def _no_words(task: Task) -> str | None:
@@ -57,8 +57,9 @@ class Abilities:
     """The weights in use, for EXPLAIN; '': unknown."""
     check: Callable[[], None] = _no_check
     """Runs once before a query sends values. Raises ModelFailed if the model cannot be reached."""
-    rewrite_task: Callable[[Task], Task] = same_task
-    """The task that the model runs for a task. The function does not keep the model alive."""
+    tasks_run: Callable[[Task], tuple[Task, ...]] = itself
+    """The tasks that the model runs for a task, whose scores it adds up. The function does not keep
+    the model alive."""
     scored_by: Callable[[Task], str | None] = _no_words
     """The words by which the model scores the replies of a task, for EXPLAIN; None: their own."""
 

@@ -20,12 +20,12 @@ _LETTERS = 40
 
 
 def scored_by(
-    task: Task, *, wordings: bool, way: Way | None = None, similar: bool = False
+    task: Task, *beside: Task, wordings: bool, way: Way | None = None, similar: bool = False
 ) -> str | None:
     """The words of the replies of a boolean or a choice, the first few of each; None for replies
     that are scored by themselves alone, or generated. Only related words of one token count.
-    ``way``: how a question behind the text is scored. ``similar``: whether the similarity of text
-    and label counts, too.
+    ``beside``: the question behind the text, whose odds are added. ``way``: how such a question is
+    scored. ``similar``: whether the similarity of text and label counts, too.
 
     >>> from blendfusion.types import Constraint
     >>> scored_by(Task("llm_filter", "Is it about sports?", Constraint("boolean")), wordings=True)
@@ -43,7 +43,10 @@ def scored_by(
     if task.constraint.kind == "boolean":
         idea = words.idea
         sides = [words.own] if idea is None else [words.own, (idea.words, idea.against)]
-        return "; ".join(" against ".join(map(_few, side)) for side in sides)
+        parts = [" against ".join(map(_few, side)) for side in sides]
+        if way is not None:
+            parts += [_behind(_short(replies_of(other)[0]), way) for other in beside]
+        return "; ".join(parts)
     labels = [
         f"{_short(label)} by {_few(tuple(dict.fromkeys((*own, *related))))}"
         for label, own, related in zip(options, words.own, words.related, strict=True)

@@ -1,5 +1,5 @@
-"""The task that a model runs for another: for "How positive is this review?" the yes/no question
-"Is this review positive?", for other yes/no questions their likelihood (``query_likelihood``).
+"""The tasks that a model runs for another: for "How positive is this review?" the yes/no question
+"Is this review positive?", for yes/no questions their likelihood (``query_likelihood``).
 
 Small models separate little by the numbers of a scale, and much by the words of an idea and of its
 opposite. So if the idea is known, the score is the probability of yes, on the scale (docs/lab.md).
@@ -26,6 +26,24 @@ _FORMS = (
     ),
 )
 """Questions for a degree, with their yes/no questions."""
+
+
+def tasks_run(task: Task, options: Options, *, way: Way | None = None) -> tuple[Task, ...]:
+    """The tasks that a local model runs for ``task``, whose log odds it adds up: that of
+    ``rewrite_task``, and beside the words of a known idea the question behind the text, if the
+    model's ``way`` weighs both.
+
+    >>> angry = Task("llm_filter", "Is the customer angry?", Constraint("boolean"), ("text",))
+    >>> way = Way("text", likelihood=1.0, ideas=2.0)
+    >>> [task.form for task in tasks_run(angry, Options(), way=way)]
+    ['question', 'likelihood']
+    """
+    run = rewrite_task(task, options, way=way)
+    if way is None or not way.ideas or len(run.columns) > 1:
+        return (run,)
+    if not by_likelihood(run, options) or question_idea(run) is None:
+        return (run,)
+    return run, question_behind(run, way)
 
 
 def rewrite_task(task: Task, options: Options, *, way: Way | None = None) -> Task:

@@ -22,10 +22,11 @@ from blendfusion.models.weights.python_packages import cache_folder
 WAYS = Path(__file__).with_name("ways.txt")
 _HEADING = (
     "# digest, prompt, weights of likelihood, answer and similarity, threshold, area, "
-    "balanced accuracy, weight of labels, name\n"
+    "balanced accuracy, weight of labels, weight beside ideas, name\n"
 )
 _ENDS = 1 << 16
-_NUMBERS = 7
+_NUMBERS = (8, 7, 6)
+"""The numbers of a line; earlier files lack the weight beside ideas, or that of labels too."""
 
 PromptForm: TypeAlias = Literal["words", "text", "chat"]
 """``words``: yes and no are scored behind the question and the text, as running text. ``text``: the
@@ -39,7 +40,8 @@ class Way:
     ``similarity`` of both texts, for which the package wordllama is needed. ``area`` and
     ``balanced`` are what was measured (the area under the ROC curve and the balanced accuracy on
     questions that nothing was chosen on); 0: not measured. ``labels`` is the weight of the
-    similarity of text and label in choices (``label_similarity``)."""
+    similarity of text and label in choices (``label_similarity``), ``ideas`` that of these odds beside
+    the words of a known idea; 0: such questions are answered by the words alone."""
 
     prompt: PromptForm = "words"
     likelihood: float = 0.0
@@ -49,6 +51,7 @@ class Way:
     area: float = 0.0
     balanced: float = 0.0
     labels: float = 0.0
+    ideas: float = 0.0
 
     @property
     def needs_vectors(self) -> bool:
@@ -97,7 +100,7 @@ def keep_way(digest: str, way: Way, name: str) -> Path:
     lines = file.read_text("utf-8").splitlines() if file.is_file() else []
     kept = [line for line in lines if line[:1] not in ("", "#") and line.split()[0] != digest]
     weights = (way.likelihood, way.answer, way.similarity)
-    numbers = (*weights, way.threshold, way.area, way.balanced, way.labels)
+    numbers = (*weights, way.threshold, way.area, way.balanced, way.labels, way.ideas)
     shown = " ".join(f"{number:.4g}" for number in numbers)
     kept.append(f"{digest} {way.prompt} {shown} {' '.join(name.split())}")
     handle, made = tempfile.mkstemp(dir=file.parent, prefix=file.name)
@@ -160,7 +163,7 @@ def _read(text: str) -> dict[str, tuple[Way, ...]]:
 def _way(fields: list[str]) -> Way | None:
     """The way in a line's fields behind the digest; None if they cannot be read."""
     prompt, *others = fields or [""]
-    for count in (_NUMBERS, _NUMBERS - 1):  # earlier files have no weight of labels
+    for count in _NUMBERS:
         with suppress(ValueError):
             numbers = list(map(float, others[:count]))
             for form in get_args(PromptForm):

@@ -1,0 +1,115 @@
+"""Yes/no questions about a known idea: the log odds of a yes by the words of the idea, plus those of
+the question behind the text.
+
+Words tell praise from blame, and the likelihood of the question tells subjects; the sum is better
+than either (docs/lab.md). Each value is read twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import exp
+from typing import Any
+
+import numpy as np
+
+from blendfusion.models.llama.batch import Row, TaskBatch
+from blendfusion.models.llama.closed_set import ChoiceDecoder
+from blendfusion.models.llama.query_likelihood import LikelihoodDecoder
+from blendfusion.models.prompts.canonical import canonical
+from blendfusion.models.protocol.model import Values
+from blendfusion.models.verbalizer.ways import Way
+from blendfusion.types import Answer, Constraint
+
+_YES = 0
+"""The place of yes among the answers."""
+
+
+class IdeaDecoder:
+    """Adds up the log odds of both readings. ``asking``: the question as words answer it;
+    ``behind``: the same question behind the text, whose cost ``asking`` counts; ``scored``: the
+    constraint of the score that is wanted instead of a yes or no."""
+
+    def __init__(
+        self,
+        asking: TaskBatch,
+        behind: TaskBatch,
+        values: Sequence[Values],
+        way: Way,
+        scored: Constraint | None,
+    ) -> None:
+        behind.spent = asking.spent
+        self._asking, self._behind = asking, behind
+        self._values = values
+        self._weight = way.ideas
+        self._scored = scored
+        self._words = ChoiceDecoder(asking)
+        self._likelihood = LikelihoodDecoder(behind, way)
+        self.reserve = self._words.reserve
+
+    def decide(self, rows: Sequence[Row]) -> None:
+        """Settle all rows."""
+        exact = self._scored is not None
+        if near := self._decide(list(filter(self._fits, rows)), exact=exact):
+            spent = self._asking.spent
+            before, given = spent.tokens, spent.given
+            self._decide(near, exact=True)
+            spent.again += len(near)
+            spent.extra += spent.tokens - before
+            spent.given = given
+
+    def _decide(self, rows: Sequence[Row], *, exact: bool) -> list[Row]:
+        """Settle the rows; those whose odds are nearer to even than the other rows of a run could
+        make them are returned."""
+        beside, noise = self._odds_behind(rows, exact=exact)
+        asking = self._asking
+        asking.begin()
+        prior, *_ = self._words.priors(rows)
+        root = self._words.root
+        yes = root.next.index(_YES)
+        least = 0.0 if exact else noise + 2 * asking.noise * sum(root.weights)
+        near: list[Row] = []
+
+        def step(place: int, logits: Any) -> Sequence[int]:
+            scores = root.scores(logits, prior)
+            odds = float(scores[yes] - scores[1 - yes]) + beside[place]
+            if abs(odds) < least:
+                near.append(rows[place])
+            else:
+                asking.settle(rows[place], self._answer(odds), self._tokens_behind(rows[place]))
+            return ()
+
+        asking.run(rows, step, 0, exact=exact)
+        return near
+
+    def _odds_behind(self, rows: Sequence[Row], *, exact: bool) -> tuple[list[float], float]:
+        """(the weighed log odds of the question behind each row's text; their maximum change by the
+        other rows of a run)"""
+        self._behind.begin()
+        behind = list(map(self._row_behind, rows))
+        odds = self._likelihood.odds(behind)
+        scores = self._likelihood.scores(behind, exact=exact)
+        noise = self._weight * self._likelihood.noise(odds)
+        return [self._weight * odds.log(score) for score in scores], noise
+
+    def _answer(self, odds: float) -> Answer:
+        sure = -float(np.logaddexp(0.0, -abs(odds)))
+        if self._scored is None:
+            return Answer(str(odds > 0).lower(), logprob=sure)
+        assert self._scored.scale is not None
+        low, high = self._scored.scale
+        yes = exp(sure) if odds > 0 else 1 - exp(sure)
+        return Answer(canonical({low: 1 - yes, high: yes}, self._scored))
+
+    def _fits(self, row: Row) -> bool:
+        """Whether the value leaves room for the question behind it; else it fails."""
+        failure = self._behind.too_long(self._row_behind(row), self._likelihood.reserve)
+        if failure is not None:
+            self._asking.settle(row, failure)
+        return failure is None
+
+    def _row_behind(self, row: Row) -> Row:
+        return self._behind.row(self._values[self._asking.place(row)])
+
+    def _tokens_behind(self, row: Row) -> int:
+        return self._behind.held + len(self._row_behind(row)) + self._likelihood.reserve
