@@ -8,18 +8,16 @@ than either (docs/lab.md). Each value is read twice.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp
 from typing import Any
-
-import numpy as np
 
 from blendfusion.models.llama.batch import Row, TaskBatch
 from blendfusion.models.llama.closed_set import ChoiceDecoder
 from blendfusion.models.llama.query_likelihood import LikelihoodDecoder
-from blendfusion.models.prompts.canonical import canonical
 from blendfusion.models.protocol.model import Values
+from blendfusion.models.scores.option_trie import Scores
+from blendfusion.models.verbalizer.query_likelihood import Odds, answer_of
 from blendfusion.models.verbalizer.ways import Way
-from blendfusion.types import Answer, Constraint
+from blendfusion.types import Constraint
 
 _YES = 0
 """The place of yes among the answers."""
@@ -46,6 +44,8 @@ class IdeaDecoder:
         self._words = ChoiceDecoder(asking)
         self._likelihood = LikelihoodDecoder(behind, way)
         self.reserve = self._words.reserve
+        self._odds: Odds | None = None
+        self._prior: Scores | None = None
 
     def decide(self, rows: Sequence[Row]) -> None:
         """Settle all rows."""
@@ -64,7 +64,9 @@ class IdeaDecoder:
         beside, noise = self._odds_behind(rows, exact=exact)
         asking = self._asking
         asking.begin()
-        prior, *_ = self._words.priors(rows)
+        if self._prior is None:
+            self._prior, *_ = self._words.priors(rows)
+        prior = self._prior
         root = self._words.root
         yes = root.next.index(_YES)
         least = 0.0 if exact else noise + 2 * asking.noise * sum(root.weights)
@@ -76,7 +78,8 @@ class IdeaDecoder:
             if abs(odds) < least:
                 near.append(rows[place])
             else:
-                asking.settle(rows[place], self._answer(odds), self._tokens_behind(rows[place]))
+                answer = answer_of(odds, self._scored)
+                asking.settle(rows[place], answer, self._tokens_behind(rows[place]))
             return ()
 
         asking.run(rows, step, 0, exact=exact)
@@ -87,19 +90,12 @@ class IdeaDecoder:
         other rows of a run)"""
         self._behind.begin()
         behind = list(map(self._row_behind, rows))
-        odds = self._likelihood.odds(behind)
+        if self._odds is None:
+            self._odds = self._likelihood.odds(behind)
+        odds = self._odds
         scores = self._likelihood.scores(behind, exact=exact)
         noise = self._weight * self._likelihood.noise(odds)
         return [self._weight * odds.log(score) for score in scores], noise
-
-    def _answer(self, odds: float) -> Answer:
-        sure = -float(np.logaddexp(0.0, -abs(odds)))
-        if self._scored is None:
-            return Answer(str(odds > 0).lower(), logprob=sure)
-        assert self._scored.scale is not None
-        low, high = self._scored.scale
-        yes = exp(sure) if odds > 0 else 1 - exp(sure)
-        return Answer(canonical({low: 1 - yes, high: yes}, self._scored))
 
     def _fits(self, row: Row) -> bool:
         """Whether the value leaves room for the question behind it; else it fails."""

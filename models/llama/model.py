@@ -111,6 +111,9 @@ class LlamaModel:
             scored_by=partial(_scored_by, self._tasks_run, options=self._options, way=self._way),
         )
 
+    scores_ideas = True
+    """Whether answers about a known idea are scores of the idea's words."""
+
     @property
     def digest(self) -> str:
         """The name of the weights among the ways of asking."""
@@ -366,10 +369,10 @@ def answered(
     )
     if beside and way is not None:
         method = IdeaDecoder(asking, beside[0], values, way, scored)
+    elif asking.task.form in BEHIND and way is not None:
+        method = LikelihoodDecoder(asking, way, scored)
     elif scored is not None:
         method = BinaryScaleDecoder(asking, scored)
-    elif asking.task.form in BEHIND and way is not None:
-        method = LikelihoodDecoder(asking, way)
     elif not asking.layout.prompt.replies:
         method = TextDecoder(asking)
     else:

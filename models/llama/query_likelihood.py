@@ -19,20 +19,24 @@ from blendfusion.models.verbalizer.query_likelihood import (
     Neutral,
     Odds,
     Score,
+    answer_of,
     neutral,
     neutral_values,
     way_for,
 )
 from blendfusion.models.verbalizer.similarity import similarities
 from blendfusion.models.verbalizer.ways import Way
+from blendfusion.types import Constraint
 
 
 class LikelihoodDecoder:
     """Answers yes where question and answer are likelier than behind neutral texts."""
 
-    def __init__(self, asking: TaskBatch, way: Way) -> None:
+    def __init__(self, asking: TaskBatch, way: Way, scored: Constraint | None = None) -> None:
+        """``scored``: the constraint of the score that is wanted instead of a yes or no."""
         self._asking = asking
         self._way = way
+        self._scored = scored
         layout, context = asking.layout, asking.context
         [question] = layout.prompt.replies
         self._question = tuple(context.tokenize(layout.lead + question, special=False))
@@ -46,7 +50,9 @@ class LikelihoodDecoder:
     def decide(self, rows: Sequence[Row]) -> None:
         """Settle all rows."""
         asking, behind = self._asking, self.odds(rows)
-        if near := self._decide(rows, behind, asking.run, asking.noise):
+        if self._scored is not None:
+            self._decide(rows, behind, partial(asking.run, exact=True), noise=0.0)
+        elif near := self._decide(rows, behind, asking.run, asking.noise):
             self._decide(near, behind, asking.run_again, noise=0.0)
 
     def odds(self, rows: Sequence[Row]) -> Odds:
@@ -80,7 +86,7 @@ class LikelihoodDecoder:
             if abs(behind.log(score)) < least:
                 ties.append(rows[row])
                 return
-            self._asking.settle(rows[row], behind.answer(score))
+            self._asking.settle(rows[row], answer_of(behind.log(score), self._scored))
 
         self._run(rows, run, settle)
         return ties

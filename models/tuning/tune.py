@@ -28,8 +28,9 @@ from blendfusion.models.tuning.fit import (
     scored,
 )
 from blendfusion.models.verbalizer.calibration_texts import ANY
+from blendfusion.models.verbalizer.parse_question import question_idea
 from blendfusion.models.verbalizer.query_likelihood import Score, about_text
-from blendfusion.models.verbalizer.ways import Way, compares_vectors
+from blendfusion.models.verbalizer.ways import ALONE, Way, compares_vectors
 from blendfusion.types import Answer, Task
 
 WORDS = Way()
@@ -45,6 +46,8 @@ CANDIDATES = (
     Way("chat", likelihood=1.0, answer=1.0, similarity=1.0),
 )
 """Later ones must be better than earlier ones. Weights other than 0 are fitted."""
+BESIDE_IDEAS = (0.0, 1.0, 2.0, 3.0, ALONE)
+"""The candidates for ``Way.ideas``."""
 _EVERY = 3
 """The candidates are compared by every third question."""
 
@@ -54,6 +57,9 @@ Progress = Callable[[str], None]
 class Tunable(Protocol):
     """A model that asks by words, as far as it is used here. ``can_ask``: whether it tells the
     scores that a way weighs."""
+
+    scores_ideas: bool
+    """Whether its answers about a known idea are scores of the idea's words."""
 
     def can_ask(self, way: Way) -> bool: ...
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]: ...
@@ -91,12 +97,36 @@ def tune(model: Tunable, rows: int = 12, progress: Progress = lambda _: None) ->
     best, _ = max(compared, key=lambda one: one[1].sum)
     if best != WORDS:
         progress(f"fitting its weights by {len(others)} more questions: {best}")
-        scores = known[best.prompt, bool(best.answer)]
-        best = fit(best, [*scores, *(_scored(model, one, best) for one in others)])
+        scores = [*known[best.prompt, bool(best.answer)]]
+        scores += [_scored(model, one, best) for one in others]
+        best = fit(best, scores)
+        if model.scores_ideas:
+            best = replace(best, ideas=_weight_beside(model, best, [*first, *others], scores))
     report = list(bank("report", rows))
     progress(f"measuring it on {len(report)} other questions")
     found = quality(list(_answers(model, report, best)))
     return Tuned(replace(best, area=found.area, balanced=found.balanced), tuple(compared))
+
+
+def _weight_beside(
+    model: Tunable, way: Way, questions: Sequence[BankQuestion], scores: Sequence[Scored]
+) -> float:
+    """The weight of the odds of ``way`` beside the words of known ideas without an opposite that
+    makes the right answers to such questions likeliest. ``scores``: those of ``questions``."""
+    pairs = [
+        (one.yes, _by_words(model, asked)[0], odds(way, one.scores))
+        for asked, one in zip(questions, scores, strict=True)
+        if (idea := question_idea(about_text(asked.question))) is not None and not idea.has_opposite
+    ]
+
+    def loss(weight: float) -> float:
+        losses = []
+        for yes, words, behind in pairs:
+            both = behind if weight == ALONE else words + weight * behind
+            losses.append(np.logaddexp(0, np.where(yes, -1, 1) * both).mean())
+        return float(np.mean(losses))
+
+    return min(BESIDE_IDEAS, key=loss)
 
 
 def _answers(

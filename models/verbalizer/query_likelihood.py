@@ -16,9 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import exp
 
 import numpy as np
 
+from blendfusion.models.prompts.canonical import canonical
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.verbalizer.calibration_texts import ANY
 from blendfusion.models.verbalizer.ways import Way
@@ -81,8 +83,7 @@ class Odds:
         >>> odds.answer((-20.0, 0.0, 0.0)).text
         'true'
         """
-        odds = self.log(score)
-        return Answer(str(odds > 0).lower(), logprob=-float(np.logaddexp(0.0, -abs(odds))))
+        return answer_of(self.log(score))
 
     def with_column(self, scores: Sequence[Score]) -> Odds:
         """With a threshold halfway to the mean of the values asked together."""
@@ -93,6 +94,22 @@ class Odds:
         """Maximum change of the log odds where each score of a token may change by ``noise``."""
         likelihood = abs(self.way.likelihood) * tokens / self.neutral.spread
         return noise * (likelihood + 2 * abs(self.way.answer))
+
+
+def answer_of(odds: float, scored: Constraint | None = None) -> Answer:
+    """The answer by the log odds of a yes: with its log probability, or the probability of yes on
+    the scale of ``scored``.
+
+    >>> answer_of(0.0, Constraint("score", scale=(0, 10))).text
+    '5'
+    """
+    sure = -float(np.logaddexp(0.0, -abs(odds)))
+    if scored is None:
+        return Answer(str(odds > 0).lower(), logprob=sure)
+    assert scored.scale is not None
+    low, high = scored.scale
+    yes = exp(sure) if odds > 0 else 1 - exp(sure)
+    return Answer(canonical({low: 1 - yes, high: yes}, scored))
 
 
 def by_likelihood(task: Task, options: Options) -> bool:

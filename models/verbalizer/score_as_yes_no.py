@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from blendfusion.models.verbalizer.parse_question import question_idea
 from blendfusion.models.verbalizer.query_likelihood import by_likelihood, question_behind
-from blendfusion.models.verbalizer.ways import Way
+from blendfusion.models.verbalizer.ways import ALONE, Way
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 
@@ -31,19 +31,22 @@ _FORMS = (
 def tasks_run(task: Task, options: Options, *, way: Way | None = None) -> tuple[Task, ...]:
     """The tasks that a local model runs for ``task``, whose log odds it adds up: that of
     ``rewrite_task``, and beside the words of a known idea the question behind the text, if the
-    model's ``way`` weighs both.
+    model's ``way`` weighs both, or instead of these words if they do not count. The words of an idea with an opposite count alone: they are better
+    than the likelihood (docs/lab.md).
 
-    >>> angry = Task("llm_filter", "Is the customer angry?", Constraint("boolean"), ("text",))
+    >>> sports = Task("llm_filter", "Is it about sports?", Constraint("boolean"), ("text",))
     >>> way = Way("text", likelihood=1.0, ideas=2.0)
-    >>> [task.form for task in tasks_run(angry, Options(), way=way)]
+    >>> [task.form for task in tasks_run(sports, Options(), way=way)]
     ['question', 'likelihood']
     """
     run = rewrite_task(task, options, way=way)
-    if way is None or not way.ideas or len(run.columns) > 1:
+    if way is None or not by_likelihood(run, options):
         return (run,)
-    if not by_likelihood(run, options) or question_idea(run) is None:
+    idea = question_idea(run)
+    if idea is None or idea.has_opposite or not way.ideas or len(run.columns) > 1:
         return (run,)
-    return run, question_behind(run, way)
+    behind = question_behind(run, way)
+    return (behind,) if way.ideas == ALONE else (run, behind)
 
 
 def rewrite_task(task: Task, options: Options, *, way: Way | None = None) -> Task:

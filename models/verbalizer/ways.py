@@ -8,6 +8,7 @@ of its server's URL and its name there. A model that is in neither answers by ye
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import tempfile
 from contextlib import suppress
@@ -28,6 +29,9 @@ _ENDS = 1 << 16
 _NUMBERS = (8, 7, 6)
 """The numbers of a line; earlier files lack the weight beside ideas, or that of labels too."""
 
+ALONE = math.inf
+"""The weight of odds beside words that do not count."""
+
 PromptForm: TypeAlias = Literal["words", "text", "chat"]
 """``words``: yes and no are scored behind the question and the text, as running text. ``text``: the
 question stands behind the text, in running text; ``chat``: the same, in the chat template."""
@@ -41,7 +45,8 @@ class Way:
     ``balanced`` are what was measured (the area under the ROC curve and the balanced accuracy on
     questions that nothing was chosen on); 0: not measured. ``labels`` is the weight of the
     similarity of text and label in choices (``label_similarity``), ``ideas`` that of these odds beside
-    the words of a known idea; 0: such questions are answered by the words alone."""
+    the words of a known idea that has no opposite; 0: the words alone count, ``ALONE``: these odds
+    alone."""
 
     prompt: PromptForm = "words"
     likelihood: float = 0.0

@@ -11,41 +11,51 @@ from blendfusion.models.verbalizer.calibration_texts import ANY
 from blendfusion.models.verbalizer.describe import scored_by
 from blendfusion.models.verbalizer.query_likelihood import Odds, neutral
 from blendfusion.models.verbalizer.score_as_yes_no import tasks_run
-from blendfusion.models.verbalizer.ways import Way, way_of
+from blendfusion.models.verbalizer.ways import ALONE, Way, way_of
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, Example, Task
 
-ANGRY = Task("llm_filter", "Is the customer angry?", Constraint("boolean"), ("text",))
-HOW_ANGRY = replace(
-    ANGRY, question="How angry is the customer?", constraint=Constraint("score", scale=(0, 10))
+SPORT = Task("llm_filter", "Is it about sports?", Constraint("boolean"), ("text",))
+HOW_MUCH = replace(
+    SPORT, question="How much is it about sports?", constraint=Constraint("score", scale=(0, 10))
 )
 WAY = Way("text", likelihood=1.0, threshold=1.0, ideas=2.0)
 TEXTS = (
-    "Third broken lamp in a row. I want to speak to your manager at once!",
+    "The keeper saved two penalties, and the home side won the cup.",
     "Could you tell me whether the shop is open on Sunday?",
-    "Thanks, the parcel arrived and everything is fine.",
-    "This is outrageous, you have ignored my letters for weeks.",
+    "The bank raised its interest rates again.",
+    "After the match the coach praised his defenders.",
 )
 
 
 def test_a_known_idea_has_both_readings() -> None:
-    words, behind = tasks_run(ANGRY, Options(), way=WAY)
-    assert words is ANGRY
-    assert behind == replace(ANGRY, form="likelihood")
-    assert [one.question for one in tasks_run(HOW_ANGRY, Options(), way=WAY)] == [
-        "Is the customer angry?"
+    words, behind = tasks_run(SPORT, Options(), way=WAY)
+    assert words is SPORT
+    assert behind == replace(SPORT, form="likelihood")
+    assert [one.question for one in tasks_run(HOW_MUCH, Options(), way=WAY)] == [
+        "Is it about sports?"
     ] * 2
+
+
+def test_words_that_do_not_count_are_not_read() -> None:
+    way = replace(WAY, ideas=ALONE)
+    for task in (SPORT, HOW_MUCH):
+        [behind] = tasks_run(task, Options(), way=way)
+        assert (behind.form, behind.question) == ("likelihood", SPORT.question)
+    angry = replace(SPORT, question="Is the customer angry?")
+    assert tasks_run(angry, Options(), way=way) == (angry,)
 
 
 @pytest.mark.parametrize(
     ("task", "way"),
     [
-        (ANGRY, None),
-        (ANGRY, replace(WAY, ideas=0.0)),
-        (replace(ANGRY, columns=("subject", "text")), WAY),
-        (replace(ANGRY, examples=(Example(("Never again!",), "true"),)), WAY),
-        (replace(ANGRY, question="Does the customer want their money back?"), WAY),
-        (replace(ANGRY, constraint=Constraint("text")), WAY),
+        (SPORT, None),
+        (SPORT, replace(WAY, ideas=0.0)),
+        (replace(SPORT, columns=("subject", "text")), WAY),
+        (replace(SPORT, examples=(Example(("Goal!",), "true"),)), WAY),
+        (replace(SPORT, question="Does the customer want their money back?"), WAY),
+        (replace(SPORT, question="Is the customer angry?"), WAY),  # it has an opposite
+        (replace(SPORT, constraint=Constraint("text")), WAY),
     ],
 )
 def test_others_have_one(task: Task, way: Way | None) -> None:
@@ -53,10 +63,10 @@ def test_others_have_one(task: Task, way: Way | None) -> None:
 
 
 def test_explain_names_both() -> None:
-    shown = scored_by(*tasks_run(ANGRY, Options(), way=WAY), wordings=True, way=WAY)
+    shown = scored_by(*tasks_run(SPORT, Options(), way=WAY), wordings=True, way=WAY)
     assert shown is not None
-    assert shown.startswith("Yes, correct against No, wrong; angry")
-    assert shown.endswith("the likelihood of “Is the customer angry?” behind the text")
+    assert shown.startswith("Yes, correct against No, wrong; sports")
+    assert shown.endswith("the likelihood of “Is it about sports?” behind the text")
 
 
 @pytest.fixture(scope="module")
@@ -83,18 +93,18 @@ def test_odds_are_the_sum(model, by_words):
     way = way_of(weights_or_skip())
     assert way is not None
     assert way.ideas > 0
-    words = map(odds_of, by_words.answer(ANGRY, [(text,) for text in TEXTS]))
-    scores = model.question_scores(ANGRY.question, [*TEXTS, *ANY], way)
+    words = map(odds_of, by_words.answer(SPORT, [(text,) for text in TEXTS]))
+    scores = model.question_scores(SPORT.question, [*TEXTS, *ANY], way)
     behind = Odds(way, neutral(scores[len(TEXTS) :]))
-    both = map(odds_of, model.answer(ANGRY, [(text,) for text in TEXTS]))
+    both = map(odds_of, model.answer(SPORT, [(text,) for text in TEXTS]))
     for own, by_word, score in zip(both, words, scores, strict=False):
         assert own == pytest.approx(by_word + way.ideas * behind.log(score), rel=1e-5)
 
 
 @pytest.mark.local
 def test_a_score_is_the_probability_of_yes(model):
-    answers = model.answer(ANGRY, [(text,) for text in TEXTS])
-    scores = model.answer(HOW_ANGRY, [(text,) for text in TEXTS])
+    answers = model.answer(SPORT, [(text,) for text in TEXTS])
+    scores = model.answer(HOW_MUCH, [(text,) for text in TEXTS])
     for answer, score in zip(answers, scores, strict=True):
         probable = 1 / (1 + exp(-odds_of(answer)))
         assert float(score.text or "") == pytest.approx(10 * probable, abs=0.01)
@@ -103,12 +113,12 @@ def test_a_score_is_the_probability_of_yes(model):
 @pytest.mark.local
 def test_equal_values_are_read_once_and_long_ones_fail(model, by_words):
     values = [(TEXTS[0],), ("word " * 2_000,), (TEXTS[0],), (TEXTS[1],)]
-    first, long, again, other = model.answer(ANGRY, values)
+    first, long, again, other = model.answer(SPORT, values)
     assert (first.text, first.logprob) == (again.text, again.logprob)
     assert long.too_long
     assert other.text == "false"
-    (words,) = by_words.answer(ANGRY, [(TEXTS[1],)])
-    tokens = model.count_tokens(TEXTS[1]) + model.count_tokens(ANGRY.question)
+    (words,) = by_words.answer(SPORT, [(TEXTS[1],)])
+    tokens = model.count_tokens(TEXTS[1]) + model.count_tokens(SPORT.question)
     assert other.usage.prompt_tokens > words.usage.prompt_tokens + tokens
-    (alone,) = model.answer(ANGRY, [(TEXTS[0],)])
+    (alone,) = model.answer(SPORT, [(TEXTS[0],)])
     assert (alone.text, alone.logprob) == (first.text, first.logprob)

@@ -24,6 +24,8 @@ RIGHT = {
 class Simulated:
     """Weights that tell a share of the answers by each candidate."""
 
+    scores_ideas = True
+
     def __init__(self, **knows: float) -> None:
         self.knows = knows
         self.texts = 0
@@ -71,6 +73,13 @@ def test_the_best_candidate_is_chosen(
     assert likelihood is None or bool(way.likelihood) == likelihood
     assert way.area > 0.8
     assert way.balanced > 0.7
+
+
+def test_the_odds_beside_known_ideas_are_weighed_by_what_both_know() -> None:
+    assert tune(Simulated(text=1.0), rows=6).way.ideas == 3.0
+    server = Simulated(text=1.0)
+    server.scores_ideas = False
+    assert tune(server, rows=6).way.ideas == 0.0
 
 
 def test_without_a_template_and_without_any_signal() -> None:
