@@ -1,5 +1,5 @@
-"""Yes/no questions about a known idea: the log odds of a yes by the words of the idea, plus those of
-the question behind the text.
+"""Yes/no questions about a known subject: the log odds of a yes by the subject's words, plus those
+of the question behind the text.
 
 Words tell praise from blame, and the likelihood of the question tells subjects; the sum is better
 than either (docs/lab.md). Each value is read twice.
