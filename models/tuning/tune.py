@@ -114,9 +114,10 @@ def _weight_beside(
     """The weight of the odds of ``way`` beside the words of known ideas without an opposite that
     makes the right answers to such questions likeliest. ``scores``: those of ``questions``."""
     pairs = [
-        (one.yes, _by_words(model, asked)[0], odds(way, one.scores))
-        for asked, one in zip(questions, scores, strict=True)
-        if (idea := question_idea(about_text(asked.question))) is not None and not idea.has_opposite
+        (one.yes, _by_words(model, question)[0], odds(way, one.scores))
+        for question, one in zip(questions, scores, strict=True)
+        if (idea := question_idea(about_text(question.question))) is not None
+        and not idea.has_opposite
     ]
 
     def loss(weight: float) -> float:

@@ -31,8 +31,8 @@ _FORMS = (
 def tasks_run(task: Task, options: Options, *, way: Way | None = None) -> tuple[Task, ...]:
     """The tasks that a local model runs for ``task``, whose log odds it adds up: that of
     ``rewrite_task``, and beside the words of a known idea the question behind the text, if the
-    model's ``way`` weighs both, or instead of these words if they do not count. The words of an idea with an opposite count alone: they are better
-    than the likelihood (docs/lab.md).
+    model's ``way`` weighs both, or instead of these words if they do not count. The words of an
+    idea with an opposite count alone: they are better than the likelihood (docs/lab.md).
 
     >>> sports = Task("llm_filter", "Is it about sports?", Constraint("boolean"), ("text",))
     >>> way = Way("text", likelihood=1.0, ideas=2.0)

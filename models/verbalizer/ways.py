@@ -44,9 +44,9 @@ class Way:
     ``similarity`` of both texts, for which the package wordllama is needed. ``area`` and
     ``balanced`` are what was measured (the area under the ROC curve and the balanced accuracy on
     questions that nothing was chosen on); 0: not measured. ``labels`` is the weight of the
-    similarity of text and label in choices (``label_similarity``), ``ideas`` that of these odds beside
-    the words of a known idea that has no opposite; 0: the words alone count, ``ALONE``: these odds
-    alone."""
+    similarity of text and label in choices (``label_similarity``), ``ideas`` that of these odds
+    beside the words of a known idea that has no opposite; 0: the words alone count, ``ALONE``:
+    these odds alone."""
 
     prompt: PromptForm = "words"
     likelihood: float = 0.0

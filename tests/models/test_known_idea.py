@@ -1,4 +1,5 @@
-"""Yes/no questions about a known idea: the odds by words plus those of the question behind the text."""
+"""Yes/no questions about a known idea: the odds by words plus those of the question behind the
+text."""
 
 from dataclasses import replace
 from math import exp, log
