@@ -260,7 +260,9 @@ def _as_cast(
     for kind in set(one.values()):
         # A second call may be compared with the first.
         ways = [other, *(_with_kinds(query, {**one, question: kind}) for question in texts)]
-        if not any(_kinds(before - behind) & {kind} for behind in map(_casts, ways)):
+        # Cast to whole numbers and to others, answers are numbers; another column's cast may come.
+        gone = {kind, "integer"} if kind == "number" and kind in _kinds(before) else {kind}
+        if not any(_kinds(before - behind) & gone for behind in map(_casts, ways)):
             return None
     return other, raw().sql(other).to_arrow_table()
 
