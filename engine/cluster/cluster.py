@@ -18,7 +18,7 @@ from blendfusion.cluster.divide import SHIPPED_BYTES, Division, Files, Whole, di
 from blendfusion.cluster.local import LocalWorkers
 from blendfusion.cluster.messages import Fragment, has_bytes
 from blendfusion.cluster.owners import OwnedModel, Owners
-from blendfusion.cluster.protocol import BackEnd
+from blendfusion.cluster.protocol import BackEnd, Place
 from blendfusion.cluster.range_questions import RangedRun, RangePlaces
 from blendfusion.cluster.spread import spread
 from blendfusion.cluster.tasks import Tasks
@@ -65,6 +65,11 @@ class Cluster:
         self._ranges: RangePlaces | None = None
         self.moved = 0
         """Bytes between workers in all queries so far."""
+
+    @property
+    def owners_of_ranges(self) -> list[Place]:
+        """The places that own ranges; none before the first query."""
+        return [] if self._ranges is None else self._ranges.places
 
     @property
     def size(self) -> int:

@@ -58,6 +58,11 @@ class RangePlaces:
         self._places: dict[int, Place] = {}
         self._locks = [threading.RLock() for _ in range(back_end.size)]
 
+    @property
+    def places(self) -> list[Place]:
+        """The owners that were started."""
+        return [*self._places.values()]
+
     def reach(self, store: AnswerStore) -> bool:
         """Whether workers can open a store."""
         if isinstance(store, SqliteStore):

@@ -15,6 +15,7 @@ import cluster_scripts
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from postgres_server import new_database
 
 import blendfusion as bf
 from blendfusion.models.stores.sqlite import SqliteStore
@@ -116,12 +117,14 @@ def test_the_rerun_of_a_killed_session_asks_nothing_that_was_stored(tmp_path: Pa
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("cache", ["file", "folder"])
+@pytest.mark.parametrize("cache", ["file", "folder", "postgres"])
 def test_workers_read_and_write_the_store_of_the_session(tmp_path: Path, cache: str) -> None:
     """A second session asks nothing, with a cluster or without."""
     (tmp_path / "t").mkdir()
     divided(tmp_path / "t", random.Random(5))
-    address = tmp_path / "answers.sqlite" if cache == "file" else (tmp_path / "shared").as_uri()
+    address: Path | str = tmp_path / "answers.sqlite"
+    if cache != "file":
+        address = (tmp_path / "shared").as_uri() if cache == "folder" else new_database()
     found = []
     for cluster in ("local:2", "local:2", None):
         model = bf.ScriptedModel(cluster_scripts.hashed, fingerprint="hashed", batch_size=8)

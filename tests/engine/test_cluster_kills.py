@@ -1,0 +1,131 @@
+"""Owners of many values that are killed: every row is right, and a kill costs a batch at most."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import cluster_scripts
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from cluster_scripts import requests_in
+
+import blendfusion as bf
+from blendfusion.cluster.local import LocalWorkers
+from blendfusion.cluster.ray_workers import RayPlace
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.slow,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),
+]
+QUERY = "SELECT id, x FROM t WHERE llm_filter('f', x) ORDER BY id"
+BATCH = 4
+
+
+def killed(
+    folder: Path,
+    noted: Path,
+    cluster: str,
+    pick: Callable[[bf.Session, random.Random], int | None],
+    seed: int,
+    *,
+    kills: int,
+    seconds: float,
+) -> tuple[int, int]:
+    """Run the query while the processes that ``pick`` finds are killed; the number of kills, and of
+    the values that were asked twice."""
+    model = bf.ScriptedModel(cluster_scripts.slowly, fingerprint="h", batch_size=BATCH)
+    done, count, rng = threading.Event(), 0, random.Random(seed)
+    with bf.connect(model, cache=None, cluster=cluster, progress="off") as there:
+        there.register_parquet("t", str(folder))
+        frame = there.sql(QUERY)
+
+        def kill() -> None:
+            nonlocal count
+            while not done.wait(rng.random() * seconds) and count < kills:
+                process = pick(there, rng) if requests_in(noted) else None
+                if process is not None:
+                    try:
+                        os.kill(process, signal.SIGKILL)
+                        count += 1
+                    except ProcessLookupError:
+                        pass
+
+        thread = threading.Thread(target=kill)
+        thread.start()
+        try:
+            rows = frame.to_arrow_table()
+        finally:
+            done.set()
+            thread.join()
+    requests = requests_in(noted)
+    twice = len(requests) - len(set(requests))
+    assert twice <= count * BATCH, "a batch a kill"
+    values = len(pq.read_table(folder))
+    assert len(set(requests)) == values
+    model = bf.ScriptedModel(cluster_scripts.hashed, fingerprint="h")
+    with bf.connect(model, cache=None, progress="off") as here:
+        here.register_parquet("t", str(folder))
+        assert rows.equals(here.sql(QUERY).to_arrow_table())
+    return count, twice
+
+
+@pytest.fixture
+def noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "noted").mkdir()
+    monkeypatch.setenv(cluster_scripts.FOLDER, str(tmp_path / "noted"))
+    return tmp_path / "noted"
+
+
+def distinct(folder: Path, rows: int) -> Path:
+    (folder / "t").mkdir()
+    for place in range(8):
+        ids = range(place * rows // 8, (place + 1) * rows // 8)
+        table = pa.table({"id": ids, "x": [f"value {i}" for i in ids]})
+        pq.write_table(table, folder / "t" / f"{place}.parquet")
+    return folder / "t"
+
+
+@pytest.mark.parametrize(("workers", "seconds"), [(2, 2.0), (3, 1.0), (4, 1.5), (4, 0.7)])
+def test_workers_of_many_values_killed(
+    tmp_path: Path, noted: Path, workers: int, seconds: float
+) -> None:
+    """Each process owns a range, asks a model and runs fragments; five of them end."""
+
+    def pick(session: bf.Session, rng: random.Random) -> int | None:
+        assert session.cluster is not None
+        workers = session.cluster.back_end
+        assert isinstance(workers, LocalWorkers)
+        return rng.choice([*workers.processes.values()])
+
+    folder = distinct(tmp_path, 160 * workers)
+    cluster = f"local:{workers}"
+    kills, _ = killed(folder, noted, cluster, pick, workers, kills=5, seconds=seconds)
+    assert kills == 5
+
+
+def test_owners_of_ranges_killed_in_ray(tmp_path: Path, noted: Path) -> None:
+    """Whoever asks models and runs fragments lives on."""
+    ray = pytest.importorskip("ray", reason="the extra 'ray' is not installed")
+
+    def pick(session: bf.Session, rng: random.Random) -> int | None:
+        assert session.cluster is not None
+        places = session.cluster.owners_of_ranges
+        place = rng.choice(places) if places else None
+        if not isinstance(place, RayPlace):
+            return None
+        try:
+            return int(ray.get(place.actor.process.remote()))
+        except ray.exceptions.RayActorError:
+            return None
+
+    folder = distinct(tmp_path, 240)
+    kills, twice = killed(folder, noted, "ray", pick, 3, kills=3, seconds=2.0)
+    assert kills
+    assert twice == 0
