@@ -320,9 +320,9 @@ WORDS = {"help": "\\?", "exit": "\\q", "quit": "\\q"}
 
 
 def is_complete(text: str) -> bool:
-    """A command, or statements of which the last has its semicolon."""
-    statements, rest = split(text)
-    return _is_command(text) or (bool(statements) and not rest)
+    """A command, statements of which the last has its semicolon, or nothing but semicolons and
+    comments."""
+    return _is_command(text) or (bool(text.strip()) and not script(split(text)[1]))
 
 
 def _is_command(text: str) -> bool:
@@ -347,14 +347,14 @@ def _parts(text: str) -> list[str]:
 def _prompt(shell: Shell) -> int:
     from prompt_toolkit import PromptSession
     from prompt_toolkit.formatted_text import ANSI
-    from prompt_toolkit.history import FileHistory
+    from prompt_toolkit.history import FileHistory, InMemoryHistory
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
     from prompt_toolkit.lexers import PygmentsLexer
     from pygments.lexers.sql import SqlLexer
 
     from blendfusion.cli.completion import SqlCompleter
 
-    keys = KeyBindings()
+    keys, file = KeyBindings(), _history()
 
     @keys.add("enter")
     def _(event: KeyPressEvent) -> None:
@@ -365,7 +365,7 @@ def _prompt(shell: Shell) -> int:
             buffer.insert_text("\n")
 
     prompt: PromptSession[str] = PromptSession(
-        history=FileHistory(str(_history())),
+        history=InMemoryHistory() if file is None else FileHistory(str(file)),
         completer=SqlCompleter(shell.session, COMMANDS),
         complete_while_typing=False,
         lexer=PygmentsLexer(SqlLexer),
@@ -400,10 +400,12 @@ def _survives(shell: Shell, text: str) -> bool:
     return True
 
 
-def _history() -> Path:
-    """The history file, readable by its owner alone."""
-    folder = cache_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / "history"
-    file.touch(mode=0o600)
+def _history() -> Path | None:
+    """The history file, readable by its owner alone; None where no file can be."""
+    file = cache_folder() / "history"
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch(mode=0o600)
+    except OSError:
+        return None
     return file

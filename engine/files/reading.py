@@ -6,22 +6,25 @@ import codecs
 import csv
 import glob
 import io
-import json
 import re
-import shutil
 import sys
-import tempfile
-import weakref
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
-import pyarrow.csv
 from datafusion.catalog import Table as CatalogTable
 
 from blendfusion.datafusion.csv_errors import INFERRED_ROWS
 from blendfusion.errors import QueryError, close_matches
+from blendfusion.files.conversions import (
+    are_lines,
+    encoding_of,
+    folder_of,
+    json_lines,
+    standard_input_file,
+)
 from blendfusion.files.remote import SCHEMES, downloaded, open_store, scheme_of
 from blendfusion.files.spreadsheets import read_sheet
 from blendfusion.search.lance_table import lance_table
@@ -107,7 +110,7 @@ def _parts(spec: str) -> tuple[str, str]:
     """The name and the path of ``name=path`` or ``path``."""
     name, equals, path = spec.partition("=")
     if not equals:
-        name, path = table_name(spec), spec
+        name, path = "stdin" if spec == STANDARD_INPUT else table_name(spec), spec
     if not name.strip() or not path:
         raise QueryError(
             f"--table {spec!r} is not NAME=PATH", hint="For example: --table reviews=reviews.csv"
@@ -125,14 +128,13 @@ def register_file(catalog: Catalog, path: str, name: str, delimiter: str | None 
     says how they are read.
 
     A path may be a file, a folder of files of one kind, a pattern (``logs/*.parquet``), a URL
-    (http, https, s3, gs, az), or ``-`` for CSV or JSON from standard input. Documents (PDF, DOCX,
-    HTML, Markdown, text) are tables of their blocks, see ``read_documents``. Text files may be
-    compressed (.gz, .zst, .bz2, .xz). ``delimiter`` is that of CSV (None: found in its first
-    line). Raises QueryError for a missing file, an unknown extension,
-    and a file that cannot be read."""
+    (http, https, s3, gs, az), or ``-`` for standard input, whose beginning says what it is.
+    Documents (PDF, DOCX, HTML, Markdown, text) are tables of their blocks, see ``read_documents``.
+    Text files may be compressed (.gz, .zst, .bz2, .xz). ``delimiter`` is that of CSV (None: found
+    in its first line). Raises QueryError for a missing file, an unknown extension, and a file that
+    cannot be read."""
     if path == STANDARD_INPUT:
-        _register_text(catalog, name, sys.stdin.buffer.read())
-        return
+        path = str(standard_input_file(sys.stdin.buffer.read(), folder_of(catalog)))
     scheme = scheme_of(path)
     if scheme is not None:
         _register_url(catalog, name, path, scheme, delimiter)
@@ -147,13 +149,16 @@ def register_file(catalog: Catalog, path: str, name: str, delimiter: str | None 
     if other is not None:
         raise QueryError(
             f"'{path}' holds files of several kinds, such as '{files[0].name}' and '{other.name}'",
-            hint=f"Name those of one kind: '{path.rstrip('/')}/*{extension}'",
+            hint=f"Name those of one kind: '{path.rstrip('/')}/*{_usual_extension(files)}'",
         )
     empty = next((file for file in files if file.is_file() and not file.stat().st_size), None)
     if empty is not None:
         raise QueryError(f"'{empty}' is empty", hint="A table needs the names of its columns.")
+    how = (kind, extension, compression)
     try:
-        _register(catalog, name, place, files, (kind, extension, compression), delimiter)
+        if kind in ("csv", "json"):
+            place, files, how = _converted(catalog, place, files, how)
+        _register(catalog, name, place, files, how, delimiter)
     except QueryError:
         raise
     except Exception as problem:  # DataFusion's and pyarrow's, of which each has its own
@@ -169,9 +174,7 @@ def _register_url(
             hint=f"Known are {', '.join(SCHEMES)}. Other stores: session.register_object_store(…).",
         )
     if scheme in ("http", "https"):
-        folder = tempfile.mkdtemp(prefix="blendfusion")
-        weakref.finalize(catalog, shutil.rmtree, folder, ignore_errors=True)
-        register_file(catalog, str(downloaded(url, Path(folder))), name, delimiter)
+        register_file(catalog, str(downloaded(url, folder_of(catalog))), name, delimiter)
         return
     kind, extension, compression = _format(Path(url))
     if kind not in ("csv", "json", "arrow", "parquet"):
@@ -226,6 +229,35 @@ def _format(file: Path) -> tuple[str, str, str | None]:
     return kind, extension, compression
 
 
+def _usual_extension(files: Sequence[Path]) -> str:
+    """The extension of most files that are no documents, if any is none."""
+    tables = [file for file in files if _format(file)[0] != "document"]
+    counts = Counter(_format(file)[1] for file in tables or files)
+    return counts.most_common(1)[0][0]
+
+
+def _converted(
+    catalog: Catalog, place: str, files: Sequence[Path], how: tuple[str, str, str | None]
+) -> tuple[str, Sequence[Path], tuple[str, str, str | None]]:
+    """``place``, ``files`` and ``how``, or those of copies that DataFusion reads: in UTF-8, and
+    with one JSON object a line."""
+    kind, extension, _ = how
+    heads = [_head(file) for file in files]
+    encodings = [encoding_of(head) for head in heads]
+    foreign = any(encodings) or (kind == "json" and not all(map(are_lines, heads)))
+    if not foreign:
+        return place, files, how
+    folder, suffix = folder_of(catalog), Path(f"x{extension}").suffixes[0]
+    for number, (file, encoding) in enumerate(zip(files, encodings, strict=True)):
+        content = _bytes(file)
+        if encoding is not None:
+            content = content.decode(encoding).encode()
+        if kind == "json":
+            content = json_lines(content, str(file))
+        (folder / f"{number:06}{suffix}").write_bytes(content)
+    return str(folder), sorted(folder.iterdir()), (kind, suffix, None)
+
+
 def _register(
     catalog: Catalog,
     name: str,
@@ -249,17 +281,13 @@ def _register(
             file_compression_type=compression,
         )
     elif kind == "json":
-        if files and _head(files[0]).lstrip().startswith(b"["):
-            rows = [row for file in files for row in _json_rows(_bytes(file), str(file))]
-            _register_rows(catalog, name, rows)
-        else:
-            catalog.register_json(
-                name,
-                place,
-                schema_infer_max_records=INFERRED_ROWS,
-                file_extension=extension,
-                file_compression_type=compression,
-            )
+        catalog.register_json(
+            name,
+            place,
+            schema_infer_max_records=INFERRED_ROWS,
+            file_extension=extension,
+            file_compression_type=compression,
+        )
     elif kind == "arrow":
         catalog.register_arrow(name, place, file_extension=extension)
     elif kind == "parquet":
@@ -279,38 +307,6 @@ def _register_documents(catalog: Catalog, name: str, place: str) -> None:
             hint="A session does: bf.connect(ctx=context).register_file(path).",
         )
     register(name, place)
-
-
-def _register_text(catalog: Catalog, name: str, text: bytes) -> None:
-    """A table of CSV or JSON that has no file name."""
-    head = text.lstrip()[:1]
-    try:
-        if head == b"[":
-            _register_rows(catalog, name, _json_rows(text, "standard input"))
-        elif head == b"{":
-            lines = [json.loads(line) for line in text.splitlines() if line.strip()]
-            _register_rows(catalog, name, lines)
-        else:
-            options = pyarrow.csv.ParseOptions(delimiter=_delimiter(text), newlines_in_values=True)
-            table = pyarrow.csv.read_csv(io.BytesIO(text), parse_options=options)
-            catalog.register_record_batches(name, [table.to_batches()])
-    except (ValueError, pa.ArrowException) as problem:
-        raise QueryError(f"standard input is neither CSV nor JSON in UTF-8: {problem}") from problem
-
-
-def _register_rows(catalog: Catalog, name: str, rows: list[dict[str, object]]) -> None:
-    table = pa.Table.from_pylist(rows)
-    catalog.register_record_batches(name, [table.to_batches()])
-
-
-def _json_rows(text: bytes, source: str) -> list[dict[str, object]]:
-    rows = json.loads(text)
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise QueryError(
-            f"'{source}' holds JSON that is no table",
-            hint="A table is an array of objects, or one object a line.",
-        )
-    return rows
 
 
 def _bytes(file: Path) -> bytes:

@@ -11,6 +11,7 @@ import decimal
 import io
 import json
 import math
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import chain
@@ -23,6 +24,8 @@ import pyarrow.parquet
 
 _GROUP_ROWS, _GROUP_BYTES = 1 << 20, 1 << 26
 """The most rows and bytes (uncompressed) of a row group of Parquet."""
+_NUMERAL = f"<{uuid.uuid4().hex}>"
+"""Stands around the digits of a decimal number until they are JSON: no text holds it."""
 _CHUNK_ROWS = 1 << 14
 """Rows that become text at a time."""
 
@@ -171,9 +174,10 @@ def text_of(value: object) -> str:
 
 
 def json_text(value: object) -> str:
-    """JSON of a value of any Arrow type, in one line. Not-a-number and infinities, which JSON does
-    not know, are null; a decimal number that a float would round is text."""
-    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, default=_jsonable)
+    """JSON of a value of any Arrow type, in one line. Decimal numbers keep their digits;
+    not-a-number and infinities, which JSON does not know, are null."""
+    text = json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, default=_jsonable)
+    return text.replace(f'"{_NUMERAL}', "").replace(f'{_NUMERAL}"', "")
 
 
 def _plain(value: object) -> object:
@@ -215,10 +219,9 @@ def _interval(months: int, days: int, nanoseconds: int) -> str:
     )
 
 
-def _jsonable(value: object) -> str | float:
+def _jsonable(value: object) -> str:
     if isinstance(value, decimal.Decimal):
-        number = float(value)
-        return number if decimal.Decimal(repr(number)) == value else str(value)
+        return f"{_NUMERAL}{value:f}{_NUMERAL}"
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     if isinstance(value, bytes):

@@ -9,12 +9,13 @@ from sqlglot.tokenizer_core import TokenType
 from blendfusion.sql.token_tree import TokenTree
 
 _PATH = re.compile(r"[/\\*]|\.\w+$")
+_DESCRIBES = (["DESCRIBE"], ["DESC"])
 _FUNCTIONS = ("TRIM", "EXTRACT", "SUBSTRING", "SUBSTR", "OVERLAY", "POSITION")
 """Functions with a FROM between their arguments."""
 
 
 def quoted_files(query: str) -> list[str]:
-    """The texts in quotes behind FROM and JOIN that look like paths or URLs, each once.
+    """The texts in quotes behind FROM, JOIN and DESCRIBE that look like paths or URLs, each once.
 
     >>> quoted_files("SELECT trim('a' FROM 'b.c') FROM 'sales.csv' s JOIN 'logs/*.parquet' l ON true")
     ['sales.csv', 'logs/*.parquet']
@@ -31,7 +32,7 @@ def quoted_files(query: str) -> list[str]:
             token.token_type in (TokenType.STRING, TokenType.IDENTIFIER)
             and at
             and _PATH.search(token.text)
-            and tree.words[at - 1] in ("FROM", "JOIN")
+            and (tree.words[at - 1] in ("FROM", "JOIN") or tree.words[:at] in _DESCRIBES)
             and not (at > 1 and tree.words[at - 2] == "DISTINCT")
             and not (openers and openers[-1] and tree.words[openers[-1] - 1] in _FUNCTIONS)
         ):

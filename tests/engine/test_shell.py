@@ -17,7 +17,7 @@ import blendfusion as bf
 from blendfusion.cli import main as cli
 from blendfusion.cli.completion import SqlCompleter
 from blendfusion.cli.main import main
-from blendfusion.cli.shell import COMMANDS, Shell, _prompt, is_complete
+from blendfusion.cli.shell import COMMANDS, Shell, _history, _prompt, is_complete
 from blendfusion.cli.statements import Statement, script, split
 
 
@@ -238,3 +238,18 @@ def test_completion(text: str, offered: str, session: bf.Session) -> None:
 def test_completion_of_nothing_and_of_aliases_offers_nothing(session: bf.Session) -> None:
     assert completions(session, "SELECT ") == []
     assert completions(session, "SELECT r.te") == []
+
+
+def test_semicolons_and_comments_alone_are_complete() -> None:
+    for text in (";", "; ;", "-- a remark", "/* a */", "SELECT 1; -- a remark"):
+        assert is_complete(text), text
+    for text in ("SELECT 1", "SELECT ';", "SELECT 1; SELECT 2", "/* open"):
+        assert not is_complete(text), text
+
+
+def test_a_shell_without_a_place_for_its_history_opens(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr("blendfusion.cli.shell.cache_folder", lambda: tmp_path / "file" / "folder")
+    assert _history() is None

@@ -183,6 +183,8 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(server: PageServer, tmp_pat
         person.sees("#answers", "late parcel 1")
         last = "document.querySelector('#answers tbody td:last-child')"
         assert person.of(f"{last}.getBoundingClientRect().height") < 40, "words stay whole"
+        answer = "document.querySelector('#answers tbody td:nth-child(3)')"
+        assert person.of(f"{answer}.getBoundingClientRect().right") <= 360, "the answer is seen"
         assert person.of("document.documentElement.scrollWidth <= 360")
         person.picture(tmp_path / "narrow.png")
         assert person.complaints == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -34,19 +35,23 @@ ODD = pa.table(
 def test_json_is_what_every_reader_of_json_knows(tmp_path: Path) -> None:
     file = tmp_path / "o.json"
     write(ODD, "json", file)
-    refused: Any = {"parse_constant": lambda constant: pytest.fail(constant)}
+    refused: Any = {"parse_constant": pytest.fail, "parse_float": Decimal}
     first, second, third = (json.loads(line, **refused) for line in file.read_text().splitlines())
     assert first == {
         "not_a_number": None,
-        "decimal": "123456789012345678.25",  # a float would end in ….0
+        "decimal": Decimal("123456789012345678.25"),
         "order": 9007199254740993,
         "interval": "1 mons 2 days 3.5 secs",
         "duration": "1 days 1 hours 1 mins 1 secs",
         "map": {"k": 1},
         "nested": [{"x": None}],
     }
-    assert (second["decimal"], second["interval"], second["map"]) == (-0.5, "0 secs", {})
-    assert (third["not_a_number"], third["map"]) == (1.5, None)
+    assert (second["decimal"], second["interval"], second["map"]) == (
+        Decimal("-0.50"),
+        "0 secs",
+        {},
+    )
+    assert (third["not_a_number"], third["map"]) == (Decimal("1.5"), None)
     register_file(context := SessionContext(), str(file), "t")
     read = context.sql('SELECT count(*) AS n, max(CAST("interval" AS INTERVAL)) AS i FROM t')
     assert read.to_pylist() == [{"n": 3, "i": pa.MonthDayNano((1, 2, 3_500_000_000))}]

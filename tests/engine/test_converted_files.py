@@ -1,0 +1,103 @@
+"""Files that are read although DataFusion reads them otherwise: encodings, forms of JSON, standard
+input of any kind."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from datafusion import SessionContext
+
+import blendfusion as bf
+from blendfusion.errors import QueryError
+from blendfusion.files.reading import register_spec
+
+ROWS = [{"id": 1, "text": "one, two"}, {"id": 2, "text": "naïve 😀"}]
+
+
+def read(spec: str, name: str = "t") -> list[dict[str, Any]]:
+    context = SessionContext()
+    assert register_spec(context, spec) == name
+    rows: list[dict[str, Any]] = context.table(name).to_pylist()
+    return rows
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig"])
+def test_text_says_its_encoding_by_its_mark(encoding: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes('id,text\n1,"one, two"\n2,naïve 😀\n'.encode(encoding))
+    assert read(str(tmp_path / "t.csv")) == ROWS
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in ROWS).encode(encoding)
+    (tmp_path / "t.json.gz").write_bytes(gzip.compress(lines))
+    assert read(str(tmp_path / "t.json.gz")) == ROWS
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ('{\n "a": 1,\n "b": "x"\n}\n', [{"a": 1, "b": "x"}]),
+        ('{\n "a": 1\n}\n{\n "a": 2\n}', [{"a": 1}, {"a": 2}]),
+        ('[{"a": 1}, {"a": 2, "b": "late"}]', [{"a": 1, "b": None}, {"a": 2, "b": "late"}]),
+        ('[{"a": 1}, {"a": "x"}]', [{"a": "1"}, {"a": "x"}]),
+        ('{"a": 1}', [{"a": 1}]),
+        ('\ufeff[{"a": 1}]', [{"a": 1}]),
+    ],
+)
+def test_json_in_every_form(text: str, rows: list[Any], tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text(text, "utf-8")
+    assert read(str(tmp_path / "t.json")) == rows
+
+
+def test_an_empty_array_says_so(tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text("[]", "utf-8")
+    with pytest.raises(QueryError, match="holds no row"):
+        read(str(tmp_path / "t.json"))
+
+
+def _parquet() -> bytes:
+    content = io.BytesIO()
+    pyarrow.parquet.write_table(pa.Table.from_pylist(ROWS), content)
+    return content.getvalue()
+
+
+CSV = 'id,text\n1,"one, two"\n2,naïve 😀\n'.encode()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [CSV, gzip.compress(CSV), CSV.decode().encode("utf-16"), json.dumps(ROWS).encode(), _parquet()],
+    ids=["csv", "gzip", "utf-16", "json", "parquet"],
+)
+def test_standard_input_is_what_it_begins_like(
+    content: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    assert read("-", "stdin") == ROWS
+
+
+def test_empty_standard_input_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+    with pytest.raises(QueryError, match="standard input is empty"):
+        read("t=-")
+
+
+def test_a_folder_with_a_note_beside_its_tables_names_the_tables(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("hello")
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("x\n1\n")
+    with pytest.raises(QueryError, match="several kinds") as raised:
+        read(str(tmp_path))
+    assert str(raised.value.hint).endswith("/*.csv'")
+
+
+def test_a_file_is_described_as_a_table_is(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("x\n1\n")
+    with bf.connect(None, cache=None, read_files="local") as session:
+        shown = session.sql(f"DESCRIBE '{tmp_path / 't.csv'}'").to_pylist()
+    assert [row["column_name"] for row in shown] == ["x"]
