@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast
@@ -11,7 +12,7 @@ from datafusion import DataFrame, SessionContext
 
 from blendfusion.budget import Budget
 from blendfusion.datafusion.context import OwnContext
-from blendfusion.errors import half_a_pair
+from blendfusion.errors import ArgumentError, half_a_pair
 from blendfusion.frame import Frame
 from blendfusion.unsupported.provenance import Origin
 
@@ -57,7 +58,9 @@ class FrameSources(OwnContext):
         if isinstance(value, DataFrame) or not hasattr(value, "__arrow_c_stream__"):
             return value
         if hasattr(value, "iloc"):
-            return self.new_table(pa.Table.from_pandas(value, preserve_index=False))
+            return self.new_table(
+                table_of_pandas(cast("pd.DataFrame", value), preserve_index=False)
+            )
         return self.new_table(pa.table(value))
 
     sql_with_options = _source(SessionContext.sql_with_options)  # type: ignore[arg-type]
@@ -72,7 +75,7 @@ class FrameSources(OwnContext):
         """A frame of a pandas table, registered as the table ``name``. An index with a name becomes
         a column; one without is left out."""
         kept = any(label is not None for label in data.index.names)
-        return self.from_arrow(pa.Table.from_pandas(data, preserve_index=kept), name)
+        return self.from_arrow(table_of_pandas(data, preserve_index=kept), name)
 
     def from_polars(self, data: pl.DataFrame | pl.LazyFrame, name: str | None = None) -> Frame:
         """A frame of a Polars table, registered as the table ``name``; a lazy one is collected."""
@@ -89,3 +92,24 @@ class FrameSources(OwnContext):
     read_empty = _source(SessionContext.read_empty)
     read_table = _source(SessionContext.read_table)
     empty_table = _source(SessionContext.empty_table)
+
+
+def table_of_pandas(data: pd.DataFrame, *, preserve_index: bool) -> pa.Table:
+    """``data`` as an Arrow table. Raises ArgumentError for two columns of one name, and for a
+    column with values of several types."""
+    twice = data.columns[data.columns.duplicated()]
+    if len(twice):
+        raise ArgumentError(
+            f"the frame has two columns {str(twice[0])!r}", hint="Rename one: df.columns = […]."
+        )
+    try:
+        return pa.Table.from_pandas(data, preserve_index=preserve_index)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as problem:
+        found = re.search(r"Conversion failed for column (.+) with type", str(problem))
+        if found is None:
+            raise
+        name = found[1]
+        raise ArgumentError(
+            f"column {name!r} of the frame holds values of several types",
+            hint=f"Make them one, for example text: df[{name!r}] = df[{name!r}].astype('string').",
+        ) from problem

@@ -12,6 +12,7 @@ from datafusion import Expr, col
 
 from blendfusion.entry_points import connect
 from blendfusion.errors import ArgumentError, QueryError, close_matches
+from blendfusion.frame_sources import table_of_pandas
 from blendfusion.notebooks.frame_namespace import add_namespaces
 from blendfusion.session import Session
 from blendfusion.udfs.register import python_functions as functions
@@ -135,7 +136,7 @@ class PandasAccessor(_Accessor):
     """``df.llm`` of a pandas frame; results keep its index."""
 
     def _arrow(self) -> pa.Table:
-        return pa.Table.from_pandas(self._data, preserve_index=False)
+        return table_of_pandas(self._data, preserve_index=False)
 
     def _kept(self, mask: list[bool]) -> Any:
         return self._data[mask]

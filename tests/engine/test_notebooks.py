@@ -124,6 +124,22 @@ def test_frames_come_in_as_they_are_meant(session: bf.Session) -> None:
     assert session.table("lazy").columns == ["a"]
 
 
+def test_a_frame_that_is_no_table_says_what_to_do(session: bf.Session) -> None:
+    bf.add_accessors(session)
+    mixed = pd.DataFrame({"o": ["a", 1, None]}, dtype=object)
+    uses = (
+        lambda df: session.sql("SELECT * FROM $df", df=df),
+        lambda df: session.from_pandas(df, "t"),
+        lambda df: df.llm.filter("Good?", df.columns[0]),
+    )
+    for use in uses:
+        with pytest.raises(bf.ArgumentError, match="'o' of the frame holds values of several"):
+            use(mixed)
+        with pytest.raises(bf.ArgumentError, match="two columns 'a'"):
+            use(pd.DataFrame([["x", "y"]], columns=["a", "a"]))
+    assert session.from_pandas(mixed.astype({"o": "string"})).to_pydict() == {"o": ["a", "1", None]}
+
+
 def test_an_error_in_a_notebook_is_two_lines(session: bf.Session) -> None:
     session.from_pydict(TEXTS, name="t")
     with pytest.raises(bf.QueryError) as caught:
