@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from math import log
 
 from blendfusion.text_to_sql.schema.catalog import Catalog
 
@@ -15,6 +16,14 @@ _LONGEST = 6
 """Words of the longest span of a question that is looked up."""
 _CLOSE = 0.82
 """Similarity (of difflib) of a word to a stored word with another spelling."""
+_CLOSE_WEIGHT = 0.9
+"""Weight of a word of a value that the question has in another spelling."""
+_LEAST = 0.45
+"""The lowest score of a link."""
+_FEW = 3
+"""Values of a column that are linked if the question mentions the column."""
+_FEW_SCORE = 0.5
+_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _STOP = frozenset(
     "a an and are as at be by did do does for from had has have how in is it its many me more most "
     "name names of on or show that the their there these those to was were what when where which "
@@ -25,7 +34,8 @@ _STOP = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A value of a column that the question mentions, and how much of the value it mentions."""
+    """A value of a column that the question mentions, and how much of the value it mentions; or one
+    of the few values of a column that it mentions."""
 
     column: str
     """``table.column``."""
@@ -34,16 +44,22 @@ class Link:
 
 
 class ValueIndex:
-    """The values of a catalogue by their words and initials."""
+    """The values of a catalogue by their words and initials, and those of columns with few values
+    by the words of the column's name."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._places: list[tuple[str, str, tuple[str, ...]]] = []
         self._by_text: dict[str, list[int]] = defaultdict(list)
         self._by_word: dict[str, list[int]] = defaultdict(list)
+        self._by_column: dict[str, list[int]] = defaultdict(list)
         for table in catalog.tables:
             for column in table.columns:
+                first = len(self._places)
                 for value in column.values:
                     self._add(f"{table.name}.{column.name}", value)
+                if len(column.values) <= _FEW:
+                    for word in _parts(column.name):
+                        self._by_column[word] += range(first, len(self._places))
         self._near: dict[str, list[str]] = defaultdict(list)
         for word in self._by_word:
             self._near[word[0]].append(word)
@@ -70,20 +86,34 @@ class ValueIndex:
         """The values that ``question`` mentions, best first, at most ``most`` and three a column.
 
         A value scores 2 if a span of the question is the whole value or its initials, else the
-        share of its words that occur in the question, at least one half."""
+        share of its words that occur in the question, by their rarity and at least about one half;
+        a word in another spelling counts a little less, and words of whole values alone do not
+        count. The values of a column with few values score a half if the question has a word of the
+        column's name, as *official* for ``IsOfficial``."""
         mentioned_words = words_of(question)
         scores: dict[int, float] = {}
+        whole: set[str] = set()
         for span in _spans(mentioned_words):
-            if span not in _STOP:
-                scores.update(dict.fromkeys(self._by_text.get(span, ()), 2.0))
-        present = {w for word in mentioned_words for w in self._spellings(word)}
-        for word in sorted(present - _STOP):
+            if span not in _STOP and span in self._by_text:
+                scores.update(dict.fromkeys(self._by_text[span], 2.0))
+                whole.update(span.split())
+        weights = {w: _CLOSE_WEIGHT for word in mentioned_words for w in self._spellings(word)}
+        weights.update(dict.fromkeys(mentioned_words, 1.0))
+        for word in sorted({*weights} - _STOP - whole):
             for place in self._by_word.get(word, ()):
                 if place not in scores:
-                    words = self._places[place][2]
-                    scores[place] = sum(w in present for w in words) / len(words)
-        best = sorted((-score, place) for place, score in scores.items() if score >= 0.5)
+                    scores[place] = self._share(self._places[place][2], weights)
+        for word in {*mentioned_words} - _STOP - whole:
+            for place in self._by_column.get(_stem(word), ()):
+                scores[place] = max(scores.get(place, 0.0), _FEW_SCORE)
+        best = sorted((-score, place) for place, score in scores.items() if score >= _LEAST)
         return list(self._first(best, most))
+
+    def _share(self, words: Sequence[str], weights: Mapping[str, float]) -> float:
+        """The weighed share of ``words``; a word of many values counts less."""
+        rarities = [log(1 + len(self._places) / len(self._by_word[word])) for word in words]
+        own = zip(words, rarities, strict=True)
+        return sum(weights.get(word, 0.0) * rarity for word, rarity in own) / sum(rarities)
 
     def _first(self, best: list[tuple[float, int]], most: int) -> Iterator[Link]:
         per_column: dict[str, int] = defaultdict(int)
@@ -95,11 +125,10 @@ class ValueIndex:
                 yield Link(column, value, -score)
 
     def _spellings(self, word: str) -> list[str]:
-        """The stored words that ``word`` may stand for: itself, or another spelling."""
-        if word in self._by_word or len(word) < 4:
-            return [word]
-        near = get_close_matches(word, self._near.get(word[0], ()), n=3, cutoff=_CLOSE)
-        return [word, *near]
+        """The stored words that ``word`` may be another spelling of."""
+        if len(word) < 4 or word in _STOP:
+            return []
+        return get_close_matches(word, self._near.get(word[0], ()), n=3, cutoff=_CLOSE)
 
 
 def words_of(text: str) -> tuple[str, ...]:
@@ -109,6 +138,22 @@ def words_of(text: str) -> tuple[str, ...]:
     ('são', 'paulo', 's', '2', 'star', 'hotels')
     """
     return tuple(_WORD.findall(text.casefold()))
+
+
+def _parts(name: str) -> Iterator[str]:
+    """The stems of the words of a column's name.
+
+    >>> list(_parts("IsOfficial")), list(_parts("pet_types"))
+    (['official'], ['pet', 'type'])
+    """
+    for part in _PARTS.findall(name):
+        word = part.casefold()
+        if len(word) > 2 and word not in _STOP:
+            yield _stem(word)
+
+
+def _stem(word: str) -> str:
+    return word[:-1] if word.endswith("s") and len(word) > 3 else word
 
 
 def _spans(words: tuple[str, ...]) -> Iterator[str]:

@@ -12,7 +12,7 @@ import pytest
 import blendfusion as bf
 from blendfusion.cli.main import main
 from blendfusion.text_to_sql.links import ValueIndex
-from blendfusion.text_to_sql.schema.catalog import read_catalog
+from blendfusion.text_to_sql.schema.catalog import Catalog, Column, Table, read_catalog
 
 Reply = Callable[[dict[str, str]], str]
 
@@ -238,6 +238,29 @@ def test_links(question: str, value: str | None) -> None:
     catalog = read_catalog(Shop().session, ["singers", "concerts"])
     links = [link.value for link in ValueIndex(catalog).links(question)]
     assert links == ([] if value is None else [value])
+
+
+@pytest.mark.parametrize(
+    ("question", "values"),
+    [
+        ("Which languages are official?", ["T", "F"]),
+        ("Which African languages are there?", ["Africa", "African Pidgin"]),
+        ("Where is French spoken?", ["French"]),
+        ("Who speaks the Nordic languages?", ["Nordic Languages"]),
+        ("Who speaks many languages?", []),
+    ],
+)
+def test_links_to_values_beside_their_words(question: str, values: list[str]) -> None:
+    """By the name of a column with few values; by an adjective; not by the words of whole values,
+    nor by words of many values alone."""
+    names = ["French", "Creole French", "Nordic Languages", "Maya Languages", "African Pidgin"]
+    columns = (
+        Column("Name", "TEXT", values=(*names, "Indian Languages")),
+        Column("Continent", "TEXT", values=("Africa", "Asia", "Europe", "America")),
+        Column("IsOfficial", "TEXT", values=("T", "F")),
+    )
+    index = ValueIndex(Catalog((Table("spoken", columns),)))
+    assert [link.value for link in index.links(question)] == values
 
 
 @pytest.mark.local
