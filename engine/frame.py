@@ -21,6 +21,7 @@ from blendfusion.datafusion.foreign_words import without_filters
 from blendfusion.datafusion.interruptible import Pump
 from blendfusion.datafusion.process_guard import no_pickle
 from blendfusion.datafusion.stream import Stream
+from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.errors import BlendFusionError, QueryError
 from blendfusion.estimates.estimate import Estimate, estimated
 from blendfusion.evaluate.compare_answers import AnswerKind
@@ -73,6 +74,8 @@ class Frame(DataFrame):
         self.origin = origin
         self.budget = budget
         """The spending limits of each run, within the session's budget; None: no limit."""
+        self.unnamed: UnnamedTable | None = None
+        """The table that this frame reads, if it has no name of its own."""
         self.latest = Latest()
         """The latest run of this frame."""
 

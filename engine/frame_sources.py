@@ -12,6 +12,7 @@ from datafusion import DataFrame, SessionContext
 
 from blendfusion.budget import Budget
 from blendfusion.datafusion.context import OwnContext
+from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.errors import ArgumentError, half_a_pair
 from blendfusion.frame import Frame
 from blendfusion.unsupported.provenance import Origin
@@ -40,6 +41,17 @@ def _source(
     return update_wrapper(source, inherited)
 
 
+def _reader(
+    inherited: Callable[Concatenate[FrameSources, P], DataFrame],
+) -> Callable[Concatenate[FrameSources, P], Frame]:
+    """As ``_source``, for a method whose DataFrame reads a table without a name."""
+
+    def reader(self: FrameSources, /, *args: P.args, **kwargs: P.kwargs) -> Frame:
+        return self._unnamed(inherited(self, *args, **kwargs))
+
+    return update_wrapper(reader, inherited)
+
+
 class FrameSources(OwnContext):
     """A context whose tables, files and data come as frames."""
 
@@ -51,7 +63,14 @@ class FrameSources(OwnContext):
 
     def new_table(self, table: pa.Table) -> Frame:
         """A frame over ``table``, which is not registered."""
-        return self.new_frame(self.plain_frame(table))
+        return self._unnamed(self.plain_frame(table))
+
+    def _unnamed(self, df: DataFrame) -> Frame:
+        """A frame over a frame of DataFusion that reads a table without a name."""
+        table = UnnamedTable(self, df, "frame")
+        frame = self.new_frame(SessionContext.table(self, table.name))
+        frame.unnamed = table
+        return frame
 
     def as_frame(self, value: object) -> object:
         """A table of pandas, Polars or Arrow as a frame; any other value as it is."""
@@ -82,15 +101,15 @@ class FrameSources(OwnContext):
         collected: Any = data.collect() if hasattr(data, "collect") else data
         return self.from_arrow(collected.to_arrow(), name)
 
-    read_batch = _source(OwnContext.read_batch)
-    read_batches = _source(OwnContext.read_batches)
-    read_json = _source(SessionContext.read_json)
-    read_csv = _source(SessionContext.read_csv)
-    read_parquet = _source(SessionContext.read_parquet)
-    read_avro = _source(SessionContext.read_avro)
-    read_arrow = _source(SessionContext.read_arrow)
+    read_batch = _reader(OwnContext.read_batch)
+    read_batches = _reader(OwnContext.read_batches)
+    read_json = _reader(SessionContext.read_json)
+    read_csv = _reader(SessionContext.read_csv)
+    read_parquet = _reader(SessionContext.read_parquet)
+    read_avro = _reader(SessionContext.read_avro)
+    read_arrow = _reader(SessionContext.read_arrow)
     read_empty = _source(SessionContext.read_empty)
-    read_table = _source(SessionContext.read_table)
+    read_table = _reader(SessionContext.read_table)
     empty_table = _source(SessionContext.empty_table)
 
 

@@ -25,11 +25,12 @@ from blendfusion.datafusion.debug_logs import withhold_debug_logs
 from blendfusion.datafusion.error_gate import gated
 from blendfusion.datafusion.error_translation import understood
 from blendfusion.datafusion.stream import Stream
+from blendfusion.datafusion.unnamed_tables import HIDDEN_CATALOG, UNNAMED_SCHEMA
 from blendfusion.datafusion.user_context import Adopted
 from blendfusion.dialects.dispatch import OURS, spoken, translation
 from blendfusion.errors import ModelNotFound, OptionError, QueryError, close_matches
 from blendfusion.evaluation_session import EvaluationSession
-from blendfusion.execution.executor import STAGE_CATALOG, STAGE_SCHEMA
+from blendfusion.execution.executor import STAGE_SCHEMA
 from blendfusion.execution.expectations import expectations
 from blendfusion.execution.scratch_context import Workbench
 from blendfusion.files.query_files import QueryFiles
@@ -138,8 +139,9 @@ class Session(EvaluationSession):
         self.plan_warnings: set[str] = set()
         """The reasons for plain plans of which a warning was given."""
         hidden = Catalog.memory_catalog()
-        SessionContext.register_catalog_provider(self, STAGE_CATALOG, hidden)
+        SessionContext.register_catalog_provider(self, HIDDEN_CATALOG, hidden)
         hidden.register_schema(STAGE_SCHEMA, Schema.memory_schema())
+        hidden.register_schema(UNNAMED_SCHEMA, Schema.memory_schema())
         self.leaf_maker = LeafMaker()
         self.views = Views()
         hidden.register_schema(SEARCHES, SearchTables(self.indexes))
@@ -424,7 +426,7 @@ class Session(EvaluationSession):
     # --- DataFusion's own ------------------------------------------------------------------------
 
     def catalog_names(self) -> set[str]:
-        return super().catalog_names() - {STAGE_CATALOG}
+        return super().catalog_names() - {HIDDEN_CATALOG}
 
     def table(self, name: str) -> Frame:
         """A frame over a registered table. Raises QueryError, naming close matches."""

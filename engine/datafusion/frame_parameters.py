@@ -1,12 +1,20 @@
-"""Frames that a query names as ``$df``: views for as long as DataFusion plans the query."""
+"""Frames that a query names as ``$df``."""
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 from typing import Any
 
 from datafusion import DataFrame, SessionContext, SQLOptions
+
+from blendfusion.datafusion.unnamed_tables import UnnamedTable
+
+
+def tables_named(context: SessionContext, named: Mapping[str, Any]) -> Mapping[str, UnnamedTable]:
+    """A table for each frame in ``named``; the plan of a query that names it can be read as long as
+    the table lives."""
+    frames = {name: value for name, value in named.items() if isinstance(value, DataFrame)}
+    return {name: UnnamedTable(context, frame, name) for name, frame in frames.items()}
 
 
 def sql_over_frames(
@@ -15,19 +23,8 @@ def sql_over_frames(
     options: SQLOptions | None,
     values: dict[str, Any] | None,
     named: Mapping[str, Any],
+    tables: Mapping[str, UnnamedTable],
 ) -> DataFrame:
-    """As ``SessionContext.sql``, which leaves a view in the context for each frame in ``named``;
-    here the views are dropped afterwards. The plan holds its sources itself."""
-    views = {
-        name: f"view_{uuid.uuid4().hex}"
-        for name, value in named.items()
-        if isinstance(value, DataFrame)
-    }
-    texts = {name: views.get(name, value) for name, value in named.items()}
-    try:
-        for name, view in views.items():
-            context.ctx.register_table(view, named[name].df.into_view(temporary=True))
-        return SessionContext.sql(context, query, options, values, **texts)
-    finally:
-        for view in views.values():
-            SessionContext.deregister_table(context, view)
+    """As ``SessionContext.sql``, with ``tables`` (``tables_named``) in place of frames."""
+    texts = {**named, **{name: table.name for name, table in tables.items()}}
+    return SessionContext.sql(context, query, options, values, **texts)

@@ -19,6 +19,7 @@ from blendfusion.datafusion.deep_plans import register_view, shallow
 from blendfusion.datafusion.foreign_words import foreign
 from blendfusion.datafusion.interruptible import Pump
 from blendfusion.datafusion.substrait_io import batches_of, frame_of, relation_of
+from blendfusion.datafusion.unnamed_tables import HIDDEN_CATALOG
 from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.execution.expressions import RowWise
 from blendfusion.execution.interleaved_stages import IncrementalStage, run_interleaved
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-STAGE_CATALOG = "__blendfusion"
 STAGE_SCHEMA = "stages"
 _serials = count(1)
 
@@ -243,7 +243,7 @@ class Execution:
 
     def _view(self, plan: Plan) -> Stored:
         number = -1 - len(self._views)
-        name = f"{STAGE_CATALOG}.{STAGE_SCHEMA}.run{self._serial}_view{-number}"
+        name = f"{HIDDEN_CATALOG}.{STAGE_SCHEMA}.run{self._serial}_view{-number}"
         self._relations[number] = register_view(self._context, name, plan, self._relations)
         self._views.append(name)
         return Stored(number, plan.width)
@@ -278,7 +278,7 @@ class Execution:
         return self._context.table(self._name(number)).to_arrow_table()
 
     def _name(self, number: int) -> str:
-        return f"{STAGE_CATALOG}.{STAGE_SCHEMA}.run{self._serial}_{number}"
+        return f"{HIDDEN_CATALOG}.{STAGE_SCHEMA}.run{self._serial}_{number}"
 
 
 def streamed(frame: DataFrame) -> Iterator[pa.RecordBatch]:

@@ -6,12 +6,14 @@ import codecs
 import csv
 import glob
 import io
+import lzma
 import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol, cast
 
 import pyarrow as pa
 from datafusion.catalog import Table as CatalogTable
@@ -310,17 +312,27 @@ def _register_documents(catalog: Catalog, name: str, place: str) -> None:
 
 
 def _bytes(file: Path) -> bytes:
-    with pa.input_stream(str(file), compression="detect") as stream:
+    with _decompressed(file) as stream:
         content: bytes = stream.read()
     return content
+
+
+def _decompressed(file: Path) -> AbstractContextManager[IO[bytes]]:
+    """The content of a file, by its extension in any letter case."""
+    compression = _COMPRESSIONS.get(file.suffix.lower())
+    if compression == "xz":
+        return lzma.open(file)
+    codec = "bz2" if compression == "bzip2" else compression  # pyarrow's name for it
+    stream = pa.input_stream(str(file), compression=codec)
+    return cast("AbstractContextManager[IO[bytes]]", stream)
 
 
 def _head(file: Path) -> bytes:
     """The first bytes of a text file, decompressed; nothing where they cannot be read."""
     try:
-        with pa.input_stream(str(file), compression="detect") as stream:
+        with _decompressed(file) as stream:
             head: bytes = stream.read(_HEAD_BYTES)
-    except (OSError, pa.ArrowException):
+    except (OSError, EOFError, lzma.LZMAError, pa.ArrowException):
         return b""
     return head
 

@@ -16,7 +16,7 @@ from blendfusion.budget import Budget
 from blendfusion.datafusion.error_gate import outward
 from blendfusion.datafusion.error_translation import functions_in, understood, unfit
 from blendfusion.datafusion.foreign_words import is_planning
-from blendfusion.datafusion.frame_parameters import sql_over_frames
+from blendfusion.datafusion.frame_parameters import sql_over_frames, tables_named
 from blendfusion.datafusion.interruptible import LONG_QUERY, Pump, lately_interrupted
 from blendfusion.datafusion.sort_keys import check_sort_keys
 from blendfusion.documents.in_queries import read_in
@@ -190,9 +190,11 @@ class Query:
         text = unnested(searched(text, session, parameters, columns), columns)
         text = informed(text, session, lambda: ingredients(session))
 
+        tables = tables_named(session, self.named_params)
+
         def carry_out() -> DataFrame:
             return sql_over_frames(
-                session, text, self.options, self.param_values, self.named_params
+                session, text, self.options, self.param_values, self.named_params, tables
             )
 
         try:
@@ -222,7 +224,7 @@ class Query:
         if self.options is READING:
             check_plan(planned.logical_plan())
         session.views.note(text)
-        given = self.options, self.param_values, self.named_params
+        given = self.options, self.param_values, self.named_params, tables
         origin = Text(text, *given, self.text, ready.unread, self.source)
         return session.new_frame(planned, origin, self.budget)
 

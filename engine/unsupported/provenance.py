@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from datafusion import DataFrame, SQLOptions
 
+from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.errors import ExecutionError, QueryError
 from blendfusion.sql.error_places import named_place
 from blendfusion.sql.parameters import texts_of
@@ -37,6 +38,8 @@ class Text:
     options: SQLOptions | None
     parameters: Mapping[str, Any] | None
     named: Mapping[str, Any]
+    tables: Mapping[str, UnnamedTable] = field(default_factory=dict)
+    """The tables of the frames in ``named``."""
     written: str = ""
     """The text as the user wrote it."""
     unread: tuple[str, ...] = ()

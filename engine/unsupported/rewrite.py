@@ -353,7 +353,9 @@ class Cutting:
     def _planned(self, made: Text, sql: str) -> DataFrame | Exception:
         parameters = None if made.parameters is None else dict(made.parameters)
         try:
-            return sql_over_frames(self._session, sql, made.options, parameters, made.named)
+            return sql_over_frames(
+                self._session, sql, made.options, parameters, made.named, made.tables
+            )
         except Exception as problem:  # not a query by itself
             return problem
 

@@ -9,7 +9,7 @@ import pytest
 from scripts import Counted
 
 import blendfusion as bf
-from blendfusion.execution.executor import STAGE_CATALOG, STAGE_SCHEMA
+from blendfusion.execution.executor import HIDDEN_CATALOG, STAGE_SCHEMA
 
 N = 100_000
 
@@ -23,7 +23,7 @@ def every_tenth(call: bf.Request) -> bool:
 
 
 def hidden_tables(db: Counted) -> set[str]:
-    return set(db.session.catalog(STAGE_CATALOG).schema(STAGE_SCHEMA).names())
+    return set(db.session.catalog(HIDDEN_CATALOG).schema(STAGE_SCHEMA).names())
 
 
 @pytest.fixture

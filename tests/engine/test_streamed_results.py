@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import lzma
 import subprocess
 import sys
 from pathlib import Path
@@ -93,7 +94,11 @@ def test_a_compressed_file_is_read_again(session: bf.Session) -> None:
     for name in ("o.csv.gz", "o.tsv.zst", "o.jsonl.bz2", "o.json.GZ"):
         assert main(["query", "SELECT 'ä' AS x, 1 AS n", "--output", name]) == 0
         assert session.sql(f"SELECT x, n FROM '{name}'").to_pylist() == [{"x": "ä", "n": 1}]
-    assert json.loads(gzip.decompress(Path("o.json.GZ").read_bytes())) == {"x": "ä", "n": 1}
+    content = gzip.decompress(Path("o.json.GZ").read_bytes())
+    assert json.loads(content) == {"x": "ä", "n": 1}
+    for name in ("o.json.xz", "O.JSON.XZ"):
+        Path(name).write_bytes(lzma.compress(b"[" + content.strip() + b"]"))
+        assert session.sql(f"SELECT x, n FROM '{name}'").to_pylist() == [{"x": "ä", "n": 1}]
 
 
 def test_only_text_is_compressed(session: bf.Session, capsys: pytest.CaptureFixture[str]) -> None:

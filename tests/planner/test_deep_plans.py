@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from scripts import Counted, hashed, tuples, unordered
 
-from blendfusion.execution.executor import STAGE_CATALOG, STAGE_SCHEMA
+from blendfusion.execution.executor import HIDDEN_CATALOG, STAGE_SCHEMA
 
 
 @pytest.fixture
@@ -43,4 +43,4 @@ def test_more_joins_than_datafusion_reads_at_once(n: int, db: Counted) -> None:
     assert unordered(rows) == [(i, {"p": i, "q": [i]}) for i in range(6)]
     assert frame.prepared.reason is None
     assert len(db.model.calls) == 3
-    assert not db.session.catalog(STAGE_CATALOG).schema(STAGE_SCHEMA).names()
+    assert not db.session.catalog(HIDDEN_CATALOG).schema(STAGE_SCHEMA).names()
