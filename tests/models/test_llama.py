@@ -67,17 +67,44 @@ BLAME = ("It broke after a day.", "Cold food and a rude waiter.", "A dull film, 
         ("Is this review positive?", PRAISE, BLAME),
         ("Is this review negative?", BLAME, PRAISE),
         ("Is the customer unhappy?", BLAME, PRAISE),
-        (
-            "Is this article about sports?",
-            ("The striker scored twice in the final.", "The keeper saved the penalty."),
-            ("The train to Lyon is late.", "I forgot my umbrella."),
-        ),
     ],
 )
 def test_a_question_is_heard_and_not_only_how_nice_the_text_is(model, question, yes, no):
     task = Task("llm_filter", question, _BOOLEAN, ("text",))
 
     assert _texts(model, task, yes + no) == ["true"] * len(yes) + ["false"] * len(no)
+
+
+SPORTS = (
+    "The striker scored twice in the final.",
+    "The keeper saved the penalty.",
+    "She won the marathon in under two and a half hours.",
+    "The home side lost by three goals.",
+    "The coach named his team for the cup match.",
+    "Rain stopped play on the third day of the test match.",
+    "The champion retired after his last fight.",
+    "They beat the league leaders on Saturday.",
+)
+OTHERS = (
+    "The train to Lyon is late.",
+    "I forgot my umbrella.",
+    "The central bank raised its interest rates.",
+    "A new phone with a larger screen goes on sale.",
+    "The minister resigned after the vote.",
+    "Scientists found water on the moon.",
+    "The film opens in cinemas next week.",
+    "Oil prices fell for the third day.",
+)
+
+
+@pytest.mark.long
+@pytest.mark.local
+def test_a_subject_is_heard_and_not_only_how_nice_the_text_is(model):
+    task = Task("llm_filter", "Is this article about sports?", _BOOLEAN, ("text",))
+
+    yes, no = _texts(model, task, SPORTS), _texts(model, task, OTHERS)
+    assert yes.count("true") >= 6
+    assert no.count("false") >= 7
 
 
 @pytest.mark.local
