@@ -74,7 +74,7 @@ class Frame(DataFrame):
         self.origin = origin
         self.budget = budget
         """The spending limits of each run, within the session's budget; None: no limit."""
-        self.unnamed: UnnamedTable | None = None
+        self.unnamed_table: UnnamedTable | None = None
         """The table that this frame reads, if it has no name of its own."""
         self.latest = Latest()
         """The latest run of this frame."""

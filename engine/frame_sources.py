@@ -69,7 +69,7 @@ class FrameSources(OwnContext):
         """A frame over a frame of DataFusion that reads a table without a name."""
         table = UnnamedTable(self, df, "frame")
         frame = self.new_frame(SessionContext.table(self, table.name))
-        frame.unnamed = table
+        frame.unnamed_table = table
         return frame
 
     def as_frame(self, value: object) -> object:

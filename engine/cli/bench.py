@@ -113,7 +113,7 @@ def _bench(arguments: argparse.Namespace) -> int:
 def _cells(row: Measured) -> tuple[str, ...]:
     each = row.usage.evaluated_tokens / max(1, row.usage.values)
     limit = "" if row.limit is None else f"{max(row.limit, row.rate):,.1f}"
-    # A rate above the limit, which other work on the machine may have lowered, says it is none.
+    # Other work on the machine may have lowered the limit: a rate above it is the limit.
     share = "" if row.limit is None else f"{min(1.0, row.rate / row.limit):.0%}"
     counts = f"{row.usage.values:,}", f"{row.usage.failed:,}"
     return (row.question, *counts, f"{each:,.1f}", f"{row.rate:,.1f}", limit, share)

@@ -266,7 +266,7 @@ def _write_table(
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Leaves the error to the command: a reader that has seen enough is none."""
+        """Leaves the error to the command, which ends quietly."""
         raise
 
 

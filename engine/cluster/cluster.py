@@ -19,7 +19,7 @@ from blendfusion.cluster.local import LocalWorkers
 from blendfusion.cluster.messages import Fragment, has_bytes
 from blendfusion.cluster.owners import OwnedModel, Owners
 from blendfusion.cluster.protocol import BackEnd, Place
-from blendfusion.cluster.range_questions import RangedRun, RangePlaces
+from blendfusion.cluster.range_questions import RangePlaces, RangeRun
 from blendfusion.cluster.spread import spread
 from blendfusion.cluster.tasks import Tasks
 from blendfusion.errors import OptionError
@@ -126,7 +126,7 @@ class Cluster:
     ) -> Generator[pa.Table, None, None]:
         if self._ranges is None:
             self._ranges = RangePlaces(self.back_end)
-        ranged = RangedRun(self._ranges, self.owners, dispatcher)
+        ranged = RangeRun(self._ranges, self.owners, dispatcher)
         try:
             yield from Tasks(fragments, self.back_end, dispatcher, counts, ranged).tables()
         finally:

@@ -107,7 +107,7 @@ class Wants:
 
 
 @dataclass(frozen=True)
-class Where:
+class FindRoute:
     """A fragment wants to know who answers a call."""
 
     call: Call | None
@@ -115,7 +115,7 @@ class Where:
 
 
 @dataclass(frozen=True)
-class Begun:
+class NewValues:
     """A fragment waits for owners, which have so many new values, by range.
 
     So many ``hits`` were stored before; some of them are listed."""
@@ -130,7 +130,7 @@ class Begun:
 
 
 @dataclass(frozen=True)
-class GoneRange:
+class LostOwner:
     """The owner of a range is gone from this address."""
 
     key: bytes
@@ -258,7 +258,7 @@ def _posed(known: bytes | None, packed: Packed, error: BaseException | None) -> 
 
 
 Message: TypeAlias = "Begin | Continue | Route | Cancel | Pose | AskRange"
-Reply: TypeAlias = "Where | Begun | GoneRange | Wants | Rows | Done | Posed | Outcome"
+Reply: TypeAlias = "FindRoute | NewValues | LostOwner | Wants | Rows | Done | Posed | Outcome"
 _Form: TypeAlias = "tuple[Callable[..., object], tuple[object, ...]]"
 """How pickle makes a message again."""
 

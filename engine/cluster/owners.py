@@ -26,8 +26,6 @@ _WAIT_SECONDS = 0.1
 """How long a query waits before it looks again; Ctrl-C takes effect in between."""
 _PARTS = 2
 """A batch is at most the owner's share of the remaining values, divided by this."""
-
-
 _LEAST = 4
 """A batch is at least the owner's share of the largest one, divided by this."""
 
@@ -80,7 +78,7 @@ def batch_size(left: int, share: float, most: int, least: int) -> int:
     return min(left, max(least, min(most, math.ceil(left * share / _PARTS))))
 
 
-class HeldQuestion:
+class SessionQuestion:
     """Values of the session that one caller waits for."""
 
     def __init__(
@@ -161,7 +159,7 @@ class Owners:
     def size(self) -> int:
         return self._back_end.size
 
-    def pose(self, question: HeldQuestion, on_answer: OnAnswer) -> None:
+    def pose(self, question: SessionQuestion, on_answer: OnAnswer) -> None:
         """Have a question answered. Raises what a model raised, after all that arrived."""
         self.add(question)
         try:
@@ -324,7 +322,7 @@ class OwnedModel:
             on_answer(place, answer)
 
         most, least = self.inner.batch_size, abilities_of(self.inner).at_once
-        question = HeldQuestion(self.encoded, task, values, most, least)
+        question = SessionQuestion(self.encoded, task, values, most, least)
         self._owners.pose(question, arrived)
         return [answers[place] for place in range(len(values))]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice
 
-from blendfusion.cluster.messages import Begun, GoneRange, Route, decoded, encoded
+from blendfusion.cluster.messages import LostOwner, NewValues, Route, decoded, encoded
 from blendfusion.cluster.protocol import Place, PlaceGone
 from blendfusion.cluster.range_messages import (
     Collect,
@@ -18,7 +18,7 @@ from blendfusion.cluster.range_messages import (
     RangeMessage,
     RangeReply,
 )
-from blendfusion.cluster.ranges import OWNER, range_of
+from blendfusion.cluster.ranges import LOCAL_RANGES, range_of
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.stores.key import VALUES_BYTES, digests
 from blendfusion.types import Answer
@@ -42,7 +42,7 @@ class Peers:
 
     def call(self, address: str, message: RangeMessage) -> RangeReply:
         """The reply of an owner. Raises PlaceGone, and RunEnded."""
-        reply = OWNER.reply(message) if address == self.own else self._sent(address, message)
+        reply = LOCAL_RANGES.reply(message) if address == self.own else self._sent(address, message)
         if isinstance(reply, Collected) and reply.answers is None:
             raise RunEnded
         return reply
@@ -65,11 +65,11 @@ class Peers:
         return answer
 
 
-class RangedAnswers:
+class RangeAnswers:
     """Answers to the values of a fragment, from the owners of their ranges. ``tell`` reports to the
     session, and returns the route from there on."""
 
-    def __init__(self, peers: Peers, tell: Callable[[Begun | GoneRange], Route]) -> None:
+    def __init__(self, peers: Peers, tell: Callable[[NewValues | LostOwner], Route]) -> None:
         self._peers, self._tell = peers, tell
 
     def answers(self, route: Route, values: list[Values]) -> tuple[Route, dict[Values, Answer]]:
@@ -88,7 +88,9 @@ class RangedAnswers:
                     hits.update(deposited.hits)
             if hits or any(new.values()):
                 listed = dict(islice(hits.items(), 0, None, route.every)) if route.every else {}
-                route = self._tell(Begun(route.key, new, len(hits), listed, route.every, values[0]))
+                route = self._tell(
+                    NewValues(route.key, new, len(hits), listed, route.every, values[0])
+                )
             for number, ticket in tickets.items():
                 with suppress(PlaceGone):
                     message = Collect(route.key, ticket)
@@ -97,7 +99,7 @@ class RangedAnswers:
                     assert collected.answers is not None
                     found.update(zip(left.pop(number), collected.answers, strict=True))
             for number in left:
-                route = self._tell(GoneRange(route.key, number, addresses[number]))
+                route = self._tell(LostOwner(route.key, number, addresses[number]))
         return route, found
 
     def _deposited(self, route: Route, number: int, values: list[Values]) -> Deposited:

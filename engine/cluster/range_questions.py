@@ -11,9 +11,9 @@ from itertools import count
 
 from blendfusion.cluster.messages import (
     AskRange,
-    Begun,
-    GoneRange,
+    LostOwner,
     Message,
+    NewValues,
     Outcome,
     Reply,
     Route,
@@ -115,11 +115,11 @@ class _Batch:
     """One answer of so many is listed."""
 
 
-class RangedQuestion:
+class RangeQuestion:
     """The values of one call, as far as they have no answer yet: numbers by range."""
 
     def __init__(
-        self, key: bytes, call: Call | None, job: Job, model: OwnedModel, run: RangedRun
+        self, key: bytes, call: Call | None, job: Job, model: OwnedModel, run: RangeRun
     ) -> None:
         self.key, self._call, self.job, self._run = key, call, job, run
         store = job.model.store
@@ -187,18 +187,18 @@ class RangedQuestion:
     def fail(self, error: BaseException) -> None:
         self.error = self.error or error
 
-    def begun(self, begun: Begun) -> None:
+    def add(self, added: NewValues) -> None:
         """A fragment waits: its new values are to be asked about."""
         dispatcher = self._run.dispatcher
-        dispatcher.observer.expect(self.job, [begun.example] * sum(begun.new.values()))
-        if begun.hits:
-            dispatcher.hits += begun.hits
-            rest = Usage(cached=begun.hits - len(begun.listed))
-            listed = dispatcher.attributed(self.job.model, begun.listed)
-            part = Part(begun.hits, begun.every, listed, {}, rest)
+        dispatcher.observer.expect(self.job, [added.example] * sum(added.new.values()))
+        if added.hits:
+            dispatcher.hits += added.hits
+            rest = Usage(cached=added.hits - len(added.listed))
+            listed = dispatcher.attributed(self.job.model, added.listed)
+            part = Part(added.hits, added.every, listed, {}, rest)
             dispatcher.observer.partly(self.job, part, 0.0)
         with self._run.changed:
-            for number, new in begun.new.items():
+            for number, new in added.new.items():
                 self.pending[number] += new
             self._run.changed.notify_all()
 
@@ -229,7 +229,7 @@ class RangedQuestion:
             self._run.changed.notify_all()
 
 
-class RangedRun:
+class RangeRun:
     """The questions of one stage whose values are with owners."""
 
     def __init__(self, places: RangePlaces, owners: Owners, dispatcher: Dispatcher) -> None:
@@ -239,8 +239,8 @@ class RangedRun:
         self.addresses = [""] * self.size
         self.moved = 0
         """Bytes between workers."""
-        self._questions: dict[tuple[Task, Call | None], RangedQuestion | None] = {}
-        self._by_key: dict[bytes, RangedQuestion] = {}
+        self._questions: dict[tuple[Task, Call | None], RangeQuestion | None] = {}
+        self._by_key: dict[bytes, RangeQuestion] = {}
         self._opening = threading.Lock()
         self._ended = False
 
@@ -257,18 +257,18 @@ class RangedRun:
             question = self._questions[task, call]
         return Route() if question is None else self._route(question)
 
-    def begun(self, begun: Begun) -> Route:
+    def add(self, added: NewValues) -> Route:
         """A fragment waits."""
-        question = self._by_key[begun.key]
-        question.begun(begun)
+        question = self._by_key[added.key]
+        question.add(added)
         return self._route(question)
 
-    def gone(self, gone: GoneRange) -> Route:
+    def gone(self, gone: LostOwner) -> Route:
         """A fragment has found an owner gone."""
         self.replace(gone.number, gone.address)
         return self._route(self._by_key[gone.key])
 
-    def give_back(self, question: RangedQuestion, batch: _Batch) -> None:
+    def give_back(self, question: RangeQuestion, batch: _Batch) -> None:
         """The worker that had a batch is gone."""
         try:
             reply = self._places.call(batch.range, Give(question.key, batch.number))
@@ -311,10 +311,10 @@ class RangedRun:
                 with suppress(PlaceGone):
                     self._places.call(number, EndRange(question.key))
 
-    def _route(self, question: RangedQuestion) -> Route:
+    def _route(self, question: RangeQuestion) -> Route:
         return Route(question.key, tuple(self.addresses), self.dispatcher.observer.every)
 
-    def _opened(self, call: Call | None, task: Task) -> RangedQuestion | None:
+    def _opened(self, call: Call | None, task: Task) -> RangeQuestion | None:
         dispatcher = self.dispatcher
         if dispatcher.certain(task) is not None:
             return None
@@ -324,7 +324,7 @@ class RangedRun:
         if not self._places.reach(model.store):
             return None
         names = () if call is None else call.models
-        question = RangedQuestion(
+        question = RangeQuestion(
             secrets.token_bytes(8), call, Job(task, model, names), model.inner, self
         )
         for number in range(self.size):
@@ -333,9 +333,7 @@ class RangedRun:
         self._owners.add(question)
         return question
 
-    def _open(
-        self, number: int, questions: list[RangedQuestion], before: str | None = None
-    ) -> None:
+    def _open(self, number: int, questions: list[RangeQuestion], before: str | None = None) -> None:
         """Let the owner of a range take values of questions: the one after that at ``before``, and
         another one if that is gone too. Raises ModelFailed."""
         for _ in range(_LOSSES):
@@ -353,7 +351,7 @@ class RangedRun:
                 return
         raise ModelFailed("workers of the cluster end again and again", retryable=True)
 
-    def _recounted(self, question: RangedQuestion, number: int, reply: RangeReply) -> None:
+    def _recounted(self, question: RangeQuestion, number: int, reply: RangeReply) -> None:
         """At least so many values wait at an owner. More than there are do no harm."""
         if isinstance(reply, Pending):
             with self.changed:

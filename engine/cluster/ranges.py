@@ -137,7 +137,7 @@ class HashRange:
         return key in self._answers or key in self._values
 
 
-class Owner:
+class LocalRanges:
     """The ranges that one process owns, by question. Safe to use from threads."""
 
     def __init__(self) -> None:
@@ -185,5 +185,5 @@ class Owner:
         )
 
 
-OWNER = Owner()
+LOCAL_RANGES = LocalRanges()
 """The ranges of this process, whichever of its places is spoken to."""

@@ -7,17 +7,17 @@ from typing import NoReturn
 from weakref import WeakValueDictionary
 
 from blendfusion.cluster.messages import (
-    Begun,
     Continue,
+    FindRoute,
     Fragment,
-    GoneRange,
+    LostOwner,
     Message,
+    NewValues,
     Reply,
     Route,
     Wants,
-    Where,
 )
-from blendfusion.cluster.peers import Peers, RangedAnswers
+from blendfusion.cluster.peers import Peers, RangeAnswers
 from blendfusion.errors import ModelNotFound
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.stores.in_flight import UNDER_WAY
@@ -68,7 +68,7 @@ class RemoteDispatcher(Dispatcher):
         options = fragment.options
         super().__init__(_no_model, noted, options.on_error, options.redaction)
         self._step, self._memory = step, memory
-        self._ranged = RangedAnswers(peers, self._route)
+        self._ranged = RangeAnswers(peers, self._route)
 
     def ask(
         self,
@@ -112,7 +112,7 @@ class RemoteDispatcher(Dispatcher):
         routes = self._memory.routes
         route = routes.get((task, call))
         if route is None:
-            route = routes[task, call] = self._route(Where(call, task))
+            route = routes[task, call] = self._route(FindRoute(call, task))
         if not route.addresses:
             reply = self._step(Wants(call, task, values, stops))
             assert isinstance(reply, Continue)
@@ -121,7 +121,7 @@ class RemoteDispatcher(Dispatcher):
         routes[task, call], found = self._ranged.answers(route, values)
         return [found[value] for value in values]
 
-    def _route(self, message: Where | Begun | GoneRange) -> Route:
+    def _route(self, message: FindRoute | NewValues | LostOwner) -> Route:
         reply = self._step(message)
         assert isinstance(reply, Route)
         return reply

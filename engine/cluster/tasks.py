@@ -10,22 +10,22 @@ import pyarrow as pa
 
 from blendfusion.cluster.messages import (
     Begin,
-    Begun,
     Cancel,
     Continue,
     Done,
+    FindRoute,
     Fragment,
-    GoneRange,
+    LostOwner,
     Message,
+    NewValues,
     Reply,
     Rows,
     Wants,
-    Where,
     decoded,
     encoded,
 )
 from blendfusion.cluster.protocol import ROWS, BackEnd, Place, PlaceGone
-from blendfusion.cluster.range_questions import RangedRun
+from blendfusion.cluster.range_questions import RangeRun
 from blendfusion.errors import BlendFusionError
 from blendfusion.execution.pipeline import Counts
 from blendfusion.models.protocol.model import Values
@@ -48,7 +48,7 @@ class Tasks:
         back_end: BackEnd,
         dispatcher: Dispatcher,
         counts: Counts,
-        ranged: RangedRun,
+        ranged: RangeRun,
     ) -> None:
         self._fragments, self._back_end = fragments, back_end
         self._dispatcher, self._counts = dispatcher, counts
@@ -183,11 +183,11 @@ class Tasks:
         """The message to a worker that runs a fragment, after its reply; rows go to ``tables``."""
         if self._closed or self._error is not None:
             raise _NotWanted
-        if isinstance(reply, Where):
+        if isinstance(reply, FindRoute):
             return self._ranged.route(reply.call, reply.task)
-        if isinstance(reply, Begun):
-            return self._ranged.begun(reply)
-        if isinstance(reply, GoneRange):
+        if isinstance(reply, NewValues):
+            return self._ranged.add(reply)
+        if isinstance(reply, LostOwner):
             return self._ranged.gone(reply)
         if isinstance(reply, Rows):
             tables.append(reply.table)

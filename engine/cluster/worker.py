@@ -30,7 +30,7 @@ from blendfusion.cluster.messages import (
 from blendfusion.cluster.peers import Peers, RunEnded
 from blendfusion.cluster.protocol import Place
 from blendfusion.cluster.range_messages import RangeMessage, RangeReply
-from blendfusion.cluster.ranges import OWNER
+from blendfusion.cluster.ranges import LOCAL_RANGES
 from blendfusion.cluster.remote_dispatcher import Memory, Noted, RemoteDispatcher, memory_of
 from blendfusion.cluster.worker_models import WorkerModels
 from blendfusion.datafusion.substrait_io import batches_of, frame_of
@@ -71,7 +71,7 @@ class Worker:
 
     def _reply(self, message: object) -> Reply | RangeReply:
         if isinstance(message, RangeMessage):
-            return OWNER.reply(message)
+            return LOCAL_RANGES.reply(message)
         if isinstance(message, Pose):
             return self._worker_models.posed(message)
         if isinstance(message, AskRange):

@@ -8,7 +8,7 @@ from blendfusion.cluster.messages import AskRange, Outcome, Pose, Posed, decoded
 from blendfusion.cluster.peers import Peers, RunEnded
 from blendfusion.cluster.protocol import PlaceGone
 from blendfusion.cluster.range_messages import Give, Take, Taken
-from blendfusion.cluster.ranges import OWNER
+from blendfusion.cluster.ranges import LOCAL_RANGES
 from blendfusion.models.protocol.model import Model, Values, answer_each
 from blendfusion.models.registry.load import load
 from blendfusion.models.wrappers.cache import CachedModel
@@ -76,7 +76,7 @@ class WorkerModels:
     def _model_of(self, message: AskRange) -> tuple[CachedModel, Task]:
         if message.question is not None:
             name, task, store = message.question
-            self._ranged = CachedModel(self._model(name), OWNER.store(store)), task
+            self._ranged = CachedModel(self._model(name), LOCAL_RANGES.store(store)), task
         assert self._ranged is not None
         return self._ranged
 

@@ -10,7 +10,7 @@ from datafusion import DataFrame, SessionContext, SQLOptions
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
 
 
-def tables_named(context: SessionContext, named: Mapping[str, Any]) -> Mapping[str, UnnamedTable]:
+def frame_tables(context: SessionContext, named: Mapping[str, Any]) -> Mapping[str, UnnamedTable]:
     """A table for each frame in ``named``; the plan of a query that names it can be read as long as
     the table lives."""
     frames = {name: value for name, value in named.items() if isinstance(value, DataFrame)}
@@ -25,6 +25,6 @@ def sql_over_frames(
     named: Mapping[str, Any],
     tables: Mapping[str, UnnamedTable],
 ) -> DataFrame:
-    """As ``SessionContext.sql``, with ``tables`` (``tables_named``) in place of frames."""
+    """As ``SessionContext.sql``, with ``tables`` (``frame_tables``) in place of frames."""
     texts = {**named, **{name: table.name for name, table in tables.items()}}
     return SessionContext.sql(context, query, options, values, **texts)

@@ -1,4 +1,4 @@
-"""Names for tables that have none: frames in a query as ``$df``, files and batches that are read.
+"""Gives names to tables without one: frames in a query as ``$df``, files and batches.
 
 The planner reads plans back by the names of their tables, so each is a table of a hidden schema for
 as long as a frame over it lives.

@@ -61,7 +61,7 @@ class Meter:
         """Whether the common prefix of prompts is computed once."""
         self._scores = models.abilities.scores_options
         """Whether answers of closed sets are scored instead of generated."""
-        self._tasks_run = models.abilities.tasks_run
+        self._model_tasks = models.abilities.model_tasks
         self._shots = shots
 
     def cost(self, task: Task, tally: Tally, values: int) -> Cost:
@@ -80,7 +80,7 @@ class Meter:
                 basis,
                 basis,
             )
-        readings = 1 if self._scripted else len(self._tasks_run(task))
+        readings = 1 if self._scripted else len(self._model_tasks(task))
         head, each = self._head(task), readings * self._each(task, tally) + self._behind(task)
         ways = task.consistency
         prompt = round(ways * values * (head + each))
@@ -105,7 +105,7 @@ class Meter:
         if self._scripted:
             return self._tokens(task.question)
         turns: list[str] = []
-        for run in self._tasks_run(task):
+        for run in self._model_tasks(task):
             prompt = render(run, shots=self._shots, listed=not self._scores)
             turns += [prompt.instruction, *(text for shot in prompt.shots for text in shot)]
             turns.append(prompt.head)
@@ -127,7 +127,7 @@ class Meter:
         """Tokens of the question behind each value, where its likelihood counts."""
         if self._scripted:
             return 0
-        behind = [run for run in self._tasks_run(task) if run.form in BEHIND]
+        behind = [run for run in self._model_tasks(task) if run.form in BEHIND]
         return sum(self._tokens(text) for run in behind for text in replies_of(run))
 
     def _value(self, task: Task, values: Values) -> int:

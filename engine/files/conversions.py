@@ -64,7 +64,7 @@ def are_lines(head: bytes) -> bool:
 def json_lines(content: bytes, source: str) -> bytes:
     """Objects, one behind the other or in arrays, as one a line. A name with values of several
     kinds, such as numbers and text, has text. Raises QueryError for other JSON, and ValueError for
-    what is none."""
+    text that is not JSON."""
     rows = list(_objects(content.decode("utf-8-sig"), source))
     if not rows:
         raise QueryError(f"'{source}' holds no row", hint="A table needs the names of its columns.")

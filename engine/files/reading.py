@@ -383,7 +383,7 @@ def _wrong_bytes(file: Path) -> int | None:
     """The first line of a text that is not UTF-8, from 1; None for one that is."""
     decoder, line = codecs.getincrementaldecoder("utf-8")(), 1
     try:
-        with pa.input_stream(str(file), compression="detect") as stream:
+        with _decompressed(file) as stream:
             block = stream.read(_HEAD_BYTES)
             while True:
                 try:

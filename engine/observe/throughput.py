@@ -51,7 +51,7 @@ class Measured:
 class EarlierRates:
     """Seconds per token of the models of earlier runs on this machine: ``throughput.json`` in the
     user's cache folder, by a digest of the model's fingerprint. A file that cannot be read or
-    written is none."""
+    written is ignored."""
 
     def __init__(self) -> None:
         self._spent: dict[str, Usage] = {}

@@ -16,7 +16,7 @@ from blendfusion.budget import Budget
 from blendfusion.datafusion.error_gate import outward
 from blendfusion.datafusion.error_translation import functions_in, understood, unfit
 from blendfusion.datafusion.foreign_words import is_planning
-from blendfusion.datafusion.frame_parameters import sql_over_frames, tables_named
+from blendfusion.datafusion.frame_parameters import frame_tables, sql_over_frames
 from blendfusion.datafusion.interruptible import LONG_QUERY, Pump, lately_interrupted
 from blendfusion.datafusion.sort_keys import check_sort_keys
 from blendfusion.documents.in_queries import read_in
@@ -190,7 +190,7 @@ class Query:
         text = unnested(searched(text, session, parameters, columns), columns)
         text = informed(text, session, lambda: ingredients(session))
 
-        tables = tables_named(session, self.named_params)
+        tables = frame_tables(session, self.named_params)
 
         def carry_out() -> DataFrame:
             return sql_over_frames(

@@ -282,7 +282,7 @@ def _prompt(sample: TaskSample, run: Run | None, show: _Shown) -> list[Html]:
     if run is None or reader is None:
         return []
     shown: list[Html] = []
-    for task in reader.tasks_run(sample.task):
+    for task in reader.model_tasks(sample.task):
         prompt = render(task, shots=run.options.shots, listed=reader.lists_options)
         turns: list[Html] = []
         for turn in prompt.messages(sample.shown[0][0]):

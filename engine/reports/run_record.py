@@ -60,7 +60,7 @@ class Described:
     """False for a Python function, which reads no prompt."""
     lists_options: bool
     """Whether its prompts list the options of a choice."""
-    tasks_run: Callable[[Task], tuple[Task, ...]]
+    model_tasks: Callable[[Task], tuple[Task, ...]]
     """The tasks that the model runs for a task."""
 
 
@@ -180,5 +180,5 @@ def _described(model: CachedModel) -> Described:
         info.settings,
         prompts=not isinstance(inner, ScriptedModel),
         lists_options=not abilities.scores_options,
-        tasks_run=abilities.tasks_run,
+        model_tasks=abilities.model_tasks,
     )

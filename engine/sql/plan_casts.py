@@ -1,4 +1,4 @@
-"""Finds what DataFusion casts in the text of a plan, and the calls whose answers that are.
+"""Finds the casts in the text of a plan of DataFusion, and the calls whose answers they read.
 
 A column is followed down the plan to the expression that makes it, as DataFusion resolves it: by
 alias and projection, not by name alone, for the names of a query may collide.
@@ -69,13 +69,13 @@ def _call(value: str, inputs: list[_Node], names: Collection[str]) -> str | None
             ends = rf', Utf8\("{VALUE}"\)\)' if call["field"] else ""
             whole = re.fullmatch(rf"{ends}(?: AS \w+)*", rest)
             return call["name"] if whole and call["name"] in names else None
-        made = _made(value, inputs)
-        if made is None:
+        definition = _definition(value, inputs)
+        if definition is None:
             return None
-        value, inputs = made
+        value, inputs = definition
 
 
-def _made(column: str, inputs: list[_Node]) -> tuple[str, list[_Node]] | None:
+def _definition(column: str, inputs: list[_Node]) -> tuple[str, list[_Node]] | None:
     """The expression that makes a column, and the relations that it is over."""
     waiting = [(column, False, node) for node in reversed(inputs)]
     while waiting:
@@ -91,11 +91,11 @@ def _made(column: str, inputs: list[_Node]) -> tuple[str, list[_Node]] | None:
                 if ends or name == (alias if value else item):
                     return value or item, node.inputs
         elif node.kind.partition(":")[0] not in ("Subquery", "Union"):
-            waiting += [(name, inside, below) for below in reversed(_seen(node))]
+            waiting += [(name, inside, below) for below in reversed(_visible_inputs(node))]
     return None
 
 
-def _seen(node: _Node) -> list[_Node]:
+def _visible_inputs(node: _Node) -> list[_Node]:
     """The relations below whose columns a relation has."""
     if node.kind == "RecursiveQuery" or re.match(r"Left(Semi|Anti|Mark) Join", node.kind):
         return node.inputs[:1]

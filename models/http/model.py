@@ -172,9 +172,6 @@ class OpenAIModel:
         self._announce()
         return run_confined(lambda: self._answer_all(task, values, on_answer))
 
-    scores_ideas = False
-    """Whether answers about a known idea are scores of the idea's words."""
-
     @property
     def display_name(self) -> str:
         """The name in the file of ways."""

@@ -7,7 +7,8 @@ answers of rows is in ``choosing``, ``scoring`` and ``writing``.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from blendfusion.models.llama.chat_template import chat
 from blendfusion.models.llama.context import LlamaContext
@@ -113,11 +114,18 @@ class TaskBatch:
         self, rows: Sequence[Row], step: Step, reserve: int | Sequence[int], *, exact: bool = True
     ) -> None:
         """Drive rows once more, as they were nearer to a tie than what others change."""
-        before, given = self.spent.tokens, self.spent.given
-        self.run(rows, step, reserve, exact=exact)
-        self.spent.again += len(rows)
-        self.spent.extra += self.spent.tokens - before
-        self.spent.given = given
+        with self.again(len(rows)):
+            self.run(rows, step, reserve, exact=exact)
+
+    @contextmanager
+    def again(self, rows: int) -> Iterator[None]:
+        """Count what is computed in this context as so many rows computed again."""
+        spent = self.spent
+        before, given = spent.tokens, spent.given
+        yield
+        spent.again += rows
+        spent.extra += spent.tokens - before
+        spent.given = given
 
     def settle(self, row: Row, answer: Answer, further: int = 0) -> None:
         """The final answer to all values of these tokens; the first of them pays. ``further``:

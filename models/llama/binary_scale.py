@@ -12,10 +12,10 @@ from typing import Any
 
 from blendfusion.models.llama.batch import Row, TaskBatch
 from blendfusion.models.llama.closed_set import ChoiceDecoder
-from blendfusion.models.prompts.canonical import canonical
-from blendfusion.types import Answer, Constraint
+from blendfusion.models.verbalizer.query_likelihood import degree_of
+from blendfusion.types import Constraint
 
-_YES = 0
+YES = 0
 """The place of yes among the answers."""
 
 
@@ -23,10 +23,8 @@ class BinaryScaleDecoder:
     """Tells how probable a yes is. ``constraint``: the score's."""
 
     def __init__(self, asking: TaskBatch, constraint: Constraint) -> None:
-        assert constraint.scale is not None
         self._asking = asking
         self._constraint = constraint
-        self._low, self._high = constraint.scale
         self._choosing = ChoiceDecoder(asking)
         self.reserve = self._choosing.reserve
 
@@ -34,12 +32,11 @@ class BinaryScaleDecoder:
         """Settle all rows."""
         prior, *_ = self._choosing.priors(rows)
         root = self._choosing.root
-        yes = root.next.index(_YES)
+        yes = root.next.index(YES)
 
         def step(place: int, logits: Any) -> Sequence[int]:
             share = exp(root.scores(logits, prior)[yes])
-            odds = {self._low: 1 - share, self._high: share}
-            self._asking.settle(rows[place], Answer(canonical(odds, self._constraint)))
+            self._asking.settle(rows[place], degree_of(share, self._constraint))
             return ()
 
         self._asking.run(rows, step, 0, exact=True)

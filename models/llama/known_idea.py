@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from blendfusion.models.llama.batch import Row, TaskBatch
+from blendfusion.models.llama.binary_scale import YES
 from blendfusion.models.llama.closed_set import ChoiceDecoder
 from blendfusion.models.llama.query_likelihood import LikelihoodDecoder
 from blendfusion.models.protocol.model import Values
@@ -18,9 +19,6 @@ from blendfusion.models.scores.option_trie import Scores
 from blendfusion.models.verbalizer.query_likelihood import Odds, answer_of
 from blendfusion.models.verbalizer.ways import Way
 from blendfusion.types import Constraint
-
-_YES = 0
-"""The place of yes among the answers."""
 
 
 class IdeaDecoder:
@@ -44,19 +42,18 @@ class IdeaDecoder:
         self._words = ChoiceDecoder(asking)
         self._likelihood = LikelihoodDecoder(behind, way)
         self.reserve = self._words.reserve
+        self._rows_behind: dict[Row, Row] = {}
         self._odds: Odds | None = None
         self._prior: Scores | None = None
 
     def decide(self, rows: Sequence[Row]) -> None:
         """Settle all rows."""
         exact = self._scored is not None
+        asking, values = self._asking, self._values
+        self._rows_behind = {row: self._behind.row(values[asking.place(row)]) for row in rows}
         if near := self._decide(list(filter(self._fits, rows)), exact=exact):
-            spent = self._asking.spent
-            before, given = spent.tokens, spent.given
-            self._decide(near, exact=True)
-            spent.again += len(near)
-            spent.extra += spent.tokens - before
-            spent.given = given
+            with asking.again(len(near)):
+                self._decide(near, exact=True)
 
     def _decide(self, rows: Sequence[Row], *, exact: bool) -> list[Row]:
         """Settle the rows; those whose odds are nearer to even than the other rows of a run could
@@ -68,7 +65,7 @@ class IdeaDecoder:
             self._prior, *_ = self._words.priors(rows)
         prior = self._prior
         root = self._words.root
-        yes = root.next.index(_YES)
+        yes = root.next.index(YES)
         least = 0.0 if exact else noise + 2 * asking.noise * sum(root.weights)
         near: list[Row] = []
 
@@ -89,7 +86,7 @@ class IdeaDecoder:
         """(the weighed log odds of the question behind each row's text; their maximum change by the
         other rows of a run)"""
         self._behind.begin()
-        behind = list(map(self._row_behind, rows))
+        behind = [self._rows_behind[row] for row in rows]
         if self._odds is None:
             self._odds = self._likelihood.odds(behind)
         odds = self._odds
@@ -99,13 +96,10 @@ class IdeaDecoder:
 
     def _fits(self, row: Row) -> bool:
         """Whether the value leaves room for the question behind it; else it fails."""
-        failure = self._behind.too_long(self._row_behind(row), self._likelihood.reserve)
+        failure = self._behind.too_long(self._rows_behind[row], self._likelihood.reserve)
         if failure is not None:
             self._asking.settle(row, failure)
         return failure is None
 
-    def _row_behind(self, row: Row) -> Row:
-        return self._behind.row(self._values[self._asking.place(row)])
-
     def _tokens_behind(self, row: Row) -> int:
-        return self._behind.held + len(self._row_behind(row)) + self._likelihood.reserve
+        return self._behind.held + len(self._rows_behind[row]) + self._likelihood.reserve

@@ -52,7 +52,7 @@ from blendfusion.models.verbalizer.query_likelihood import (
     about_text,
     question_behind,
 )
-from blendfusion.models.verbalizer.score_as_yes_no import tasks_run
+from blendfusion.models.verbalizer.score_as_yes_no import model_tasks
 from blendfusion.models.verbalizer.ways import Way, way_of, weights_digest
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, ModelInfo, Task, Usage
@@ -87,8 +87,8 @@ class LlamaModel:
         self.projector = projector_of(self.path, options.projector)
         """The projector, which encodes images; None: the model reads text only."""
         self._way = way_of(self.path) if tuned else None
-        self._tasks_run: Callable[[Task], tuple[Task, ...]] = partial(
-            tasks_run, options=options, way=self._way
+        self._model_tasks: Callable[[Task], tuple[Task, ...]] = partial(
+            model_tasks, options=options, way=self._way
         )
         self._choose(choose(self.path, options))
 
@@ -107,12 +107,9 @@ class LlamaModel:
             name=self.name,
             fingerprint=self.fingerprint,
             weights=self.weights,
-            tasks_run=self._tasks_run,
-            scored_by=partial(_scored_by, self._tasks_run, options=self._options, way=self._way),
+            model_tasks=self._model_tasks,
+            scored_by=partial(_scored_by, self._model_tasks, options=self._options, way=self._way),
         )
-
-    scores_ideas = True
-    """Whether answers about a known idea are scores of the idea's words."""
 
     @property
     def digest(self) -> str:
@@ -248,7 +245,7 @@ class LlamaModel:
             return about_images(
                 opened, task, self._options, values, on_answer, self.projector, answered
             )
-        runs = self._tasks_run(task)
+        runs = self._model_tasks(task)
         asking, *beside = (
             TaskBatch(opened, run, self._options, on_answer, in_chat=self._in_chat(run))
             for run in runs
@@ -395,11 +392,11 @@ def _only(options: Sequence[str]) -> Answer:
 
 
 def _scored_by(
-    tasks_run: Callable[[Task], tuple[Task, ...]],
+    model_tasks: Callable[[Task], tuple[Task, ...]],
     task: Task,
     *,
     options: Options,
     way: Way | None,
 ) -> str | None:
     similar = bool(label_weight(task, options, way))
-    return scored_by(*tasks_run(task), wordings=options.wordings, way=way, similar=similar)
+    return scored_by(*model_tasks(task), wordings=options.wordings, way=way, similar=similar)

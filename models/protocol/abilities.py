@@ -10,7 +10,7 @@ from blendfusion.errors import ModelFailed
 from blendfusion.types import Task
 
 
-def itself(task: Task) -> tuple[Task, ...]:
+def task_alone(task: Task) -> tuple[Task, ...]:
     """The task alone."""
     return (task,)
 
@@ -57,7 +57,7 @@ class Abilities:
     """The weights in use, for EXPLAIN; '': unknown."""
     check: Callable[[], None] = _no_check
     """Runs once before a query sends values. Raises ModelFailed if the model cannot be reached."""
-    tasks_run: Callable[[Task], tuple[Task, ...]] = itself
+    model_tasks: Callable[[Task], tuple[Task, ...]] = task_alone
     """The tasks that the model runs for a task, whose scores it adds up. The function does not keep
     the model alive."""
     scored_by: Callable[[Task], str | None] = _no_words

@@ -14,6 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
+from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.tuning.bank import BankQuestion, bank
 from blendfusion.models.tuning.fit import (
@@ -46,7 +47,7 @@ CANDIDATES = (
     Way("chat", likelihood=1.0, answer=1.0, similarity=1.0),
 )
 """Later ones must be better than earlier ones. Weights other than 0 are fitted."""
-BESIDE_IDEAS = (0.0, 1.0, 2.0, 3.0, ALONE)
+IDEA_WEIGHTS = (0.0, 1.0, 2.0, 3.0, ALONE)
 """The candidates for ``Way.ideas``."""
 _EVERY = 3
 """The candidates are compared by every third question."""
@@ -58,9 +59,8 @@ class Tunable(Protocol):
     """A model that asks by words, as far as it is used here. ``can_ask``: whether it tells the
     scores that a way weighs."""
 
-    scores_ideas: bool
-    """Whether its answers about a known idea are scores of the idea's words."""
-
+    @property
+    def abilities(self) -> Abilities: ...
     def can_ask(self, way: Way) -> bool: ...
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]: ...
     def question_scores(self, question: str, texts: Sequence[str], way: Way) -> list[Score]: ...
@@ -100,7 +100,7 @@ def tune(model: Tunable, rows: int = 12, progress: Progress = lambda _: None) ->
         scores = [*known[best.prompt, bool(best.answer)]]
         scores += [_scored(model, one, best) for one in others]
         best = fit(best, scores)
-        if model.scores_ideas:
+        if model.abilities.scores_options:  # by words, which know some ideas
             best = replace(best, ideas=_weight_beside(model, best, [*first, *others], scores))
     report = list(bank("report", rows))
     progress(f"measuring it on {len(report)} other questions")
@@ -127,7 +127,7 @@ def _weight_beside(
             losses.append(np.logaddexp(0, np.where(yes, -1, 1) * both).mean())
         return float(np.mean(losses))
 
-    return min(BESIDE_IDEAS, key=loss)
+    return min(IDEA_WEIGHTS, key=loss)
 
 
 def _answers(

@@ -106,9 +106,13 @@ def answer_of(odds: float, scored: Constraint | None = None) -> Answer:
     sure = -float(np.logaddexp(0.0, -abs(odds)))
     if scored is None:
         return Answer(str(odds > 0).lower(), logprob=sure)
+    return degree_of(exp(sure) if odds > 0 else 1 - exp(sure), scored)
+
+
+def degree_of(yes: float, scored: Constraint) -> Answer:
+    """The probability of yes, on the scale of ``scored``."""
     assert scored.scale is not None
     low, high = scored.scale
-    yes = exp(sure) if odds > 0 else 1 - exp(sure)
     return Answer(canonical({low: 1 - yes, high: yes}, scored))
 
 

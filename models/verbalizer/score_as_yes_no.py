@@ -28,7 +28,7 @@ _FORMS = (
 """Questions for a degree, with their yes/no questions."""
 
 
-def tasks_run(task: Task, options: Options, *, way: Way | None = None) -> tuple[Task, ...]:
+def model_tasks(task: Task, options: Options, *, way: Way | None = None) -> tuple[Task, ...]:
     """The tasks that a local model runs for ``task``, whose log odds it adds up: that of
     ``rewrite_task``, and beside the words of a known idea the question behind the text, if the
     model's ``way`` weighs both, or instead of these words if they do not count. The words of an
@@ -36,7 +36,7 @@ def tasks_run(task: Task, options: Options, *, way: Way | None = None) -> tuple[
 
     >>> sports = Task("llm_filter", "Is it about sports?", Constraint("boolean"), ("text",))
     >>> way = Way("text", likelihood=1.0, ideas=2.0)
-    >>> [task.form for task in tasks_run(sports, Options(), way=way)]
+    >>> [task.form for task in model_tasks(sports, Options(), way=way)]
     ['question', 'likelihood']
     """
     run = rewrite_task(task, options, way=way)

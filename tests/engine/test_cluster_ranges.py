@@ -26,7 +26,7 @@ from blendfusion.cluster.range_messages import (
     Take,
     Taken,
 )
-from blendfusion.cluster.ranges import HashRange, Owner, range_of
+from blendfusion.cluster.ranges import HashRange, LocalRanges, range_of
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.stores.key import digests
 from blendfusion.types import Answer, Usage
@@ -121,7 +121,7 @@ def test_who_waits_at_the_end_of_a_run_gets_nothing() -> None:
     held.end()
     thread.join()
     assert got == [Collected(None)]
-    assert Owner().reply(Take(b"of another run", 1, 1)) == Collected(None)
+    assert LocalRanges().reply(Take(b"of another run", 1, 1)) == Collected(None)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -11,7 +11,7 @@ from blendfusion.models.llama.model import LlamaModel
 from blendfusion.models.verbalizer.calibration_texts import ANY
 from blendfusion.models.verbalizer.describe import scored_by
 from blendfusion.models.verbalizer.query_likelihood import Odds, neutral
-from blendfusion.models.verbalizer.score_as_yes_no import tasks_run
+from blendfusion.models.verbalizer.score_as_yes_no import model_tasks
 from blendfusion.models.verbalizer.ways import ALONE, Way, way_of
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, Example, Task
@@ -30,10 +30,10 @@ TEXTS = (
 
 
 def test_a_known_idea_has_both_readings() -> None:
-    words, behind = tasks_run(SPORT, Options(), way=WAY)
+    words, behind = model_tasks(SPORT, Options(), way=WAY)
     assert words is SPORT
     assert behind == replace(SPORT, form="likelihood")
-    assert [one.question for one in tasks_run(HOW_MUCH, Options(), way=WAY)] == [
+    assert [one.question for one in model_tasks(HOW_MUCH, Options(), way=WAY)] == [
         "Is it about sports?"
     ] * 2
 
@@ -41,10 +41,10 @@ def test_a_known_idea_has_both_readings() -> None:
 def test_words_that_do_not_count_are_not_read() -> None:
     way = replace(WAY, ideas=ALONE)
     for task in (SPORT, HOW_MUCH):
-        [behind] = tasks_run(task, Options(), way=way)
+        [behind] = model_tasks(task, Options(), way=way)
         assert (behind.form, behind.question) == ("likelihood", SPORT.question)
     angry = replace(SPORT, question="Is the customer angry?")
-    assert tasks_run(angry, Options(), way=way) == (angry,)
+    assert model_tasks(angry, Options(), way=way) == (angry,)
 
 
 @pytest.mark.parametrize(
@@ -60,11 +60,11 @@ def test_words_that_do_not_count_are_not_read() -> None:
     ],
 )
 def test_others_have_one(task: Task, way: Way | None) -> None:
-    assert len(tasks_run(task, Options(), way=way)) == 1
+    assert len(model_tasks(task, Options(), way=way)) == 1
 
 
 def test_explain_names_both() -> None:
-    shown = scored_by(*tasks_run(SPORT, Options(), way=WAY), wordings=True, way=WAY)
+    shown = scored_by(*model_tasks(SPORT, Options(), way=WAY), wordings=True, way=WAY)
     assert shown is not None
     assert shown.startswith("Yes, correct against No, wrong; sports")
     assert shown.endswith("the likelihood of “Is it about sports?” behind the text")

@@ -6,6 +6,7 @@ from random import Random
 import numpy as np
 import pytest
 
+from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.tuning.bank import bank
 from blendfusion.models.tuning.fit import Scored, area, balanced, fit, left_out, odds, scored
 from blendfusion.models.tuning.tune import CANDIDATES, tune
@@ -24,7 +25,7 @@ RIGHT = {
 class Simulated:
     """Weights that tell a share of the answers by each candidate."""
 
-    scores_ideas = True
+    abilities = Abilities(scores_options=True)
 
     def __init__(self, **knows: float) -> None:
         self.knows = knows
@@ -78,7 +79,7 @@ def test_the_best_candidate_is_chosen(
 def test_the_odds_beside_known_ideas_are_weighed_by_what_both_know() -> None:
     assert tune(Simulated(text=1.0), rows=6).way.ideas == 3.0
     server = Simulated(text=1.0)
-    server.scores_ideas = False
+    server.abilities = Abilities()
     assert tune(server, rows=6).way.ideas == 0.0
 
 

@@ -69,19 +69,13 @@ class _Namer:
         question = (
             f"What do these texts have in common{self._by}? Answer with a name of a few words."
         )
-        names: list[str | None] = self._model.ask(
-            question, pa.array(samples, pa.string()), regex=_NAME
-        ).to_pylist()
-        return names
+        return self._written(question, samples, _NAME)
 
     def descriptions(self, samples: Sequence[str]) -> Sequence[str | None]:
         if not self._describes:
             return [None] * len(samples)
         question = f"What do these texts have in common{self._by}? Answer in one sentence."
-        found: list[str | None] = self._model.ask(
-            question, pa.array(samples, pa.string()), regex=_DESCRIPTION
-        ).to_pylist()
-        return found
+        return self._written(question, samples, _DESCRIPTION)
 
     def chosen(self, texts: Sequence[str], groups: Sequence[Group]) -> Sequence[str | None]:
         question = f"To which group does the text belong{self._by}?"
@@ -93,6 +87,12 @@ class _Namer:
             meanings=[*meanings, _OTHER_MEANING] if self._describes else (),
         ).to_pylist()
         return chosen
+
+    def _written(self, question: str, texts: Sequence[str], pattern: str) -> list[str | None]:
+        found: list[str | None] = self._model.ask(
+            question, pa.array(texts, pa.string()), regex=pattern
+        ).to_pylist()
+        return found
 
 
 def _group(
