@@ -74,6 +74,8 @@ class FrameSources(OwnContext):
 
     def as_frame(self, value: object) -> object:
         """A table of pandas, Polars or Arrow as a frame; any other value as it is."""
+        if hasattr(value, "collect") and not isinstance(value, DataFrame):
+            value = value.collect()  # a lazy frame of Polars
         if isinstance(value, DataFrame) or not hasattr(value, "__arrow_c_stream__"):
             return value
         if hasattr(value, "iloc"):

@@ -167,6 +167,13 @@ class Options:
         "('urls'). A read-only query may not.",
         choices=get_args(ReadFiles),
     )
+    read_variables: bool = _option(
+        SAFETY,
+        True,
+        "A table that is not registered is the frame (pandas, Polars, Arrow, DataFusion) in the variable of "
+        "that name where session.sql is called. A read-only query reads none, and no query that a program "
+        "did not write: of the command line, the local page, session.ask.",
+    )
     show_values: ShowValues = _option(
         SAFETY,
         "auto",
@@ -368,6 +375,7 @@ class OptionArguments(TypedDict, total=False):
     cache_size: int
     read_only: bool
     read_files: ReadFiles
+    read_variables: bool
     show_values: ShowValues
     redact: Redact | None
     image_urls: bool

@@ -52,6 +52,7 @@ from blendfusion.planner.ir.document_tables import DOCUMENTS
 from blendfusion.planner.ir.search_tables import SEARCHES
 from blendfusion.planner.rules import rules_off
 from blendfusion.planner.rules.costly_predicates_last import Expected
+from blendfusion.prepare.caller_tables import caller_variables
 from blendfusion.prepare.function_registry import KnownCalls, ingredients
 from blendfusion.prepare.information import InformationTables
 from blendfusion.prepare.session_text import SessionText
@@ -280,14 +281,16 @@ class Session(EvaluationSession):
         ``dialect`` is the name of a dialect (docs/dialects.md), or "sql" for BlendFusion's own.
         Without it, a text with ``{{…}}`` outside of quotes is BlendSQL. ``param_values`` are by
         name, or in order for ``$1``, … and for BlendSQL's ``?``. A frame of pandas, Polars, Arrow
-        or DataFusion is a table of the query by its name: ``session.sql("SELECT * FROM $df",
-        df=df)``; variables of the program are never looked up. ``budget`` limits each run of the
-        frame, within the session's budget: see ``Frame.with_budget``. ``read_only`` is for
+        or DataFusion is a table of the query by its name: that of the variable of the caller that
+        holds it, ``session.sql("SELECT * FROM df")``, unless a registered table has the name, or
+        that of a parameter, ``session.sql("SELECT * FROM $df", df=df)``. ``budget`` limits each run
+        of the frame, within the session's budget: see ``Frame.with_budget``. ``read_only`` is for
         untrusted queries: they may only read registered tables, and any other statement raises
         QueryError before it runs (docs/security.md); the session's option applies it to all
         queries.
         """
-        text = SessionText(query, options, dialect, budget, read_only)
+        variables = None if read_only else caller_variables()
+        text = SessionText(query, options, dialect, budget, read_only, variables=variables)
         return text.planned(self, param_values, named_params)
 
     def ask(

@@ -13,10 +13,11 @@ from itertools import count
 from datafusion import DataFrame, SessionContext
 
 from blendfusion.errors import BlendFusionError
+from blendfusion.planner.ir.opaque_names import CATALOG, UNNAMED
 
-HIDDEN_CATALOG = "__blendfusion"
+HIDDEN_CATALOG = CATALOG
 """The catalogue of all tables that users do not see."""
-UNNAMED_SCHEMA = "unnamed"
+UNNAMED_SCHEMA = UNNAMED
 _numbers = count(1)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -89,7 +90,7 @@ class _Accessor:
 
     def sql(self, query: str, *, session: Session | None = None, **options: Any) -> Any:
         """The result of a query over this frame, which it names ``$df``, as a frame of the same
-        kind."""
+        kind. It may name other frames by their variables."""
         found = (session or _default()).sql(query, df=self._data, **options)
         return self._whole(found.to_arrow_table())
 
@@ -102,7 +103,7 @@ class _Accessor:
         return [self._known(name) for name in dict.fromkeys(named)]
 
     def _known(self, column: str) -> str:
-        names = [str(name) for name in self._data.columns]
+        names = self._names()
         if column not in names:
             raise QueryError(f"unknown column '{column}'", hint=close_matches(column, names))
         return column
@@ -115,6 +116,9 @@ class _Accessor:
             (session or _default()).new_table(rows).select(col(f'"{_ROW}"'), call.alias(_ANSWER))
         )
         return frame.to_arrow_table().sort_by(_ROW).column(_ANSWER)
+
+    def _names(self) -> list[str]:
+        return [str(name) for name in self._data.columns]
 
     def _arrow(self) -> pa.Table:
         raise NotImplementedError
@@ -152,16 +156,28 @@ class PandasAccessor(_Accessor):
 
 
 class PolarsAccessor(_Accessor):
-    """``df.llm`` of a Polars frame."""
+    """``df.llm`` of a Polars frame, also of a lazy one: each method collects it, and returns frames
+    as lazy ones."""
+
+    @cached_property
+    def _eager(self) -> Any:
+        return self._data.lazy().collect()  # of a frame that is not lazy, itself
+
+    def _names(self) -> list[str]:
+        return list(self._data.collect_schema().names())
 
     def _arrow(self) -> pa.Table:
-        return self._data.to_arrow()
+        return self._eager.to_arrow()
 
     def _kept(self, mask: list[bool]) -> Any:
-        return self._data.filter(mask)
+        return self._like(self._eager.filter(mask))
 
     def _series(self, answers: pa.ChunkedArray) -> Any:
         return sys.modules["polars"].from_arrow(answers)
 
     def _whole(self, table: pa.Table) -> Any:
-        return sys.modules["polars"].from_arrow(table)
+        return self._like(sys.modules["polars"].from_arrow(table))
+
+    def _like(self, frame: Any) -> Any:
+        """``frame``, lazy if the accessor's own is."""
+        return frame.lazy() if hasattr(self._data, "collect") else frame

@@ -31,6 +31,7 @@ def _add_to_pandas(pandas: Any) -> None:
 
 def _add_to_polars(polars: Any) -> None:
     polars.api.register_dataframe_namespace("llm")(_of_polars)
+    polars.api.register_lazyframe_namespace("llm")(_of_polars)
 
 
 _ADDED: dict[str, Callable[[Any], None]] = {"pandas": _add_to_pandas, "polars": _add_to_polars}

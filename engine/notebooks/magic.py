@@ -6,10 +6,13 @@ import argparse
 import shlex
 from typing import Any, NoReturn
 
+from blendfusion.datafusion.error_gate import running
 from blendfusion.dialects.dispatch import DIALECTS, OURS
 from blendfusion.entry_points import connect
 from blendfusion.errors import ArgumentError, BlendFusionError
 from blendfusion.frame import Frame
+from blendfusion.prepare.caller_tables import is_frame
+from blendfusion.prepare.session_text import SessionText
 from blendfusion.session import Session
 
 _NAME = "session"
@@ -33,8 +36,8 @@ def load_ipython_extension(shell: Any) -> None:
     """Add ``%%blendfusion [NAME] [--session NAME] [--dialect NAME] [--explain]`` to a notebook.
 
     The cell below it is a query. It runs in the variable ``session``, which is opened if there is
-    none; ``$df`` in it is the pandas, Polars or Arrow frame of the variable ``df``. The result is
-    shown, or goes to the variable NAME.
+    none. A table of it that is not registered is the frame (pandas, Polars, Arrow, DataFusion) of
+    that variable. The result is shown, or goes to the variable NAME.
     """
     shell.register_magic_function(lambda line, cell: _run(shell, line, cell), "cell", "blendfusion")
 
@@ -46,7 +49,10 @@ def _run(shell: Any, line: str, cell: str) -> Frame | None:
         if not isinstance(session, Session):
             raise ArgumentError(f"{arguments.session} is no session of BlendFusion")
         shell.user_ns[arguments.session] = session
-        frame = session.sql(cell, dialect=arguments.dialect, **_frames(shell.user_ns, cell))
+        dialect, variables = arguments.dialect, shell.user_ns
+        text = SessionText(cell, None, dialect, None, read_only=False, variables=variables)
+        with running(session.options.redaction):
+            frame = text.planned(session, None, _dollars(variables, cell))
         if arguments.explain:
             print(frame.explain_text())
             return None
@@ -60,10 +66,6 @@ def _run(shell: Any, line: str, cell: str) -> Frame | None:
     return None
 
 
-def _frames(variables: dict[str, Any], cell: str) -> dict[str, Any]:
+def _dollars(variables: dict[str, Any], cell: str) -> dict[str, Any]:
     """The frames among the variables that the query names with a dollar."""
-    return {
-        name: value
-        for name, value in variables.items()
-        if f"${name}" in cell and hasattr(value, "__arrow_c_stream__")
-    }
+    return {n: value for n, value in variables.items() if f"${n}" in cell and is_frame(value)}

@@ -16,11 +16,17 @@ from blendfusion.budget import Budget
 from blendfusion.datafusion.error_gate import outward
 from blendfusion.datafusion.error_translation import functions_in, understood, unfit
 from blendfusion.datafusion.foreign_words import is_planning
-from blendfusion.datafusion.frame_parameters import frame_tables, sql_over_frames
 from blendfusion.datafusion.interruptible import LONG_QUERY, Pump, lately_interrupted
 from blendfusion.datafusion.sort_keys import check_sort_keys
+from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.documents.in_queries import read_in
 from blendfusion.errors import ExecutionError, QueryError
+from blendfusion.prepare.caller_tables import (
+    Variables,
+    advise,
+    with_frames,
+    without_hidden_names,
+)
 from blendfusion.prepare.function_registry import ingredients
 from blendfusion.prepare.information import informed
 from blendfusion.prepare.result_names import named
@@ -43,7 +49,7 @@ from blendfusion.sql.parameters import spelled_parameters, texts_of
 from blendfusion.sql.read_only import READING, check_calls, check_plan
 from blendfusion.sql.repeated_names import REFUSED, numbered
 from blendfusion.sql.source_map import Translation, placed, unchanged, within
-from blendfusion.sql.statements import creates, creates_table
+from blendfusion.sql.statements import creates, creates_table, selecting_all
 from blendfusion.sql.token_tree import TokenTree
 from blendfusion.sql.type_calls import Typed
 from blendfusion.sql.unnest import unnested
@@ -80,7 +86,11 @@ class Query:
     source: Translation | None = None
     """How the text came from one in another dialect."""
     respelled: Translation | None = None
-    """How it came from one with names in another letter case."""
+    """How it came from one with names in another letter case, or of frames."""
+    variables: Variables | None = None
+    """The variables of the program whose frames the text may name."""
+    tables: Mapping[str, UnnamedTable] = field(default_factory=dict)
+    """The tables that stand for frames in the text, by their names."""
 
     def planned(self, session: Session) -> Frame:
         """The frame of the query. Raises QueryError for one that cannot be planned.
@@ -88,16 +98,45 @@ class Query:
         A query that DataFusion refuses for a name is planned once more with the names that are
         equal but for letter case; one with two columns of one name, with numbers behind the name.
         """
+        selecting = selecting_all(self.text)
+        if selecting is not None:
+            return self._respelled(session, selecting, self.named_params, self.tables)
+        framed = with_frames(self.text, session, self.named_params, self.variables)
+        if framed is None:
+            return self._in_its_case(session)
+        texts = {n: v for n, v in self.named_params.items() if not isinstance(v, DataFrame)}
+        return self._respelled(session, framed[0], texts, framed[1])
+
+    def _respelled(
+        self,
+        session: Session,
+        text: Translation,
+        named: dict[str, Any],
+        tables: Mapping[str, UnnamedTable],
+    ) -> Frame:
+        """The frame of this query as ``text`` with ``named`` and ``tables``."""
+        whole = self.respelled.then(text) if self.respelled else text
+        inner = replace(self, text=text.sql, respelled=whole, named_params=named, tables=tables)
+        try:
+            return inner._in_its_case(session) if tables else inner.planned(session)
+        except QueryError as problem:
+            hint = problem.hint and without_hidden_names(problem.hint)
+            problem.reword(without_hidden_names(problem.message), hint)
+            raise within(problem, text) from None
+
+    def _in_its_case(self, session: Session) -> Frame:
         try:
             return self._numbered(session)
         except QueryError as problem:
             problem.span = problem.span or named_place(problem.message, self.text)
+            advise(problem, self.variables)
             respelled = self._in_any_case(session) if _UNKNOWN.search(problem.message) else None
             if respelled is None:
                 problem.span = problem.span or whole_place(self.text)
                 raise
+            whole = self.respelled.then(respelled) if self.respelled else respelled
             try:
-                return replace(self, text=respelled.sql, respelled=respelled)._numbered(session)
+                return replace(self, text=respelled.sql, respelled=whole)._numbered(session)
             except QueryError as second:
                 raise within(second, respelled) from None
 
@@ -118,14 +157,18 @@ class Query:
         if not session.options.names_in_any_case:
             return None
 
+        hidden = {table.rpartition(".")[2]: table for table in self.tables}
+
         def columns(table: str) -> Sequence[str]:
             try:
-                return list(session.table(f'"{table}"').schema().names)
+                full = hidden.get(table, f'"{table}"')
+                return list(session.table(full).schema().names)
             except Exception:  # whatever is wrong with it shows when the query is planned
                 return []
 
         try:
-            return in_any_case(self.text, session.catalog().schema().names(), columns)
+            tables = {*session.catalog().schema().names(), *hidden}
+            return in_any_case(self.text, tables, columns)
         except QueryError as problem:
             raise placed(problem, unchanged(self.text)) from None
 
@@ -190,12 +233,9 @@ class Query:
         text = unnested(searched(text, session, parameters, columns), columns)
         text = informed(text, session, lambda: ingredients(session))
 
-        tables = frame_tables(session, self.named_params)
-
         def carry_out() -> DataFrame:
-            return sql_over_frames(
-                session, text, self.options, self.param_values, self.named_params, tables
-            )
+            values, texts = self.param_values, self.named_params
+            return SessionContext.sql(session, text, self.options, values, **texts)
 
         try:
             with self._creating(session, ready.calls) as carried_out:
@@ -223,9 +263,10 @@ class Query:
             raise error from problem
         if self.options is READING:
             check_plan(planned.logical_plan())
-        session.views.note(text)
-        given = self.options, self.param_values, self.named_params, tables
-        origin = Text(text, *given, self.text, ready.unread, self.source)
+        session.views.note(text, self.tables)
+        given = self.options, self.param_values, self.named_params, self.tables
+        written = self.respelled.source if self.tables and self.respelled else self.text
+        origin = Text(text, *given, written, ready.unread, self.source)
         return session.new_frame(planned, origin, self.budget)
 
     @contextmanager

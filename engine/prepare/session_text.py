@@ -15,6 +15,7 @@ from blendfusion.datafusion.foreign_words import without_filters
 from blendfusion.dialects.dispatch import OURS, by_number, planned, spoken
 from blendfusion.errors import QueryError
 from blendfusion.options import declared
+from blendfusion.prepare.caller_tables import Variables
 from blendfusion.prepare.query import Query
 from blendfusion.sql.information import as_query, option_shown
 from blendfusion.sql.read_only import READING, check_text
@@ -39,6 +40,8 @@ class SessionText:
     read_only: bool
     source: Translation | None = None
     """How the text came from one in another dialect."""
+    variables: Variables | None = None
+    """The variables of the program that wrote the text, whose frames it may name; None: none."""
 
     def planned(
         self,
@@ -79,6 +82,8 @@ class SessionText:
         if option is not None:
             declared(option)
         query = Query(as_query(self.text), options, param_values, named, budget, self.source)
+        if options is not READING:
+            query = replace(query, variables=self.variables)
         shown = _explained(session, parsed, query) if isinstance(parsed, Explain) else None
         return query.planned(session) if shown is None else session.new_table(pa.table(shown))
 

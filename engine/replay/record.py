@@ -136,6 +136,11 @@ def _query(frame: Frame, dialect: str | None) -> dict[str, Any]:
             "a manifest of a query with parameters is not possible",
             hint="Write the values into the query.",
         )
+    if isinstance(origin, Text) and origin.tables:
+        raise QueryError(
+            "a manifest of a query over a frame of the program is not possible",
+            hint="Register the frame: session.from_pandas(df, name='df').",
+        )
     source = text if plain else f"{text}\n{frame.logical_plan().display_indent()}"
     hidden = frame.session.options.show_values == "off"
     return {

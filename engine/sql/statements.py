@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.errors import QueryError
+from blendfusion.sql.source_map import Translation, edited
 from blendfusion.sql.token_tree import TokenTree
 from blendfusion.sql.tokenizer import Sql
 
@@ -81,6 +82,22 @@ def creates(sql: str) -> bool:
 def creates_table(sql: str) -> bool:
     """``sql`` is CREATE TABLE, which DataFusion carries out as soon as it sees it."""
     return _CREATES_TABLE.match(sql) is not None
+
+
+def selecting_all(sql: str) -> Translation | None:
+    """``FROM t …`` without SELECT with ``SELECT *`` before it; None for another text.
+
+    >>> selecting_all("FROM t LIMIT 3").sql
+    'SELECT * FROM t LIMIT 3'
+    """
+    if first_word(sql) != "FROM":
+        return None
+    tree = TokenTree(sql)
+    has_select = any(
+        word == "SELECT" and not tree.depth(0, at) for at, word in enumerate(tree.words)
+    )
+    start = tree.tokens[0].start
+    return None if has_select else edited(sql, [(start, start, "SELECT * ")])
 
 
 def _explain(tree: TokenTree) -> Explain | None:

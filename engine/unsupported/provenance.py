@@ -39,7 +39,7 @@ class Text:
     parameters: Mapping[str, Any] | None
     named: Mapping[str, Any]
     tables: Mapping[str, UnnamedTable] = field(default_factory=dict)
-    """The tables of the frames in ``named``."""
+    """The tables that stand for frames in it."""
     written: str = ""
     """The text as the user wrote it."""
     unread: tuple[str, ...] = ()

@@ -18,7 +18,6 @@ from datafusion import DataFrame, SessionContext
 from datafusion.plan import LogicalPlan
 from datafusion.substrait import Producer
 
-from blendfusion.datafusion.frame_parameters import sql_over_frames
 from blendfusion.errors import PlanError
 from blendfusion.planner.ir.messages import compares_struct_literal, has_unreadable_types
 from blendfusion.planner.ir.opaque_names import QUERIES, TABLES
@@ -353,9 +352,7 @@ class Cutting:
     def _planned(self, made: Text, sql: str) -> DataFrame | Exception:
         parameters = None if made.parameters is None else dict(made.parameters)
         try:
-            return sql_over_frames(
-                self._session, sql, made.options, parameters, made.named, made.tables
-            )
+            return SessionContext.sql(self._session, sql, made.options, parameters, **made.named)
         except Exception as problem:  # not a query by itself
             return problem
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
+from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.sql.tokenizer import tokenize
 from blendfusion.udfs.declare.call_registry import calls_in
 
@@ -19,9 +21,11 @@ class Views:
 
     def __init__(self) -> None:
         self._queries: dict[str, str] = {}
+        self._tables: dict[str, Mapping[str, UnnamedTable]] = {}
 
-    def note(self, sql: str) -> None:
-        """Remember ``sql`` if it creates a view with calls."""
+    def note(self, sql: str, tables: Mapping[str, UnnamedTable]) -> None:
+        """Remember ``sql``, and the ``tables`` of the frames in it, if it creates a view with
+        calls."""
         if _HEAD.match(sql) is None or not calls_in(sql):
             return
         tokens = tokenize(sql)
@@ -32,6 +36,7 @@ class Views:
         if behind is None or behind + 1 >= len(tokens):
             return
         name = sql[tokens[at].start : tokens[behind - 1].end + 1]
+        self._tables[name.lower()] = tables
         self._queries[name.lower()] = sql[tokens[behind + 1].start :].rstrip().rstrip(";")
 
     def query(self, name: str) -> str | None:

@@ -33,7 +33,7 @@ from blendfusion.planner.ir.nodes import (
     conjuncts,
     needs_model,
 )
-from blendfusion.planner.ir.opaque_names import QUERIES, TABLES, leaf_text
+from blendfusion.planner.ir.opaque_names import QUERIES, TABLES, leaf_text, unnamed_stem
 from blendfusion.planner.ir.search_tables import search_of
 from blendfusion.planner.ir.traversal import expressions, subplans
 from blendfusion.udfs.declare.arguments import quoted
@@ -132,7 +132,7 @@ def _table(plan: Rel) -> str:
         return search.index
     if documents_of(names) is not None:
         return "read_documents"
-    return leaf_text(names, TABLES) or ".".join(names)
+    return leaf_text(names, TABLES) or unnamed_stem(names) or ".".join(names)
 
 
 def _read_names(plan: Rel) -> list[str]:

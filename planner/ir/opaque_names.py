@@ -9,6 +9,19 @@ TABLES = "tables"
 """Schema of leaves that are a user's table, with columns of types that survive."""
 QUERIES = "queries"
 """Schema of leaves that are a query without another form here."""
+UNNAMED = "unnamed"
+"""Schema of the tables of frames, files and batches."""
+
+
+def unnamed_stem(names: Sequence[str]) -> str | None:
+    """The name that is shown for a table of ``UNNAMED``, from the parts of its own; None for other
+    tables.
+
+    >>> unnamed_stem(["__blendfusion", "unnamed", "df_12"])
+    'df'
+    """
+    is_unnamed = len(names) == 3 and names[0] == CATALOG and names[1] == UNNAMED
+    return names[2].rpartition("_")[0] if is_unnamed else None
 
 
 def leaf_name(serial: int, text: str) -> str:

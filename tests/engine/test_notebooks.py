@@ -63,6 +63,24 @@ def test_a_polars_frame_is_asked_about(session: bf.Session) -> None:
     assert lengths.to_list() == [8, 3, None]
     found = df.llm.sql("SELECT n FROM $df ORDER BY n DESC")  # type: ignore[attr-defined]
     assert found["n"].to_list() == [3, 2, 1]
+    more = pl.DataFrame({"n": [3]})
+    found = df.llm.sql("SELECT n FROM $df JOIN more USING (n)")  # type: ignore[attr-defined]
+    assert found["n"].to_list() == more["n"].to_list()
+
+
+def test_a_lazy_polars_frame_is_asked_about_and_stays_lazy(session: bf.Session) -> None:
+    lazy: Any = pl.LazyFrame(TEXTS).filter(pl.col("n") < 3)
+    kept = lazy.llm.filter("Is {text} good?")
+    assert isinstance(kept, pl.LazyFrame)
+    assert kept.collect()["n"].to_list() == [1]
+    assert lazy.llm.map("How long?", "text", returns="int").to_list() == [8, 3]
+    assert lazy.llm.classify("text", ["x", "y"]).to_list() == ["x", "y"]
+    fields = lazy.llm.extract("text", "name TEXT, long BOOLEAN")
+    assert fields.collect_schema().names() == ["name", "long"]
+    found = lazy.llm.sql("SELECT max(n) AS n FROM $df")
+    assert found.collect()["n"].to_list() == [2]
+    with pytest.raises(bf.QueryError, match="unknown column 'txt'"):
+        lazy.llm.filter("Good?", "txt")
 
 
 def test_many_rows_keep_their_order(session: bf.Session) -> None:
@@ -86,10 +104,10 @@ def test_what_an_accessor_cannot_do_is_an_error(session: bf.Session) -> None:
 def test_accessors_are_there_whichever_is_imported_first(first: str) -> None:
     code = (
         f"import {first}, pandas, polars, blendfusion as bf; bf.add_accessors(); "
-        "print(hasattr(pandas.DataFrame, 'llm'), hasattr(polars.DataFrame, 'llm'))"
+        "print(*(hasattr(kind, 'llm') for kind in (pandas.DataFrame, polars.DataFrame, polars.LazyFrame)))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.split() == ["True", "True"]
+    assert run.stdout.split() == ["True"] * 3
 
 
 @pytest.mark.parametrize(
@@ -150,10 +168,10 @@ def test_an_error_in_a_notebook_is_two_lines(session: bf.Session) -> None:
     ]
 
 
-def test_variables_are_no_tables(session: bf.Session) -> None:
+def test_a_read_only_query_reads_the_frames_that_come_with_it(session: bf.Session) -> None:
     df = pd.DataFrame(TEXTS)
     with pytest.raises(bf.QueryError, match="unknown table 'df'"):
-        session.sql("SELECT * FROM df")
+        session.sql("SELECT * FROM df", read_only=True)
     assert session.sql("SELECT count(*) AS n FROM $df", df=df, read_only=True).to_pylist() == [
         {"n": 3}
     ]
@@ -192,7 +210,8 @@ def test_the_magic_runs_a_cell(session: bf.Session, capsys: pytest.CaptureFixtur
     assert shell.user_ns["kept"].to_pylist() == [{"n": 1}]
     assert run("--explain", query) is None
     assert "llm_filter('Good?'" in capsys.readouterr().out
-    for line, cell in (("", "SELECT nothing FROM $df"), ("--dialekt x", query), ("a b", query)):
+    assert run("", query.replace("$", "")).to_pylist() == [{"n": 1}]
+    for line, cell in (("", "SELECT nothing FROM df"), ("--dialekt x", query), ("a b", query)):
         assert run(line, cell) is None
         assert capsys.readouterr().err.startswith("error: ")
 
@@ -207,7 +226,7 @@ def test_a_notebook_runs_the_magic_and_shows_progress() -> None:
         "session = bf.connect(bf.ScriptedModel(answer), cache=None)\n"
         "df = pd.DataFrame({'text': [f'good {i}' for i in range(40)] + ['bad']})\nsession",
         "%%blendfusion\nSELECT count(*) AS n FROM $df WHERE llm_filter('Good?', text)",
-        "%%blendfusion\nSELECT nothing FROM $df",
+        "%%blendfusion\nSELECT nothing FROM df",
         "bf.add_accessors(session)\ndf.llm.filter('Good?', 'text').shape",
     ]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])

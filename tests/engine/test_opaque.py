@@ -11,14 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from datafusion import DataFrame, col, lit
+from datafusion import DataFrame, SessionContext, col, lit
 from datafusion import functions as f
 from garbage import after_collection
 from scripts import Counted, hashed, tuples, unordered
 
 import blendfusion as bf
 from blendfusion.planner.ir.opaque_names import CATALOG, QUERIES, TABLES
-from blendfusion.unsupported import rewrite
 
 VECTOR = pa.list_(pa.float32(), 2)
 R = pa.table(
@@ -412,13 +411,13 @@ def test_each_part_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
         "SELECT i + 1, r.id, v FROM r WHERE i < 3 AND v > 3) SELECT i, id, v FROM r"
     )
     planned: list[str] = []
-    plan = rewrite.sql_over_frames
+    plan = SessionContext.sql
 
-    def counted(session: bf.Session, text: str, *given: Any) -> DataFrame:
+    def counted(session: SessionContext, text: str, *given: Any) -> DataFrame:
         planned.append(text)
         return plan(session, text, *given)
 
-    monkeypatch.setattr(rewrite, "sql_over_frames", counted)
+    monkeypatch.setattr(SessionContext, "sql", counted)
     assert frame.to_pydict() == {"i": [1, 2, 3], "id": [1, 1, 1], "v": [5, 5, 5]}
     assert planned
     assert len(planned) == len(set(planned))

@@ -68,7 +68,7 @@ def test_the_table_of_a_query_lives_as_long_as_frames_over_it(folder: Path) -> N
     session, _ = connected()
     frame = session.sql("SELECT x FROM $df WHERE n < 9", df=TABLE).filter(bf.llm_filter("q", "x"))
     gc.collect()
-    assert len(tables(session)) == 2  # the Arrow table, and $df over it
+    assert len(tables(session)) == 1
     assert frame.count() == 7
     del frame
     gc.collect()
