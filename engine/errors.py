@@ -22,7 +22,9 @@ one of several models was left out, PlanWarning that a query runs without the pl
 from __future__ import annotations
 
 import difflib
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable
 
 from blendfusion.redaction import printable
@@ -46,14 +48,23 @@ class BlendFusionError(Exception):
         self.args = (whole,)
 
     def print(self) -> None:
-        """Print the message and the hint on standard error, in place of a traceback."""
-        print(f"error: {self.message}", file=sys.stderr)
-        if self.hint:
-            print(f"Hint: {self.hint}", file=sys.stderr)
+        """Print the message and the hint on standard error, in place of a traceback; on a terminal,
+        lines are broken between words."""
+        shown = [f"error: {self.message}"] + [f"Hint: {self.hint}"] * bool(self.hint)
+        print("\n".join(map(_fitted, shown)), file=sys.stderr)
 
     def _render_traceback_(self) -> list[str]:
         """The lines that a notebook shows: the error and its hint, without DataFusion's own."""
         return [f"{type(self).__name__}: {self.message}"] + [f"Hint: {self.hint}"] * bool(self.hint)
+
+
+def _fitted(text: str) -> str:
+    """``text`` in lines as wide as the terminal; unchanged where standard error is none."""
+    if not sys.stderr.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    wrapper = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(wrapper.fill(line) for line in text.split("\n"))
 
 
 class QueryError(BlendFusionError):

@@ -373,7 +373,7 @@ def _prompt(shell: Shell) -> int:
         multiline=True,
         prompt_continuation=lambda width, line, wrapped: ANSI(CONTINUED),
     )
-    print(WELCOME)
+    shell.print(WELCOME)
     while not shell.done:
         try:
             text = prompt.prompt(PROMPT)

@@ -1,4 +1,4 @@
-"""Problems of CSV files, from DataFusion's messages: the line, and what to do."""
+"""Problems of CSV and JSON files, from DataFusion's messages: the place, and what to do."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ _LENGTHS = re.compile(
 _VALUE = re.compile(
     r"Error while parsing value '?(?P<value>.*?)'? as type '?(?P<type>\w+)'? for column (?P<column>\d+) "
     r"at line (?P<line>\d+)",
+    re.DOTALL,
+)
+_FIELD = re.compile(
+    r"Json error: (?:whilst decoding field '[^']*': )*whilst decoding field '(?P<name>[^']*)': "
+    r"(?:expected (?P<due>\w+) got (?P<found>.+)|failed to parse \"(?P<text>.*)\" as (?P<type>\w+))",
     re.DOTALL,
 )
 INFERRED_ROWS = 100_000
@@ -44,4 +49,17 @@ def csv_error(text: str, redaction: Redaction) -> ExecutionError | None:
         f"line {line} of the CSV file (of a part of it, above 10 MB): {redaction.quoted(found['value'])} in column "
         f"{int(found['column']) + 1} is not {found['type']}",
         hint=f"{hint} {redaction.remedy}".rstrip(),
+    )
+
+
+def json_error(text: str, redaction: Redaction) -> ExecutionError | None:
+    """The error of a value of a JSON file, or None if ``text`` is about something else."""
+    found = _FIELD.search(text)
+    if found is None:
+        return None
+    name, value = found["name"], found["found"] or found["text"]
+    return ExecutionError(
+        f"column {name!r} of the JSON file: {redaction.quoted(value)} is no {found['due'] or found['type']}",
+        hint=f"A column has the type of its first {INFERRED_ROWS:,} values. Make all of them text: "
+        f"jq -c '.{name} |= tostring' file.jsonl > text.jsonl. {redaction.remedy}".rstrip(),
     )

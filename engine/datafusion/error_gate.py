@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from blendfusion.datafusion.csv_errors import csv_error
+from blendfusion.datafusion.csv_errors import csv_error, json_error
 from blendfusion.datafusion.error_translation import unfit, words
 from blendfusion.datafusion.foreign_words import foreign, is_planning, text_of
 from blendfusion.datafusion.scan_errors import scan_error
@@ -170,7 +170,7 @@ def _translated(problem: BaseException, redaction: Redaction) -> BlendFusionErro
             f"the parameter {name} has no value",
             hint=f"Pass it: session.sql(query, param_values={given}).",
         )
-    line = csv_error(text_of(problem), redaction)
+    line = csv_error(text_of(problem), redaction) or json_error(text_of(problem), redaction)
     if line is not None:
         return line
     original = words(text_of(problem))

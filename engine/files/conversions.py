@@ -9,12 +9,13 @@ import re
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 
 from blendfusion.errors import QueryError
+from blendfusion.files.json_kinds import Kinds
 from blendfusion.files.row_writers import json_text
 
 _MAGIC = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"PK\3\4": ".xlsx"}
@@ -61,34 +62,10 @@ def are_lines(head: bytes) -> bool:
     return first.startswith(b"{") and first.endswith(b"}")
 
 
-def json_lines(content: bytes, source: str) -> bytes:
-    """Objects, one behind the other or in arrays, as one a line. A name with values of several
-    kinds, such as numbers and text, has text. Raises QueryError for other JSON, and ValueError for
-    text that is not JSON."""
-    rows = list(_objects(content.decode("utf-8-sig"), source))
-    if not rows:
-        raise QueryError(f"'{source}' holds no row", hint="A table needs the names of its columns.")
-    kinds: dict[str, set[str]] = {}
-    for row in rows:
-        for name, value in row.items():
-            if value is not None:
-                kinds.setdefault(name, set()).add(_KIND_OF.get(type(value), "nested"))
-    mixed = {name for name, found in kinds.items() if len(found) > 1}
-    for row in rows if mixed else ():
-        for name in mixed & row.keys():
-            row[name] = None if row[name] is None else _as_text(row[name])
-    return "".join(json_text(row) + "\n" for row in rows).encode()
-
-
-_KIND_OF = {bool: "boolean", int: "number", float: "number", str: "text", list: "list"}
-
-
-def _as_text(value: object) -> str:
-    return value if isinstance(value, str) else json_text(value)
-
-
-def _objects(text: str, source: str) -> Iterator[dict[str, object]]:
-    decoder, at = json.JSONDecoder(), 0
+def json_rows(content: bytes, source: str) -> Iterator[dict[str, object]]:
+    """The objects of a text, one behind the other or in arrays. Raises QueryError for other JSON,
+    and ValueError for text that is not JSON."""
+    decoder, text, at, row = json.JSONDecoder(), content.decode("utf-8-sig"), 0, None
     while (start := _NO_SPACE.search(text, at)) is not None:
         value, at = decoder.raw_decode(text, start.start())
         for row in value if isinstance(value, list) else [value]:
@@ -98,3 +75,10 @@ def _objects(text: str, source: str) -> Iterator[dict[str, object]]:
                     hint="A table is an array of objects, or one object a line.",
                 )
             yield row
+    if row is None:
+        raise QueryError(f"'{source}' holds no row", hint="A table needs the names of its columns.")
+
+
+def json_lines(rows: Iterable[dict[str, object]], kinds: Kinds) -> bytes:
+    """Rows as one object a line; ``kinds`` are those of all rows of the table."""
+    return "".join(json_text(kinds.as_one(row)) + "\n" for row in rows).encode()

@@ -10,7 +10,7 @@ import lzma
 import re
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any, Protocol, cast
@@ -25,8 +25,10 @@ from blendfusion.files.conversions import (
     encoding_of,
     folder_of,
     json_lines,
+    json_rows,
     standard_input_file,
 )
+from blendfusion.files.json_kinds import Kinds, need_conversion, wrong_line
 from blendfusion.files.remote import SCHEMES, downloaded, open_store, scheme_of
 from blendfusion.files.spreadsheets import read_sheet
 from blendfusion.search.lance_table import lance_table
@@ -49,6 +51,10 @@ _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bzip2", ".xz": "xz"}
 _GLOB = re.compile(r"[*?\[]")
 _DELIMITERS = ",;\t|"
 _HEAD_BYTES = 1 << 16
+_JSON_BYTES = 1 << 20
+"""The text of a JSON file that is searched for values of several kinds."""
+_CONVERTED_BYTES = 1 << 28
+"""The largest files that are converted for their sake."""
 STANDARD_INPUT = "-"
 
 
@@ -247,16 +253,24 @@ def _converted(
     heads = [_head(file) for file in files]
     encodings = [encoding_of(head) for head in heads]
     foreign = any(encodings) or (kind == "json" and not all(map(are_lines, heads)))
-    if not foreign:
+    if not foreign and not (kind == "json" and _are_mixed(files)):
         return place, files, how
     folder, suffix = folder_of(catalog), Path(f"x{extension}").suffixes[0]
-    for number, (file, encoding) in enumerate(zip(files, encodings, strict=True)):
-        content = _bytes(file)
-        if encoding is not None:
-            content = content.decode(encoding).encode()
-        if kind == "json":
-            content = json_lines(content, str(file))
-        (folder / f"{number:06}{suffix}").write_bytes(content)
+    kinds = Kinds()
+
+    def content(number: int) -> bytes:
+        read, encoding = _bytes(files[number]), encodings[number]
+        return read if encoding is None else read.decode(encoding).encode()
+
+    def rows(number: int) -> Iterator[dict[str, object]]:
+        return json_rows(content(number), str(files[number]))
+
+    for number in range(len(files)) if kind == "json" else ():
+        for row in rows(number):
+            kinds.note(row)
+    for number in range(len(files)):
+        text = json_lines(rows(number), kinds) if kind == "json" else content(number)
+        (folder / f"{number:06}{suffix}").write_bytes(text)
     return str(folder), sorted(folder.iterdir()), (kind, suffix, None)
 
 
@@ -327,11 +341,25 @@ def _decompressed(file: Path) -> AbstractContextManager[IO[bytes]]:
     return cast("AbstractContextManager[IO[bytes]]", stream)
 
 
-def _head(file: Path) -> bytes:
+def _are_mixed(files: Sequence[Path]) -> bool:
+    """Whether the first lines of JSON files need a conversion that memory allows."""
+    size = sum(file.stat().st_size for file in files)
+    room = _JSON_BYTES // len(files)
+    lines = [line for file in files for line in _lines(_head(file, room), room)]
+    return size <= _CONVERTED_BYTES and need_conversion(lines)
+
+
+def _lines(head: bytes, room: int) -> Sequence[bytes]:
+    """The whole lines of the beginning of a text, of at most ``room`` bytes."""
+    lines = head.splitlines()
+    return lines[:-1] if len(head) == room else lines
+
+
+def _head(file: Path, size: int = _HEAD_BYTES) -> bytes:
     """The first bytes of a text file, decompressed; nothing where they cannot be read."""
     try:
         with _decompressed(file) as stream:
-            head: bytes = stream.read(_HEAD_BYTES)
+            head: bytes = stream.read(size)
     except (OSError, EOFError, lzma.LZMAError, pa.ArrowException):
         return b""
     return head
@@ -369,6 +397,13 @@ def _unreadable(files: Sequence[Path], kind: str, problem: Exception) -> QueryEr
                 return QueryError(
                     f"cannot read '{file}' as {kind}: it is not compressed as its name says",
                     hint="Give the file the ending of its compression.",
+                )
+            head = _head(file, _JSON_BYTES) if kind == "json" else b""
+            number = wrong_line(_lines(head, _JSON_BYTES)) if are_lines(head) else None
+            if number is not None:
+                return QueryError(
+                    f"'{file}' is not JSON: see line {number}",
+                    hint="A table is an array of objects, or one object a line.",
                 )
     place = files[0] if len(files) == 1 else files[0].parent
     detail = str(getattr(problem, "message", problem)).split("\n")[0]

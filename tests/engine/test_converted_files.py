@@ -46,12 +46,43 @@ def test_text_says_its_encoding_by_its_mark(encoding: str, tmp_path: Path) -> No
         ('[{"a": 1}, {"a": 2, "b": "late"}]', [{"a": 1, "b": None}, {"a": 2, "b": "late"}]),
         ('[{"a": 1}, {"a": "x"}]', [{"a": "1"}, {"a": "x"}]),
         ('{"a": 1}', [{"a": 1}]),
+        ('{"a": 1}\n{"a": "x"}\n{"a": true}\n{}', [{"a": v} for v in ("1", "x", "true", None)]),
+        (
+            '{"a": {"b": [1]}}\n{"a": {"b": ["x", {"c": 1}]}}',
+            [{"a": {"b": ["1"]}}, {"a": {"b": ["x", '{"c": 1}']}}],
+        ),
+        ('{"a": {"b": 1}}\n{"a": 5}', [{"a": '{"b": 1}'}, {"a": "5"}]),
+        ('{"a": NaN}\n{"a": 1.5}', [{"a": None}, {"a": 1.5}]),
         ('\ufeff[{"a": 1}]', [{"a": 1}]),
     ],
 )
 def test_json_in_every_form(text: str, rows: list[Any], tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text(text, "utf-8")
     assert read(str(tmp_path / "t.json")) == rows
+
+
+def test_files_of_one_folder_have_one_type_for_a_name(tmp_path: Path) -> None:
+    for number, text in enumerate(('{"a": 1}\n', '{"a": "x"}\n')):
+        (tmp_path / f"{number}.jsonl").write_text(text, "utf-8")
+    assert sorted(row["a"] for row in read(f"t={tmp_path}")) == ["1", "x"]
+
+
+def test_a_late_value_of_another_kind_is_an_error_with_a_remedy(tmp_path: Path) -> None:
+    rows = [f'{{"a": {n}}}' for n in range(150_000)]
+    (tmp_path / "t.jsonl").write_text("\n".join([*rows, '{"a": "late"}']), "utf-8")
+    with bf.connect(None, cache=None, show_values="on") as session:
+        session.register_file(tmp_path / "t.jsonl")
+        with pytest.raises(
+            bf.ExecutionError, match="column 'a' of the JSON file: 'late' is no Int64"
+        ) as raised:
+            session.sql("SELECT * FROM t").collect()
+    assert "jq -c '.a |= tostring'" in str(raised.value.hint)
+
+
+def test_a_line_that_is_not_json_is_named(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text('{"a": 1}\n{"a": 2\n', "utf-8")
+    with pytest.raises(QueryError, match=r"t\.jsonl' is not JSON: see line 2"):
+        read(str(tmp_path / "t.jsonl"))
 
 
 def test_an_empty_array_says_so(tmp_path: Path) -> None:

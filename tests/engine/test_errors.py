@@ -98,3 +98,25 @@ def test_an_argument_that_is_no_value_is_explained(call: str, said: str) -> None
         assert str(failed.value).startswith(said)
     with pytest.raises(bf.QueryError, match="llm_filter: a value of type STRUCT is no text"):
         session.table("u").filter(bf.llm_filter("Good?", col("s"))).collect()
+
+
+def test_lines_on_a_terminal_break_between_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = bf.QueryError(
+        "one two three four\nfive", hint="a/path/that/is/longer/than/a/line of text"
+    )
+    monkeypatch.setenv("COLUMNS", "20")
+    error.print()
+    assert capsys.readouterr().err == f"error: {error.message}\nHint: {error.hint}\n"
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    error.print()
+    lines = [
+        "error: one two three",
+        "four",
+        "five",
+        "Hint:",
+        "a/path/that/is/longer/than/a/line",
+        "of text",
+    ]
+    assert capsys.readouterr().err.splitlines() == lines
