@@ -72,6 +72,15 @@ from blendfusion.unsupported.opaque_tables import LeafMaker
 from blendfusion.unsupported.provenance import Text
 from blendfusion.unsupported.views import Views
 
+INTERNAL = frozenset(
+    "answering as_frame as_run calls change_option check_process configured copied_config dispatcher documents "
+    "elsewhere enums expectations file_tables files_of functions has_last information ingredient_names kept "
+    "lazy_embedder leaf_maker measured new_frame new_table own_names owned place_of plain_dispatcher plain_frame "
+    "plan_warnings query_files reads_paths remembered_vectors rules_off similar_first_pays small_rows "
+    "table_functions views workbench_source".split()
+)
+"""The names of a session for other modules of the package; completion and the reference omit
+them."""
 _TABLES = 20
 """The tables that the display of a session names."""
 
@@ -349,6 +358,9 @@ class Session(EvaluationSession):
         may go on from the ones before. ``budget`` holds for each message and its query."""
         held = checked_budget(budget)
         return Chat(self, tables, candidates=candidates, rounds=rounds, budget=held)
+
+    def __dir__(self) -> list[str]:
+        return sorted(set(super().__dir__()) - INTERNAL)
 
     def __repr__(self) -> str:
         models = ", ".join(self.model_names) or "the default model, not loaded"

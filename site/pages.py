@@ -12,13 +12,18 @@ from typing import Any
 import blendfusion as bf
 from blendfusion.dialects.dispatch import WAREHOUSES
 from blendfusion.dialects.warehouses.calls import Warehouse
+from blendfusion.session import INTERNAL
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.functions import INGREDIENTS
 
 _WIDTH = 88
+_INTERNAL = {bf.Session: INTERNAL, bf.Frame: frozenset(["answered", "prepare", "running"])}
+_FIRST = ("connect", "Session", "Frame", "Options", "Budget", "Price", "Estimate", "Trace")
+"""The names that most programs use stand first in the reference, the others by the alphabet."""
 ROOT = Path(__file__).parents[1]
 _ABOVE = re.compile(r"\[([^\]]+)\]\(\.\./(?!#)[^)\s]*\)")
 
+_PAGE = re.compile(r"\[(?:docs/)?(\w+\.md)\]\((\w+\.md[^)]*)\)")
 _ELSEWHERE = re.compile(r"\[([^\]]+)\]\((?:LICENSE|C[A-Z]+\.md|benchmarks/[^)]*|examples/[^)]*)\)")
 """Links of the README to what the site does not have."""
 
@@ -26,6 +31,36 @@ _ELSEWHERE = re.compile(r"\[([^\]]+)\]\((?:LICENSE|C[A-Z]+\.md|benchmarks/[^)]*|
 STYLE = """\
 /* Names of functions and options stay whole. */
 .md-typeset td:first-child code { white-space: nowrap; }
+/* Lines of code, 100 characters or so, have room on a wide screen. */
+.md-grid { max-width: 76rem; }
+.md-typeset pre > code { font-size: 0.8em; }
+"""
+
+
+WORKER = "iframe-worker.js"
+WORKER_SCRIPT = """\
+// A worker that runs in a frame: browsers start no other one for pages from a disk. The theme would
+// load one from elsewhere.
+if (location.protocol === "file:")
+  window.Worker = class extends EventTarget {
+    constructor(url) {
+      super()
+      const frame = document.createElement("iframe")
+      frame.hidden = true
+      document.body.append(frame)
+      this.inside = frame.contentWindow
+      this.inside.postMessage = data => this.dispatchEvent(new MessageEvent("message", { data }))
+      this.loaded = new Promise(done => {
+        const script = frame.contentDocument.createElement("script")
+        script.onload = done
+        script.src = url
+        frame.contentDocument.body.append(script)
+      })
+    }
+    postMessage(data) {
+      this.loaded.then(() => this.inside.dispatchEvent(new MessageEvent("message", { data })))
+    }
+  }
 """
 
 
@@ -34,14 +69,22 @@ def on_files(files: Any, config: Any) -> Any:
     from mkdocs.structure.files import File
 
     files.append(File.generated(config, "site.css", content=STYLE))
+    files.append(File.generated(config, WORKER, content=WORKER_SCRIPT))
     for path, text in pages():
         files.append(File.generated(config, path, content=text))
     return files
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Links to files of the repository that the site does not have become their text."""
-    return _ABOVE.sub(r"\1", markdown)
+    """Links to files of the repository that the site does not have become their text, and names of
+    files the titles of their pages."""
+    return _PAGE.sub(_titled, _ABOVE.sub(r"\1", markdown))
+
+
+def _titled(link: re.Match[str]) -> str:
+    """A link to a page of docs/ by its title."""
+    first = (ROOT / "docs" / link[1]).read_text("utf-8").partition("\n")[0]
+    return f"[{first.removeprefix('# ')}]({link[2]})"
 
 
 def pages() -> Iterator[tuple[str, str]]:
@@ -67,8 +110,14 @@ def _function(ingredient: Ingredient) -> str:
     return (
         f"# {ingredient.name}\n\n```sql\n{ingredient.signature}\n```\n\n"
         f"Question: {_cell(ingredient.summary)}. Result: {_cell(ingredient.result)}.\n\n"
+        f"```sql\n{_lines(ingredient.example)}\n```\n\n"
         f"{table if options else ''}\n## In Python\n\n{_member(f'bf.{ingredient.name}', python)}"
     )
+
+
+def _lines(query: str) -> str:
+    """A query with its clauses on lines of their own."""
+    return re.sub(r" (?=(?:FROM|WHERE|GROUP BY|ORDER BY|JOIN) (?![^()]*\)))", "\n", query)
 
 
 def _warehouse(warehouse: Warehouse) -> str:
@@ -97,13 +146,15 @@ def _api() -> str:
     """Every public name that is no function of SQL, with its methods."""
     functions = {ingredient.name for ingredient in INGREDIENTS}
     parts = ["# Python\n\n`import blendfusion as bf`\n"]
-    for name in sorted(set(bf.__all__) - functions, key=str.lower):
+    others = sorted(set(bf.__all__) - functions - set(_FIRST), key=str.lower)
+    for name in (*_FIRST, *others):
         value = getattr(bf, name)
         parts.append(f"## bf.{name}\n\n{_member(f'bf.{name}', value)}")
         if not inspect.isclass(value) or issubclass(value, BaseException):
             continue
         for member, method in sorted(vars(value).items()):
-            if not member.startswith("_") and inspect.isfunction(method):
+            is_public = not member.startswith("_") and member not in _INTERNAL.get(value, ())
+            if is_public and inspect.isfunction(method):
                 parts.append(f"### {name}.{member}\n\n{_member(f'{name}.{member}', method)}")
     return "\n".join(parts)
 
@@ -138,7 +189,8 @@ def _parameters(signature: inspect.Signature) -> str:
 
 def _plain(signature: str) -> str:
     """Annotations without the quotes that ``from __future__`` gives them."""
-    return re.sub(r"(: |-> )'([^']*)'", r"\1\2", signature)
+    plain = re.sub(r"(: |-> )'([^']*)'", r"\1\2", signature)
+    return plain.replace("= <factory>", "= …")
 
 
 def _fenced(text: str) -> str:

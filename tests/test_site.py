@@ -6,9 +6,11 @@ import importlib.util
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from chromium import browser
 from clicks import Person
@@ -16,6 +18,7 @@ from clicks import Person
 import blendfusion as bf
 from blendfusion.dialects.dispatch import WAREHOUSES
 from blendfusion.dialects.warehouses.calls import Warehouse
+from blendfusion.session import INTERNAL
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.functions import INGREDIENTS
 
@@ -45,6 +48,37 @@ def test_a_function_has_a_page_with_its_options(ingredient: Ingredient) -> None:
     assert f"({ingredient.name}.md)" in PAGES["functions/index.md"]
 
 
+@pytest.fixture(scope="module")
+def session() -> bf.Session:
+    """A session over the tables of the examples of functions."""
+    made = bf.connect(bf.ScriptedModel(lambda call: "a"), cache=None)
+    for name in ("reviews", "products", "tickets"):
+        made.register_file(ROOT / "examples" / f"{name}.csv")
+    made.from_arrow(pa.table({"photo": pa.array([b""])}), "photos")
+    made.from_arrow(pa.table({"recording": pa.array([b""])}), "calls")
+    return made
+
+
+@pytest.mark.parametrize("ingredient", INGREDIENTS, ids=lambda i: i.name)
+def test_a_function_has_an_example_that_is_planned(
+    ingredient: Ingredient, session: bf.Session
+) -> None:
+    assert f"{ingredient.name}(" in ingredient.example
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        asked = session.sql(ingredient.example).explain_text()
+    assert "ask " in asked or "embed" in asked
+    shown = " ".join(PAGES[f"functions/{ingredient.name}.md"].split())
+    assert ingredient.example in shown
+
+
+def test_a_link_names_the_page_that_it_leads_to() -> None:
+    shown = module("pages").on_page_markdown(
+        "See [docs/install.md](install.md) and [search.md](search.md#a)."
+    )
+    assert shown == "See [Installing](install.md) and [Search](search.md#a)."
+
+
 @pytest.mark.parametrize("warehouse", WAREHOUSES, ids=lambda w: w.name)
 def test_a_warehouse_has_a_page_of_its_declarations(warehouse: Warehouse) -> None:
     page = PAGES[f"dialects/{warehouse.name}.md"]
@@ -61,6 +95,9 @@ def test_every_public_name_is_in_the_reference() -> None:
     ]
     assert missing == []
     assert "### Session.register_file" in PAGES["api.md"]
+    assert "### Session.plain_dispatcher" not in PAGES["api.md"]
+    assert {"sql", "register_file", "model_names"} <= set(dir(bf.connect(None)))
+    assert not INTERNAL & set(dir(bf.connect(None)))
 
 
 @pytest.mark.parametrize("name", sorted(PICTURES.PICTURES))
@@ -83,7 +120,9 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "llm_filter" in (tmp_path / "functions" / "llm_filter.html").read_text("utf-8")
-    assert "site.css" in (tmp_path / "index.html").read_text("utf-8")
+    start = (tmp_path / "index.html").read_text("utf-8")
+    assert "site.css" in start
+    assert re.findall(r"<(?:script|link|img)[^>]*https?:[^>]*", start) == []
     if browser() is None:
         return
     page = (tmp_path / "functions" / "llm_filter.html").as_uri()
@@ -92,3 +131,12 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
         person.waits(f"document.readyState === 'complete' && {name}")
         height = person.of(f"{name}.getBoundingClientRect().height")
         assert height < 24, "the name of an option stays whole"
+    with Person(page, 1300, 800) as person:  # from the disk, without a server
+        field = "document.querySelector('.md-search__input')"
+        person.waits(f"document.readyState === 'complete' && {field}.offsetWidth")
+        person.of(
+            f"{field}.focus(), {field}.value = 'lancedb', {field}.dispatchEvent(new Event('input'))"
+        )
+        person.waits(
+            "document.querySelector('.md-search-result').innerText.includes('A LanceDB database')"
+        )

@@ -27,6 +27,8 @@ class Ingredient:
     name: str
     summary: str
     """The purpose of a call, in a few words."""
+    example: str = ""
+    """A query with a call, over the tables of examples/, or ``photos`` and ``calls``."""
     kind: Kind = field(default_factory=RowQuestion)
     leading: tuple[AnyParameter, ...] = (QUESTION,)
     """The parameters before the value columns."""

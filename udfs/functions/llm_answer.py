@@ -18,6 +18,8 @@ from blendfusion.udfs.declare.options import (
 LLM_ANSWER = Ingredient(
     name="llm_answer",
     summary="a question about a row's list of texts, or about a text, of any length",
+    example="SELECT product_id, llm_answer('What breaks first?', array_agg(text)) AS part "
+    "FROM reviews GROUP BY product_id",
     kind=ListQuestion(),
     values=("value",),
     options=(OPTIONS, REGEX, EXAMPLES, CONSISTENCY, CONFIDENCE, MODEL, ON_ERROR, RETURN_TYPE),

@@ -18,6 +18,8 @@ from blendfusion.udfs.declare.options import (
 LLM_CLASSIFY = Ingredient(
     name="llm_classify",
     summary="which label fits",
+    example="SELECT llm_classify(body, ['delivery', 'payment', 'defect']) AS topic, count(*) "
+    "AS n FROM tickets GROUP BY topic",
     leading=(),
     values=("value",),
     trailing=(LABELS,),

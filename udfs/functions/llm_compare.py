@@ -11,6 +11,7 @@ from blendfusion.udfs.declare.options import MODEL, ON_ERROR
 LLM_COMPARE = Ingredient(
     name="llm_compare",
     summary="a comparison of two values (`=  <>  <  <=  >  >=`), whatever their notation",
+    example="SELECT weight FROM (VALUES ('2 kg'), ('900 g')) AS parcels(weight) WHERE llm_compare(weight, '<', '1 kg')",
     kind=PairComparison(),
     leading=(),
     values=("a", "b"),

@@ -9,6 +9,7 @@ from blendfusion.udfs.declare.options import CHECK, CONSISTENCY, EXAMPLES, MODEL
 LLM_DATE = Ingredient(
     name="llm_date",
     summary="a date from a row",
+    example="SELECT body, llm_date('When did the customer order?', opened_on, body) AS ordered FROM tickets LIMIT 5",
     options=(EXAMPLES, CONSISTENCY, CHECK, RETRIES, MODEL, ON_ERROR),
     returns=Constraint("date"),
     result="DATE",

@@ -30,6 +30,7 @@ def _embed(columns: Sequence[Texts], embedder: Embedder) -> pa.Array:
 LLM_EMBED = Ingredient(
     name="llm_embed",
     summary="none (embedder): the vector of a text",
+    example="SELECT review_id, llm_embed(text) AS vector FROM reviews LIMIT 5",
     kind=Vectors(_embed, VECTOR),
     leading=(),
     values=("text",),

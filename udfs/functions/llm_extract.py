@@ -52,6 +52,8 @@ def _answers(read: Mapping[str, Any]) -> Constraint:
 LLM_EXTRACT = Ingredient(
     name="llm_extract",
     summary="several fields at once: `'name TEXT, year INT'`",
+    example="SELECT found['part'], found['days'] FROM (SELECT llm_extract(text, 'part TEXT, "
+    "days INT') AS found FROM reviews)",
     leading=(),
     values=("value",),
     trailing=(SCHEMA,),

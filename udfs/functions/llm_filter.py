@@ -16,6 +16,7 @@ from blendfusion.udfs.declare.options import (
 LLM_FILTER = Ingredient(
     name="llm_filter",
     summary="a yes/no question about a row",
+    example="SELECT text FROM reviews WHERE stars <= 2 AND llm_filter('Did something break?', text)",
     options=(EXAMPLES, CONSISTENCY, CONFIDENCE, MODEL, *CASCADE, ON_ERROR),
     returns=Constraint("boolean"),
     result="BOOLEAN",

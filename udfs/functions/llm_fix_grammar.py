@@ -9,6 +9,7 @@ from blendfusion.udfs.declare.options import CHECK, EXAMPLES, MODEL, ON_ERROR, R
 LLM_FIX_GRAMMAR = Ingredient(
     name="llm_fix_grammar",
     summary="a text with correct spelling and grammar",
+    example="SELECT llm_fix_grammar(body) AS corrected FROM tickets LIMIT 3",
     leading=(),
     values=("value",),
     options=(EXAMPLES, CHECK, RETRIES, MODEL, ON_ERROR),

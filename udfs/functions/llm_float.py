@@ -9,6 +9,7 @@ from blendfusion.udfs.declare.options import CHECK, CONSISTENCY, EXAMPLES, MODEL
 LLM_FLOAT = Ingredient(
     name="llm_float",
     summary="a number from a row",
+    example="SELECT body, llm_float('Which amount of money does it name?', body) AS amount FROM tickets LIMIT 5",
     options=(EXAMPLES, CONSISTENCY, CHECK, RETRIES, MODEL, ON_ERROR),
     returns=Constraint("number"),
     result="DOUBLE",

@@ -154,6 +154,7 @@ def _embedder(model: UserModel) -> Embedder:
 LLM_GROUP = Ingredient(
     name="llm_group",
     summary="in `GROUP BY`: groups of values by meaning, which the model names",
+    example="SELECT llm_group(body) AS subject, count(*) AS n FROM tickets GROUP BY subject",
     kind=ColumnQuestion(_group, pa.string()),
     leading=(),
     values=("value",),

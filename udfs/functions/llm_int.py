@@ -9,6 +9,7 @@ from blendfusion.udfs.declare.options import CHECK, CONSISTENCY, EXAMPLES, MODEL
 LLM_INT = Ingredient(
     name="llm_int",
     summary="a whole number from a row",
+    example="SELECT text, llm_int('How many days did it take?', text) AS days FROM reviews WHERE text LIKE '% days%'",
     options=(EXAMPLES, CONSISTENCY, CHECK, RETRIES, MODEL, ON_ERROR),
     returns=Constraint("integer"),
     result="BIGINT",

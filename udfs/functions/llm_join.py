@@ -11,6 +11,7 @@ from blendfusion.udfs.declare.pairing import PAIRING
 LLM_JOIN = Ingredient(
     name="llm_join",
     summary="in `ON`: which value of the other side is the same thing, or has a matching label",
+    example="SELECT t.body, p.name FROM tickets t JOIN products p ON llm_join(t.body, p.name)",
     kind=PairMatch(),
     leading=(),
     values=("value", "other"),

@@ -18,6 +18,7 @@ from blendfusion.udfs.declare.options import (
 LLM_LIST = Ingredient(
     name="llm_list",
     summary="several items in a row",
+    example="SELECT llm_list('Which parts of the product are named?', text) AS parts FROM reviews LIMIT 5",
     options=(OPTIONS, EXAMPLES, CONSISTENCY, CHECK, RETRIES, MODEL, ON_ERROR, LIST_TYPE),
     returns=Constraint("list", item=Constraint("text")),
     result="LIST of TEXT",

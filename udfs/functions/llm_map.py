@@ -21,6 +21,7 @@ from blendfusion.udfs.declare.options import (
 LLM_MAP = Ingredient(
     name="llm_map",
     summary="any question about a row",
+    example="SELECT text FROM reviews WHERE llm_map('How many days did it take?', text) > 7",
     options=(
         OPTIONS,
         REGEX,

@@ -64,6 +64,8 @@ def _parts(domain: Sequence[str], window: int) -> Iterator[list[str]]:
 LLM_MEMBERS = Ingredient(
     name="llm_members",
     summary="the items of a list that a word stands for",
+    example="SELECT llm_members(area, countries) AS found FROM (VALUES ('Scandinavia')) AS areas(area), "
+    "(SELECT array_agg(DISTINCT country) AS countries FROM reviews)",
     kind=UserBody(_members, TEXTS, (pa.string(), TEXTS)),
     leading=(),
     values=("value", "members"),

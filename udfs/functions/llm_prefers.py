@@ -149,6 +149,7 @@ def _numbers(places: Sequence[int], n: int, *, descending: bool) -> list[int]:
 LLM_PREFERS = Ingredient(
     name="llm_prefers",
     summary="in `ORDER BY`: the rank of a value, by comparisons of pairs",
+    example="SELECT body FROM tickets ORDER BY llm_prefers('Which is more urgent?', body) LIMIT 3",
     kind=ColumnQuestion(_prefers, pa.int64(), ranks=K.name),
     leading=(CRITERION,),
     values=("value",),

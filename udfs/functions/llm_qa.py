@@ -20,6 +20,8 @@ from blendfusion.udfs.declare.options import (
 LLM_QA = Ingredient(
     name="llm_qa",
     summary="a question about all rows of a group",
+    example="SELECT product_id, llm_qa('What do customers complain about?', text) AS "
+    "complaint FROM reviews GROUP BY product_id",
     kind=GroupQuestion(),
     options=(
         OPTIONS,

@@ -48,6 +48,7 @@ def _redact(model: UserModel, values: pa.Array, also: str = USUAL) -> pa.Array:
 LLM_REDACT = Ingredient(
     name="llm_redact",
     summary="a text without e-mail addresses, telephone and card numbers, names and addresses",
+    example="SELECT llm_redact(body) AS shareable FROM tickets LIMIT 3",
     kind=UserBody(_redact, pa.string(), (pa.string(),)),
     leading=(),
     values=("value",),

@@ -146,6 +146,7 @@ def _written(
 LLM_SAME = Ingredient(
     name="llm_same",
     summary="in `GROUP BY`: which values of a column name the same thing",
+    example="SELECT llm_same(country) AS land, count(*) AS n FROM reviews GROUP BY land",
     kind=ColumnQuestion(_same, pa.string()),
     leading=(),
     values=("value",),

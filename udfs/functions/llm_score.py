@@ -56,6 +56,7 @@ def _answers(read: Mapping[str, Any]) -> Constraint:
 LLM_SCORE = Ingredient(
     name="llm_score",
     summary="a degree, on a scale of whole numbers",
+    example="SELECT text FROM reviews ORDER BY llm_score('How angry is the customer?', text) DESC LIMIT 3",
     options=(LOW, HIGH, EXAMPLES, MODEL, ON_ERROR),
     returns=Constraint("score", scale=(LOWEST, HIGHEST)),
     answers=_answers,

@@ -9,6 +9,7 @@ from blendfusion.udfs.declare.options import CONFIDENCE, EXAMPLES, MODEL, ON_ERR
 LLM_SENTIMENT = Ingredient(
     name="llm_sentiment",
     summary="whether a text is positive, neutral or negative",
+    example="SELECT llm_sentiment(text) AS mood, count(*) AS n FROM reviews GROUP BY mood",
     leading=(),
     values=("value",),
     options=(EXAMPLES, CONFIDENCE, MODEL, ON_ERROR),

@@ -22,6 +22,7 @@ def _similarity(columns: Sequence[Texts], embedder: Embedder) -> pa.Array:
 LLM_SIMILARITY = Ingredient(
     name="llm_similarity",
     summary="none (embedder): the similarity of two texts",
+    example="SELECT text FROM reviews ORDER BY llm_similarity(text, 'It broke after a week') DESC LIMIT 3",
     kind=Vectors(_similarity, pa.float64()),
     leading=(),
     values=("a", "b"),

@@ -10,6 +10,7 @@ from blendfusion.udfs.declare.options import CRITERION, MODEL, ON_ERROR
 LLM_SUMMARIZE = Ingredient(
     name="llm_summarize",
     summary="a summary of a group",
+    example="SELECT product_id, llm_summarize(text) AS opinion FROM reviews GROUP BY product_id",
     kind=GroupQuestion(),
     leading=(),
     options=(CRITERION, MODEL, ON_ERROR),

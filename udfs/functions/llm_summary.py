@@ -10,6 +10,7 @@ from blendfusion.udfs.declare.options import CRITERION, MODEL, ON_ERROR
 LLM_SUMMARY = Ingredient(
     name="llm_summary",
     summary="a summary of a row's list of texts, or of a text",
+    example="SELECT product_id, llm_summary(array_agg(text)) AS opinion FROM reviews GROUP BY product_id",
     kind=ListQuestion(),
     leading=(),
     values=("value",),

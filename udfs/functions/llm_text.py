@@ -20,6 +20,7 @@ from blendfusion.udfs.declare.options import (
 LLM_TEXT = Ingredient(
     name="llm_text",
     summary="free text about a row",
+    example="SELECT llm_text('What should be improved?', text) AS advice FROM reviews WHERE stars <= 2",
     options=(
         OPTIONS,
         REGEX,

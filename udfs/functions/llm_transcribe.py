@@ -9,6 +9,7 @@ from blendfusion.udfs.declare.options import MODEL, ON_ERROR
 LLM_TRANSCRIBE = Ingredient(
     name="llm_transcribe",
     summary="the words of speech (bytes of WAV, FLAC or Ogg), by the packaged Moonshine",
+    example="SELECT llm_transcribe(recording) AS words FROM calls",
     kind=AudioQuestion(),
     leading=(),
     values=("audio",),

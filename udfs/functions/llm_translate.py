@@ -40,6 +40,7 @@ def _question(read: Mapping[str, Any]) -> str:
 LLM_TRANSLATE = Ingredient(
     name="llm_translate",
     summary="a text in another language",
+    example="SELECT llm_translate(body, 'German') AS german FROM tickets LIMIT 3",
     leading=(),
     values=("value",),
     trailing=(LANGUAGE,),

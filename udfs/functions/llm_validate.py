@@ -17,6 +17,8 @@ from blendfusion.udfs.declare.options import (
 LLM_VALIDATE = Ingredient(
     name="llm_validate",
     summary="whether a claim holds for a group",
+    example="SELECT product_id, llm_validate('Most customers are satisfied', text) AS holds "
+    "FROM reviews GROUP BY product_id",
     kind=GroupQuestion(),
     leading=(CLAIM,),
     options=(EXAMPLES, CONSISTENCY, CONFIDENCE, MODEL, ON_ERROR),

@@ -16,6 +16,7 @@ from blendfusion.udfs.declare.options import (
 LLM_VQA = Ingredient(
     name="llm_vqa",
     summary="a question about images (bytes or URLs) and texts beside them, for a vision model: on a server, or a GGUF with its projector",
+    example="SELECT llm_vqa('Is the box damaged?', photo) AS damaged FROM photos",
     kind=ImageQuestion(),
     values="image",
     options=(OPTIONS, REGEX, CONFIDENCE, MODEL, ON_ERROR, RETURN_TYPE),
