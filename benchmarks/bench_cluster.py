@@ -70,13 +70,15 @@ def measure_bytes() -> None:
     rng = random.Random(0)
     texts = [f"{i} {' '.join(rng.choices(WORDS, k=30))}" for i in range(20_000)]
     short = [f"{rng.getrandbits(80):020x}" for _ in range(50_000)]
-    print("| values | workers | each meets | calls in the trace | all | by the session |")
-    print("|---|---|---|---|---|---|")
+    print("| values | workers | each meets | batches | calls in the trace | all | by the session |")
+    print("|---|---|---|---|---|---|---|")
     for name, values in (("30 words", texts), ("20 random digits", short)):
         for workers, shared in ((4, False), (4, True), (8, True)):
-            for trace_calls in (1_000_000, 1_000):
+            for trace_calls, batch in ((1_000_000, 64), (1_000_000, 256), (1_000, 64)):
                 folder = divided(values, 2 * workers, shared=shared)
-                with connected(folder, workers, trace_calls=trace_calls) as session:
+                with connected(
+                    folder, workers, trace_calls=trace_calls, batch_size=batch
+                ) as session:
                     moved[0] = 0
                     session.sql(QUERY).collect()
                     assert session.cluster is not None
@@ -85,7 +87,8 @@ def measure_bytes() -> None:
                     meets = "all" if shared else "some"
                     here = moved[0] / size
                     print(
-                        f"| {name} | {workers} | {meets} | {trace_calls:,} | {total:.2f} | {here:.2f} |"
+                        f"| {name} | {workers} | {meets} | {batch} | {trace_calls:,} | {total:.2f} "
+                        f"| {here:.2f} |"
                     )
 
 

@@ -29,9 +29,9 @@ class Rates:
     counts: float = 4.7e-6
     """Seconds of the session for a value that goes to a model."""
     value_bytes: float = 160.0
-    digest_bytes: float = 16.0
-    """What a worker sends of a value, whoever has sent it before."""
-    moves: float = 0.45
+    named_in: float = 2.9
+    """The bytes by which a worker names a value, whoever has sent it before."""
+    moves: float = 0.37
     """Bytes of a value and its answer on their ways, compressed, by those of the value."""
     answers: float = 50.0
     """Answers a second of one model server."""
@@ -99,7 +99,7 @@ def simulated(rows: float, values: float, workers: int, files: int, rates: Rates
             "session": session_busy / seconds,
             "servers": server_busy / workers / seconds,
         },
-        rates.moves + sent * rates.digest_bytes / (known * rates.value_bytes),
+        rates.moves + sent * rates.named_in / (known * rates.value_bytes),
         workers * rates.price * seconds / 3600,
     )
 

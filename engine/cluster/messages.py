@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import copyreg
 import io
 import pickle
-from array import array
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from blendfusion.cluster.packing import (
-    Packed,
-    compressed,
-    decompressed,
-    packed_answers,
-    packed_values,
-    unpacked_answers,
-    unpacked_values,
-)
+from blendfusion.cluster.compact import ANSWERS, COSTS_BY_PLACE, ROWS, USAGE, VALUES, Compact
+from blendfusion.cluster.packing import compressed, decompressed
 from blendfusion.execution.pipeline import Counts
 from blendfusion.models.protocol.model import Values
 from blendfusion.options import Options
@@ -60,26 +50,22 @@ class Fragment:
 
 
 @dataclass(frozen=True)
-class Begin:
+class Begin(Compact):
     """Run a fragment as far as the first reply."""
 
     fragment: Fragment
 
 
 @dataclass(frozen=True)
-class Continue:
+class Continue(Compact):
     """Run it on; ``answers``, of which nobody there needs the costs, are those that it wants, if it
     wants some."""
 
-    answers: list[Answer] | None = None
-
-    def __reduce__(self) -> _Form:
-        answers = self.answers
-        return _continue, (None if answers is None else packed_answers(answers, costs=False),)
+    answers: list[Answer] | None = field(default=None, metadata=ANSWERS)
 
 
 @dataclass(frozen=True)
-class Route:
+class Route(Compact):
     """The owners of the values of a question; no addresses: the session itself answers."""
 
     key: bytes = b""
@@ -89,25 +75,22 @@ class Route:
 
 
 @dataclass(frozen=True)
-class Cancel:
+class Cancel(Compact):
     """Nobody wants the rest of a fragment."""
 
 
 @dataclass(frozen=True)
-class Wants:
+class Wants(Compact):
     """A fragment needs answers to these distinct values."""
 
     call: Call | None
     task: Task
-    values: list[Values]
+    values: list[Values] = field(metadata=VALUES)
     stops: bool
-
-    def __reduce__(self) -> _Form:
-        return _wants, (self.call, self.task, packed_values(self.values), self.stops)
 
 
 @dataclass(frozen=True)
-class FindRoute:
+class FindRoute(Compact):
     """A fragment wants to know who answers a call."""
 
     call: Call | None
@@ -115,7 +98,7 @@ class FindRoute:
 
 
 @dataclass(frozen=True)
-class NewValues:
+class NewValues(Compact):
     """A fragment waits for owners, which have so many new values, by range.
 
     So many ``hits`` were stored before; some of them are listed."""
@@ -123,14 +106,14 @@ class NewValues:
     key: bytes
     new: dict[int, int]
     hits: int
-    listed: dict[Values, Answer]
+    listed: dict[Values, Answer] = field(metadata=ROWS)
     every: int
     example: Values
     """One of the values."""
 
 
 @dataclass(frozen=True)
-class LostOwner:
+class LostOwner(Compact):
     """The owner of a range is gone from this address."""
 
     key: bytes
@@ -139,14 +122,14 @@ class LostOwner:
 
 
 @dataclass(frozen=True)
-class Rows:
+class Rows(Compact):
     """A chunk of a fragment's output."""
 
     table: pa.Table
 
 
 @dataclass(frozen=True)
-class Done:
+class Done(Compact):
     """A fragment has ended, perhaps with an error."""
 
     counts: Counts | None = None
@@ -158,34 +141,25 @@ class Done:
 
 
 @dataclass(frozen=True)
-class Pose:
+class Pose(Compact):
     """Put these values to a model."""
 
     question: tuple[bytes, Task] | None
     """The model's name or itself, with the options, encoded; and the task. None: as in the last
     message of this kind."""
-    values: list[Values]
-
-    def __reduce__(self) -> _Form:
-        return _pose, (self.question, packed_values(self.values))
+    values: list[Values] = field(metadata=VALUES)
 
 
 @dataclass(frozen=True)
-class Posed:
+class Posed(Compact):
     """The answers by place; with an error, some are missing."""
 
-    answers: dict[int, Answer]
+    answers: dict[int, Answer] = field(metadata=COSTS_BY_PLACE)
     error: BaseException | None = None
-
-    def __reduce__(self) -> _Form:
-        places = array("I", self.answers)
-        known = None if places == array("I", range(len(places))) else places.tobytes()
-        packed = packed_answers([*self.answers.values()], costs=True)
-        return _posed, (known, packed, self.error)
 
 
 @dataclass(frozen=True)
-class AskRange:
+class AskRange(Compact):
     """Ask a model about the next values of a range."""
 
     question: tuple[bytes, Task, bytes] | None
@@ -200,67 +174,22 @@ class AskRange:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(Compact):
     """The outcome of a batch: the answers that the trace lists, those that failed besides, and the
     number and usage of the others."""
 
     number: int = 0
-    listed: dict[Values, Answer] = field(default_factory=dict)
-    failed: dict[Values, Answer] = field(default_factory=dict)
-    others: Usage = field(default_factory=Usage)
+    listed: dict[Values, Answer] = field(default_factory=dict, metadata=ROWS)
+    failed: dict[Values, Answer] = field(default_factory=dict, metadata=ROWS)
+    others: Usage = field(default_factory=Usage, metadata=USAGE)
     gone: bool = False
     """Whether the range's owner is gone."""
     error: BaseException | None = None
     moved: int = 0
 
-    def __reduce__(self) -> _Form:
-        rows = [
-            (packed_values([*rows]), packed_answers([*rows.values()], costs=True))
-            for rows in (self.listed, self.failed)
-        ]
-        rest = self.others.numbers if self.others.values else ()
-        return _outcome, (self.number, *rows, rest, self.gone, self.error, self.moved)
-
-
-def _outcome(
-    number: int,
-    listed: tuple[Packed, Packed],
-    failed: tuple[Packed, Packed],
-    others: tuple[Any, ...],
-    gone: bool,
-    error: BaseException | None,
-    moved: int,
-) -> Outcome:
-    return Outcome(number, _rows(*listed), _rows(*failed), Usage(*others), gone, error, moved)
-
-
-def _rows(values: Packed, answers: Packed) -> dict[Values, Answer]:
-    return dict(zip(unpacked_values(values), unpacked_answers(answers), strict=True))
-
-
-def _continue(packed: Packed | None) -> Continue:
-    return Continue(None if packed is None else unpacked_answers(packed))
-
-
-def _wants(call: Call | None, task: Task, packed: Packed, stops: bool) -> Wants:
-    return Wants(call, task, unpacked_values(packed), stops)
-
-
-def _pose(question: tuple[bytes, Task] | None, packed: Packed) -> Pose:
-    return Pose(question, unpacked_values(packed))
-
-
-def _posed(known: bytes | None, packed: Packed, error: BaseException | None) -> Posed:
-    answers = unpacked_answers(packed)
-    places = array("I", range(len(answers)) if known is None else ())
-    places.frombytes(known or b"")
-    return Posed(dict(zip(places, answers, strict=True)), error)
-
 
 Message: TypeAlias = "Begin | Continue | Route | Cancel | Pose | AskRange"
 Reply: TypeAlias = "FindRoute | NewValues | LostOwner | Wants | Rows | Done | Posed | Outcome"
-_Form: TypeAlias = "tuple[Callable[..., object], tuple[object, ...]]"
-"""How pickle makes a message again."""
 
 _BY_NAME = {ingredient.name: ingredient for ingredient in INGREDIENTS}
 
@@ -297,8 +226,3 @@ def has_bytes(thing: object) -> bool:
     except Exception:
         return False
     return True
-
-
-for _code, _name in enumerate((_continue, _wants, _pose, _posed, _outcome), 250):
-    # Pickle writes these numbers, which are for private use, in the place of names.
-    copyreg.add_extension(__name__, _name.__name__, _code)

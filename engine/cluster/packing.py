@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from blendfusion.models.protocol.model import Values
@@ -16,8 +16,8 @@ _ZSTD = pa.Codec("zstd", compression_level=3)
 _SMALL = 128
 """Bytes that compression does not make fewer."""
 
-Numbers: TypeAlias = "tuple[str, bytes]"
-"""The type of whole numbers from 0, and their bytes."""
+Numbers: TypeAlias = "tuple[str | int, bytes | int]"
+"""The type of whole numbers from 0, and their bytes; of equal ones their count, and the number."""
 Texts: TypeAlias = "tuple[Numbers, bytes]"
 """The lengths of texts in bytes plus one, 0 for NULL; and the texts one behind the other."""
 Packed: TypeAlias = "tuple[Any, ...]"
@@ -42,30 +42,76 @@ def packed_answers(answers: Sequence[Answer], *, costs: bool) -> Packed:
     kinds: dict[Any, int] = {}
     text_codes, kind_codes = [], []
     for answer in answers:
-        numbers = answer.usage.numbers if costs else ()
-        kind = answer.finish, numbers, answer.error, answer.too_long, answer.spent
+        kind = answer.finish, answer.error, answer.too_long, answer.spent
         text_codes.append(texts.setdefault(answer.text, len(texts)))
         kind_codes.append(kinds.setdefault(kind, len(kinds)))
+    codes = None if len(texts) == len(answers) else _numbers(text_codes)
     chances = None
     if any(answer.logprob is not None for answer in answers):
         nan = float("nan")
         known = (nan if answer.logprob is None else answer.logprob for answer in answers)
         chances = array("d", known).tobytes()
-    return _texts([*texts]), _numbers(text_codes), [*kinds], _numbers(kind_codes), chances
+    usages = _packed_usages([answer.usage for answer in answers]) if costs and answers else None
+    return _texts([*texts]), codes, [*kinds], _numbers(kind_codes), chances, usages
 
 
 def unpacked_answers(packed: Packed) -> list[Answer]:
     """The answers again."""
-    texts, text_codes, kinds, kind_codes, chances = packed
-    of_texts, of_kinds = _split(texts), [(f, Usage(*numbers), *rest) for f, numbers, *rest in kinds]
-    codes = zip(_array(*text_codes), _array(*kind_codes), strict=True)
-    answers = [
-        Answer(of_texts[text], of_kinds[kind][0], None, *of_kinds[kind][1:]) for text, kind in codes
+    texts, codes, kinds, kind_codes, chances, usages = packed
+    of_texts, of_kinds = _split(texts), [kinds[kind] for kind in _array(*kind_codes)]
+    count = len(of_kinds)
+    places = range(count) if codes is None else _array(*codes)
+    logprobs = [None] * count if chances is None else _floats(chances)
+    costs = [Usage()] * count if usages is None else _unpacked_usages(usages)
+    return [
+        Answer(of_texts[place], finish, None if p != p else p, usage, error, too_long, spent)
+        for place, (finish, error, too_long, spent), p, usage in zip(
+            places, of_kinds, logprobs, costs, strict=True
+        )
     ]
-    if chances is None:
-        return answers
-    logprobs = zip(answers, _array("d", chances), strict=True)
-    return [a if p != p else replace(a, logprob=p) for a, p in logprobs]
+
+
+def _packed_usages(usages: Sequence[Usage]) -> Packed:
+    *counts, seconds = zip(*(usage.numbers for usage in usages), strict=True)
+    return *map(_numbers, counts), array("d", seconds).tobytes() if any(seconds) else None
+
+
+def _unpacked_usages(packed: Packed) -> list[Usage]:
+    *counts, seconds = packed
+    columns = [_array(*column) for column in counts]
+    times = [0.0] * len(columns[0]) if seconds is None else _floats(seconds)
+    return [Usage(*numbers) for numbers in zip(*columns, times, strict=True)]
+
+
+def packed_places(places: Sequence[int] | np.ndarray) -> Packed:
+    """Ascending whole numbers from 0, each in two bits more than their mean distance has."""
+    if not len(places):
+        return (0,)
+    numbers = np.asarray(places, np.int64)
+    first, count = int(numbers[0]), len(numbers)
+    rest = numbers - first
+    # Elias and Fano's code: the low bits as they are, the high ones as gaps in a row of bits.
+    low = max(0, (int(rest[-1]) // count).bit_length() - 1)
+    high = np.zeros(int(rest[-1] >> low) + count, np.uint8)
+    high[(rest >> low) + np.arange(count)] = 1
+    bits = np.unpackbits(rest.astype(">u8").view(np.uint8).reshape(count, 8), axis=1)
+    lows = np.packbits(bits[:, 64 - low :])
+    return count, first, low, np.packbits(high).tobytes(), lows.tobytes()
+
+
+def unpacked_places(packed: Packed) -> list[int]:
+    """The numbers again."""
+    count, *rest = packed
+    if not count:
+        return []
+    first, low, high, lows = rest
+    gaps = np.flatnonzero(np.unpackbits(np.frombuffer(high, np.uint8))) - np.arange(count)
+    bits = np.zeros((count, 64), np.uint8)
+    known = np.unpackbits(np.frombuffer(lows, np.uint8), count=count * low)
+    bits[:, 64 - low :] = known.reshape(count, low)
+    numbers = np.packbits(bits, axis=1).view(">u8").ravel().astype(np.int64)
+    found: list[int] = (first + (gaps << low) + numbers).tolist()
+    return found
 
 
 def compressed(data: bytes) -> bytes:
@@ -102,11 +148,22 @@ def _split(texts: Texts) -> list[str | None]:
 
 def _numbers(numbers: Sequence[int]) -> Numbers:
     most = max(numbers, default=0)
+    if most == min(numbers, default=0):
+        return len(numbers), most
     kind = next(kind for kind, bits in (("B", 8), ("H", 16), ("I", 32)) if most < 2**bits)
     return kind, array(kind, numbers).tobytes()
 
 
-def _array(kind: str, data: bytes) -> array[Any]:
+def _array(kind: str | int, data: bytes | int) -> Sequence[int]:
+    if isinstance(data, int):
+        return [data] * int(kind)
+    assert isinstance(kind, str)
     found = array(kind)
+    found.frombytes(data)
+    return found
+
+
+def _floats(data: bytes) -> Sequence[float]:
+    found = array("d")
     found.frombytes(data)
     return found

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice
 
+import numpy as np
+
 from blendfusion.cluster.messages import LostOwner, NewValues, Route, decoded, encoded
 from blendfusion.cluster.protocol import Place, PlaceGone
 from blendfusion.cluster.range_messages import (
@@ -17,14 +19,20 @@ from blendfusion.cluster.range_messages import (
     Offer,
     RangeMessage,
     RangeReply,
+    Taken,
 )
-from blendfusion.cluster.ranges import LOCAL_RANGES, range_of
+from blendfusion.cluster.ranges import LEAST_BITS, LOCAL_RANGES, block_digests, range_of
 from blendfusion.models.protocol.model import Values
-from blendfusion.models.stores.key import VALUES_BYTES, digests
+from blendfusion.models.stores.key import digests
 from blendfusion.types import Answer
 
-OFFERED_LENGTH = 3 * VALUES_BYTES
-"""The mean length of values that are worth a digest."""
+_OFFERED_BYTES = 4
+"""The mean size of values, compressed, that are worth an offer."""
+_SAMPLE = 256
+_SPARE_BITS = 15
+"""A beginning of a digest has so many bits more than the number of values, which grows by that of
+the workers: of 128 blocks, one has a value that begins like another one."""
+_MOST_BITS = 56
 
 
 class RunEnded(Exception):
@@ -74,9 +82,10 @@ class RangeAnswers:
 
     def answers(self, route: Route, values: list[Values]) -> tuple[Route, dict[Values, Answer]]:
         """The answers to distinct values, and the route to the owners as it is by now."""
-        left: dict[int, list[Values]] = {}
-        for value, key in zip(values, digests(values), strict=True):
-            left.setdefault(range_of(key, len(route.addresses)), []).append(value)
+        owners = len(route.addresses)
+        left: dict[int, dict[bytes, Values]] = {}
+        for key, value in sorted(zip(digests(values), values, strict=True), key=_first):
+            left.setdefault(range_of(key, owners), {})[key] = value
         found: dict[Values, Answer] = {}
         while left:
             addresses, tickets = route.addresses, dict[int, int]()
@@ -97,19 +106,47 @@ class RangeAnswers:
                     collected = self._peers.call(addresses[number], message)
                     assert isinstance(collected, Collected)
                     assert collected.answers is not None
-                    found.update(zip(left.pop(number), collected.answers, strict=True))
+                    some = left.pop(number)
+                    found.update(zip(some.values(), collected.answers, strict=True))
             for number in left:
                 route = self._tell(LostOwner(route.key, number, addresses[number]))
         return route, found
 
-    def _deposited(self, route: Route, number: int, values: list[Values]) -> Deposited:
-        address, ticket = route.addresses[number], None
-        length = sum(len(v) for row in values for v in row if v)
-        if length >= OFFERED_LENGTH * len(values) and address != self._peers.own:
-            offer = Offer(route.key, b"".join(digests(values)))
-            missing = self._peers.call(address, offer)
-            assert isinstance(missing, Missing)
-            ticket, values = missing.ticket, [values[place] for place in missing.places]
-        deposited = self._peers.call(address, Deposit(route.key, values, ticket))
+    def _deposited(self, route: Route, number: int, by_key: dict[bytes, Values]) -> Deposited:
+        """Let an owner know values, which are in the order of their keys."""
+        address, values = route.addresses[number], [*by_key.values()]
+        if address == self._peers.own or not _worth_an_offer(values):
+            return self._sent(address, Deposit(route.key, values))
+        keys = [*by_key]
+        bits = (len(keys) * len(route.addresses)).bit_length() + _SPARE_BITS
+        bits = min(_MOST_BITS, max(LEAST_BITS, bits))
+        heads = np.frombuffer(b"".join(keys), ">u8")[::2] >> np.uint64(64 - bits)
+        offer = Offer(
+            route.key, heads.astype(np.int64).tolist(), bits, b"".join(block_digests(keys))
+        )
+        missing = self._peers.call(address, offer)
+        assert isinstance(missing, Missing)
+        ticket, new, hits = missing.ticket, 0, dict[Values, Answer]()
+        places: list[int] | None = missing.places
+        while places is not None:
+            some = Deposit(route.key, [values[place] for place in places], ticket)
+            deposited = self._sent(address, some)
+            new += deposited.new
+            hits.update(deposited.hits)
+            places = deposited.unsure or None
+        return Deposited(ticket, new, hits)
+
+    def _sent(self, address: str, message: Deposit) -> Deposited:
+        deposited = self._peers.call(address, message)
         assert isinstance(deposited, Deposited)
         return deposited
+
+
+def _worth_an_offer(values: list[Values]) -> bool:
+    """Whether values are long enough. These are random ones: digests order them."""
+    some = values[:_SAMPLE]
+    return len(encoded(Taken(some))) > _OFFERED_BYTES * len(some)
+
+
+def _first(pair: tuple[bytes, Values]) -> bytes:
+    return pair[0]

@@ -6,10 +6,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from hashlib import blake2b
 from itertools import count
 
 from blendfusion.cluster.messages import decoded
 from blendfusion.cluster.range_messages import (
+    BLOCK,
     Collect,
     Collected,
     Deposit,
@@ -27,7 +29,7 @@ from blendfusion.cluster.range_messages import (
     Taken,
 )
 from blendfusion.models.protocol.model import Values
-from blendfusion.models.stores.key import VALUES_BYTES, digests
+from blendfusion.models.stores.key import digests
 from blendfusion.models.stores.memory import AnswerStore
 from blendfusion.models.wrappers.cache import stored_answers
 from blendfusion.types import Answer
@@ -37,9 +39,22 @@ _AWAITED_SECONDS = 10.0
 """How long a value that a worker has promised to send is waited for: it may be gone."""
 
 
+BLOCK_BYTES = 16
+LEAST_BITS = 24
+"""The length of the beginnings by which an owner finds keys."""
+
+
 def range_of(digest: bytes, ranges: int) -> int:
     """The range, of so many equal ones, in which a digest lies."""
     return int.from_bytes(digest[:4], "big") * ranges >> 32
+
+
+def block_digests(keys: Sequence[bytes]) -> list[bytes]:
+    """A digest of each ``BLOCK`` keys."""
+    starts = range(0, len(keys), BLOCK)
+    return [
+        blake2b(b"".join(keys[i : i + BLOCK]), digest_size=BLOCK_BYTES).digest() for i in starts
+    ]
 
 
 class HashRange:
@@ -50,38 +65,45 @@ class HashRange:
         self._answers: dict[bytes, Answer] = {}
         self._values: dict[bytes, Values] = {}
         """The values without an answer."""
+        self._index: dict[int, list[bytes]] = {}
+        """The keys of all values, by their first ``LEAST_BITS`` bits."""
         self._pending: deque[bytes] = deque()
         """Values that nobody asks about yet."""
         self._batches: dict[int, list[bytes]] = {}
         """Values that somebody asks about."""
-        self._awaited: dict[bytes, float] = {}
-        """Values that a worker is about to send, until when."""
-        self._tickets: dict[int, list[bytes]] = {}
+        self._awaited: dict[int, float] = {}
+        """Beginnings of values that a worker is about to send, until when."""
+        self._tickets: dict[int, _Ticket] = {}
         self._numbers = count(1)
         self._ended = False
         self._changed = threading.Condition()
 
-    def offer(self, keys: list[bytes]) -> Missing:
+    def offer(self, heads: Sequence[int], bits: int, blocks: bytes) -> Missing:
         """The places of values that are to be sent: no worker has sent them, or is about to."""
+        keys: list[bytes | None] = [None] * len(heads)
+        missing = [*range(len(heads))]
         with self._changed:
             while True:
                 now = time.monotonic()
-                missing = {key: place for place, key in enumerate(keys) if not self._has(key)}
-                if self._ended or not any(self._awaited.get(key, 0) > now for key in missing):
+                for place in missing:
+                    keys[place] = self._named(heads[place], bits)
+                missing = [place for place in missing if keys[place] is None]
+                starts = {heads[place] >> bits - LEAST_BITS for place in missing}
+                if self._ended or not any(self._awaited.get(s, 0) > now for s in starts):
                     break
                 self._changed.wait(_WAIT_SECONDS)
-            self._awaited.update(dict.fromkeys(missing, now + _AWAITED_SECONDS))
-            ticket = next(self._numbers)
-            self._tickets[ticket] = keys
-            return Missing(ticket, [*missing.values()])
+            self._awaited.update(dict.fromkeys(starts, now + _AWAITED_SECONDS))
+            return Missing(self._ticket(keys, blocks), missing)
 
     def deposit(self, values: list[Values], ticket: int | None) -> Deposited:
         """Take these values in, of which some may be known."""
-        by_key = dict(zip(digests(values), values, strict=True))
+        keys = [*digests(values)]
+        by_key = dict(zip(keys, values, strict=True))
         hits = self._known([v for k, v in by_key.items() if not self._has(k)])
         with self._changed:
             fresh = [key for key in by_key if not self._has(key)]
             for key in fresh:
+                self._index.setdefault(_start(key), []).append(key)
                 answer = hits.get(by_key[key])
                 if answer is None:
                     self._values[key] = by_key[key]
@@ -89,18 +111,18 @@ class HashRange:
                 else:
                     self._answers[key] = answer
             for key in by_key:
-                self._awaited.pop(key, None)
+                self._awaited.pop(_start(key), None)
             if ticket is None:
-                ticket = next(self._numbers)
-                self._tickets[ticket] = [*by_key]
+                ticket = self._ticket(keys, b"")
+            unsure = self._tickets[ticket].completed(keys)
             self._changed.notify_all()
         found = {by_key[key]: hits[by_key[key]] for key in fresh if by_key[key] in hits}
-        return Deposited(ticket, len(fresh) - len(found), found)
+        return Deposited(ticket, len(fresh) - len(found), found, unsure)
 
     def collect(self, ticket: int) -> Collected:
         """The answers to the values of a ticket, once all are there, or the run has ended."""
         with self._changed:
-            keys, at = self._tickets.pop(ticket), 0
+            keys, at = self._tickets.pop(ticket).complete, 0
             while not self._ended:
                 while at < len(keys) and keys[at] in self._answers:
                     at += 1
@@ -136,6 +158,52 @@ class HashRange:
     def _has(self, key: bytes) -> bool:
         return key in self._answers or key in self._values
 
+    def _named(self, head: int, bits: int) -> bytes | None:
+        """The key that begins so; None if there is none, or not one alone."""
+        keys = self._index.get(head >> bits - LEAST_BITS, ())
+        found = [key for key in keys if int.from_bytes(key[:8], "big") >> 64 - bits == head]
+        return found[0] if len(found) == 1 else None
+
+    def _ticket(self, keys: Sequence[bytes | None], blocks: bytes) -> int:
+        number = next(self._numbers)
+        self._tickets[number] = _Ticket(keys, blocks)
+        return number
+
+
+class _Ticket:
+    """The keys of the values that somebody wants; None: to be sent."""
+
+    def __init__(self, keys: Sequence[bytes | None], blocks: bytes) -> None:
+        self._keys, self._blocks = [*keys], blocks
+
+    @property
+    def complete(self) -> list[bytes]:
+        """The keys, none of which is to be sent any more."""
+        return [key for key in self._keys if key is not None]
+
+    def completed(self, keys: list[bytes]) -> list[int]:
+        """Add the keys that were sent, in the order of their places. Returns the places whose
+        values are to be sent in addition: another value begins like one of them."""
+        sent = iter(keys)
+        self._keys = [key or next(sent) for key in self._keys]
+        given = [
+            self._blocks[i : i + BLOCK_BYTES] for i in range(0, len(self._blocks), BLOCK_BYTES)
+        ]
+        self._blocks = b""
+        if not given:
+            return []
+        pairs = zip(block_digests(self.complete), given, strict=True)
+        wrong = [number for number, (own, other) in enumerate(pairs) if own != other]
+        blocks = [range(n * BLOCK, min(len(self._keys), (n + 1) * BLOCK)) for n in wrong]
+        unsure = [place for block in blocks for place in block]
+        for place in unsure:
+            self._keys[place] = None
+        return unsure
+
+
+def _start(key: bytes) -> int:
+    return int.from_bytes(key[:8], "big") >> 64 - LEAST_BITS
+
 
 class LocalRanges:
     """The ranges that one process owns, by question. Safe to use from threads."""
@@ -158,9 +226,7 @@ class LocalRanges:
         if found is None:  # the run has ended meanwhile
             return Collected(None)
         if isinstance(message, Offer):
-            held = message.digests
-            starts = range(0, len(held), VALUES_BYTES)
-            return found.offer([held[i : i + VALUES_BYTES] for i in starts])
+            return found.offer(message.heads, message.bits, message.blocks)
         if isinstance(message, Deposit):
             return found.deposit(message.values, message.ticket)
         if isinstance(message, Collect):

@@ -86,12 +86,18 @@ def connected(
 
 
 def times_the_values(
-    moved: list[int], folder: Path, values: list[str], *, shared: bool, workers: int
+    moved: list[int],
+    folder: Path,
+    values: list[str],
+    *,
+    shared: bool,
+    workers: int,
+    trace_calls: int = 1_000_000,
 ) -> float:
     """The bytes that move between all processes, by those of the distinct values."""
     files = 2 * workers
     tables = [values] if shared else [values[number::files] for number in range(files)]
-    with connected(folder, files, tables, workers) as there:
+    with connected(folder, files, tables, workers, trace_calls=trace_calls) as there:
         frame = there.sql("SELECT count(*) FROM t WHERE llm_filter('f', x)")
         frame.collect()
         assert frame.trace.usage.values == len(values)
@@ -132,3 +138,19 @@ def test_at_most_twice_the_bytes_of_the_values_move(
     rng = random.Random(workers)
     values = [f"{i} {' '.join(rng.choices(WORDS, k=30))}" for i in range(3_000)]
     assert times_the_values(moved, tmp_path, values, shared=shared, workers=workers) <= 2
+
+
+@pytest.mark.parametrize(
+    ("workers", "trace_calls"),
+    [(4, 1_000_000), pytest.param(8, 1_000, marks=[pytest.mark.long, pytest.mark.slow])],
+)
+def test_random_values_that_all_workers_meet_move_at_most_twice_their_bytes(
+    moved: list[int], tmp_path: Path, workers: int, trace_calls: int
+) -> None:
+    """Ten random bytes each, written as 20 digits, which a worker names by two bytes or so."""
+    rng = random.Random(workers)
+    values = [f"{rng.getrandbits(80):020x}" for _ in range(10_000 if workers == 4 else 30_000)]
+    times = times_the_values(
+        moved, tmp_path, values, shared=True, workers=workers, trace_calls=trace_calls
+    )
+    assert times <= 2

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import random
 import threading
+import zlib
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from typing import Any, cast
 
 import pytest
 
-from blendfusion.cluster import ranges
-from blendfusion.cluster.messages import Outcome, decoded, encoded
+from blendfusion.cluster import peers, ranges
+from blendfusion.cluster.messages import NewValues, Outcome, Route, decoded, encoded
+from blendfusion.cluster.peers import RangeAnswers
 from blendfusion.cluster.range_messages import (
     NO_BATCH,
     Collect,
@@ -26,7 +29,7 @@ from blendfusion.cluster.range_messages import (
     Take,
     Taken,
 )
-from blendfusion.cluster.ranges import HashRange, LocalRanges, range_of
+from blendfusion.cluster.ranges import HashRange, LocalRanges, block_digests, range_of
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.stores.key import digests
 from blendfusion.types import Answer, Usage
@@ -36,6 +39,13 @@ A, B, C = ("a" * 50,), ("b" * 50,), ("c" * 50,)
 
 def keys(*values: Values) -> list[bytes]:
     return [*digests(values)]
+
+
+def offered(held: HashRange, *values: Values, bits: int = 32) -> Missing:
+    """The reply to an offer of values, which are in the order of their keys."""
+    found = keys(*values)
+    heads = [int.from_bytes(key[:8], "big") >> 64 - bits for key in found]
+    return held.offer(heads, bits, b"".join(block_digests(found)))
 
 
 def nothing(values: Sequence[Values]) -> dict[Values, Answer]:
@@ -52,10 +62,11 @@ def test_messages_come_back_as_they_were() -> None:
     failed = Answer.failed("no", Usage(1))
     listed = {A: Answer("x", usage=Usage(1, seconds=0.5))}
     for message in (
-        Offer(b"key", b"".join(keys(A, B))),
+        Offer(b"key", [2, 2, 70_000, 2**55], 56, b"blocks"),
         Missing(3, [0, 70_000]),
+        Missing(3, []),
         Deposit(b"key", [A, (None,)], 3),
-        Deposited(3, 2, {A: Answer("x")}),
+        Deposited(3, 2, {A: Answer("x", usage=Usage(cached=1))}, [7, 9]),
         Collect(b"key", 3),
         Collected(None),
         Take(b"key", 5, 9),
@@ -75,10 +86,10 @@ def test_messages_come_back_as_they_were() -> None:
 
 def test_a_value_that_two_workers_offer_is_sent_once() -> None:
     held = HashRange(nothing)
-    first = held.offer(keys(A, B))
+    first = offered(held, A, B)
     assert first.places == [0, 1]
     second: list[Missing] = []
-    thread = threading.Thread(target=lambda: second.append(held.offer(keys(B, C))))
+    thread = threading.Thread(target=lambda: second.append(offered(held, B, C)))
     thread.start()
     assert held.deposit([A, B], first.ticket).new == 2
     thread.join()
@@ -94,8 +105,8 @@ def test_who_goes_away_after_an_offer_keeps_nobody_waiting(monkeypatch: pytest.M
     monkeypatch.setattr(ranges, "_AWAITED_SECONDS", 0.05)
     monkeypatch.setattr(ranges, "_WAIT_SECONDS", 0.01)
     held = HashRange(nothing)
-    assert held.offer(keys(A)).places == [0]
-    assert held.offer(keys(A)).places == [0]
+    assert offered(held, A).places == [0]
+    assert offered(held, A).places == [0]
 
 
 def test_stored_answers_are_hits_and_a_batch_that_is_given_back_waits_again() -> None:
@@ -139,7 +150,7 @@ def test_each_value_is_given_out_once_whoever_wants_it(seed: int) -> None:
             if rng.random() < 0.5:
                 ticket = held.deposit(some, None).ticket
             else:
-                missing = held.offer(keys(*some))
+                missing = offered(held, *some)
                 ticket = missing.ticket
                 held.deposit([some[place] for place in missing.places], ticket)
             if texts(held.collect(ticket)) != [v[0] for v in some]:
@@ -166,6 +177,74 @@ def test_each_value_is_given_out_once_whoever_wants_it(seed: int) -> None:
         thread.join()
     assert not problems
     assert set(answered.values()) == {1}
+
+
+class OwnersHere:
+    """In the place of workers in other processes: their messages, from and to bytes."""
+
+    own = ""
+
+    def __init__(self, count: int, answer: Callable[[str], str] = str) -> None:
+        self._answer = answer
+        self.owners = {str(number): LocalRanges() for number in range(count)}
+        self.moved = 0
+        for owner in self.owners.values():
+            owner._ranges[b"key"] = HashRange(nothing)
+
+    def call(self, address: str, message: Any) -> Any:
+        sent = encoded(message)
+        reply = encoded(self.owners[address].reply(decoded(sent)))
+        self.moved += len(sent) + len(reply)
+        return decoded(reply)
+
+    def tell(self, message: Any) -> Route:
+        """Have the new values answered, each by itself."""
+        assert isinstance(message, NewValues)
+        for number, new in message.new.items():
+            taken = self.call(str(number), Take(b"key", 0, 9_999)).values
+            assert len(taken) == new
+            answers = {p: Answer(self._answer(value[0])) for p, value in enumerate(taken)}
+            self.call(str(number), Give(b"key", 0, answers))
+        return Route(b"key", tuple(self.owners))
+
+
+@pytest.mark.parametrize("different", [3, 20, 2_000])
+def test_values_that_begin_alike_are_told_apart(
+    monkeypatch: pytest.MonkeyPatch, different: int
+) -> None:
+    """Digests whose first half has but few values: as many owners' heads would have, if there were
+    many more values."""
+
+    def few(values: Sequence[Values]) -> list[bytes]:
+        starts = [zlib.crc32(str(value).encode()) % different for value in values]
+        return [
+            blake2b(str(start).encode(), digest_size=8).digest() + key[8:]
+            for start, key in zip(starts, digests(values), strict=True)
+        ]
+
+    monkeypatch.setattr(ranges, "digests", few)
+    monkeypatch.setattr(peers, "digests", few)
+    values: list[Values] = [(f"{number} {'x' * 60}",) for number in range(1_500)]
+    here, rng = OwnersHere(2), random.Random(different)
+    answers = RangeAnswers(cast(Any, here), here.tell)
+    route = Route(b"key", tuple(here.owners))
+    for _ in range(6):
+        some = rng.sample(values, rng.randrange(1, 1_000))
+        _, found = answers.answers(route, some)
+        assert {value: answer.text for value, answer in found.items()} == {v: v[0] for v in some}
+
+
+def test_naming_a_value_takes_few_bytes() -> None:
+    """Ten thousand random values, which a second worker names."""
+    rng = random.Random(0)
+    values: list[Values] = [(f"{rng.getrandbits(80):020x}",) for _ in range(10_000)]
+    here = OwnersHere(8, lambda text: "true")
+    answers = RangeAnswers(cast(Any, here), here.tell)
+    route = Route(b"key", tuple(here.owners))
+    answers.answers(route, values)
+    here.moved = 0
+    answers.answers(route, values)
+    assert here.moved < 3 * len(values)
 
 
 def test_ranges_are_equally_large() -> None:
