@@ -95,12 +95,16 @@ class FrameSources(OwnContext):
     def from_pandas(self, data: pd.DataFrame, name: str | None = None) -> Frame:
         """A frame of a pandas table, registered as the table ``name``. An index with a name becomes
         a column; one without is left out."""
-        kept = any(label is not None for label in data.index.names)
+        names = getattr(getattr(data, "index", None), "names", [])
+        kept = any(label is not None for label in names)
         return self.from_arrow(table_of_pandas(data, preserve_index=kept), name)
 
     def from_polars(self, data: pl.DataFrame | pl.LazyFrame, name: str | None = None) -> Frame:
         """A frame of a Polars table, registered as the table ``name``; a lazy one is collected."""
         collected: Any = data.collect() if hasattr(data, "collect") else data
+        if not hasattr(collected, "to_arrow"):
+            hint = "session.from_pandas, from_arrow, from_pylist and from_pydict take others."
+            raise ArgumentError(f"a {type(data).__name__} is no Polars frame", hint=hint)
         return self.from_arrow(collected.to_arrow(), name)
 
     read_batch = _reader(OwnContext.read_batch)
@@ -118,6 +122,9 @@ class FrameSources(OwnContext):
 def table_of_pandas(data: pd.DataFrame, *, preserve_index: bool) -> pa.Table:
     """``data`` as an Arrow table. Raises ArgumentError for two columns of one name, and for a
     column with values of several types."""
+    if not hasattr(data, "iloc") or not hasattr(data, "columns"):
+        hint = "session.from_pylist takes a list of rows, from_pydict a dict of columns, from_polars, from_arrow, …"
+        raise ArgumentError(f"a {type(data).__name__} is no pandas frame", hint=hint)
     twice = data.columns[data.columns.duplicated()]
     if len(twice):
         raise ArgumentError(

@@ -424,7 +424,8 @@ def declared(name: str) -> Field[Any]:
     """The field of ``Options`` with this name. Raises OptionError, naming a close match."""
     known = {option.name: option for option in fields(Options)}
     if name not in known:
-        raise OptionError(f"unknown option '{name}'", hint=close_matches(name, known))
+        others = ("cache", "budget", "prices", "embedder", "cluster")  # arguments of bf.connect
+        raise OptionError(f"unknown option '{name}'", hint=close_matches(name, [*known, *others]))
     return known[name]
 
 

@@ -298,7 +298,7 @@ class Session(EvaluationSession):
         QueryError before it runs (docs/security.md); the session's option applies it to all
         queries.
         """
-        variables = None if read_only else caller_variables()
+        variables = None if read_only else caller_variables(query)
         text = SessionText(query, options, dialect, budget, read_only, variables=variables)
         return text.planned(self, param_values, named_params)
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from blendfusion.datafusion.csv_errors import csv_error, json_error
-from blendfusion.datafusion.error_translation import unfit, words
+from blendfusion.datafusion.error_translation import exists, unfit, words
 from blendfusion.datafusion.foreign_words import foreign, is_planning, text_of
 from blendfusion.datafusion.scan_errors import scan_error
 from blendfusion.errors import (
@@ -43,6 +43,11 @@ _FUNCTION = re.compile(r"PyErr \{ type: <class '([\w.]+)'>, value: (.*?), traceb
 _MESSAGE = re.compile(r"""\w+\((['"])(.*)\1,?\)""", re.DOTALL)
 """An exception of one argument, a text."""
 _UNBOUND = re.compile(r"Placeholder '(\$\w+|\?)' was not provided a value")
+_REMEDIES = {
+    "Divide by zero": "nullif(x, 0) gives NULL in place of a zero.",
+    "Cannot cast string": "TRY_CAST(… AS …) gives NULL for what cannot be cast.",
+}
+"""Remedies by a part of DataFusion's message."""
 _MISUSE = (TypeError, AttributeError, NotImplementedError, ImportError, Warning)
 """Exceptions that Python raises for a wrong call, not for data."""
 
@@ -162,6 +167,9 @@ def _translated(problem: BaseException, redaction: Redaction) -> BlendFusionErro
         return ExecutionError(
             f"a function of the program raised {raised}", hint=redaction.remedy or None
         )
+    second = exists(text_of(problem))
+    if second is not None:
+        return second
     unbound = _UNBOUND.search(text_of(problem))
     if unbound is not None:
         name = unbound[1]
@@ -175,7 +183,9 @@ def _translated(problem: BaseException, redaction: Redaction) -> BlendFusionErro
         return line
     original = words(text_of(problem))
     shown = words(foreign(text_of(problem), redaction))
-    hint = redaction.remedy or None if shown != original else None
+    remedy = redaction.remedy if shown != original else ""
+    known = next((hint for part, hint in _REMEDIES.items() if part in original), "")
+    hint = f"{known} {remedy}".strip() or None
     if is_planning(text_of(problem)) or isinstance(problem, (KeyError, OSError)):
         return QueryError(shown, hint=hint)
     return ExecutionError(shown, hint=hint)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from blendfusion.datafusion.foreign_words import foreign, text_of
 from blendfusion.errors import BlendFusionError, QueryError, close_matches
 from blendfusion.redaction import Redaction
+from blendfusion.udfs.declare.arguments import quoted
 from blendfusion.udfs.declare.call import CONFIDENCE, ERROR, VALUE
 from blendfusion.udfs.declare.call_registry import CALLS, readable
 from blendfusion.udfs.register.user_functions import known_ingredients
@@ -265,7 +267,69 @@ def _column(text: str, context: SessionContext, query: str) -> QueryError | None
         hint = f'Names without double quotes are read in lower case: write "{folded}" in them.'
     if relation and relations and relation not in relations:
         hint = f"The relations here: {', '.join(relations)}."
+    hint = _quotes_or_arrow(name, names, query) or hint
     return QueryError(f"unknown column '{name}'", hint=hint or "No column can be named here.")
+
+
+def _quotes_or_arrow(name: str, names: list[str], query: str) -> str:
+    """The hint for a name that is part of one with spaces, a text in double quotes, or an option;
+    '' for another one."""
+    spaced = next((n for n in names if n.split()[:1] == [name] and n != name and n in query), None)
+    if spaced is not None:
+        return f'A name with spaces stands in double quotes: "{spaced}".'
+    if re.search(rf"\w\s*\([^()]*,\s*{re.escape(name)}\s*=", query) and name in _options():
+        return f"An option of a call is written with =>: {name} => …."
+    if f'"{name}"' in query and not difflib.get_close_matches(
+        name.lower(), [n.lower() for n in names]
+    ):
+        return (
+            f"Double quotes are for names of columns. Text stands in single quotes: {quoted(name)}."
+        )
+    return ""
+
+
+def _options() -> set[str]:
+    return {n for i in known_ingredients().values() for o in i.options for n in o.names}
+
+
+def _named_argument(text: str, _context: object, query: str) -> QueryError | None:
+    if "does not support named arguments" not in text or ":=" not in query:
+        return None
+    return QueryError(
+        words(text), hint="An option of a call is written with =>: on_error => 'keep'."
+    )
+
+
+def _statement(text: str, _context: object, query: str) -> QueryError | None:
+    """The error of a text that is no statement, or several."""
+    if "only supports a single SQL statement" in text:
+        hint = "Call session.sql for each; blendfusion -f script.sql runs a script."
+        return QueryError("a query is one statement, and here are several", hint=hint)
+    if "No SQL statements were provided" in text:
+        return QueryError("the query is empty", hint="For example: SELECT * FROM reviews LIMIT 5")
+    if re.search(r"not implemented: TOP\b", text):
+        return QueryError("there is no TOP", hint="Write LIMIT 3 at the end of the query.")
+    if "expected: an sql statement" in text.lower() and query.rstrip().endswith("?"):
+        return QueryError(
+            "this is no SQL", hint="A question in plain words: session.ask('…').run()."
+        )
+    return None
+
+
+def _exists(text: str, _context: object, query: str) -> QueryError | None:
+    return exists(text)
+
+
+def exists(text: str) -> QueryError | None:
+    """The error of a second table of a name; None for another one."""
+    found = re.search(r"The table (\S+) already exists", text)
+    if found is None:
+        return None
+    name = found[1].split(".")[-1]
+    return QueryError(
+        f"there is a table '{name}' already",
+        hint=f"session.deregister_table('{name}') removes it.",
+    )
 
 
 def _ambiguous(text: str, _context: object, query: str) -> QueryError | None:
@@ -304,6 +368,6 @@ def _syntax(text: str, context: SessionContext, query: str) -> QueryError | None
 
 _LOOKS = (
     *(_value, _function, _arguments, _table, _column, _ambiguous, _ungrouped, _declared_twice),
-    *(_syntax, _kept),
+    *(_named_argument, _statement, _exists, _syntax, _kept),
 )
 """The translations of errors that have a remedy, tried in order."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import ChainMap
 from collections.abc import Mapping
+from inspect import CO_OPTIMIZED
 from typing import TYPE_CHECKING, Any
 
 from datafusion import DataFrame
@@ -38,15 +38,27 @@ _HIDDEN = re.compile(rf'{CATALOG}\.{UNNAMED}\.(\w+?)_\d+(?: AS "?\1"?)?')
 _WORD = re.compile(r"\w+")
 
 
-def caller_variables() -> Variables | None:
-    """The local variables of the code that called the session, and behind them its global ones;
-    None where that is a module of this package."""
+def caller_variables(query: object) -> Variables | None:
+    """The local variables of the code that called the session, and behind them its global ones,
+    whose names stand in ``query`` in any letter case; None where that is a module of this package.
+    """
     frame = sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__") in _BETWEEN:
         frame = frame.f_back
     if str(frame.f_globals.get("__name__")).partition(".")[0] == _PACKAGE:
         return None
-    return ChainMap(frame.f_locals, frame.f_globals)
+    words = set(_WORD.findall(str(query).lower()))
+    code = frame.f_code
+    found = {name: frame.f_globals[name] for name in frame.f_globals if name.lower() in words}
+    if not code.co_flags & CO_OPTIMIZED:  # a module, a class, or text that was executed
+        return found | {n: value for n, value in frame.f_locals.items() if n.lower() in words}
+    names = (*code.co_varnames, *code.co_cellvars, *code.co_freevars)
+    if any(name.lower() in words for name in names):
+        locals_now = frame.f_locals
+        found |= {name: value for name, value in locals_now.items() if name.lower() in words}
+        if isinstance(locals_now, dict):  # before Python 3.13, a copy that the code would keep
+            locals_now.clear()
+    return found
 
 
 def with_frames(

@@ -31,7 +31,7 @@ from blendfusion.prepare.function_registry import ingredients
 from blendfusion.prepare.information import informed
 from blendfusion.prepare.result_names import named
 from blendfusion.reports.confirmation import demand
-from blendfusion.reports.plan_warnings import warn_of_comparisons
+from blendfusion.reports.plan_warnings import warn_of_doubts
 from blendfusion.reports.trace import Trace
 from blendfusion.search.sources import searched
 from blendfusion.sql.call_sites import find_sites
@@ -51,6 +51,7 @@ from blendfusion.sql.repeated_names import REFUSED, numbered
 from blendfusion.sql.source_map import Translation, placed, unchanged, within
 from blendfusion.sql.statements import creates, creates_table, selecting_all
 from blendfusion.sql.token_tree import TokenTree
+from blendfusion.sql.tokenizer import curly_quotes
 from blendfusion.sql.type_calls import Typed
 from blendfusion.sql.unnest import unnested
 from blendfusion.types import Constraint
@@ -130,6 +131,9 @@ class Query:
         except QueryError as problem:
             problem.span = problem.span or named_place(problem.message, self.text)
             advise(problem, self.variables)
+            if curly_quotes(self.text):
+                hint = "Text stands in straight quotes, ', and names in \"; this has curly ones."
+                problem.reword(problem.message, hint)
             respelled = self._in_any_case(session) if _UNKNOWN.search(problem.message) else None
             if respelled is None:
                 problem.span = problem.span or whole_place(self.text)
@@ -175,7 +179,7 @@ class Query:
     def _planned(self, session: Session) -> Frame:
         parameters = spelled_parameters(self.param_values, self.named_params)
         ready = session.calls.typed(session, self.text, parameters, whole=True)
-        warn_of_comparisons(ready.never, session.plan_warnings)
+        warn_of_doubts(ready.doubts, session.plan_warnings)
         frame = self._frame(session, ready, parameters)
         types: dict[int, Constraint] = {}
         # CREATE has run by now.

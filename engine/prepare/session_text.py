@@ -13,7 +13,7 @@ from datafusion import DataFrame, SQLOptions
 from blendfusion.budget import Budget, checked_budget
 from blendfusion.datafusion.foreign_words import without_filters
 from blendfusion.dialects.dispatch import OURS, by_number, planned, spoken
-from blendfusion.errors import QueryError
+from blendfusion.errors import ArgumentError, QueryError
 from blendfusion.options import declared
 from blendfusion.prepare.caller_tables import Variables
 from blendfusion.prepare.query import Query
@@ -50,6 +50,11 @@ class SessionText:
         named_params: Mapping[str, object],
     ) -> Frame:
         """The frame of the text. Raises QueryError for one that cannot be planned."""
+        if not isinstance(self.text, str):
+            raise ArgumentError(
+                f"a query is text, not {type(self.text).__name__}",
+                hint='For example: session.sql("SELECT * FROM reviews LIMIT 5").',
+            )
         text = sql_of(self.text)
         named = {name: session.as_frame(value) for name, value in named_params.items()}
         if not (self.read_only or session.options.read_only):

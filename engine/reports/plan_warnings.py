@@ -1,5 +1,5 @@
-"""Warnings about the plan of a query: a type that switches planning off, a comparison that is never
-true."""
+"""Warnings about the plan of a query: a type that switches planning off, what is
+probably a mistake."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def warn_of_type(reason: str | None, known: set[str]) -> None:
         _warn_once(reason, text, known)
 
 
-def warn_of_comparisons(problems: Iterable[str], known: set[str]) -> None:
-    """Warn once of each comparison that no answer meets."""
+def warn_of_doubts(problems: Iterable[str], known: set[str]) -> None:
+    """Warn once of each probable mistake of a query."""
     for problem in problems:
         _warn_once(problem, problem, known)
 

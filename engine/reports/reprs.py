@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _ROWS = 20
 _CELL = 500
+_MOST_COLUMNS, _MANY_COLUMNS = 20, 30
+"""The columns that the text shows if there are more than many."""
 _CHARACTERS = 20_000
 _HOW = "Its rows: show(), to_pandas(), to_arrow_table() and the like run it."
 _WITHHELD = f"A display shows no values here: show_values='off'. {_HOW}"
@@ -45,8 +47,16 @@ def as_text(frame: Frame) -> str:
         return f"Frame [{_columns(frame)}]. {_WITHHELD}"
     rows = _rows(frame)
     if rows is not None:
-        return DataFrame.__repr__(frame.session.plain_frame(rows))
+        some = rows.select(rows.column_names[:_MOST_COLUMNS]) if _are_many(rows) else rows
+        text = DataFrame.__repr__(frame.session.plain_frame(some))
+        more = rows.num_columns - some.num_columns
+        return f"{text}\n… and {more} more columns" if more else text
     return f"Frame [{_columns(frame)}], not run: it asks a model. {_HOW}\n{_plan(frame)}"
+
+
+def _are_many(rows: pa.Table) -> bool:
+    names = rows.column_names
+    return len(names) > _MANY_COLUMNS and len(set(names)) == len(names)
 
 
 def as_html(frame: Frame) -> str:

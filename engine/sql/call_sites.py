@@ -70,6 +70,8 @@ class Site:
     """The call is a whole select item with a name of the user's."""
     literals: list[Span] = field(default_factory=list)
     """The literal arguments without a name, in order."""
+    literal_value: str = ""
+    """The text that is asked about in place of a column."""
 
     @property
     def kept(self) -> bool:
@@ -312,6 +314,7 @@ def _literal_value(tree: TokenTree, site: Site, trailing: int) -> None:
         literal = literal_of(tree.tokens[slice(*place)])
         if isinstance(literal, Constant) and not isinstance(literal.value, list | dict):
             site.arguments[leading] = Value()
+            site.literal_value = str(literal.value)
             site.values.append(place)
     elif more == 0 and leading and not trailing and not ingredient.kind.images:
         question = site.arguments[0]

@@ -39,7 +39,7 @@ def named_place(message: str, text: str) -> tuple[int, int] | None:
     if found is not None:
         return next((tree.span(at, at + 1) for at in tree.unqualified(found[1])), None)
     places = list(_places(message, tree))
-    if "single SQL statement" in message:
+    if "one statement, and here are several" in message:
         ends = [i for i, t in enumerate(tree.tokens) if t.token_type == TokenType.SEMICOLON]
         places = [(ends[0] + 1, len(tree.tokens))]
     place = places[0] if len(places) == 1 else clause_place(message, tree)

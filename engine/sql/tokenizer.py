@@ -115,6 +115,16 @@ def word(token: Token) -> str:
     return token.text.split()[0].upper()
 
 
+def curly_quotes(sql: str) -> bool:
+    """Whether quotes of typography, as word processors write them, stand outside of text."""
+    if _CURLY.isdisjoint(sql):
+        return False
+    return any(t.token_type not in QUOTED and not _CURLY.isdisjoint(t.text) for t in tokenize(sql))
+
+
+_CURLY = frozenset("\u2018\u2019\u201c\u201d")
+
+
 def identifier(token: Token) -> str:
     """The name that an identifier means: DataFusion lowers those without quotes."""
     return token.text if token.token_type in QUOTED else token.text.lower()

@@ -51,8 +51,9 @@ class Typed:
     numbers in the text."""
     unread: tuple[str, ...] = ()
     """The parts of the query that say nothing of the types of answers."""
-    never: tuple[str, ...] = ()
-    """The comparisons that no answer meets, each as a sentence."""
+    doubts: tuple[str, ...] = ()
+    """Probable mistakes, each as a sentence: comparisons that no answer meets, names of columns in
+    single quotes."""
 
     @property
     def sql(self) -> str:
@@ -138,8 +139,21 @@ def _typed(
     behind = dict.fromkeys(places.nulls_last, " NULLS LAST")
     text = in_text(tree, [(s, c.name) for s, c in zip(sites, calls, strict=True)], behind)
     wrong = (never_equal(c, places.of[n].compared) for c, n in zip(calls, names, strict=True))
-    never = tuple(dict.fromkeys(problem for problem in wrong if problem))
-    return Typed(text, tuple(dict.fromkeys(calls)), written, beside, places.unread, never)
+    quoted = (_quoted_column(tree, site, columns) for site in sites if site.literal_value)
+    doubts = tuple(dict.fromkeys(problem for problem in (*wrong, *quoted) if problem))
+    return Typed(text, tuple(dict.fromkeys(calls)), written, beside, places.unread, doubts)
+
+
+def _quoted_column(tree: Reader, site: Site, columns: Columns) -> str | None:
+    """The doubt about a text that is asked about, and is the name of a column of the query."""
+    name = site.literal_value
+    for select, _ in tree.around(site.start):
+        for source in tree.sources(select):
+            table = tree.written(source.start, source.end) if source.kind == "table" else ""
+            if table and name in (columns(table) or ()):
+                plain = name if name == name.lower() and name.isidentifier() else f'"{name}"'
+                return f"{site.text} asks about the text '{name}'; the column is {plain} without single quotes."
+    return None
 
 
 class _Places(NamedTuple):

@@ -67,7 +67,22 @@ def load(spec: str | Model | None, options: Options) -> Model:
     if spec.endswith(".gguf"):
         return _llama(spec, options)
     near = close_matches(scheme, [*BACK_ENDS, *added, "auto"])
+    families = (back_end for beginning, back_end in _FAMILIES.items() if spec.startswith(beginning))
+    back_end = next(families, None)
+    if back_end is not None:
+        near = f"Did you mean '{back_end}:{spec}'?"
     raise ModelNotFound(f"no model '{spec}'. {near}", hint=_forms())
+
+
+_FAMILIES = {
+    "gpt-": "openai",
+    "o1": "openai",
+    "o3": "openai",
+    "o4": "openai",
+    "claude": "anthropic",
+}
+_FAMILIES |= {"gemini-": "gemini"}
+"""The back ends of models by the beginnings of their names."""
 
 
 def _checked(model: Model) -> Model:

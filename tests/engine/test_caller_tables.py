@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -234,3 +235,12 @@ def test_names_of_tables_are_those_of_relations() -> None:
     """
     assert {found.name for found in table_names(Reader(text))} == {"one", "Two", "three", "five"}
     assert [found.name for found in table_names(Reader("SELECT 1 FROM (SELECT"))] == []
+
+
+def test_a_variable_that_is_deleted_is_freed(session: bf.Session) -> None:
+    df = pd.DataFrame(ROWS)
+    freed = weakref.ref(df)
+    assert session.sql("SELECT count(*) AS n FROM df").to_pylist() == [{"n": 2}]
+    del df
+    gc.collect()
+    assert freed() is None

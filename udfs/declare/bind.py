@@ -230,8 +230,7 @@ class _Binder:
             if not isinstance(first, Constant):
                 raise self.error(
                     f"the {parameter.name} must be a literal, not a column",
-                    f"Write {self.ingredient.signature}; use {{}} or {{column}} in the "
-                    f"{parameter.name} to refer to values.",
+                    self._meant(parameter.name, first),
                 )
             self.given[parameter.name] = first.value
         for parameter in self._absent(self.ingredient.between):
@@ -240,6 +239,19 @@ class _Binder:
                 raise self.error(f"the {parameter.name} must be a literal between the values")
             self.given[parameter.name] = second.value
         self._take_trailing()
+
+    def _meant(self, parameter: str, first: Argument) -> str:
+        """The hint for a column in the place of a literal."""
+        name = first.name if isinstance(first, Value) else ""
+        if not re.fullmatch(r"\w*", name):
+            return f"Text stands in single quotes: {self.ingredient.name}({sql_literal(name)}, …)."
+        if name and self.positional and isinstance(self.positional[0], Constant):
+            literal = sql_literal(self.positional[0].value)
+            return f"The {parameter} comes first: {self.ingredient.name}({literal}, {name})."
+        return (
+            f"Write {self.ingredient.signature}; use {{}} or {{column}} in the {parameter} to refer to "
+            "values."
+        )
 
     def _take_trailing(self) -> None:
         """The literals at the end, in the order of the parameters, which may have defaults."""
@@ -259,14 +271,20 @@ class _Binder:
 
     def _check_values(self, values: Sequence[Value]) -> None:
         if len(values) != len(self.positional):
-            stray = next(a for a in self.positional if isinstance(a, Constant))
+            literals = [a.value for a in self.positional if isinstance(a, Constant)]
+            hint = "a literal can be given by name, as in options => ['a', 'b']."
+            if LABELS.name in self.given and all(isinstance(one, str) for one in literals):
+                labels = sql_literal([*literals, self.given[LABELS.name]])
+                hint = f"the labels are one list: {labels}."
             raise self.error(
-                f"{stray.value!r} is a literal where a column is expected",
-                f"Write {self.ingredient.signature}; a literal can be given by name, "
-                "as in options => ['a', 'b'].",
+                f"{literals[0]!r} is a literal where a column is expected",
+                f"Write {self.ingredient.signature}; {hint}",
             )
         if not values:
-            raise self.error("there is no value to ask about")
+            named = re.search(r"\{(\w+)\}", str(self.given.get(QUESTION.name, "")))
+            call = f"{self.ingredient.name}(…, {named[1]})" if named else ""
+            advice = f"Name the column behind the question, too: {call}." if named else None
+            raise self.error("there is no value to ask about", advice)
         names = self.ingredient.values
         if not isinstance(names, str) and len(values) != len(names):
             noun = "value" if len(names) == 1 else "values"
