@@ -1,36 +1,52 @@
 """How often does ``session.ask`` write a query that runs, and the right one?
 
     python benchmarks/bench_text_to_sql.py FOLDER --model llama:FILE.gguf [--questions 40] [--part report]
+        [--candidates 3] [--examples] [--without links|grammar|rules] [--results FILE.jsonl]
     python benchmarks/bench_text_to_sql.py FOLDER --links
 
 FOLDER holds ``questions.csv`` (database, question, sql) and DATABASE/data/TABLE.csv, as Spider does
 (Yu et al., EMNLP 2018). Questions are split in two by a digest of their text; nothing was chosen on
 the part ``report``. *runs* is the share of drafts that plan and execute, *right* the share with the
-rows of the right query, in order if that has ORDER BY. ``free`` is the model's first draft alone;
-``repaired`` adds at most two rounds. ``--links`` asks no model: of the stored values that right
-queries name, the share among the first five and the first eight links of the question. Printed with
-Wilson's intervals at 95 %."""
+rows of the right query: in order if that has ORDER BY, columns in any order (Zhong et al., EMNLP
+2020). *first* is the model's first draft alone, *chosen* the query after at most two rounds of
+repair; both come from one call, so that they are pairs. *untouched* are the questions whose right
+query no question of the part ``choose`` has: Spider asks for most queries twice.
+
+``--examples`` accepts the questions of the same database whose right query is another. ``--without``
+leaves one step out. ``--results`` keeps each question's outcome, and goes on behind those that it
+has. ``--links`` asks no model: of the stored values that right queries name, the share among the
+first five and the first eight links of the question. Printed with Wilson's intervals at 95 %."""
 
 from __future__ import annotations
 
 import argparse
 import csv
 import hashlib
+import json
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from itertools import permutations
 from pathlib import Path
+from unittest.mock import patch
 
 from sqlglot import exp, parse_one, transpile
 
 import blendfusion as bf
 from blendfusion.errors import BlendFusionError
-from blendfusion.evaluate.intervals import wilson
+from blendfusion.evaluate.intervals import sign_test, wilson
+from blendfusion.models.llama.model import LlamaModel
+from blendfusion.text_to_sql import draft as drafting
 from blendfusion.text_to_sql.links import ValueIndex
 from blendfusion.text_to_sql.schema.catalog import read_catalog
+from blendfusion.text_to_sql.templates import Templates
 
 MISSED = sys.maxsize
+_WIDEST = 6
+"""Columns of a result whose orders are tried."""
 
 
 def part_of(question: str) -> str:
@@ -67,7 +83,16 @@ def rows_of(frame: bf.Frame) -> list[tuple[object, ...]]:
 
 
 def equal(a: list[tuple[object, ...]], b: list[tuple[object, ...]], *, ordered: bool) -> bool:
-    return a == b if ordered else Counter(map(repr, a)) == Counter(map(repr, b))
+    """Whether both are the same rows, with the columns of ``a`` in some order."""
+    width = len(b[0]) if b else 0
+    if len(a) != len(b) or (a and len(a[0]) != width) or width > _WIDEST:
+        return a == b
+    expected = b if ordered else Counter(map(repr, b))
+    for order in permutations(range(width)):
+        moved = [tuple(row[place] for place in order) for row in a]
+        if (moved if ordered else Counter(map(repr, moved))) == expected:
+            return True
+    return False
 
 
 def interval(hits: int, n: int) -> str:
@@ -75,10 +100,31 @@ def interval(hits: int, n: int) -> str:
     return f"{hits / n:.2f} [{low:.2f}, {high:.2f}] ({hits} of {n})" if n else "-"
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a question. ``first_*``: of the first draft alone."""
+
+    question: str
+    gold: str
+    chosen: str
+    untouched: bool
+    first_runs: bool
+    first_right: bool
+    runs: bool
+    right: bool
+
+
 def outcomes(
-    folder: Path, asked: list[tuple[str, str, str]], model: str, rounds: int, *, shows: bool
-) -> Iterator[tuple[bool, bool]]:
-    """(runs, is right) of each question whose right query runs."""
+    folder: Path,
+    asked: Sequence[tuple[str, str, str]],
+    model: str,
+    *,
+    candidates: int,
+    examples: Sequence[tuple[str, str, str]],
+    seen: frozenset[str],
+) -> Iterator[Outcome]:
+    """The outcome of each question whose right query runs. ``examples``: questions that may be
+    accepted before. ``seen``: right queries that something was chosen on."""
     sessions: dict[str, bf.Session] = {}
     for database, question, gold in asked:
         session = sessions.get(database) or opened(folder, database, model)
@@ -88,18 +134,88 @@ def outcomes(
         except BlendFusionError as error:
             print(f"the right query does not run: {gold}: {error.message}")
             continue
+        session.templates = _accepted(database, gold, examples)
+        first = chosen = ""
         try:
-            draft = session.ask(question, rounds=rounds)
-            found = rows_of(draft.frame)
-        except BlendFusionError as error:
-            if shows:
-                print(f"- {question}\n  {error}")
-            yield False, False
-            continue
-        right = equal(found, expected, ordered=ordered)
-        if shows and not right:
-            print(f"- {question}\n  {draft.sql}\n  right: {gold}")
-        yield True, right
+            draft = session.ask(question, candidates=candidates)
+            first, chosen = draft.tried[0].sql, draft.sql
+        except BlendFusionError:
+            pass  # no draft plans, the first among them
+        results = [_right(session, sql, expected, ordered=ordered) for sql in (first, chosen)]
+        yield Outcome(question, gold, chosen, gold not in seen, *results[0], *results[1])
+
+
+def _accepted(database: str, gold: str, examples: Sequence[tuple[str, str, str]]) -> Templates:
+    """The pairs that a user may have accepted, none of which has the right query."""
+    kept = Templates()
+    for other, question, sql in examples:
+        if other == database and sql != gold:
+            kept.pairs[question] = transpile(sql, read="mysql", write="postgres")[0]
+    return kept
+
+
+def _right(
+    session: bf.Session, sql: str, expected: list[tuple[object, ...]], *, ordered: bool
+) -> tuple[bool, bool]:
+    """(runs, has the right rows)"""
+    try:
+        found = rows_of(session.sql(sql, read_only=True)) if sql else None
+    except BlendFusionError:
+        found = None
+    return found is not None, found is not None and equal(found, expected, ordered=ordered)
+
+
+def without(step: str) -> ExitStack:
+    """Leaves one step of drafting out while it is open."""
+    stack = ExitStack()
+    if step == "links":
+        stack.enter_context(patch.object(ValueIndex, "links", lambda *_: []))
+    if step == "rules":
+        stack.enter_context(patch.object(drafting, "by_rule", lambda *_: None))
+    if step == "grammar":
+        own: property = vars(LlamaModel)["abilities"]
+        plain = property(lambda model: replace(own.__get__(model), follows_grammars=False))
+        stack.enter_context(patch.object(LlamaModel, "abilities", plain))
+    return stack
+
+
+def measure(arguments: argparse.Namespace) -> list[Outcome]:
+    """The outcomes of the questions of a part, those that were kept before among them."""
+    every = {part: questions(arguments.folder, part, sys.maxsize) for part in ("choose", "report")}
+    asked = every[arguments.part][: arguments.questions]
+    kept: list[Outcome] = []
+    if arguments.results is not None and arguments.results.exists():
+        lines = arguments.results.read_text(encoding="utf-8").splitlines()
+        kept = [Outcome(**json.loads(line)) for line in lines]
+    known = {outcome.question for outcome in kept}
+    found = outcomes(
+        arguments.folder,
+        [one for one in asked if one[1] not in known],
+        arguments.model,
+        candidates=arguments.candidates,
+        examples=[*every["choose"], *every["report"]] if arguments.examples else (),
+        seen=frozenset(gold for _, _, gold in every["choose"]),
+    )
+    for outcome in found:
+        kept.append(outcome)
+        if arguments.shows and not outcome.right:
+            print(f"- {outcome.question}\n  {outcome.chosen}\n  right: {outcome.gold}", flush=True)
+        if arguments.results is not None:
+            with arguments.results.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(asdict(outcome)) + "\n")
+    return kept
+
+
+def print_outcomes(name: str, found: Sequence[Outcome]) -> None:
+    n = len(found)
+    for draft, runs, right in (
+        ("first", [o.first_runs for o in found], [o.first_right for o in found]),
+        ("chosen", [o.runs for o in found], [o.right for o in found]),
+    ):
+        print(f"{name}, {draft}: runs {interval(sum(runs), n)}, right {interval(sum(right), n)}")
+    gained = sum(o.right and not o.first_right for o in found)
+    lost = sum(o.first_right and not o.right for o in found)
+    print(f"{name}: {gained} gained by repair, {lost} lost (p = {sign_test(gained, lost):.3f})")
 
 
 def _never(request: bf.Request) -> str:
@@ -139,18 +255,20 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=40)
     parser.add_argument("--part", choices=("choose", "report"), default="report")
     parser.add_argument("--links", action="store_true", help="the recall of links alone")
+    parser.add_argument("--candidates", type=int, default=1)
+    parser.add_argument("--examples", action="store_true", help="accept other questions before")
+    parser.add_argument("--without", choices=("", "links", "grammar", "rules"), default="")
+    parser.add_argument("--results", type=Path, help="a file of outcomes, to go on from")
     parser.add_argument("--shows", action="store_true", help="print what went wrong")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     if arguments.links:
         print_links(arguments.folder)
         return
-    asked = questions(arguments.folder, arguments.part, arguments.questions)
-    for name, rounds in (("free", 0), ("repaired", 2)):
-        shows = arguments.shows and bool(rounds)
-        found = list(outcomes(arguments.folder, asked, arguments.model, rounds, shows=shows))
-        runs, right = (sum(column) for column in zip(*found, strict=True))
-        print(f"{name}: runs {interval(runs, len(found))}, right {interval(right, len(found))}")
+    with without(arguments.without):
+        found = measure(arguments)
+    print_outcomes("all", found)
+    print_outcomes("untouched", [outcome for outcome in found if outcome.untouched])
 
 
 if __name__ == "__main__":

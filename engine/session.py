@@ -325,8 +325,11 @@ class Session(EvaluationSession):
 
     def register_layer(self, path: str | os.PathLike[str]) -> None:
         """Read the descriptions, synonyms, keys and metrics that ``ask`` uses from a TOML file
-        (docs/ask.md), in place of an earlier one. Raises QueryError for a file of another form."""
+        (docs/ask.md), in place of an earlier one, and accept its examples. Raises QueryError for a
+        file of another form."""
         self.layer = read_layer(path)
+        for question, sql in self.layer.examples:
+            self.templates.accept(question, sql)
 
     def answer(
         self,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from blendfusion.text_to_sql import last
-from blendfusion.text_to_sql.prompt import QUESTION
+from blendfusion.text_to_sql.prompt import QUESTION, as_lines
 from blendfusion.text_to_sql.schema.catalog import Column, Table, type_word
 from blendfusion.types import Task
 
@@ -40,9 +40,6 @@ class Before:
         self, task: Task, values: tuple[str | None, ...]
     ) -> tuple[Task, tuple[str | None, ...]]:
         """A task of drafting with the history as its first value."""
-        history = "\n".join(
-            f"question: {' '.join(question.split())}\nquery: {' '.join(sql.split())}"
-            for question, sql in self.pairs[-_MOST:]
-        )
+        history = as_lines(self.pairs[-_MOST:])
         wider = replace(task, question=QUESTION + _GOING_ON, columns=("history", *task.columns))
         return wider, (history, *values)

@@ -26,6 +26,7 @@ from blendfusion.text_to_sql.prompt import drafting, values_of
 from blendfusion.text_to_sql.rules import by_rule
 from blendfusion.text_to_sql.schema.catalog import read_catalog
 from blendfusion.text_to_sql.search_summary import searched
+from blendfusion.text_to_sql.similar_questions import similar
 from blendfusion.types import Constraint, Usage
 from blendfusion.udfs.register.user_functions import known_ingredients
 
@@ -74,8 +75,9 @@ class Draft:
         return self.frame.to_arrow_table()
 
     def accept(self) -> None:
-        """Keep the pair of question and query for this session: a question that differs in the
-        literals only then gets the same query with its own literals, and is not drafted."""
+        """Keep the pair of question and query for this session. A question that differs in the
+        literals only then gets the same query with its own literals, and is not drafted; the draft
+        of another question sees the three most similar pairs as examples."""
         self.frame.session.templates.accept(self.question, self.sql)
 
     @property
@@ -177,6 +179,8 @@ class _Writer:
             self._catalog = replace(self._catalog, tables=known)
         self._index = ValueIndex(self._catalog)
         self._links = self._index.links(question)
+        accepted = session.templates.pairs
+        self._examples = similar(question, accepted, self._tables) if before is None else ()
         self._continued = False
         self.trace = Trace(redaction=session.options.redaction)
         self._dispatcher = session.dispatcher(self.trace, budget)
@@ -250,7 +254,9 @@ class _Writer:
         self, constraint: Constraint, query: str | None, problem: str | None, variant: int
     ) -> Checked:
         window = self._dispatcher.model.info.window
-        values = values_of(self._catalog, self._links, self._question, window, query, problem)
+        values = values_of(
+            self._catalog, self._links, self._question, window, query, problem, self._examples
+        )
         task = drafting(constraint, variant)
         if self._before is not None:
             task, values = self._before.with_history(task, values)

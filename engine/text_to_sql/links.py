@@ -24,7 +24,7 @@ _FEW = 3
 """Values of a column that are linked if the question mentions the column."""
 _FEW_SCORE = 0.5
 _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_STOP = frozenset(
+STOP_WORDS = frozenset(
     "a an and are as at be by did do does for from had has have how in is it its many me more most "
     "name names of on or show that the their there these those to was were what when where which "
     "who whose with all any each every list find give number count".split()
@@ -94,16 +94,16 @@ class ValueIndex:
         scores: dict[int, float] = {}
         whole: set[str] = set()
         for span in _spans(mentioned_words):
-            if span not in _STOP and span in self._by_text:
+            if span not in STOP_WORDS and span in self._by_text:
                 scores.update(dict.fromkeys(self._by_text[span], 2.0))
                 whole.update(span.split())
         weights = {w: _CLOSE_WEIGHT for word in mentioned_words for w in self._spellings(word)}
         weights.update(dict.fromkeys(mentioned_words, 1.0))
-        for word in sorted({*weights} - _STOP - whole):
+        for word in sorted({*weights} - STOP_WORDS - whole):
             for place in self._by_word.get(word, ()):
                 if place not in scores:
                     scores[place] = self._share(self._places[place][2], weights)
-        for word in {*mentioned_words} - _STOP - whole:
+        for word in {*mentioned_words} - STOP_WORDS - whole:
             for place in self._by_column.get(_stem(word), ()):
                 scores[place] = max(scores.get(place, 0.0), _FEW_SCORE)
         best = sorted((-score, place) for place, score in scores.items() if score >= _LEAST)
@@ -126,7 +126,7 @@ class ValueIndex:
 
     def _spellings(self, word: str) -> list[str]:
         """The stored words that ``word`` may be another spelling of."""
-        if len(word) < 4 or word in _STOP:
+        if len(word) < 4 or word in STOP_WORDS:
             return []
         return get_close_matches(word, self._near.get(word[0], ()), n=3, cutoff=_CLOSE)
 
@@ -148,7 +148,7 @@ def _parts(name: str) -> Iterator[str]:
     """
     for part in _PARTS.findall(name):
         word = part.casefold()
-        if len(word) > 2 and word not in _STOP:
+        if len(word) > 2 and word not in STOP_WORDS:
             yield _stem(word)
 
 

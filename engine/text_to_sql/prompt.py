@@ -10,7 +10,7 @@ from blendfusion.text_to_sql.schema.names import written_name
 from blendfusion.types import Constraint, Task
 from blendfusion.udfs.declare.arguments import quoted
 
-COLUMNS = ("tables", "joins", "values", "question", "query", "problem")
+COLUMNS = ("tables", "joins", "values", "examples", "question", "query", "problem")
 QUESTION = (
     "Write one SQL query (PostgreSQL syntax, one line) over the tables that answers the question. To "
     "judge free text, use a function: llm_filter('yes or no question', column) is BOOLEAN; "
@@ -34,6 +34,7 @@ def values_of(
     window: int,
     query: str | None = None,
     problem: str | None = None,
+    examples: Sequence[tuple[str, str]] = (),
 ) -> tuple[str | None, ...]:
     """The values of one request. Tables come in order of their likeness to the question, as many as
     fit the model's window (in tokens), at least one."""
@@ -54,9 +55,18 @@ def values_of(
         "\n".join((*map(_described, ordered), *catalog.metrics)),
         "\n".join(map(str, keys)) or None,
         "\n".join(f"{link.column}: {quoted(link.value)}" for link in links) or None,
+        as_lines(examples) or None,
         question,
         query,
         problem,
+    )
+
+
+def as_lines(pairs: Iterable[tuple[str, str]]) -> str:
+    """Pairs of question and query, two lines each."""
+    return "\n".join(
+        f"question: {' '.join(question.split())}\nquery: {' '.join(sql.split())}"
+        for question, sql in pairs
     )
 
 

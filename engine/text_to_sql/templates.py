@@ -132,10 +132,15 @@ def _number_in(words: tuple[str, ...], text: str) -> tuple[str, ...]:
 class Templates:
     """The accepted pairs of a session."""
 
+    pairs: dict[str, str] = field(default_factory=dict)
+    """The query of each accepted question, the latest last."""
     kept: list[Template] = field(default_factory=list)
+    """The pairs whose question states literals of the query."""
 
     def accept(self, question: str, sql: str) -> None:
         """Keep a pair; a later one with the same words replaces it."""
+        self.pairs.pop(question, None)
+        self.pairs[question] = sql
         template = template_of(question, sql)
         if template is not None:
             same = [t for t in self.kept if (t.parts, t.order) != (template.parts, template.order)]

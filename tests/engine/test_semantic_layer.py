@@ -22,6 +22,9 @@ description = "before tax"
 [[keys]]
 left = "sales.item"
 right = "Products.sku"
+[[examples]]
+question = "How many pieces were sold?"
+sql = "SELECT sum(pieces) FROM sales"
 """
 
 
@@ -29,7 +32,7 @@ def opened() -> tuple[bf.Session, list[str]]:
     prompts: list[str] = []
 
     def answer(call: bf.Request) -> str:
-        prompts.append(f"{call.values[0]}\n{call.values[1]}")
+        prompts.append("\n".join(value or "" for value in call.values))
         return "SELECT sum(price * pieces) FROM sales"
 
     session = bf.connect(bf.ScriptedModel(answer), cache=None, progress="off", show_values="on")
@@ -54,6 +57,9 @@ def test_the_model_sees_comments_notes_keys_and_metrics(tmp_path: Path) -> None:
     assert "price DOUBLE (2.5; what was paid; in euros; also cost)" in prompts[0]
     assert "metric revenue of sales: sum(price * pieces) (before tax)" in prompts[0]
     assert "sales.item = Products.sku" in prompts[0].replace("products", "Products")
+    session.ask("How many pieces of the lamp were sold?")
+    example = "question: How many pieces were sold? query: SELECT sum(pieces) FROM sales"
+    assert example in " ".join(prompts[1].split())
 
 
 def test_a_declared_key_joins_what_names_do_not_suggest(tmp_path: Path) -> None:

@@ -317,3 +317,22 @@ def test_hidden_values_are_in_no_text_about_a_draft() -> None:
     with pytest.raises(bf.QueryError, match="no query was found") as raised:
         shop.ask("Who is O'Hara?", rounds=1)
     assert not re.search("Paris|Hara", str(raised.value))
+
+
+def test_similar_accepted_pairs_are_examples() -> None:
+    shop = Shop(*["SELECT count(*) FROM singers"] * 6, "SELECT pin FROM secret", "SELECT 1")
+    accepted = [
+        "How many singers are there?",
+        "How many singers are there in all of the towns?",
+        "Which concerts took place?",
+        "How many singers?",
+        "Which singers are there in towns?",
+    ]
+    for question in accepted:
+        shop.ask(question).accept()
+    assert shop.prompts[0]["examples"] is None
+    shop.session.templates.accept("How many pins of singers are there?", "SELECT pin FROM secret")
+    shop.ask("How many singers are there in the towns?")
+    shown = str(shop.prompts[-1]["examples"]).splitlines()
+    assert shown[::2] == [f"question: {accepted[place]}" for place in (3, 1, 4)]
+    assert set(shown[1::2]) == {"query: SELECT count(*) FROM singers"}

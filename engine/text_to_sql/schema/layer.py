@@ -1,4 +1,5 @@
-"""The semantic layer of a TOML file: meanings of names, other words for them, keys and metrics."""
+"""The semantic layer of a TOML file: meanings of names, other words for them, keys, metrics and
+questions with their queries."""
 
 from __future__ import annotations
 
@@ -21,7 +22,10 @@ sql = "sum(price * pieces)"
 table = "sales"
 [[keys]]
 left = "sales.product_id"
-right = "products.id\""""
+right = "products.id"
+[[examples]]
+question = "What did we sell in May?"
+sql = "SELECT sum(pieces) FROM sales WHERE month = 5\""""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,8 @@ class Layer:
     columns: Mapping[str, Note] = field(default_factory=dict)
     metrics: tuple[Metric, ...] = ()
     keys: tuple[tuple[str, str], ...] = ()
+    examples: tuple[tuple[str, str], ...] = ()
+    """Questions with right queries."""
 
 
 def read_layer(path: str | os.PathLike[str]) -> Layer:
@@ -75,9 +81,9 @@ def read_layer(path: str | os.PathLike[str]) -> Layer:
 
 
 def _layer(found: Mapping[str, Any]) -> Layer:
-    unknown = sorted(set(found) - {"tables", "metrics", "keys"})
+    unknown = sorted(set(found) - {"tables", "metrics", "keys", "examples"})
     if unknown:
-        raise ValueError(f"it has {unknown[0]!r} beside tables, metrics and keys")
+        raise ValueError(f"it has {unknown[0]!r} beside tables, metrics, keys and examples")
     tables, columns = {}, {}
     for table, entry in found.get("tables", {}).items():
         tables[table.lower()] = _note(entry, "columns")
@@ -88,7 +94,10 @@ def _layer(found: Mapping[str, Any]) -> Layer:
         for name, entry in found.get("metrics", {}).items()
     )
     keys = tuple((_text(key["left"]), _text(key["right"])) for key in found.get("keys", ()))
-    return Layer(tables, columns, metrics, keys)
+    examples = tuple(
+        (_text(pair["question"]), _text(pair["sql"])) for pair in found.get("examples", ())
+    )
+    return Layer(tables, columns, metrics, keys, examples)
 
 
 def _note(entry: Mapping[str, Any], *others: str) -> Note:

@@ -1,0 +1,47 @@
+"""Accepted questions that resemble a new one: a model sees them, with their queries, as examples."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from sqlglot import exp
+
+from blendfusion.text_to_sql.links import STOP_WORDS, words_of
+from blendfusion.text_to_sql.where import parsed
+
+_MOST = 3
+"""Examples of a prompt."""
+
+
+def similar(
+    question: str, accepted: Mapping[str, str], tables: Collection[str]
+) -> list[tuple[str, str]]:
+    """The accepted (question, query) pairs that share most words with ``question``, the most similar
+    last, next to the question. Queries over other tables than ``tables`` are left out: the model
+    must not see their names."""
+    own, known = _words(question), {table.casefold() for table in tables}
+    scored = [
+        (_overlap(own, _words(other)), place, other)
+        for place, (other, sql) in enumerate(accepted.items())
+        if _tables(sql) <= known
+    ]
+    best = sorted(one for one in scored if one[0])[-_MOST:]
+    return [(other, accepted[other]) for _, _, other in best]
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word.removesuffix("s") for word in words_of(text)) - STOP_WORDS
+
+
+def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
+    """The share of common words (Jaccard 1901)."""
+    return len(one & other) / max(1, len(one | other))
+
+
+def _tables(sql: str) -> set[str]:
+    """The tables of a query, and a name that no table has if it cannot be read."""
+    tree = parsed(sql)
+    if tree is None:
+        return {""}
+    own = {cte.alias.casefold() for cte in tree.find_all(exp.CTE)}
+    return {table.name.casefold() for table in tree.find_all(exp.Table)} - own
