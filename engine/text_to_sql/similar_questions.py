@@ -1,4 +1,4 @@
-"""Accepted questions that resemble a new one: a model sees them, with their queries, as examples."""
+"""Accepted questions that resemble a new one, with their queries: examples for the model."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _MOST = 3
 def similar(
     question: str, accepted: Mapping[str, str], tables: Collection[str]
 ) -> list[tuple[str, str]]:
-    """The accepted (question, query) pairs that share most words with ``question``, the most similar
-    last, next to the question. Queries over other tables than ``tables`` are left out: the model
-    must not see their names."""
+    """The accepted pairs of question and query that share most words with ``question``, the most
+    similar last. Queries over other tables than ``tables`` are left out: the model must not see
+    their names."""
     own, known = _words(question), {table.casefold() for table in tables}
     scored = [
         (_overlap(own, _words(other)), place, other)
