@@ -1,9 +1,9 @@
 """What does a cluster cost: bytes that move, memory and CPU of the session, time by workers?
 
-    python benchmarks/bench_cluster.py [bytes] [memory] [cpu] [speed]
+    python benchmarks/bench_cluster.py [bytes] [memory] [cpu] [speed] [beginnings]
 
 Workers are processes of this machine, the model is scripted: only ``speed`` has one that sleeps, 40 ms
-a value. Bytes are those between all processes, by the bytes of the distinct values."""
+a value, and ``beginnings`` the packaged one. Bytes are those between all processes, by the bytes of the distinct values."""
 
 from __future__ import annotations
 
@@ -156,6 +156,29 @@ def measure_speed() -> None:
             )
 
 
+def measure_beginnings() -> None:
+    """Tokens that the packaged model computes for texts with ten topics each, scattered over files."""
+    rng = random.Random(0)
+    texts = [" ".join(rng.choices(WORDS, k=50)) for _ in range(24)]
+    topics = [" ".join(rng.choices(WORDS, k=2)) for _ in range(10)]
+    pairs = [(text, topic) for text in texts for topic in topics]
+    rng.shuffle(pairs)
+    parts = [pairs[number::8] for number in range(8)]
+    folder = written(
+        [pa.table({"x": [x for x, _ in part], "topic": [y for _, y in part]}) for part in parts]
+    )
+    query = "SELECT count(*) FROM t WHERE llm_filter('Is {} about {}?', x, topic)"
+    for cluster in (None, "local:2", "local:4"):
+        with bf.connect("smollm2", cache=None, cluster=cluster, progress="off") as session:
+            session.register_parquet("t", str(folder))
+            frame = session.sql(query)
+            frame.collect()
+            spent = frame.trace.usage
+            print(
+                f"{cluster}: {spent.evaluated_tokens:,} tokens computed of {spent.prompt_tokens:,}"
+            )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parts = {
@@ -163,6 +186,7 @@ def main() -> None:
         "memory": measure_memory,
         "cpu": measure_cpu,
         "speed": measure_speed,
+        "beginnings": measure_beginnings,
     }
     parser.add_argument("parts", nargs="*", choices=[*parts, []], default=[*parts])
     for part in parser.parse_args().parts:

@@ -35,6 +35,8 @@ from blendfusion.udfs.ask.dispatcher import Dispatcher
 if TYPE_CHECKING:
     from blendfusion.planner.ir.nodes import Block
 
+_RATE_LIMITS = ("requests_per_minute", "tokens_per_minute")
+"""Options that hold for all workers together: each gets an equal share."""
 _HINT = "Write cluster='local', 'local:4', 'ray' or 'ray://host:10001'."
 
 
@@ -84,8 +86,11 @@ class Cluster:
     def owned(self, spec: object, model: Model, options: Options) -> Model:
         """The model in the workers; ``model`` itself, which is asked here, where it cannot
         travel."""
-        given = spec is None or isinstance(spec, str) or has_bytes(spec)
-        return OwnedModel(model, spec, options, self.owners) if given else model
+        if not (spec is None or isinstance(spec, str) or has_bytes(spec)):
+            return model
+        limits = {name: getattr(options, name) for name in _RATE_LIMITS}
+        shares = {name: -(-limit // self.size) for name, limit in limits.items() if limit}
+        return OwnedModel(model, spec, options.with_(**shares), self.owners)
 
     def division(
         self, block: Block, tables: Tables, options: Options, *, adaptive: bool = True

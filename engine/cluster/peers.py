@@ -21,7 +21,7 @@ from blendfusion.cluster.range_messages import (
     RangeReply,
     Taken,
 )
-from blendfusion.cluster.ranges import LEAST_BITS, LOCAL_RANGES, block_digests, range_of
+from blendfusion.cluster.ranges import LEAST_BITS, LOCAL_RANGES, block_digests, owners_of
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.stores.key import digests
 from blendfusion.types import Answer
@@ -84,8 +84,10 @@ class RangeAnswers:
         """The answers to distinct values, and the route to the owners as it is by now."""
         owners = len(route.addresses)
         left: dict[int, dict[bytes, Values]] = {}
-        for key, value in sorted(zip(digests(values), values, strict=True), key=_first):
-            left.setdefault(range_of(key, owners), {})[key] = value
+        by_key = dict(sorted(zip(digests(values), values, strict=True), key=_first))
+        numbers = owners_of([*by_key], [*by_key.values()], owners)
+        for number, (key, value) in zip(numbers, by_key.items(), strict=True):
+            left.setdefault(number, {})[key] = value
         found: dict[Values, Answer] = {}
         while left:
             addresses, tickets = route.addresses, dict[int, int]()

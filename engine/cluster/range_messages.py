@@ -102,11 +102,13 @@ class Collected(Compact):
 
 @dataclass(frozen=True)
 class Take(Compact):
-    """Give out the values of a batch, at most so many."""
+    """Give out the values of a batch, at most so many, to a worker."""
 
     key: bytes
     batch: int
     most: int
+    worker: str
+    """Its address."""
 
 
 @dataclass(frozen=True)

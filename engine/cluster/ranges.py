@@ -49,6 +49,22 @@ def range_of(digest: bytes, ranges: int) -> int:
     return int.from_bytes(digest[:4], "big") * ranges >> 32
 
 
+def beginning(values: Values) -> Values:
+    """The part that prompts about several values may share, besides the question: the first one."""
+    return values[:1] if len(values) > 1 else ()
+
+
+def owners_of(keys: Sequence[bytes], values: Sequence[Values], ranges: int) -> list[int]:
+    """The range of each key; values that begin alike have one owner, so that one model computes
+    their beginning once."""
+    starts = [*{beginning(value) for value in values if len(value) > 1}]
+    of_start = dict(zip(starts, digests(starts), strict=True))
+    return [
+        range_of(of_start.get(beginning(value), key), ranges)
+        for key, value in zip(keys, values, strict=True)
+    ]
+
+
 def block_digests(keys: Sequence[bytes]) -> list[bytes]:
     """A digest of each ``BLOCK`` keys."""
     starts = range(0, len(keys), BLOCK)
@@ -67,8 +83,7 @@ class HashRange:
         """The values without an answer."""
         self._index: dict[int, list[bytes]] = {}
         """The keys of all values, by their first ``LEAST_BITS`` bits."""
-        self._pending: deque[bytes] = deque()
-        """Values that nobody asks about yet."""
+        self._pending = _Pending()
         self._batches: dict[int, list[bytes]] = {}
         """Values that somebody asks about."""
         self._awaited: dict[int, float] = {}
@@ -107,7 +122,7 @@ class HashRange:
                 answer = hits.get(by_key[key])
                 if answer is None:
                     self._values[key] = by_key[key]
-                    self._pending.append(key)
+                    self._pending.add(key, beginning(by_key[key]))
                 else:
                     self._answers[key] = answer
             for key in by_key:
@@ -131,10 +146,10 @@ class HashRange:
                 self._changed.wait(_WAIT_SECONDS)
             return Collected(None)
 
-    def take(self, batch: int, most: int) -> Taken:
-        """The values of a batch, at most so many."""
+    def take(self, batch: int, most: int, worker: str) -> Taken:
+        """The values of a batch for a worker, at most so many."""
         with self._changed:
-            keys = [self._pending.popleft() for _ in range(min(most, len(self._pending)))]
+            keys = self._pending.taken(most, worker)
             self._batches[batch] = keys
             return Taken([self._values[key] for key in keys])
 
@@ -145,7 +160,9 @@ class HashRange:
             for place, answer in answers.items():
                 self._answers[keys[place]] = answer
                 del self._values[keys[place]]
-            self._pending.extendleft(k for p, k in enumerate(keys) if p not in answers)
+            for place, key in enumerate(keys):
+                if place not in answers:
+                    self._pending.add(key, beginning(self._values[key]))
             self._changed.notify_all()
             return Pending(len(self._pending))
 
@@ -168,6 +185,43 @@ class HashRange:
         number = next(self._numbers)
         self._tickets[number] = _Ticket(keys, blocks)
         return number
+
+
+class _Pending:
+    """The keys of values that nobody asks about yet, by the beginning of the values."""
+
+    def __init__(self) -> None:
+        self._groups: dict[Values, deque[bytes]] = {}
+        self._at: dict[str, Values] = {}
+        """The beginning that each worker has computed last."""
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def add(self, key: bytes, start: Values) -> None:
+        self._groups.setdefault(start, deque()).append(key)
+        self._length += 1
+
+    def taken(self, most: int, worker: str) -> list[bytes]:
+        """At most so many keys for a worker: those that begin as its last ones did, then those that
+        nobody else is at, then of the longest group."""
+        keys: list[bytes] = []
+        while self._groups and len(keys) < most:
+            start = self._at.get(worker)
+            if start is None or start not in self._groups:
+                others = {*self._at.values()}
+                start = next((start for start in self._groups if start not in others), None)
+                if start is None:
+                    start = max(self._groups, key=lambda start: len(self._groups[start]))
+                self._at[worker] = start
+            group = self._groups[start]
+            while group and len(keys) < most:
+                keys.append(group.popleft())
+            if not group:
+                del self._groups[start]
+        self._length -= len(keys)
+        return keys
 
 
 class _Ticket:
@@ -232,7 +286,7 @@ class LocalRanges:
         if isinstance(message, Collect):
             return found.collect(message.ticket)
         if isinstance(message, Take):
-            return found.take(message.batch, message.most)
+            return found.take(message.batch, message.most, message.worker)
         assert isinstance(message, Give)
         return found.give(message.batch, message.answers)
 

@@ -46,7 +46,7 @@ class WorkerModels:
         try:
             model, task = self._model_of(message)
             taken = self._peers.call(
-                message.address, Take(message.key, message.batch, message.most)
+                message.address, Take(message.key, message.batch, message.most, self._peers.own)
             )
             assert isinstance(taken, Taken)
             values = taken.values

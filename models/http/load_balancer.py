@@ -22,6 +22,7 @@ from blendfusion.models.http.model import DEFAULT_WINDOW, OpenAIModel, fingerpri
 from blendfusion.models.http.retry import Retry
 from blendfusion.models.http.server import Server
 from blendfusion.models.http.server_choice import Balance, Place
+from blendfusion.models.http.server_file import ServerFile
 from blendfusion.models.http.task_group import for_each
 from blendfusion.models.protocol import event_fields as f
 from blendfusion.models.protocol.abilities import Abilities
@@ -46,10 +47,22 @@ _WOKEN = 2
 
 @dataclass(slots=True)
 class _Run:
-    """One batch: its clients by the number of their server, and the values that wait for room."""
+    """One batch: its clients by the number of their server, which end with it, and the values that
+    wait for room."""
 
-    clients: dict[int, httpx.AsyncClient]
+    task: Task
+    stack: AsyncExitStack
+    clients: dict[int, httpx.AsyncClient] = field(default_factory=dict)
     waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
+
+    def client(self, place: Place) -> httpx.AsyncClient:
+        """The client of a server."""
+        client = self.clients.get(place.number)
+        if client is None:
+            place.server.endpoint.in_flight.expect(self.task)
+            client = self.clients[place.number] = place.server.endpoint.client()
+            self.stack.push_async_callback(client.aclose)
+        return client
 
     async def turn(self) -> None:
         """Wait until there may be room."""
@@ -76,12 +89,15 @@ class BalancedModel:
     URL: further servers come and go without a change of it. A server that fails or does not answer
     in time is left to itself, and its values are asked elsewhere; there is an error only if no
     server is left.
+
+    ``urls`` may be a file that lists them: servers come and go with its lines, within a second and
+    while a query runs. The identity is then that of the file's name.
     """
 
     def __init__(
         self,
         model: str,
-        urls: Sequence[str],
+        urls: Sequence[str] | ServerFile,
         api_key: str | None = None,
         options: Options | None = None,
         *,
@@ -90,29 +106,53 @@ class BalancedModel:
     ) -> None:
         self._options = options or Options()
         self._model, self._api = model, api
+        self._key = api_key
         self._patience_seconds = patience_seconds
-        servers = [
-            Server.at(url, model, api_key, self._options, _ONCE, api=api, most_in_vain=_IN_VAIN)
-            for url in urls
-        ]
-        self._balance = Balance(servers)
-        self._servers = servers
+        self._file = urls if isinstance(urls, ServerFile) else None
+        self._urls = urls.urls() if isinstance(urls, ServerFile) else [*urls]
+        self._balance = Balance([(url, self._server(url)) for url in self._urls])
         self._outages: dict[str, None] = {}
+
+    def _server(self, url: str) -> Server:
+        return Server.at(
+            url,
+            self._model,
+            self._key,
+            self._options,
+            _ONCE,
+            api=self._api,
+            most_in_vain=_IN_VAIN,
+        )
+
+    @property
+    def _servers(self) -> list[Server]:
+        """The servers as they are by now."""
+        self._follow()
+        return [place.server for place in self._balance.places]
+
+    def _follow(self) -> None:
+        """Follow the file, if there is one."""
+        urls = self._urls if self._file is None else self._file.urls()
+        if urls != self._urls:
+            self._balance.keep(urls, self._server)
+            self._urls = urls
 
     def __repr__(self) -> str:
         return f"BalancedModel({self._model!r}, {[server.url for server in self._servers]!r})"
 
     @property
     def info(self) -> ModelInfo:
-        urls = [server.url for server in self._servers]
-        windows = [server.window for server in self._servers if server.window]
+        servers = self._servers
+        windows = [server.window for server in servers if server.window]
+        names = ",".join(server.url for server in servers) if self._file is None else self._file.url
+        first = servers[0].url if self._file is None else self._file.url
         return ModelInfo(
-            name=f"{self._api.name}:{self._model}@{','.join(urls)}",
-            fingerprint=fingerprint(self._api.name, urls[0], self._model, self._options),
+            name=f"{self._api.name}:{self._model}@{names}",
+            fingerprint=fingerprint(self._api.name, first, self._model, self._options),
             window=min(windows, default=DEFAULT_WINDOW),
             settings={
                 "max_tokens": str(self._options.max_tokens),
-                "concurrency": f"{self._options.concurrency} × {len(urls)}",
+                "concurrency": f"{self._options.concurrency} × {len(servers)}",
             },
         )
 
@@ -134,7 +174,7 @@ class BalancedModel:
     @property
     def batch_size(self) -> int:
         full = self.at_once * _BATCHES_IN_FLIGHT
-        return min(full, self._options.requests_per_minute * len(self._servers) or full)
+        return min(full, self._options.requests_per_minute * len(self._urls) or full)
 
     @property
     def outages(self) -> tuple[str, ...]:
@@ -151,6 +191,7 @@ class BalancedModel:
         reached."""
         self._balance.begin()
         self._outages.clear()
+        self._follow()
         run_confined(self._look)
 
     async def _look(self) -> None:
@@ -182,11 +223,7 @@ class BalancedModel:
     ) -> list[Answer]:
         answers: dict[int, Answer] = {}
         async with AsyncExitStack() as stack:
-            run = _Run({})
-            for place in self._balance.places:
-                place.server.endpoint.in_flight.expect(task)
-                client = place.server.endpoint.client()
-                run.clients[place.number] = await stack.enter_async_context(client)
+            run = _Run(task, stack)
 
             async def settle(number: int) -> None:
                 answers[number] = await self._ask(run, task, values[number])
@@ -218,7 +255,11 @@ class BalancedModel:
         """A server with room. Raises ``ModelFailed`` if all stay away for too long."""
         away_since: float | None = None
         patience = self._patience_seconds if self._options.retries else 0.0
-        while (place := self._balance.take(task, row)) is None:
+        while True:
+            self._follow()
+            place = self._balance.take(task, row)
+            if place is not None:
+                return place
             if not self._balance.all_aside():
                 away_since = None
             else:
@@ -226,7 +267,6 @@ class BalancedModel:
                 if time.monotonic() - away_since >= patience:
                     raise self._none_left()
             await run.turn()
-        return place
 
     async def _first(
         self, run: _Run, place: Place, task: Task, row: Values
@@ -279,7 +319,7 @@ class BalancedModel:
         blame."""
         with self._balance.occupied(place, run.freed):
             begun = time.monotonic()
-            client = run.clients[place.number]
+            client = run.client(place)
             exchange = Exchange(place.server.chat, client, task, row)
             try:
                 answer = await exchange.answer()
@@ -314,7 +354,7 @@ class BalancedModel:
         problems = [place.problem for place in self._balance.places if place.problem]
         first = problems[0]
         return ModelFailed(
-            f"none of the {len(self._servers)} servers of {self._model} is left: "
+            f"none of the {len(self._urls)} servers of {self._model} is left: "
             + "; ".join(problem.message for problem in problems),
             hint=first.hint,
             retryable=any(isinstance(p, ModelFailed) and p.retryable for p in problems),

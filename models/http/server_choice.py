@@ -55,17 +55,30 @@ class Balance:
     before it gets many. A server also pauses after three consecutive requests that others answered
     first.
 
-    ``clock``: seconds that never go back.
+    ``servers``: each by its URL. ``clock``: seconds that never go back.
     """
 
     def __init__(
-        self, servers: Sequence[Server], *, clock: Callable[[], float] = time.monotonic
+        self,
+        servers: Sequence[tuple[str, Server]],
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.places = [Place(server, number) for number, server in enumerate(servers)]
+        self._known = {url: Place(server, n) for n, (url, server) in enumerate(servers)}
+        self.places = [*self._known.values()]
         self._clock = clock
         self._warm: OrderedDict[Hashable, set[int]] = OrderedDict()
         self._seconds: deque[float] = deque(maxlen=128)
         self._lock = threading.Lock()
+
+    def keep(self, urls: Sequence[str], server_at: Callable[[str], Server]) -> None:
+        """From here on these are the servers. What others are asked at present they may answer; one
+        that comes back is known."""
+        with self._lock:
+            for url in urls:
+                if url not in self._known:
+                    self._known[url] = Place(server_at(url), len(self._known))
+            self.places = [self._known[url] for url in urls]
 
     def begin(self) -> None:
         """Begin a run: no server is aside."""

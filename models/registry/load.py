@@ -198,8 +198,11 @@ def _openai(argument: str, options: Options) -> Model:
     from blendfusion.models.http.address import HOSTED_URL, several
     from blendfusion.models.http.load_balancer import BalancedModel
     from blendfusion.models.http.model import OpenAIModel
+    from blendfusion.models.http.server_file import ServerFile
 
-    server = server_named(argument)
+    server = server_named(argument, file=True)
+    if server.url.startswith("file:"):
+        return BalancedModel(server.name, ServerFile(server.url), server.key, options)
     urls = several(server.url)
     if len(urls) > 1:
         return BalancedModel(server.name, urls, server.key, options)
@@ -257,8 +260,10 @@ class Server(NamedTuple):
     key: str | None
 
 
-def server_named(argument: str) -> Server:
+def server_named(argument: str, *, file: bool = False) -> Server:
     """The model, the server and the key of what follows ``openai:``. Raises ModelNotFound.
+
+    ``file``: the URL may be that of a file of servers.
 
     A name without a server is one of the server that OPENAI_BASE_URL names, else of OpenAI's.
     """
@@ -274,8 +279,9 @@ def server_named(argument: str) -> Server:
     name, url = split_name(argument)
     url = url or os.environ.get(URL_VARIABLE, "").strip() or HOSTED_URL
     key = os.environ.get(KEY_VARIABLE)
-    for one in several(url):
-        checked_url(one)
+    if not (file and url.startswith("file:")):
+        for one in several(url):
+            checked_url(one)
     if not key and url == HOSTED_URL:
         raise ModelNotFound(
             f"'openai:{name}' needs a key for {HOSTED_URL}, and {KEY_VARIABLE} is not set",

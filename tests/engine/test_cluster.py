@@ -24,6 +24,10 @@ from garbage import after_collection
 import blendfusion as bf
 from blendfusion.cluster.cluster import Cluster, cluster_of
 from blendfusion.cluster.local import LocalWorkers
+from blendfusion.cluster.messages import decoded
+from blendfusion.cluster.owners import OwnedModel
+from blendfusion.models.registry.load import load
+from blendfusion.options import Options
 from blendfusion.reports.trace import AnswerWarning
 
 QUERIES = [
@@ -228,6 +232,29 @@ def test_the_files_are_those_that_datafusion_reads(
     query = "SELECT x FROM t WHERE llm_int('q', x) >= 0 ORDER BY x"
     assert "in the cluster (local:2): 6 files of t" in there.sql(query).explain_text()
     assert there.sql(query).to_pylist() == here.sql(query).to_pylist()
+
+
+def test_texts_that_several_questions_are_about_are_computed_by_one_worker(
+    tmp_path: Path, noted: Path
+) -> None:
+    """Forty texts with thirty topics each, scattered over the files."""
+    pairs = [(f"text {i % 40}", f"topic {i // 40}") for i in range(1_200)]
+    random.Random(0).shuffle(pairs)
+    for place in range(8):
+        some = pairs[place::8]
+        table = pa.table({"text": [t for t, _ in some], "topic": [t for _, t in some]})
+        pq.write_table(table, tmp_path / f"{place}.parquet")
+    model = bf.ScriptedModel(cluster_scripts.hashed, fingerprint="h", batch_size=8)
+    with bf.connect(model, cache=None, cluster="local:4", progress="off") as there:
+        there.register_parquet("t", str(tmp_path))
+        frame = there.sql("SELECT count(*) FROM t WHERE llm_filter('Is {} about {}?', text, topic)")
+        frame.collect()
+        assert frame.trace.usage.values == 1_200
+    by_worker = {
+        (file.name, line) for file in noted.iterdir() for line in file.read_text().splitlines()
+    }
+    assert len({line for _, line in by_worker}) == 40
+    assert len(by_worker) <= 80, "160 if each worker computes each text"
 
 
 def test_a_name_that_stands_for_another_table_by_now(
@@ -477,6 +504,18 @@ def test_ray_gives_the_same(tmp_path: Path) -> None:
             assert "in the cluster (ray)" in frame.explain_text()
             assert frame.to_arrow_table().equals(expected.to_arrow_table())
             assert values_of(frame.trace) == values_of(expected.trace)
+
+
+def test_workers_share_the_limits_of_a_provider() -> None:
+    cluster = cluster_of("local:4")
+    assert cluster is not None
+    options = Options(requests_per_minute=601, concurrency=16)
+    model = load("openai:m@http://h/v1", options)
+    owned = cluster.owned("openai:m@http://h/v1", model, options)
+    assert isinstance(owned, OwnedModel)
+    _, there = decoded(owned.encoded)
+    assert (there.requests_per_minute, there.tokens_per_minute) == (151, 0)
+    assert there.concurrency == 16, "each worker may have a server of its own"
 
 
 @pytest.mark.parametrize("name", ["", "locale", "local:0", "local:x", "ray:x", 5])

@@ -29,7 +29,13 @@ from blendfusion.cluster.range_messages import (
     Take,
     Taken,
 )
-from blendfusion.cluster.ranges import HashRange, LocalRanges, block_digests, range_of
+from blendfusion.cluster.ranges import (
+    HashRange,
+    LocalRanges,
+    block_digests,
+    owners_of,
+    range_of,
+)
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.stores.key import digests
 from blendfusion.types import Answer, Usage
@@ -69,7 +75,7 @@ def test_messages_come_back_as_they_were() -> None:
         Deposited(3, 2, {A: Answer("x", usage=Usage(cached=1))}, [7, 9]),
         Collect(b"key", 3),
         Collected(None),
-        Take(b"key", 5, 9),
+        Take(b"key", 5, 9, "7"),
         Taken([A, B]),
         Give(b"key", NO_BATCH),
         Pending(3),
@@ -95,7 +101,7 @@ def test_a_value_that_two_workers_offer_is_sent_once() -> None:
     thread.join()
     assert second[0].places == [1]
     assert held.deposit([C], second[0].ticket).new == 1
-    assert held.take(0, 9) == Taken([A, B, C])
+    assert held.take(0, 9, "") == Taken([A, B, C])
     held.give(0, {0: Answer("1"), 1: Answer("2"), 2: Answer("3")})
     assert texts(held.collect(first.ticket)) == ["1", "2"]
     assert texts(held.collect(second[0].ticket)) == ["2", "3"]
@@ -113,11 +119,11 @@ def test_stored_answers_are_hits_and_a_batch_that_is_given_back_waits_again() ->
     held = HashRange(lambda values: {v: Answer("known") for v in values if v == A})
     deposited = held.deposit([A, B, C], None)
     assert (deposited.new, deposited.hits) == (2, {A: Answer("known")})
-    assert held.take(7, 5) == Taken([B, C])
+    assert held.take(7, 5, "") == Taken([B, C])
     assert held.give(7, {0: Answer("b")}) == Pending(1)
-    assert held.take(8, 5) == Taken([C])
+    assert held.take(8, 5, "") == Taken([C])
     assert held.give(8, {}) == Pending(1)
-    assert held.take(9, 5) == Taken([C])
+    assert held.take(9, 5, "") == Taken([C])
     held.give(9, {0: Answer("c")})
     assert texts(held.collect(deposited.ticket)) == ["known", "b", "c"]
     assert held.deposit([B], None).new == 0
@@ -132,7 +138,7 @@ def test_who_waits_at_the_end_of_a_run_gets_nothing() -> None:
     held.end()
     thread.join()
     assert got == [Collected(None)]
-    assert LocalRanges().reply(Take(b"of another run", 1, 1)) == Collected(None)
+    assert LocalRanges().reply(Take(b"of another run", 1, 1, "7")) == Collected(None)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -160,7 +166,7 @@ def test_each_value_is_given_out_once_whoever_wants_it(seed: int) -> None:
         rng, batch = random.Random(f"{seed} {number}"), number
         while not done.is_set():
             batch += 3
-            taken = held.take(batch, rng.randrange(1, 9)).values
+            taken = held.take(batch, rng.randrange(1, 9), str(number)).values
             kept = {p: Answer(v[0]) for p, v in enumerate(taken) if rng.random() < 0.7}
             answered.update(taken[place] for place in kept)
             held.give(batch, kept)
@@ -201,7 +207,7 @@ class OwnersHere:
         """Have the new values answered, each by itself."""
         assert isinstance(message, NewValues)
         for number, new in message.new.items():
-            taken = self.call(str(number), Take(b"key", 0, 9_999)).values
+            taken = self.call(str(number), Take(b"key", 0, 9_999, "")).values
             assert len(taken) == new
             answers = {p: Answer(self._answer(value[0])) for p, value in enumerate(taken)}
             self.call(str(number), Give(b"key", 0, answers))
@@ -245,6 +251,24 @@ def test_naming_a_value_takes_few_bytes() -> None:
     here.moved = 0
     answers.answers(route, values)
     assert here.moved < 3 * len(values)
+
+
+def test_values_that_begin_alike_go_to_one_owner_and_one_worker() -> None:
+    """As long as there are other ones; then workers share them."""
+    pairs: list[Values] = [(f"text {i % 9}", f"topic {i // 9}") for i in range(90)]
+    owners = owners_of(keys(*pairs), pairs, 4)
+    assert len({*owners}) > 1
+    assert len({(pair[0], owner) for pair, owner in zip(pairs, owners, strict=True)}) == 9
+    single: list[Values] = [(f"text {i}",) for i in range(90)]
+    assert owners_of(keys(*single), single, 4) == [range_of(key, 4) for key in keys(*single)]
+    held = HashRange(nothing)
+    held.deposit(pairs, None)
+    begun: dict[str, list[Values]] = {"a": [], "b": []}
+    for batch in range(18):
+        begun["ab"[batch % 2]] += held.take(batch, 5, "ab"[batch % 2]).values
+    firsts = [[*dict.fromkeys(pair[0] for pair in some)] for some in begun.values()]
+    assert [*map(len, begun.values())] == [45, 45]
+    assert len({*firsts[0]} & {*firsts[1]}) <= 1, "the last one"
 
 
 def test_ranges_are_equally_large() -> None:

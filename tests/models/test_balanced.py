@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import pytest
 from loopback import Body, Loopback, Reply, closed_port, said, serving
@@ -184,10 +185,75 @@ def test_each_server_has_a_concurrency_of_its_own() -> None:
         assert model.outages == ()
 
 
+def listed(file: Path, *urls: str) -> None:
+    new = file.with_suffix(".new")
+    new.write_text("# servers\n\n" + "".join(f"{url}  # one\n" for url in urls))
+    new.replace(file)
+
+
+def test_servers_come_and_go_with_the_lines_of_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "my servers.txt"
+    with servers(after(0.02), after(0.02), after(0.02)) as (one, other, third):
+        listed(file, one.url, one.url)
+        model = load(f"openai:tiny@{file.as_uri()}", Options(concurrency=2))
+        assert model.info.name == f"openai:tiny@{file.as_uri()}"
+        identity, alone = model.info.fingerprint, model.batch_size
+
+        def changed() -> None:
+            time.sleep(0.2)
+            listed(file, one.url, other.url)
+            while len(other.bodies) < 20:
+                time.sleep(0.01)
+            file.write_text("half a line")  # as a file that is being written
+            time.sleep(1.2)
+            listed(file, other.url, third.url)
+
+        thread = threading.Thread(target=changed)
+        thread.start()
+        count = 0
+        while not third.bodies or count < 800:
+            answers = model.answer(BOOLEAN, rows(100))
+            assert [answer.text for answer in answers] == ["true"] * 100
+            count += 100
+        thread.join()
+        assert all(len(server.bodies) >= 20 for server in (one, other))
+        before = len(one.bodies)
+        model.answer(BOOLEAN, rows(50))
+        assert len(one.bodies) == before
+        assert model.batch_size == 2 * alone
+        assert model.info.fingerprint == identity, "stored answers stay"
+        assert getattr(model, "outages", ()) == ()
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (None, "cannot be read: No such file"),
+        ("# none\n\n", "names no server"),
+        ("http://a/v1\nroot:secret\n", "line 2 of .* is not the URL of a server\nHint: It has"),
+    ],
+)
+def test_a_file_without_servers_is_an_error(
+    tmp_path: Path, lines: str | None, message: str
+) -> None:
+    """Which quotes none of its lines: a query may name any file."""
+    if lines is not None:
+        (tmp_path / "servers").write_text(lines)
+    with pytest.raises(ModelNotFound, match=message) as raised:
+        load(f"openai:tiny@{(tmp_path / 'servers').as_uri()}", Options())
+    assert "secret" not in str(raised.value)
+    for url in ("file:///", "file://host/servers"):
+        with pytest.raises(ModelNotFound, match="names no file of servers"):
+            load(f"openai:tiny@{url}", Options())
+
+
 def balance(count: int) -> Balance:
     retry = Retry()
-    made = [Server.at(f"http://h{n}/v1", "m", None, Options(), retry) for n in range(count)]
-    for server in made:
+    made = [
+        (url, Server.at(url, "m", None, Options(), retry))
+        for url in (f"http://h{n}/v1" for n in range(count))
+    ]
+    for _, server in made:
         server.chat.forms.obeyed(Constraint("choice", options=("Yes", "No")), _form())
     return Balance(made, clock=lambda: 0.0)
 
