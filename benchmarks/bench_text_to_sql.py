@@ -13,8 +13,7 @@ repair; both come from one call, so that they are pairs. *untouched* are the que
 query no question of the part ``choose`` has: Spider asks for most queries twice.
 
 ``--examples`` accepts the questions of the same database whose right query is another. ``--without``
-leaves one step out. ``--results`` keeps each question's outcome, and goes on behind those that it
-has. ``--links`` asks no model: of the stored values that right queries name, the share among the
+leaves one step out. ``--results`` keeps the drafts, and goes on behind those that it has. ``--links`` asks no model: of the stored values that right queries name, the share among the
 first five and the first eight links of the question. Printed with Wilson's intervals at 95 %."""
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ import json
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from itertools import permutations
@@ -69,12 +68,6 @@ def opened(folder: Path, database: str, model: bf.Model | str) -> bf.Session:
     return session
 
 
-def right_rows(session: bf.Session, mysql: str) -> tuple[list[tuple[object, ...]], bool]:
-    """The rows of a query of MySQL, and whether their order counts."""
-    sql = transpile(mysql, read="mysql", write="postgres", identify=True)[0]
-    return rows_of(session.sql(sql)), "ORDER BY" in sql
-
-
 def rows_of(frame: bf.Frame) -> list[tuple[object, ...]]:
     def plain(value: object) -> object:
         return round(float(value), 4) if isinstance(value, int | float) else value
@@ -101,12 +94,20 @@ def interval(hits: int, n: int) -> str:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What became of a question. ``first_*``: of the first draft alone."""
+class Drafts:
+    """The first draft of a question and the query that was chosen; '' where none plans."""
 
     question: str
-    gold: str
+    first: str
     chosen: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Whether the drafts of a question run and have the right rows."""
+
+    drafts: Drafts
+    gold: str
     untouched: bool
     first_runs: bool
     first_right: bool
@@ -114,35 +115,71 @@ class Outcome:
     right: bool
 
 
-def outcomes(
-    folder: Path,
+class Databases:
+    """A session for each database, opened when it is first needed."""
+
+    def __init__(self, folder: Path, model: bf.Model | str) -> None:
+        self._folder = folder
+        self._model = model
+        self._sessions: dict[str, bf.Session] = {}
+        self._spellings: dict[str, dict[str, str]] = {}
+
+    def session(self, database: str) -> bf.Session:
+        if database not in self._sessions:
+            self._sessions[database] = opened(self._folder, database, self._model)
+        return self._sessions[database]
+
+    def postgres(self, database: str, mysql: str) -> str:
+        """A query of MySQL for DataFusion. MySQL compares texts without regard to letter case, so
+        a literal gets the spelling of the stored value."""
+        if database not in self._spellings:
+            _, stored = _index(self.session(database))
+            self._spellings[database] = {value.casefold(): value for value in sorted(stored)}
+        tree = parse_one(mysql, read="mysql")
+        for literal in tree.find_all(exp.Literal):
+            if literal.is_string and isinstance(literal.parent, exp.EQ | exp.NEQ | exp.In):
+                known = self._spellings[database].get(literal.name.casefold(), literal.name)
+                literal.set("this", known)
+        for like in list(tree.find_all(exp.Like)):
+            like.replace(exp.ILike(this=like.this, expression=like.expression))
+        return tree.sql("postgres", identify=True)
+
+
+def drafts(
+    databases: Databases,
     asked: Sequence[tuple[str, str, str]],
-    model: str,
-    *,
     candidates: int,
     examples: Sequence[tuple[str, str, str]],
-    seen: frozenset[str],
-) -> Iterator[Outcome]:
-    """The outcome of each question whose right query runs. ``examples``: questions that may be
-    accepted before. ``seen``: right queries that something was chosen on."""
-    sessions: dict[str, bf.Session] = {}
+) -> Iterator[Drafts]:
+    """What ``ask`` writes for each question. ``examples``: questions that may be accepted before."""
     for database, question, gold in asked:
-        session = sessions.get(database) or opened(folder, database, model)
-        sessions[database] = session
-        try:
-            expected, ordered = right_rows(session, gold)
-        except BlendFusionError as error:
-            print(f"the right query does not run: {gold}: {error.message}")
-            continue
+        session = databases.session(database)
         session.templates = _accepted(database, gold, examples)
-        first = chosen = ""
         try:
             draft = session.ask(question, candidates=candidates)
-            first, chosen = draft.tried[0].sql, draft.sql
+            yield Drafts(question, draft.tried[0].sql, draft.sql)
         except BlendFusionError:
-            pass  # no draft plans, the first among them
-        results = [_right(session, sql, expected, ordered=ordered) for sql in (first, chosen)]
-        yield Outcome(question, gold, chosen, gold not in seen, *results[0], *results[1])
+            yield Drafts(question, "", "")
+
+
+def judged(
+    databases: Databases,
+    asked: Sequence[tuple[str, str, str]],
+    found: Mapping[str, Drafts],
+    seen: frozenset[str],
+) -> Iterator[Outcome]:
+    """The outcome of each question with drafts. ``seen``: right queries that something was chosen
+    on."""
+    for database, question, gold in asked:
+        if question not in found:
+            continue
+        session, both = databases.session(database), found[question]
+        expected = rows_of(session.sql(databases.postgres(database, gold)))
+        ordered = "ORDER BY" in gold.upper()
+        results = [
+            _right(session, sql, expected, ordered=ordered) for sql in (both.first, both.chosen)
+        ]
+        yield Outcome(both, gold, gold not in seen, *results[0], *results[1])
 
 
 def _accepted(database: str, gold: str, examples: Sequence[tuple[str, str, str]]) -> Templates:
@@ -180,30 +217,29 @@ def without(step: str) -> ExitStack:
 
 
 def measure(arguments: argparse.Namespace) -> list[Outcome]:
-    """The outcomes of the questions of a part, those that were kept before among them."""
+    """The outcomes of the questions of a part, those with kept drafts among them."""
     every = {part: questions(arguments.folder, part, sys.maxsize) for part in ("choose", "report")}
     asked = every[arguments.part][: arguments.questions]
-    kept: list[Outcome] = []
+    found: dict[str, Drafts] = {}
     if arguments.results is not None and arguments.results.exists():
         lines = arguments.results.read_text(encoding="utf-8").splitlines()
-        kept = [Outcome(**json.loads(line)) for line in lines]
-    known = {outcome.question for outcome in kept}
-    found = outcomes(
-        arguments.folder,
-        [one for one in asked if one[1] not in known],
-        arguments.model,
-        candidates=arguments.candidates,
-        examples=[*every["choose"], *every["report"]] if arguments.examples else (),
-        seen=frozenset(gold for _, _, gold in every["choose"]),
-    )
-    for outcome in found:
-        kept.append(outcome)
-        if arguments.shows and not outcome.right:
-            print(f"- {outcome.question}\n  {outcome.chosen}\n  right: {outcome.gold}", flush=True)
+        found = {one.question: one for one in (Drafts(**json.loads(line)) for line in lines)}
+    databases = Databases(arguments.folder, arguments.model)
+    missing = [one for one in asked if one[1] not in found]
+    examples = [*every["choose"], *every["report"]] if arguments.examples else []
+    for one in drafts(databases, missing, arguments.candidates, examples):
+        found[one.question] = one
         if arguments.results is not None:
             with arguments.results.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(asdict(outcome)) + "\n")
-    return kept
+                file.write(json.dumps(asdict(one)) + "\n")
+    seen = frozenset(gold for _, _, gold in every["choose"])
+    outcomes = list(judged(databases, asked, found, seen))
+    for outcome in outcomes if arguments.shows else ():
+        if not outcome.right:
+            print(
+                f"- {outcome.drafts.question}\n  {outcome.drafts.chosen}\n  right: {outcome.gold}"
+            )
+    return outcomes
 
 
 def print_outcomes(name: str, found: Sequence[Outcome]) -> None:
@@ -226,7 +262,7 @@ def _index(session: bf.Session) -> tuple[ValueIndex, frozenset[str]]:
     """(the links of a database, its stored values)"""
     catalog = read_catalog(session)
     columns = [column for table in catalog.tables for column in table.columns]
-    stored = frozenset(value.casefold() for column in columns for value in column.values)
+    stored = frozenset(value for column in columns for value in column.values)
     return ValueIndex(catalog), stored
 
 
@@ -238,7 +274,8 @@ def print_links(folder: Path) -> None:
         for database, question, gold in questions(folder, part, sys.maxsize):
             if database not in known:
                 known[database] = _index(opened(folder, database, bf.ScriptedModel(_never)))
-            index, stored = known[database]
+            index, values = known[database]
+            stored = {value.casefold() for value in values}
             literals = parse_one(gold, read="mysql").find_all(exp.Literal)
             named = {one.this.casefold() for one in literals if one.is_string} & stored
             found = [link.value.casefold() for link in index.links(question)]
@@ -258,7 +295,7 @@ def main() -> None:
     parser.add_argument("--candidates", type=int, default=1)
     parser.add_argument("--examples", action="store_true", help="accept other questions before")
     parser.add_argument("--without", choices=("", "links", "grammar", "rules"), default="")
-    parser.add_argument("--results", type=Path, help="a file of outcomes, to go on from")
+    parser.add_argument("--results", type=Path, help="a file of drafts, to go on from")
     parser.add_argument("--shows", action="store_true", help="print what went wrong")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")

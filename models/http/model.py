@@ -46,6 +46,7 @@ def fingerprint(api: str, url: str, model: str, options: Options, way: Way | Non
     key = f"{url}\n{model}\n{options.max_tokens}\n{PROMPT_VERSION}\n{options.shots}"
     if way is not None:
         key += f"\n{astuple(way)[:5]}\n{LIKELIHOOD_VERSION}"
+        key += f"\n{way.neutral_share}" if way.neutral_share != 1 else ""
     return f"{api}:{hashlib.sha256(key.encode()).hexdigest()[:32]}"
 
 

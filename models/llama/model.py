@@ -338,7 +338,8 @@ def _facts(way: Way) -> tuple[object, ...]:
     vectors = version("wordllama") if way.needs_vectors else ""
     weights = (way.likelihood, way.answer, way.similarity, way.threshold, way.labels)
     beside = (way.ideas,) if way.ideas else ()
-    return (way.prompt, *weights, *beside, vectors, LIKELIHOOD_VERSION)
+    share = (way.neutral_share,) if way.neutral_share != 1 else ()
+    return (way.prompt, *weights, *beside, *share, vectors, LIKELIHOOD_VERSION)
 
 
 def answered(

@@ -19,8 +19,8 @@ Bools: TypeAlias = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Scored:
-    """The scores of a question, compared with those behind neutral texts: one row a text.
-    ``yes``: the right answers."""
+    """The scores of a question, compared with those behind neutral texts, and the mean answer
+    behind these: one row of four numbers a text. ``yes``: the right answers."""
 
     kind: str
     scores: Floats
@@ -44,23 +44,28 @@ def scored(
 ) -> Scored:
     """The scores of a question, compared with those behind neutral texts."""
     behind = neutral(neutral_scores)
-    relative = np.array([behind.relative(score) for score in scores])
+    relative = np.array([(*behind.relative(score), behind.answer) for score in scores])
     return Scored(kind, relative, np.asarray(yes, dtype=bool))
 
 
 def fit(way: Way, questions: Sequence[Scored]) -> Way:
     """``way`` with the weights that make its odds likeliest; a weight of zero stays zero."""
-    used = [place for place, weight in enumerate(_weights(way)) if weight]
+    used = [place for place, weight in enumerate((*_weights(way)[:3], way.answer)) if weight]
     rows = np.concatenate([one.scores[:, used] for one in questions])
     yes = np.concatenate([one.yes for one in questions]).astype(np.int64)
     weights = fitted(rows, yes, 2).weights
     *slopes, constant = (float(weight) for weight in weights[:, 1] - weights[:, 0])
-    every = [0.0, 0.0, 0.0]
+    every = [0.0, 0.0, 0.0, 0.0]
     for place, slope in zip(used, slopes, strict=True):
         every[place] = slope
-    likelihood, answer, similarity = every
+    likelihood, answer, similarity, mean = every
     return replace(
-        way, likelihood=likelihood, answer=answer, similarity=similarity, threshold=-constant
+        way,
+        likelihood=likelihood,
+        answer=answer,
+        similarity=similarity,
+        threshold=-constant,
+        neutral_share=1 - mean / answer if answer else 1.0,
     )
 
 
@@ -69,8 +74,9 @@ def odds(way: Way, scores: Floats) -> Floats:
     return np.asarray(scores @ np.array(_weights(way)) - way.threshold)
 
 
-def _weights(way: Way) -> tuple[float, float, float]:
-    return way.likelihood, way.answer, way.similarity
+def _weights(way: Way) -> tuple[float, float, float, float]:
+    """The weights of the four numbers of ``Scored``."""
+    return way.likelihood, way.answer, way.similarity, way.answer * (1 - way.neutral_share)
 
 
 def left_out(way: Way, questions: Sequence[Scored]) -> Quality:

@@ -73,6 +73,7 @@ class Odds:
         """
         likelihood, answer, similarity = self.neutral.relative(score)
         way = self.way
+        answer += (1 - way.neutral_share) * self.neutral.answer
         odds = way.likelihood * likelihood + way.answer * answer + way.similarity * similarity
         return odds - way.threshold - self.shift
 
@@ -159,7 +160,7 @@ def way_for(task: Task, way: Way) -> Way:
     >>> way_for(task, Way("chat", answer=1.0, threshold=2.5)).threshold
     0.0
     """
-    return replace(way, threshold=0.0) if len(task.columns) > 1 else way
+    return replace(way, threshold=0.0, neutral_share=1.0) if len(task.columns) > 1 else way
 
 
 def neutral(scores: Sequence[Score]) -> Neutral:

@@ -23,11 +23,11 @@ from blendfusion.models.weights.python_packages import cache_folder
 WAYS = Path(__file__).with_name("ways.txt")
 _HEADING = (
     "# digest, prompt, weights of likelihood, answer and similarity, threshold, area, "
-    "balanced accuracy, weight of labels, weight beside ideas, name\n"
+    "balanced accuracy, weight of labels, weight beside ideas, neutral share, name\n"
 )
 _ENDS = 1 << 16
-_NUMBERS = (8, 7, 6)
-"""The numbers of a line; earlier files lack the weight beside ideas, or that of labels too."""
+_NUMBERS = (9, 8, 7, 6)
+"""The numbers of a line; earlier files lack the last, the last two or the last three."""
 
 ALONE = math.inf
 """The weight of odds beside words that do not count."""
@@ -46,7 +46,8 @@ class Way:
     questions that nothing was chosen on); 0: not measured. ``labels`` is the weight of the
     similarity of text and label in choices (``label_similarity``), ``ideas`` that of these odds
     beside the words of a known idea that has no opposite; 0: the words alone count, ``ALONE``:
-    these odds alone."""
+    these odds alone. ``neutral_share`` of the mean answer behind neutral texts is subtracted from
+    an answer: the rest of that mean tells how often a question has a yes."""
 
     prompt: PromptForm = "words"
     likelihood: float = 0.0
@@ -57,6 +58,7 @@ class Way:
     balanced: float = 0.0
     labels: float = 0.0
     ideas: float = 0.0
+    neutral_share: float = 1.0
 
     @property
     def needs_vectors(self) -> bool:
@@ -105,7 +107,8 @@ def keep_way(digest: str, way: Way, name: str) -> Path:
     lines = file.read_text("utf-8").splitlines() if file.is_file() else []
     kept = [line for line in lines if line[:1] not in ("", "#") and line.split()[0] != digest]
     weights = (way.likelihood, way.answer, way.similarity)
-    numbers = (*weights, way.threshold, way.area, way.balanced, way.labels, way.ideas)
+    measured = (way.threshold, way.area, way.balanced, way.labels)
+    numbers = (*weights, *measured, way.ideas, way.neutral_share)
     shown = " ".join(f"{number:.4g}" for number in numbers)
     kept.append(f"{digest} {way.prompt} {shown} {' '.join(name.split())}")
     handle, made = tempfile.mkstemp(dir=file.parent, prefix=file.name)

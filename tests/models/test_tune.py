@@ -10,7 +10,7 @@ from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.tuning.bank import bank
 from blendfusion.models.tuning.fit import Scored, area, balanced, fit, left_out, odds, scored
 from blendfusion.models.tuning.tune import CANDIDATES, tune
-from blendfusion.models.verbalizer.query_likelihood import Score
+from blendfusion.models.verbalizer.query_likelihood import Odds, Score, neutral
 from blendfusion.models.verbalizer.ways import Way
 from blendfusion.types import Answer, Task
 
@@ -96,7 +96,9 @@ def test_weights_fit_the_odds() -> None:
     random = np.random.default_rng(1)
     yes = random.random(400) < 0.5
     near = np.where(yes, 2.0, 0.0) + random.normal(0, 1, 400)
-    questions = [Scored(str(place % 4), np.stack([near, near, near], 1), yes) for place in range(2)]
+    questions = [
+        Scored(str(place % 4), np.stack([near, near, near, near], 1), yes) for place in range(2)
+    ]
     way = fit(Way("text", likelihood=1.0), questions)
 
     assert way.likelihood == pytest.approx(2.0, abs=0.4)  # log odds of two normal distributions
@@ -108,4 +110,21 @@ def test_weights_fit_the_odds() -> None:
 
 def test_scores_are_relative_to_neutral_texts() -> None:
     one = scored("k", [(-8.0, 2.0, 0.3)], [(-10.0, 1.0, 0.1), (-12.0, 1.0, 0.1)], [True])
-    assert one.scores.tolist() == [[3.0, 1.0, 0.3]]
+    assert one.scores.tolist() == [[3.0, 1.0, 0.3, 1.0]]
+
+
+def test_the_mean_answer_behind_neutral_texts_is_subtracted_as_far_as_it_tells() -> None:
+    random = np.random.default_rng(1)
+    means = random.normal(0, 2, 40)  # of the answers to each question
+    questions = []
+    for place, mean in enumerate(means):
+        yes = random.random(100) < 0.5
+        answers = 0.5 * mean + np.where(yes, 2.0, 0.0) + random.normal(0, 1, 100)
+        scores = [(0.0, answer, 0.0) for answer in answers]
+        questions.append(scored(str(place % 4), scores, [(0.0, mean, 0.0)], [*yes]))
+    way = fit(Way("chat", answer=1.0), questions)
+
+    assert way.neutral_share == pytest.approx(0.5, abs=0.1)
+    assert way.answer == pytest.approx(2.0, abs=0.4)
+    behind = Odds(way, neutral([(0.0, means[0], 0.0)]))
+    assert behind.log((0.0, 0.5 * means[0] + 1.0, 0.0)) == pytest.approx(0.0, abs=0.3)
