@@ -97,11 +97,11 @@ class SearchSession(DocumentSession):
         returned.
 
         ``uri`` is a folder, or a URI of an object store, with credentials from the environment or
-        ``storage_options`` (as LanceDB names them, such as ``{"aws_endpoint": …}``). A table is
-        also searchable by ``llm_search`` under its name: by words, where the database has a
-        full-text index, and by vectors, where ``vectors`` states that its vector column has vectors
-        of this session's embedder. Columns, filters and ``where`` go into Lance's scans; every
-        query reads the latest version. Raises QueryError for a place without tables, or for a name
+        ``storage_options`` (as LanceDB names them, such as ``{"aws_endpoint": …}``); a connection
+        of LanceDB stands for its own. A table is also searchable by ``llm_search`` under its name:
+        by words, where the database has a full-text index, and by vectors, where ``vectors`` states
+        that its vector column has vectors of this session's embedder. Columns, filters and
+        ``where`` go into Lance's scans; every query reads the latest version. Raises QueryError for a place without tables, or for a name
         that a table of the session has; ModelNotFound without the extra 'search'.
         """
         found = tables_at(uri, storage_options)

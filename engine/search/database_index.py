@@ -11,7 +11,7 @@ from urllib.request import url2pathname
 import numpy as np
 import pyarrow as pa
 
-from blendfusion.errors import QueryError
+from blendfusion.errors import ArgumentError, QueryError
 from blendfusion.models.embedders.embedder import Embedder, Vectors
 from blendfusion.planner.ir.lineage import Column
 from blendfusion.planner.ir.search_tables import MODES, Mode, Search
@@ -29,6 +29,17 @@ _ENDING = ".lance"
 _ID = "_rowid"
 
 
+def _uri(database: object) -> str | os.PathLike[str]:
+    """A place, also of a connection of LanceDB. Raises ArgumentError for anything else."""
+    place = getattr(database, "uri", database)
+    if isinstance(place, str | os.PathLike):
+        return place
+    raise ArgumentError(
+        f"a {type(database).__name__} is no place of a database",
+        hint="Give its folder or URI: session.attach_lancedb('data/db').",
+    )
+
+
 def tables_at(
     uri: str | os.PathLike[str], storage_options: StorageOptions | None = None
 ) -> dict[str, str]:
@@ -37,7 +48,7 @@ def tables_at(
     require_lance("lancedb")
     import lancedb
 
-    place = place_of(uri)
+    place = place_of(_uri(uri))
     folder = url2pathname(place.removeprefix("file://")) if place.startswith("file://") else place
     if "://" not in folder and not Path(folder).is_dir():
         raise QueryError(f"cannot read the database '{place}': there is no such folder")
@@ -52,7 +63,14 @@ def tables_at(
             if not page:
                 break
     except (OSError, ValueError, RuntimeError) as problem:
-        raise QueryError(f"cannot read the database '{place}': {problem}") from problem
+        detail = str(problem).split("\n")[0].partition(", /")[0]  # the lines of Lance's own source
+        remote = "://" in place
+        raise QueryError(
+            f"cannot read the database '{place}': {detail}",
+            hint="Credentials and the region come from the environment (AWS_REGION, …) or storage_options."
+            if remote
+            else None,
+        ) from problem
     if not names:
         raise QueryError(
             f"'{place}' has no table of LanceDB",

@@ -208,6 +208,9 @@ function fail(error) {
   }
 }
 
+// What is shown belongs to an earlier query than the one above it.
+const stale = (on) => ["status", "rows", "answers"].forEach((id) => $(id).classList.toggle("stale", on));
+
 const query = () => ({ sql: $("sql").value, dialect: $("dialect").value });
 
 async function estimate() {
@@ -220,6 +223,7 @@ async function estimate() {
     select("plans");
     return found;
   } catch (error) {
+    stale(true);
     fail(error);
     return null;
   }
@@ -248,6 +252,7 @@ async function start(confirmed) {
     await follow(id);
   } catch (error) {
     running = 0;
+    stale(true);
     fail(error);
   }
 }
@@ -301,6 +306,7 @@ async function show(id, known) {
   const now = known || await api(`run/${id}`).catch((error) => { fail(error); return null; });
   if (!now || now.outcome === "running") return;
   shown = id;
+  stale(false);
   fail(now.error);
   status(now);
   $("warnings").hidden = !now.warnings.length;

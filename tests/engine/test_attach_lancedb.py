@@ -151,3 +151,10 @@ def test_vector_indexes_keep_their_metric(tmp_path: Path) -> None:
     assert ids(session.search("points", "any", 3)) == wanted
     with pytest.raises(bf.QueryError, match="has no full-text index"):
         session.search("points", "any", mode="hybrid")
+
+
+def test_a_connection_of_lancedb_is_a_place_and_a_list_is_none(database: Path) -> None:
+    with bf.connect(None, cache=None) as session:
+        assert session.attach_lancedb(lancedb.connect(database)) == ("Plain-Table", "docs")
+        with pytest.raises(bf.ArgumentError, match="a list is no place of a database"):
+            session.attach_lancedb([database])  # type: ignore[arg-type]

@@ -143,6 +143,10 @@ def test_errors_show_their_place(person: Person) -> None:
     assert person.of("getSelection().toString() || document.querySelector('#sql').value.slice("
                      "document.querySelector('#sql').selectionStart, document.querySelector('#sql').selectionEnd)"
                      ) == "txt"  # fmt: skip
+    assert person.of("document.querySelector('#rows').classList.contains('stale')")
+    write(person, "SELECT count(*) FROM reviews")
+    person.press("Enter", ctrl=True)
+    person.waits("!document.querySelector('#rows').classList.contains('stale')")
     write(person, "DROP TABLE reviews")
     person.press("Enter", ctrl=True)
     person.click("#confirm-yes")
