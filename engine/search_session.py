@@ -101,8 +101,9 @@ class SearchSession(DocumentSession):
         of LanceDB stands for its own. A table is also searchable by ``llm_search`` under its name:
         by words, where the database has a full-text index, and by vectors, where ``vectors`` states
         that its vector column has vectors of this session's embedder. Columns, filters and
-        ``where`` go into Lance's scans; every query reads the latest version. Raises QueryError for a place without tables, or for a name
-        that a table of the session has; ModelNotFound without the extra 'search'.
+        ``where`` go into Lance's scans; every query reads the latest version. Raises QueryError for
+        a place without tables, or for a name that a table of the session has; ModelNotFound without
+        the extra 'search'.
         """
         found = tables_at(uri, storage_options)
         taken = [name for name in found if self.table_exist(f'"{name}"')]

@@ -111,6 +111,14 @@ def add_session(parser: argparse.ArgumentParser) -> None:
         help="whether queries may read files by their paths, FROM 'sales.csv': not at all, on this "
         "machine (default), also at URLs; never with --read-only",
     )
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of the session, such as concurrency=32 or rows_per_prompt=10 (SHOW ALL lists "
+        "them); may be repeated",
+    )
 
 
 def budget_of(arguments: argparse.Namespace) -> bf.Budget | None:
@@ -135,6 +143,9 @@ def session_of(arguments: argparse.Namespace) -> Iterator[bf.Session]:
         show_values=arguments.show_values,
         cluster=arguments.cluster,
     ) as session:
+        for option in arguments.option:
+            name, _, value = option.partition("=")
+            session.change_option(name.strip(), value.strip())
         for spec in arguments.table:
             register_spec(session, spec)
         open_indexes(session, arguments.index)

@@ -43,6 +43,18 @@ def checked_url(text: str) -> httpx.URL:
     return url.copy_with(path=url.path.rstrip("/"), fragment=None)
 
 
+def with_path(url: str, usual: str) -> str:
+    """``url``, with the path of the ``usual`` one where it has none, as providers' own libraries
+    name their servers.
+
+    >>> with_path("http://host:8000", "https://api/v1"), with_path("http://host/x", "https://api/v1")
+    ('http://host:8000/v1', 'http://host/x')
+    """
+    given = checked_url(url)
+    path = given.path.rstrip("/") or httpx.URL(usual).path
+    return str(given.copy_with(path=path))
+
+
 def several(url: str) -> list[str]:
     """The URLs of several servers, separated by commas.
 

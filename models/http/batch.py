@@ -131,6 +131,9 @@ class BatchFiles:
     name = "batch-file"
     url = ""
 
+    def __init__(self, model: str) -> None:
+        self._model = model
+
     async def replies(self, jobs: Sequence[Job]) -> list[Mapping[int, Reply]]:
         """The replies in the files of the jobs. Raises ModelFailed, and leaves the requests, while
         a job has none."""
@@ -143,7 +146,7 @@ class BatchFiles:
             more = f", and {len(left) - 1} more files beside it" if len(left) > 1 else ""
             raise ModelFailed(
                 f"{count:,} requests wait in {first.requests}{more}",
-                hint=f"vllm run-batch -i {first.requests} -o {first.replies} --model MODEL; then run the "
+                hint=f"vllm run-batch -i {first.requests} -o {first.replies} --model {self._model}; then run the "
                 "query again.",
                 retryable=True,
             )

@@ -222,7 +222,7 @@ def _batch_file(argument: str, options: Options) -> Model:
 
     if not argument:
         raise ModelNotFound("'batch-file' names no model", hint="Write 'batch-file:MODEL'.")
-    return BatchModel(argument, BatchFiles(), options)
+    return BatchModel(argument, BatchFiles(argument), options)
 
 
 def _anthropic(argument: str, options: Options) -> Model:
@@ -235,13 +235,13 @@ def _gemini_api(argument: str, options: Options) -> Model:
 
 def _of_provider(provider: str, argument: str, options: Options) -> Model:
     """A model of an API of its own, at its owner's server unless a URL is named."""
-    from blendfusion.models.http.address import split_name
+    from blendfusion.models.http.address import split_name, with_path
     from blendfusion.models.http.api import APIS
     from blendfusion.models.http.model import OpenAIModel
 
     api = APIS[provider]
     name, url = split_name(argument, provider)
-    url = url or os.environ.get(api.url_variable, "").strip() or api.url
+    url = with_path(url or os.environ.get(api.url_variable, "").strip() or api.url, api.url)
     keys = [os.environ.get(variable, "").strip() for variable in api.key_variables]
     key = next(filter(None, keys), None)
     if key is None and url == api.url:

@@ -64,6 +64,16 @@ def test_a_query_prints_a_table(
     assert len(model.calls) == 3
 
 
+def test_any_option_of_a_session_is_one_of_a_command(
+    model: ScriptedModel, fruits: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    query = ["query", "SHOW blendfusion.rows_per_prompt", "--format", "csv", "--option"]
+    assert main([*query, "rows_per_prompt=10"]) == 0
+    assert '"10"' in capsys.readouterr().out
+    assert main([*query, "rows_per_prmpt=10"]) == 2
+    assert "Did you mean 'rows_per_prompt'?" in capsys.readouterr().err
+
+
 def test_formats(model: ScriptedModel, fruits: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["query", QUERY, "--table", fruits, "--format", "csv"]) == 0
     assert capsys.readouterr().out == '"name"\n"apple"\n"apple"\n"cherry"\n'

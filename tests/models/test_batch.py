@@ -223,8 +223,8 @@ def test_files_wait_for_another_program(tmp_path: Path) -> None:
 
 def test_a_file_with_other_lines_answers_nothing(tmp_path: Path) -> None:
     options = Options(batch_folder=str(tmp_path))
-    model = BatchModel("m", BatchFiles(), options)
-    with pytest.raises(ModelFailed):
+    model = BatchModel("m", BatchFiles("m"), options)
+    with pytest.raises(ModelFailed, match="--model m; then run the query again"):
         model.answer(BOOLEAN, rows("good"))
     (requests,) = tmp_path.iterdir()
     requests.with_suffix(".replies.jsonl").write_text('{"custom_id": "value-7"}\nno json\n[1]\n')

@@ -164,6 +164,18 @@ def test_a_query_runs(spec: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("provider", sorted(SERVERS))
+def test_a_url_without_a_path_has_that_of_the_api(
+    provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script, _, variable, key, name = SERVERS[provider]
+    monkeypatch.setenv(variable, key)
+    with serving(script) as url:
+        monkeypatch.setenv(APIS[provider].url_variable, url)
+        (answer,) = load(f"{provider}:{name}", Options()).answer(BOOLEAN, [("good",)])
+    assert answer.text == "true"
+
+
 def test_an_image_is_sent_in_the_form_of_the_api(spec: str) -> None:
     pixel = b"\x89PNG\r\n\x1a\n"
     name = name_of(pixel)
