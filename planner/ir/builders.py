@@ -61,6 +61,19 @@ def is_in_rows(expr: Expr) -> bool:
     return isinstance(expr, Node) and expr.name == "subquery" and len(expr.children) == 1
 
 
+def rows_of(numbers: Sequence[Node]) -> Rel:
+    """The whole-number literals ``numbers``, of one type, as rows of one column."""
+    message = RelMessage()
+    message.read.base_schema.names.append("n")
+    columns = message.read.base_schema.struct
+    columns.nullability = TypeMessage.NULLABILITY_REQUIRED
+    kind = ExpressionMessage.FromString(numbers[0].template).literal.WhichOneof("literal_type")
+    getattr(columns.types.add(), str(kind)).nullability = TypeMessage.NULLABILITY_REQUIRED
+    for _ in numbers:
+        message.read.virtual_table.expressions.add().fields.add()
+    return Rel("read", serialized(message), (), tuple(numbers), 1)
+
+
 def filtered(source: Plan, terms: tuple[Expr, ...]) -> Plan:
     """``source`` with only the rows for which every term is true; ``source`` itself for none, and
     for those of a filter at its top."""

@@ -21,6 +21,7 @@ from blendfusion.planner.rules.copied_predicates import copied_predicates
 from blendfusion.planner.rules.costly_predicates_last import costly_predicates_last
 from blendfusion.planner.rules.cross_joins import cross_joins
 from blendfusion.planner.rules.extreme_values import extreme_values
+from blendfusion.planner.rules.first_rows import first_rows
 from blendfusion.planner.rules.implied_predicates import implied_predicates
 from blendfusion.planner.rules.inner_joins import inner_joins
 from blendfusion.planner.rules.join_tree_reduction import join_tree_reduction
@@ -97,6 +98,7 @@ RULES: tuple[Rule, ...] = (
     ),  # before the columns that it no longer needs go
     Rule("prune_columns", prune_columns),  # when it is clear what a block must carry
     # Last: when no limit comes down any more, and it is clear which blocks could not move up.
+    Rule("first_rows", first_rows, last=True),
     Rule("cross_joins", cross_joins, last=True),
     Rule("answers_with_partners", answers_with_partners, last=True),  # as many calls as it gets
     Rule(

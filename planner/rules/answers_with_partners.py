@@ -66,7 +66,9 @@ def _with_partners(join: Rel) -> dict[int, list[Expr]]:
         if join_type(join) not in _DROPS[side] or asks_anything(other):
             continue
         answers = answer_columns(join.inputs[side])
-        pairs = [_keys(t, side, left) for e in join.exprs for t in conjuncts(e)] if answers else []
+        pairs = (
+            [keys_of(t, side, left) for e in join.exprs for t in conjuncts(e)] if answers else []
+        )
         partner = partner_of(other) if pairs else None
         if partner is None:
             continue
@@ -76,7 +78,7 @@ def _with_partners(join: Rel) -> dict[int, list[Expr]]:
     return found
 
 
-def _keys(term: Expr, side: int, left: int) -> tuple[Expr | None, Expr | None]:
+def keys_of(term: Expr, side: int, left: int) -> tuple[Expr | None, Expr | None]:
     """The operands of an equality of both sides, over the columns of their sides, that of ``side``
     first."""
     if not isinstance(term, Node) or term.name != "equal" or is_volatile(term):
@@ -110,7 +112,7 @@ def _restricted(plan: Plan, terms: Sequence[Expr]) -> Plan:
 
 def _restricted_block(block: Block, terms: Sequence[Expr]) -> Block:
     inner = [inline(t, block.select) for t in terms]
-    own = [t for t in dict.fromkeys(inner) if _may_stand_twice(t)]
+    own = [t for t in dict.fromkeys(inner) if may_stand_twice(t)]
     below = _restricted(block.source, own)
     if below is not block.source:
         return block.with_inputs(below)
@@ -119,7 +121,7 @@ def _restricted_block(block: Block, terms: Sequence[Expr]) -> Block:
     return replace(block, where=(*block.where, *new)) if new and several else block
 
 
-def _may_stand_twice(term: Expr) -> bool:
+def may_stand_twice(term: Expr) -> bool:
     """Whether a term has calls, about texts of rows, whose answers are kept for the second time."""
     own = asks(term)
     return bool(own) and all(map(_is_kept, own))

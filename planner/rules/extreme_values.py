@@ -7,10 +7,10 @@ safe:   the first row that passes has the largest value, and the aggregate of no
         limit ends the questions; the rows behind it are not asked about.
 
 before: ``aggregate max(CASE WHEN llm(x) THEN 1 ELSE 0 END)`` over ``block(t)``
-after:  ``aggregate max(v)`` over ``block where v = 0 OR llm(x)`` over ``t`` with 1 as ``v`` and,
-        behind it, ``t`` with 0; to which the rule above applies
+after:  ``aggregate max(v)`` over ``block where v = 0 OR llm(x)`` over ``t`` with each of the rows 1
+        and 0 as ``v``; to which the rule above applies
 safe:   the largest value is that of the condition if it is true on any row. Where it is on none,
-        every row has the other value. The rows of ``t`` are the same each time they are read.
+        every row has the other value.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from dataclasses import replace
 from blendfusion.planner.ir.aggregates import aggregation
 from blendfusion.planner.ir.builders import (
     cast_to_text,
+    filtered,
     function,
     limited,
     literal,
     ordered,
-    projected,
+    rows_of,
 )
-from blendfusion.planner.ir.joins import union_all
-from blendfusion.planner.ir.necessary import ALWAYS, NEVER, any_of, to_fail
+from blendfusion.planner.ir.joins import joined
+from blendfusion.planner.ir.necessary import ALWAYS, NEVER, any_of, necessary, to_fail
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
@@ -37,13 +38,13 @@ from blendfusion.planner.ir.nodes import (
     Rel,
     all_fields,
     asks,
+    conjuncts,
     inline,
     is_volatile,
     literal_like,
     may_move,
     needs_model,
 )
-from blendfusion.planner.stages.join_partners import exact
 
 
 def extreme_values(plan: Plan) -> Plan:
@@ -82,18 +83,15 @@ def _by_value(value: Expr, block: Block, aggregate: str) -> Block | None:
     of the wanted result only where the condition decides for it; None for any other value."""
     if not isinstance(value, Node) or value.name != "if_then" or len(value.children) not in (2, 3):
         return None
-    if exact(block.source) is None:
-        return None
     condition, *results = value.children
     numbers = [literal(result) for result in results]
     if any(type(number) is not int for number in numbers):
         return None
     decided = [condition, function("is_not_true", (condition,))][: len(results)]
     wanted = numbers.index((max if aggregate == "max" else min)(numbers))  # type: ignore[type-var]
-    columns = all_fields(block.source.width)
-    branches = [projected(block.source, (*columns, result)) for result in results]
     own = Field(block.source.width)
     is_other = function("not_equal", (own, results[wanted]))
     term = decided[wanted] if len(results) == 1 else function("or", (is_other, decided[wanted]))
-    source = union_all(branches) if len(branches) > 1 else branches[0]
+    possible = tuple(c for c in conjuncts(necessary(term)) if c != ALWAYS)
+    source = filtered(joined(block.source, rows_of(results), ()), possible)
     return Block(source, (*block.where, term), (own,))

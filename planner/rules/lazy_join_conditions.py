@@ -101,7 +101,7 @@ def _answers(side: Plan) -> set[int]:
 def _for_rows_with_partners(
     side: Plan, terms: Sequence[Expr], other: Plan, columns: set[int]
 ) -> Plan:
-    if not columns or not isinstance(side, Block) or side.where or not may_move(side):
+    if not columns or not isinstance(side, Block) or not may_move(side):
         return side
     partner = partner_of(other)
     if partner is None:

@@ -66,6 +66,8 @@ def semi_join_reduction(plan: Plan) -> Plan:
         # The unreduced left side runs anyway, and the rows that it drops have no partner either.
         around = [turned(t, left.width, right.width) for t in terms]
         new_right = reduced(right, around, new_left)
+        if new_right is right:
+            new_right = reduced(right, around, new_left, deep=True)
         if len(_asking_blocks(right)) > (new_right is not right):
             new_right = _or_none(new_right, new_left)
     if new_left is left and new_right is right:
@@ -143,9 +145,9 @@ def _sunk_to(plan: Plan, deep: bool) -> Iterator[Plan]:
     if isinstance(plan, Block) or (isinstance(plan, Rel) and plan.kind in _PASSABLE):
         yield from _sunk_to(plan.inputs[0], deep)
     elif deep and isinstance(plan, Rel) and plan.kind in ("join", "cross"):
-        for side in passed_on(plan):
-            yield from _sunk_to(plan.inputs[side], False)
-            yield from _sunk_to(plan.inputs[side], True)
+        for side in plan.inputs:
+            yield from _sunk_to(side, False)
+            yield from _sunk_to(side, True)
 
 
 # --- sinking -------------------------------------------------------------------------------------
@@ -181,17 +183,39 @@ def _pushed(plan: Plan, terms: Sequence[Expr], partner: Plan, deep: bool) -> Pla
 
 
 def _below_join(join: Rel, terms: Sequence[Expr], partner: Plan) -> Plan | None:
-    """The join with those sides reduced whose columns a term reads; None if there are none."""
+    """The join with those sides reduced whose columns a term reads. A side that asks nothing is
+    reduced, too, since it is the partner of one that does. Without such a side, no row matters
+    unless the partner has any. None if nothing asks below."""
     reduced_join: Rel | Block = join
+    for side, inner in _by_side(join, terms, partner).items():
+        below = join.inputs[side]
+        new = _pushed(below, inner, partner, True)
+        if new is None and inner and _is_partner(join, side):
+            new = _kept(below, inner, partner)
+        if new is not None:
+            reduced_join = with_input(reduced_join, side, new)
+    return None if reduced_join is join else reduced_join
+
+
+def _by_side(join: Rel, terms: Sequence[Expr], partner: Plan) -> dict[int, list[Expr]]:
+    """The terms over the sides whose rows the join passes on; both sides without terms if no term
+    reads such a side."""
+    own: dict[int, list[Expr]] = {}
     for side, columns in passed_on(join).items():
         width = join.inputs[side].width
         around = {join.width + i: Field(width + i) for i in range(partner.width)}
         moved = (over(t, columns | around) for t in terms)
-        own = [t for t in moved if t is not None and min(fields(t), default=width) < width]
-        new = _pushed(join.inputs[side], own, partner, True) if own else None
-        if new is not None:
-            reduced_join = with_input(reduced_join, side, new)
-    return None if reduced_join is join else reduced_join
+        found = [t for t in moved if t is not None and min(fields(t), default=width) < width]
+        if found:
+            own[side] = found
+    return own or {0: [], 1: []}
+
+
+def _is_partner(join: Rel, side: int) -> bool:
+    """Whether a side of a join asks nothing, and its rows are those that the other may be about."""
+    drops = DROPS_RIGHT if side == 0 else DROPS_LEFT
+    ours, other = join.inputs[side], join.inputs[1 - side]
+    return join_type(join) in drops and not asks_anything(ours) and asks_anything(other)
 
 
 def _below_block(block: Block, terms: Sequence[Expr], partner: Plan, deep: bool) -> Plan | None:

@@ -2,9 +2,9 @@
 
 before: ``filter count(*) > 5`` over ``aggregate count(*) by k`` over ``block(t) where llm(x)``
 after:  the same over ``block(t semi join (k of t where count(*) > 5) on k) where llm(x)``
-safe:   a block only drops rows, and ``count(x)`` counts no more than all rows: a group that is too
-        small before the block is too small behind it. The rows of ``t`` are the same each time they
-        are read.
+safe:   ``count(x)`` counts no more than all rows, and a group that is too small among all rows that
+        there may be, whatever the answers are (planner/stages/supersets.py), is too small. The rows
+        of ``t`` are the same each time they are read.
 """
 
 from __future__ import annotations
@@ -13,25 +13,22 @@ from dataclasses import replace
 
 from blendfusion.planner.ir.aggregates import Aggregation, Measure, aggregated, aggregation
 from blendfusion.planner.ir.builders import filtered, function, integer_literal, literal, projected
-from blendfusion.planner.ir.necessary import ALWAYS, necessary
 from blendfusion.planner.ir.nodes import (
-    Block,
     Expr,
     Field,
     Node,
     Plan,
     Rel,
     all_fields,
-    asks_itself,
     conjuncts,
     fields,
-    inline,
     is_volatile,
     literal_like,
-    may_move,
     needs_model,
 )
-from blendfusion.planner.stages.join_partners import small, steady, with_partner
+from blendfusion.planner.ir.traversal import asks_anything
+from blendfusion.planner.rules.semi_join_reduction import reduced
+from blendfusion.planner.stages.join_partners import small, steady
 from blendfusion.planner.stages.supersets import superset
 
 _AT_LEAST = {"gt": "gt", "gte": "gte", "equal": "gte"}
@@ -44,31 +41,28 @@ def small_groups(plan: Plan) -> Plan:
     if not isinstance(plan, Rel) or plan.kind != "filter":
         return plan
     groups = plan.inputs[0]
-    if not isinstance(groups, Rel) or groups.kind != "aggregate":
+    if not isinstance(groups, Rel) or groups.kind != "aggregate" or not asks_anything(groups):
         return plan
-    block = groups.inputs[0]
-    if not isinstance(block, Block) or not may_move(block) or not asks_itself(block):
-        return plan
-    agg = aggregation(groups)
-    keys = tuple(inline(key, block.select) for key in agg.keys)
-    if not agg.has_one_grouping or not all(map(_is_plain, keys)):
-        return plan
+    agg, rows = aggregation(groups), groups.inputs[0]
     bounds = [b for term in conjuncts(plan.exprs[0]) if (b := _bound(term, agg)) is not None]
-    found = superset(block.source)
-    read = frozenset().union(*map(fields, keys))
-    if not bounds or found is None or not found.counted or not read <= found.readable:
+    if not bounds or not agg.has_one_grouping or not all(map(_is_plain, agg.keys)):
         return plan
-    everything = small(steady(found.plan))
-    if everything is None:
+    found = superset(rows)
+    read = frozenset().union(*map(fields, agg.keys))
+    if found is None or not found.counted or not read <= found.readable:
         return plan
-    implied = dict.fromkeys(c for term in block.where for c in conjuncts(necessary(term)))
-    known = (c for c in implied if c != ALWAYS and fields(c) <= found.readable)
-    possible = filtered(everything, tuple(known))
-    large = _large_groups(possible, agg, keys, bounds[0])
-    width = block.source.width
-    same = [function("is_not_distinct_from", (key, Field(width + i))) for i, key in enumerate(keys)]
-    source = with_partner(block.source, same, large, "left_semi")
-    return plan.with_inputs(groups.with_inputs(replace(block, source=source)))
+    possible = small(steady(found.plan))
+    if possible is None:
+        return plan
+    large = _large_groups(possible, agg, agg.keys, bounds[0])
+    same = [
+        function("is_not_distinct_from", (key, Field(rows.width + i)))
+        for i, key in enumerate(agg.keys)
+    ]
+    new = reduced(rows, same, large)
+    if new is rows:
+        new = reduced(rows, same, large, deep=True)
+    return plan if new is rows else plan.with_inputs(groups.with_inputs(new))
 
 
 def _is_plain(key: Expr) -> bool:

@@ -36,6 +36,7 @@ from blendfusion.planner.ir.nodes import (
     has_window,
     inline,
     is_volatile,
+    literal_like,
     needs_model,
     parts,
     shift,
@@ -163,7 +164,7 @@ def _repeats(plan: Rel) -> bool:
     if any(is_volatile(e) or has_window(e) for e in expressions(plan)):
         return False
     if plan.kind == "fetch":
-        return _has_no_row(plan)
+        return _has_no_row(plan) or _has_equal_rows(plan.inputs[0])
     if plan.kind == "read":
         return leaf_text(table_names(plan), QUERIES) is None
     return plan.kind != "aggregate" or all(
@@ -173,6 +174,11 @@ def _repeats(plan: Rel) -> bool:
 
 def _has_no_row(fetch: Rel) -> bool:
     return fetch_bounds(fetch)[1] == 0
+
+
+def _has_equal_rows(plan: Plan) -> bool:
+    """Whether a limit keeps the same rows, whichever it keeps: of TRUE alone, as in ``any row``."""
+    return isinstance(plan, Rel) and plan.kind == "project" and all(map(literal_like, plan.exprs))
 
 
 def _relations(plan: Plan) -> Iterator[Plan]:

@@ -95,6 +95,37 @@ def test_cheap_joins_leave_few_values_to_those_on_answers(
         assert shop.asked(sql) == left * values
 
 
+SORTED = f"{LABEL} = d.category ORDER BY r.id DESC LIMIT 3"
+PAIR = "llm_filter('q', r.text, d.category)"
+
+
+@pytest.mark.parametrize(
+    ("sql", "values"),
+    [
+        (f"reviews r LEFT JOIN departments d ON {SORTED}", 3),
+        (f"departments d RIGHT JOIN reviews r ON {SORTED}", 3),
+        (f"reviews r JOIN departments d ON {SORTED}", 3),
+        (f"departments d JOIN reviews r ON {SORTED} OFFSET 2", 5),
+        (f"reviews r LEFT JOIN departments d ON {PAIR} ORDER BY r.id, d.category LIMIT 3", 6),
+        (f"reviews r LEFT JOIN departments d ON {LABEL} = d.category "
+         "ORDER BY r.product, d.category, r.id LIMIT 3", 10),
+        (f"reviews r WHERE {IN_NUMBERS} ORDER BY r.id LIMIT 3", 3),
+        (f"reviews r LEFT JOIN flagged f ON f.review_id = r.id "
+         f"LEFT JOIN departments d ON {SORTED}", 3),
+        ("reviews r LEFT JOIN flagged f ON f.review_id = r.id AND llm_filter('q', r.text) "
+         "ORDER BY r.id LIMIT 3", 2),
+    ],
+)  # fmt: skip
+def test_a_sort_and_a_limit_above_a_join_on_answers(shop: Counted, sql: str, values: int) -> None:
+    query = f"SELECT r.id FROM {sql}"
+    assert shop.session.sql(query).prepared.reason is None
+    assert shop.asked(query) == values
+    if "product" not in sql:  # ties have any order
+        ids = [row[0] for row in shop.rows(query)]
+        first = range(N - 1, N - 4, -1) if "DESC" in sql else range(3)
+        assert ids[0] == first[2 if "OFFSET" in sql else 0]
+
+
 # --- NULL ----------------------------------------------------------------------------------------
 
 
@@ -156,6 +187,26 @@ PAIRED = "SELECT t.x FROM t JOIN c ON llm_text('w', t.x) = llm_text('u', c.v)"
             2,
         ),
         ("SELECT max(id) AS m FROM t WHERE llm_filter('f', x) OR y IS NOT NULL", 0),
+        (
+            "SELECT max(CASE WHEN llm_filter('f', t.x) THEN 1 ELSE 0 END) AS m "
+            "FROM t JOIN c ON t.x = c.v WHERE llm_filter('g', t.y)",
+            2,
+        ),
+        (
+            "SELECT max(CASE WHEN llm_filter('f', y) THEN 1 ELSE 0 END) AS m FROM t WHERE y IS NULL",
+            0,
+        ),
+        (f"{PAIRED} CROSS JOIN far WHERE far.id < 9 AND llm_filter('h', t.y)", 0),
+        (
+            "SELECT t.x FROM t FULL JOIN c ON llm_text('w', t.x) = llm_text('u', c.v) "
+            "CROSS JOIN far WHERE far.id < 9",
+            0,
+        ),
+        (
+            "SELECT c.id FROM (SELECT * FROM c WHERE llm_filter('f', v)) c JOIN t ON c.v = t.x "
+            "JOIN (SELECT * FROM t WHERE llm_filter('g', y)) d ON d.n = t.n AND d.id > 9",
+            0,
+        ),
         ("SELECT DISTINCT n > 0 AS p FROM t WHERE llm_filter('f', x) OR id = 4", 1),
         (f"SELECT x FROM t WHERE llm_filter('f', y) UNION {SURE.format(2)}", 1),
         (f"{SURE.format(2)} UNION SELECT x FROM t WHERE llm_filter('f', y)", 1),
