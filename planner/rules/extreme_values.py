@@ -83,8 +83,9 @@ def _by_value(value: Expr, block: Block, aggregate: str) -> Block | None:
     of the wanted result only where the condition decides for it; None for any other value."""
     if not isinstance(value, Node) or value.name != "if_then" or len(value.children) not in (2, 3):
         return None
-    condition, *results = value.children
-    numbers = [literal(result) for result in results]
+    condition, *rest = value.children
+    results = [result for result in rest if isinstance(result, Node)]
+    numbers = [literal(result) for result in rest]
     if any(type(number) is not int for number in numbers):
         return None
     decided = [condition, function("is_not_true", (condition,))][: len(results)]

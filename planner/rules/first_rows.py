@@ -1,10 +1,10 @@
 """Under a sort and a limit, asks only about the first rows of the side that the sort reads.
 
-before: ``limit k`` over ``sort by l.d, r.e`` over ``(block(l) select l.*, llm(l.x) AS a) left join r
+before: ``limit k`` over ``sort by l.d, r.e`` over ``(block select l.*, llm(l.x) AS a) left join r
         on a = r.c``
-after:  the same over ``block(l semi join first on l.d) select …``, ``first`` being ``limit k`` over
-        the block over ``sort by l.d`` over ``l``; without ``r.e``, over ``first`` itself. Of an inner
-        or semi join, ``first`` has the predicate ``llm(l.x) IN (SELECT c FROM r)``
+after:  the same with the block over ``l semi join first on l.d``, ``first`` being ``limit k`` over
+        ``sort by l.d`` over ``l``; without ``r.e``, over ``first`` itself. Of an inner or semi
+        join, ``first`` has the block's predicates and ``llm(l.x) IN (SELECT c FROM r)``
 safe:   each row of that side comes at least once, so that the rows of the limit are among those of
         the first k, or have keys equal to theirs. For those ``l`` is read twice, and must have the
         same rows each time. The other side of an inner join asks nothing.

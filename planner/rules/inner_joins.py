@@ -14,6 +14,7 @@ from collections.abc import Container, Sequence
 from itertools import repeat
 
 from blendfusion.planner.ir.aggregates import aggregation
+from blendfusion.planner.ir.builders import filtered, projected
 from blendfusion.planner.ir.joins import is_union_all, join_type, joined
 from blendfusion.planner.ir.nodes import (
     Expr,
@@ -22,8 +23,13 @@ from blendfusion.planner.ir.nodes import (
     Rel,
     conjuncts,
     has_window,
+    inline,
+    is_volatile,
+    needs_model,
     shift,
+    side_of,
     substitute,
+    through_projection,
 )
 from blendfusion.planner.ir.null_values import UNKNOWN, rejects
 from blendfusion.planner.ir.traversal import folded
@@ -69,7 +75,30 @@ def _under(plan: Plan, terms: Sequence[Expr], outer: Container[int]) -> Plan:
             below = [[_over(term, agg.keys) for term in terms]]
     elif is_union_all(plan):
         below = [terms] * len(plan.inputs)
-    return _with_inputs(plan, list(map(_under, plan.inputs, below, repeat(outer))))
+    inputs = list(map(_under, plan.inputs, below, repeat(outer)))
+    if plan.kind == "filter" and inputs[0] is not plan.inputs[0]:
+        return _sunk(conjuncts(plan.exprs[0]), inputs[0])
+    return _with_inputs(plan, inputs)
+
+
+def _sunk(terms: Sequence[Expr], source: Plan) -> Plan:
+    """A filter over a join that became an inner one: its predicates with calls that read one side
+    stand below it, where DataFusion has those of other inner joins."""
+    columns, join = through_projection(source)
+    if not isinstance(join, Rel) or join.kind != "join" or join_type(join) != "inner":
+        return filtered(source, tuple(terms))
+    if any(map(is_volatile, (*terms, *columns))):
+        return filtered(source, tuple(terms))
+    n_left = join.inputs[0].width
+    own: dict[str | None, list[Expr]] = {"left": [], "right": [], None: []}
+    for term in terms:
+        moved = inline(term, columns)
+        side = side_of(moved, n_left) if needs_model(moved) else None
+        own[side].append(term if side is None else moved)
+    left, right = join.inputs
+    rights = tuple(shift(term, -n_left) for term in own["right"])
+    sunk = join.with_inputs(filtered(left, tuple(own["left"])), filtered(right, rights))
+    return filtered(projected(sunk, columns), tuple(own[None]))
 
 
 def _over(term: Expr, columns: Sequence[Expr]) -> Expr:

@@ -20,6 +20,7 @@ from blendfusion.planner.ir.builders import conjunction, filtered
 from blendfusion.planner.ir.joins import PASSES_ON, join_type
 from blendfusion.planner.ir.necessary import (
     ALWAYS,
+    NEVER,
     all_of,
     any_of,
     is_null_test,
@@ -58,6 +59,8 @@ _OF_SIDES: dict[str, tuple[str, ...]] = {
 
 def necessary_conditions(plan: Plan, *, null_tests: bool = True) -> Plan:
     """``null_tests``: whether conditions that only test for NULL are added, too."""
+    if isinstance(plan, Block):
+        return _block(plan)
     if not isinstance(plan, Rel) or not any(map(needs_model, plan.exprs)):
         return plan
     if plan.kind == "filter":
@@ -68,6 +71,15 @@ def necessary_conditions(plan: Plan, *, null_tests: bool = True) -> Plan:
     if null_tests and plan.kind == "join" and join_type(plan) in _OF_SIDES:
         return _join(plan)
     return plan
+
+
+def _block(plan: Block) -> Plan:
+    """The block over no row if its predicates, which came from several filters, contradict one
+    another."""
+    calls = [{part for part in walk(term) if isinstance(part, Ask)} for term in plan.where]
+    if sum(map(len, calls)) == len(set().union(*calls)) or _joint(plan.where) != NEVER:
+        return plan
+    return replace(plan, source=filtered(plan.source, (NEVER,)), where=())
 
 
 def _join(plan: Rel) -> Plan:

@@ -18,7 +18,6 @@ from blendfusion.planner.ir.nodes import (
     Field,
     Plan,
     Rel,
-    asks,
     fields,
     has_window,
     is_volatile,
@@ -64,10 +63,10 @@ def _once(plan: Plan) -> Plan:
 
 
 def _may_differ(block: Block) -> bool:
-    """Whether rows that are equal may have other answers."""
+    """Whether rows that are equal may have other answers, or need none."""
     if any(map(needs_model, block.select)):
         return False
-    read = set().union(*(fields(ask) for e in block.where for ask in asks(e)))
+    read = set().union(*(fields(e) for e in block.where if needs_model(e)))
     shown = {e.index for e in block.select if isinstance(e, Field)}
     return any(not _is_shown(block.source, i, shown) for i in read)
 

@@ -102,7 +102,7 @@ def _join(plan: Rel) -> Superset | None:
         return superset(joined(plan.inputs[1], plan.inputs[0], around, _TURNED[kind]))
     left, right = map(superset, plan.inputs)
     if left is not None and kind == "left_mark":
-        marked = (*all_fields(n_left), boolean_literal(True))
+        marked: tuple[Expr, ...] = (*all_fields(n_left), boolean_literal(True))
         return left._replace(plan=projected(left.plan, marked))
     if left is None or kind not in ("inner", "left", "left_semi", "left_anti"):
         return None
