@@ -88,6 +88,6 @@ class ClusterSession(SearchSession):
             stage, self, dispatcher, self.options, counts, adaptive=adaptive
         )
 
-    def owned(self, spec: object, model: Model, options: Options) -> Model:
+    def pooled(self, spec: object, model: Model, options: Options) -> Model:
         """A model as the session asks it: in its cluster, or here."""
-        return model if self.cluster is None else self.cluster.owned(spec, model, options)
+        return model if self.cluster is None else self.cluster.pooled(spec, model, options)

@@ -75,8 +75,8 @@ from blendfusion.unsupported.views import Views
 INTERNAL = frozenset(
     "answering as_frame as_run calls change_option check_process configured copied_config dispatcher documents "
     "elsewhere enums expectations file_tables files_of functions has_last information ingredient_names kept "
-    "lazy_embedder leaf_maker measured new_frame new_table own_names owned place_of plain_dispatcher plain_frame "
-    "plan_warnings query_files reads_paths remembered_vectors rules_off similar_first_pays small_rows "
+    "lazy_embedder leaf_maker measured new_frame new_table own_names place_of plain_dispatcher plain_frame "
+    "plan_warnings pooled query_files reads_paths remembered_vectors rules_off similar_first_pays small_rows "
     "table_functions views workbench_source".split()
 )
 """The names of a session for other modules of the package; completion and the reference omit
@@ -126,7 +126,7 @@ class Session(EvaluationSession):
         self.cluster, self.configured = cluster, config is not None or ctx is not None
         if cluster is not None:
             weakref.finalize(self, cluster.close)
-        self.models = NamedModels(model, self._store, self.owned)
+        self.models = NamedModels(model, self._store, self.pooled)
         """The session's own models, and those that calls name."""
         self.measured = Measured()
         self.templates = Templates()

@@ -1,1 +1,1 @@
-"""Many machines: workers run parts of scans, and owners of models answer distinct values."""
+"""Many machines: workers run parts of scans, own ranges of distinct values and hold models."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 from blendfusion.cluster.divide import SHIPPED_BYTES, Division, Files, Whole, divide
 from blendfusion.cluster.local import LocalWorkers
 from blendfusion.cluster.messages import Fragment, has_bytes
-from blendfusion.cluster.owners import OwnedModel, Owners
+from blendfusion.cluster.model_pool import ModelPool, PooledModel
 from blendfusion.cluster.protocol import BackEnd, Place
 from blendfusion.cluster.range_questions import RangePlaces, RangeRun
 from blendfusion.cluster.spread import spread
@@ -63,7 +63,7 @@ class Cluster:
     def __init__(self, name: str, back_end: BackEnd) -> None:
         self.name = name
         self.back_end = back_end
-        self.owners = Owners(back_end)
+        self.pool = ModelPool(back_end)
         self._ranges: RangePlaces | None = None
         self.moved = 0
         """Bytes between workers in all queries so far."""
@@ -83,14 +83,14 @@ class Cluster:
         """The store of a session: one that workers can open, in the place of memory."""
         return TemporaryStore() if isinstance(store, MemoryStore) else store
 
-    def owned(self, spec: object, model: Model, options: Options) -> Model:
+    def pooled(self, spec: object, model: Model, options: Options) -> Model:
         """The model in the workers; ``model`` itself, which is asked here, where it cannot
         travel."""
         if not (spec is None or isinstance(spec, str) or has_bytes(spec)):
             return model
         limits = {name: getattr(options, name) for name in _RATE_LIMITS}
         shares = {name: -(-limit // self.size) for name, limit in limits.items() if limit}
-        return OwnedModel(model, spec, options.with_(**shares), self.owners)
+        return PooledModel(model, spec, options.with_(**shares), self.pool)
 
     def division(
         self, block: Block, tables: Tables, options: Options, *, adaptive: bool = True
@@ -131,7 +131,7 @@ class Cluster:
     ) -> Generator[pa.Table, None, None]:
         if self._ranges is None:
             self._ranges = RangePlaces(self.back_end)
-        ranged = RangeRun(self._ranges, self.owners, dispatcher)
+        ranged = RangeRun(self._ranges, self.pool, dispatcher)
         try:
             yield from Tasks(fragments, self.back_end, dispatcher, counts, ranged).tables()
         finally:
@@ -155,7 +155,7 @@ class Cluster:
 
     def close(self) -> None:
         """End the workers; the next query starts others."""
-        self.owners.close()
+        self.pool.close()
         if self._ranges is not None:
             self._ranges.close()
         self.back_end.close()

@@ -21,7 +21,7 @@ from blendfusion.cluster.messages import (
     encoded,
     has_bytes,
 )
-from blendfusion.cluster.owners import OwnedModel, Owners, batch_size
+from blendfusion.cluster.model_pool import ModelPool, PooledModel, batch_size
 from blendfusion.cluster.protocol import BackEnd, Place, PlaceGone
 from blendfusion.cluster.range_messages import (
     NO_BATCH,
@@ -119,7 +119,7 @@ class RangeQuestion:
     """The values of one call, as far as they have no answer yet: numbers by range."""
 
     def __init__(
-        self, key: bytes, call: Call | None, job: Job, model: OwnedModel, run: RangeRun
+        self, key: bytes, call: Call | None, job: Job, model: PooledModel, run: RangeRun
     ) -> None:
         self.key, self._call, self.job, self._run = key, call, job, run
         store = job.model.store
@@ -232,10 +232,10 @@ class RangeQuestion:
 class RangeRun:
     """The questions of one stage whose values are with owners."""
 
-    def __init__(self, places: RangePlaces, owners: Owners, dispatcher: Dispatcher) -> None:
-        self._places, self._owners, self.dispatcher = places, owners, dispatcher
-        self.changed = owners.changed
-        self.size = owners.size
+    def __init__(self, places: RangePlaces, pool: ModelPool, dispatcher: Dispatcher) -> None:
+        self._places, self._pool, self.dispatcher = places, pool, dispatcher
+        self.changed = pool.changed
+        self.size = pool.size
         self.addresses = [""] * self.size
         self.moved = 0
         """Bytes between workers."""
@@ -303,7 +303,7 @@ class RangeRun:
         with self._opening:
             self._ended = True
         for question in self._by_key.values():
-            self._owners.remove(question)
+            self._pool.remove(question)
             with self.changed:
                 while question.under_way:
                     self.changed.wait(_WAIT_SECONDS)
@@ -319,7 +319,7 @@ class RangeRun:
         if dispatcher.certain(task) is not None:
             return None
         model = dispatcher.model_of(call)
-        if type(model) is not CachedModel or not isinstance(model.inner, OwnedModel):
+        if type(model) is not CachedModel or not isinstance(model.inner, PooledModel):
             return None
         if not self._places.reach(model.store):
             return None
@@ -330,7 +330,7 @@ class RangeRun:
         for number in range(self.size):
             self._open(number, [question])
         self._by_key[question.key] = question
-        self._owners.add(question)
+        self._pool.add(question)
         return question
 
     def _open(self, number: int, questions: list[RangeQuestion], before: str | None = None) -> None:

@@ -80,27 +80,22 @@ class RemoteDispatcher(Dispatcher):
         stops: bool = True,
     ) -> list[Answer]:
         assert sent is None
-        memory, key = self._memory, (self._memory, task, call)
+        memory, since = self._memory, UNDER_WAY.ended
         known = memory.answers.setdefault((task, call), {})
         found: dict[Values, Answer] = {}
-        missing = list(dict.fromkeys(values))
-        while missing:  # some of them perhaps another fragment wants in this process
-            since = UNDER_WAY.ended
-            found.update((v, known[v]) for v in missing if v in known)
-            mine: list[Values] = []
-            new: dict[Values, Answer] = {}
-            try:
-                UNDER_WAY.begin(key, missing, mine, found)
-                if mine:
-                    answers = self._wanted(call, task, mine, stops)
-                    new = dict(zip(mine, answers, strict=True))
-                    memory.keep(known, new)
-            finally:
-                UNDER_WAY.end(key, mine, new)
-            found.update(new)
-            missing = [v for v in missing if v not in found]
-            if missing and not mine:
-                UNDER_WAY.wait(since)
+
+        def look(some: list[Values], others: dict[Values, Answer]) -> list[Values]:
+            found.update((v, known[v]) for v in some if v in known)
+            found.update((v, others.pop(v)) for v in some if v in others)
+            return [v for v in some if v not in found]
+
+        def ask(some: list[Values], given: dict[Values, Answer]) -> None:
+            given.update(zip(some, self._wanted(call, task, some, stops), strict=True))
+            memory.keep(known, given)
+            found.update(given)
+
+        missing = look([*dict.fromkeys(values)], {})
+        UNDER_WAY.settle((memory, task, call), missing, look, ask, since)
         if stops and call is not None and self.policy(call) == "raise":
             self.stop_at_failures(call, values, found)
         return [found[value] for value in values]

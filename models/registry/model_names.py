@@ -48,11 +48,11 @@ class NamedModels:
         self,
         spec: Models,
         store: AnswerStore,
-        owned: Callable[[object, Model, Options], Model] = lambda spec, model, options: model,
+        pooled: Callable[[object, Model, Options], Model] = lambda spec, model, options: model,
     ) -> None:
         self._spec = spec
         self._store = store
-        self._owned = owned
+        self._pooled = pooled
         """The model that answers in the place of a loaded one, such as its like in a cluster."""
         self._registered: dict[str, str | Model] = {}
         self._own: CachedModel | None = None
@@ -115,7 +115,7 @@ class NamedModels:
         return self._named[name]
 
     def _made(self, spec: str | Model | None, options: Options) -> CachedModel:
-        return CachedModel(self._owned(spec, load(spec, options), options), self._store)
+        return CachedModel(self._pooled(spec, load(spec, options), options), self._store)
 
     def _own_one(self, name: str, options: Options) -> CachedModel | None:
         """The one of the session's own models that was named so, or is called so."""

@@ -9,8 +9,9 @@ them instead.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from threading import Condition, get_ident
+from time import perf_counter
 
 from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer
@@ -29,6 +30,42 @@ class InFlight:
         """Where those who wait for a value want its answer."""
         self.ended = 0
         """How often requests have ended so far: until it changes, a look at the store is fresh."""
+
+    def settle(
+        self,
+        question: Hashable,
+        values: list[Values],
+        look: Callable[[list[Values], dict[Values, Answer]], list[Values]],
+        ask: Callable[[list[Values], dict[Values, Answer]], None],
+        since: int,
+        waited: Callable[[int, float], None] = lambda number, seconds: None,
+    ) -> None:
+        """Have values answered, each by one thread.
+
+        ``look`` looks values up, also among the answers of threads that were waited for, and
+        returns the others. ``ask`` asks about values; the answers that it notes go to the threads
+        that wait for them. ``since``: what ``ended`` was before the last look. ``waited`` gets the
+        number of values that needed no request after a wait of so many seconds."""
+        wanted: dict[Values, Answer] = {}
+        while values:
+            mine: list[Values] = []
+            given: dict[Values, Answer] = {}
+            try:
+                self.begin(question, values, mine, wanted)
+                # If some have ended, another thread may have stored answers meanwhile.
+                new = mine if self.ended == since else look(mine, {})
+                if new:
+                    ask(new, given)
+            finally:
+                self.end(question, mine, given)
+            begun = set(mine)
+            values = [v for v in values if v not in begun]
+            if values:
+                start = perf_counter()
+                since = self.ended if mine else self.wait(since)
+                left = look(values, wanted)
+                waited(len(values) - len(left), perf_counter() - start)
+                values = left
 
     def begin(
         self,

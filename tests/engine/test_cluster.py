@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -20,12 +18,13 @@ import pyarrow.parquet as pq
 import pytest
 from cluster_scripts import requests_in
 from garbage import after_collection
+from kills import killing
 
 import blendfusion as bf
 from blendfusion.cluster.cluster import Cluster, cluster_of
 from blendfusion.cluster.local import LocalWorkers
 from blendfusion.cluster.messages import decoded
-from blendfusion.cluster.owners import OwnedModel
+from blendfusion.cluster.model_pool import PooledModel
 from blendfusion.models.registry.load import load
 from blendfusion.options import Options
 from blendfusion.reports.trace import AnswerWarning
@@ -98,7 +97,7 @@ def session(
     made = bf.connect(model, cache=options.pop("cache", None), progress="off", **options)
     if cluster is not None:
         made.cluster = cluster
-        made.models._owned = made.owned
+        made.models._pooled = made.pooled
         made._store = made.models._store = cluster.shared(made._store)
         made.models.reload()
     made.register_parquet("t", str(folder))
@@ -155,7 +154,7 @@ def test_the_files_are_read_there_and_models_are_asked_there(tmp_path: Path, not
         assert len(requests) == len(set(requests)) == frame.trace.usage.values == distinct(folder)
         assert str(os.getpid()) not in {file.name for file in noted.iterdir()}
         assert there.cluster is not None
-        assert sum(there.cluster.owners.batches) >= 3
+        assert sum(there.cluster.pool.batches) >= 3
         assert frame.last_counts[0].rows_in == 300
 
 
@@ -347,10 +346,7 @@ def test_who_reads_no_further_ends_the_work(
 # --- kills ---------------------------------------------------------------------------------------
 
 
-def killed_at_random(
-    folder: Path, noted: Path, kills: int, seed: int, *, rows: int, sleep: float
-) -> None:
-    rng = random.Random(seed)
+def killed_at_random(folder: Path, noted: Path, kills: int, seed: int, *, seconds: float) -> None:
     expected = session(folder, None).sql(QUERIES[0]).to_arrow_table()
     noted_before = {file.name for file in noted.iterdir()}
     with bf.connect(
@@ -361,43 +357,31 @@ def killed_at_random(
     ) as there:
         there.register_parquet("t", str(folder))
         frame = there.sql(QUERIES[0])
-        done = threading.Event()
-        count = [0]
+        answered = 0
 
-        def kill() -> None:
+        def pick(rng: random.Random) -> int | None:
+            nonlocal answered
+            before, answered = answered, len(requests_in(noted))
+            if answered == before:
+                return None  # whoever runs after the last kill has not begun to work
             assert there.cluster is not None
             workers = there.cluster.back_end
             assert isinstance(workers, LocalWorkers)
-            answered = 0
-            while not done.wait(rng.random() * sleep) and count[0] < kills:
-                if len(requests_in(noted)) == answered:
-                    continue  # whoever runs after the last kill has not begun to work
-                answered = len(requests_in(noted))
-                processes = [*workers.processes.values()]
-                if processes:
-                    try:
-                        os.kill(rng.choice(processes), signal.SIGKILL)
-                        count[0] += 1
-                    except ProcessLookupError:
-                        pass
+            processes = [*workers.processes.values()]
+            return rng.choice(processes) if processes else None
 
-        thread = threading.Thread(target=kill)
-        thread.start()
-        try:
+        with killing(pick, seed, most=kills, seconds=seconds) as ended:
             table = frame.to_arrow_table()
-        finally:
-            done.set()
-            thread.join()
         assert table.equals(expected)
     files_now = [file for file in noted.iterdir() if file.name not in noted_before]
     requests = [line for file in files_now for line in file.read_text().splitlines()]
-    assert len(requests) <= len(set(requests)) + count[0] * 4, "a batch a kill"
-    assert count[0] > 0
+    assert len(requests) <= len(set(requests)) + len(ended) * 4, "a batch a kill"
+    assert ended
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_killed_worker_costs_a_batch_at_most(tmp_path: Path, noted: Path) -> None:
-    killed_at_random(files(tmp_path, 6, 300), noted, 2, 1, rows=300, sleep=0.4)
+    killed_at_random(files(tmp_path, 6, 300), noted, 2, 1, seconds=0.4)
 
 
 @pytest.mark.long
@@ -406,7 +390,7 @@ def test_a_killed_worker_costs_a_batch_at_most(tmp_path: Path, noted: Path) -> N
 def test_workers_killed_at_many_moments(tmp_path: Path, noted: Path) -> None:
     folder = files(tmp_path, 12, 2_000)
     for seed in range(5):
-        killed_at_random(folder, noted, 4, seed, rows=2_000, sleep=0.5)
+        killed_at_random(folder, noted, 4, seed, seconds=0.5)
 
 
 def test_the_rerun_of_a_killed_session_asks_only_the_rest(tmp_path: Path) -> None:
@@ -487,6 +471,7 @@ def distinct_files(folder: Path, number: int, rows: int) -> Path:
 
 @pytest.mark.long
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:lance is not fork-safe")
 def test_ray_gives_the_same(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="the extra 'ray' is not installed")
     folder = files(tmp_path, 5, 300)
@@ -511,9 +496,9 @@ def test_workers_share_the_limits_of_a_provider() -> None:
     assert cluster is not None
     options = Options(requests_per_minute=601, concurrency=16)
     model = load("openai:m@http://h/v1", options)
-    owned = cluster.owned("openai:m@http://h/v1", model, options)
-    assert isinstance(owned, OwnedModel)
-    _, there = decoded(owned.encoded)
+    pooled = cluster.pooled("openai:m@http://h/v1", model, options)
+    assert isinstance(pooled, PooledModel)
+    _, there = decoded(pooled.encoded)
     assert (there.requests_per_minute, there.tokens_per_minute) == (151, 0)
     assert there.concurrency == 16, "each worker may have a server of its own"
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from cluster_scripts import requests_in
+from kills import killing
 
 import blendfusion as bf
 from blendfusion.cluster.local import LocalWorkers
@@ -32,48 +31,34 @@ def killed(
     folder: Path,
     noted: Path,
     cluster: str,
-    pick: Callable[[bf.Session, random.Random], int | None],
+    find: Callable[[bf.Session, random.Random], int | None],
     seed: int,
     *,
     kills: int,
     seconds: float,
 ) -> tuple[int, int]:
-    """Run the query while the processes that ``pick`` finds are killed; the number of kills, and of
+    """Run the query while the processes that ``find`` finds are killed; the number of kills, and of
     the values that were asked twice."""
     model = bf.ScriptedModel(cluster_scripts.slowly, fingerprint="h", batch_size=BATCH)
-    done, count, rng = threading.Event(), 0, random.Random(seed)
     with bf.connect(model, cache=None, cluster=cluster, progress="off") as there:
         there.register_parquet("t", str(folder))
         frame = there.sql(QUERY)
 
-        def kill() -> None:
-            nonlocal count
-            while not done.wait(rng.random() * seconds) and count < kills:
-                process = pick(there, rng) if requests_in(noted) else None
-                if process is not None:
-                    try:
-                        os.kill(process, signal.SIGKILL)
-                        count += 1
-                    except ProcessLookupError:
-                        pass
+        def pick(rng: random.Random) -> int | None:
+            return find(there, rng) if requests_in(noted) else None
 
-        thread = threading.Thread(target=kill)
-        thread.start()
-        try:
+        with killing(pick, seed, most=kills, seconds=seconds) as ended:
             rows = frame.to_arrow_table()
-        finally:
-            done.set()
-            thread.join()
     requests = requests_in(noted)
     twice = len(requests) - len(set(requests))
-    assert twice <= count * BATCH, "a batch a kill"
+    assert twice <= len(ended) * BATCH, "a batch a kill"
     values = len(pq.read_table(folder))
     assert len(set(requests)) == values
     model = bf.ScriptedModel(cluster_scripts.hashed, fingerprint="h")
     with bf.connect(model, cache=None, progress="off") as here:
         here.register_parquet("t", str(folder))
         assert rows.equals(here.sql(QUERY).to_arrow_table())
-    return count, twice
+    return len(ended), twice
 
 
 @pytest.fixture
@@ -98,7 +83,7 @@ def test_workers_of_many_values_killed(
 ) -> None:
     """Each process owns a range, asks a model and runs fragments; five of them end."""
 
-    def pick(session: bf.Session, rng: random.Random) -> int | None:
+    def find(session: bf.Session, rng: random.Random) -> int | None:
         assert session.cluster is not None
         workers = session.cluster.back_end
         assert isinstance(workers, LocalWorkers)
@@ -106,15 +91,16 @@ def test_workers_of_many_values_killed(
 
     folder = distinct(tmp_path, 160 * workers)
     cluster = f"local:{workers}"
-    kills, _ = killed(folder, noted, cluster, pick, workers, kills=5, seconds=seconds)
+    kills, _ = killed(folder, noted, cluster, find, workers, kills=5, seconds=seconds)
     assert kills == 5
 
 
+@pytest.mark.filterwarnings("ignore:lance is not fork-safe")
 def test_owners_of_ranges_killed_in_ray(tmp_path: Path, noted: Path) -> None:
     """Whoever asks models and runs fragments lives on."""
     ray = pytest.importorskip("ray", reason="the extra 'ray' is not installed")
 
-    def pick(session: bf.Session, rng: random.Random) -> int | None:
+    def find(session: bf.Session, rng: random.Random) -> int | None:
         assert session.cluster is not None
         places = session.cluster.owners_of_ranges
         place = rng.choice(places) if places else None
@@ -126,6 +112,6 @@ def test_owners_of_ranges_killed_in_ray(tmp_path: Path, noted: Path) -> None:
             return None
 
     folder = distinct(tmp_path, 240)
-    kills, twice = killed(folder, noted, "ray", pick, 3, kills=3, seconds=2.0)
+    kills, twice = killed(folder, noted, "ray", find, 3, kills=3, seconds=2.0)
     assert kills
     assert twice == 0

@@ -283,32 +283,24 @@ class Dispatcher:
 
         If not ``final``, another model gets the values that fail, and no failure is counted yet.
         """
-        model, since = job.model, UNDER_WAY.ended
-        missing = self._unknown(job, sent, values, into, final=final)
+        since = UNDER_WAY.ended
+
+        def look(some: list[Values], others: dict[Values, Answer]) -> list[Values]:
+            return self._received(job, sent, some, others, into, final=final)
+
+        def ask(some: list[Values], given: dict[Values, Answer]) -> None:
+            self._batches(job, sent, some, into, call, given, final=final)
+
+        def waited(number: int, seconds: float) -> None:
+            self.observer.waited(job, number, seconds)
+
+        missing = look([*values], {})
         if missing and self._only_known:
             raise UnknownAnswerError
         self.observer.expect(job, missing)
-        question = model.question(sent) if missing else None
-        wanted: dict[Values, Answer] = {}
-        while missing:
-            mine: list[Values] = []
-            given: dict[Values, Answer] = {}
-            try:
-                UNDER_WAY.begin(question, missing, mine, wanted)
-                new = mine
-                if UNDER_WAY.ended != since:  # another thread may have stored some meanwhile
-                    new = self._unknown(job, sent, mine, into, final=final)
-                self._batches(job, sent, new, into, call, given, final=final)
-            finally:
-                UNDER_WAY.end(question, mine, given)
-            begun = set(mine)
-            missing = [v for v in missing if v not in begun]
-            if missing:
-                start = perf_counter()
-                since = UNDER_WAY.ended if mine else UNDER_WAY.wait(since)
-                left = self._received(job, sent, missing, wanted, into, final=final)
-                self.observer.waited(job, len(missing) - len(left), perf_counter() - start)
-                missing = left
+        if missing:
+            question = job.model.question(sent)
+            UNDER_WAY.settle(question, missing, look, ask, since, waited)
 
     def _received(
         self,

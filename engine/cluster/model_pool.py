@@ -1,4 +1,4 @@
-"""The owners of models: threads here, each with a place there, that pull batches from a queue."""
+"""The models of all workers: threads here, each with a place there, pull batches from a queue."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from blendfusion.options import Options
 from blendfusion.types import Answer, ModelInfo, Task
 
 _LOSSES = 3
-"""Owners that a batch may lose before its query fails."""
+"""Workers that a batch may lose before its query fails."""
 _WAIT_SECONDS = 0.1
 """How long a query waits before it looks again; Ctrl-C takes effect in between."""
 _PARTS = 2
-"""A batch is at most the owner's share of the remaining values, divided by this."""
+"""A batch is at most the worker's share of the remaining values, divided by this."""
 _LEAST = 4
-"""A batch is at least the owner's share of the largest one, divided by this."""
+"""A batch is at least the worker's share of the largest one, divided by this."""
 
 
 class Question(Protocol):
@@ -72,8 +72,8 @@ class Question(Protocol):
 
 
 def batch_size(left: int, share: float, most: int, least: int) -> int:
-    """The size of a batch of an owner that gives this share of all answers. Batches become smaller
-    near the end, so that all owners end together."""
+    """The size of a batch of a worker that gives this share of all answers. Batches become smaller
+    near the end, so that all workers end together."""
     least = max(least, round(most * share / _LEAST))
     return min(left, max(least, min(most, math.ceil(left * share / _PARTS))))
 
@@ -138,7 +138,7 @@ class _Held:
     about: Hashable = None
 
 
-class Owners:
+class ModelPool:
     """Puts questions to the models of all workers. The fastest get the most."""
 
     def __init__(self, back_end: BackEnd) -> None:
@@ -151,9 +151,9 @@ class Owners:
         self._losses: WeakKeyDictionary[Question, int] = WeakKeyDictionary()
         """The workers that were gone with a batch."""
         self._rates: dict[int, float] = {}
-        """Answers a second of the owners that have given some."""
+        """Answers a second of the workers that have given some."""
         self.batches: list[int] = [0] * back_end.size
-        """The batches that each owner has answered."""
+        """The batches that each worker has answered."""
 
     @property
     def size(self) -> int:
@@ -203,13 +203,13 @@ class Owners:
     def _start(self) -> None:
         if not self._threads:
             self._threads = [
-                threading.Thread(target=self._own, args=(number,), daemon=True)
+                threading.Thread(target=self._work, args=(number,), daemon=True)
                 for number in range(self.size)
             ]
             for thread in self._threads:
                 thread.start()
 
-    def _own(self, number: int) -> None:
+    def _work(self, number: int) -> None:
         held = _Held()
         while (turn := self._next(number)) is not None:
             self._take_turn(number, held, *turn)
@@ -268,7 +268,7 @@ class Owners:
             self.changed.notify_all()
 
     def _share(self, number: int) -> float:
-        """The share of all answers that an owner gives, by its speed so far."""
+        """The share of all answers that a worker gives, by its speed so far."""
         if len(self._rates) < 2 or number not in self._rates:
             return 1 / self.size
         usual = sum(self._rates.values()) / len(self._rates)
@@ -283,15 +283,15 @@ def _failed(problem: BaseException) -> ModelFailed:
     )
 
 
-class OwnedModel:
+class PooledModel:
     """A model that the workers of a cluster hold; ``inner`` is the same model in the
     session: it answers nothing, and has the properties that are known without a request."""
 
-    def __init__(self, inner: Model, spec: object, options: Options, owners: Owners) -> None:
+    def __init__(self, inner: Model, spec: object, options: Options, pool: ModelPool) -> None:
         self.inner = inner
         self.encoded = encoded((spec, options))
         """The model and options that a worker loads."""
-        self._owners = owners
+        self._pool = pool
 
     @property
     def info(self) -> ModelInfo:
@@ -299,12 +299,12 @@ class OwnedModel:
 
     @property
     def batch_size(self) -> int:
-        return self.inner.batch_size * self._owners.size
+        return self.inner.batch_size * self._pool.size
 
     @property
     def abilities(self) -> Abilities:
         own = abilities_of(self.inner)
-        return replace(own, at_once=own.at_once * self._owners.size)
+        return replace(own, at_once=own.at_once * self._pool.size)
 
     def count_tokens(self, text: str) -> int:
         return self.inner.count_tokens(text)
@@ -323,7 +323,7 @@ class OwnedModel:
 
         most, least = self.inner.batch_size, abilities_of(self.inner).at_once
         question = SessionQuestion(self.encoded, task, values, most, least)
-        self._owners.pose(question, arrived)
+        self._pool.pose(question, arrived)
         return [answers[place] for place in range(len(values))]
 
     def close(self) -> None:
