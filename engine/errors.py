@@ -26,6 +26,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable
+from importlib.util import find_spec
 
 from blendfusion.redaction import printable
 from blendfusion.types import Usage
@@ -193,6 +194,14 @@ def half_a_pair(problem: UnicodeEncodeError) -> QueryError:
         "which is no character",
         hint="It comes from bytes that were decoded wrongly: decode them as UTF-8.",
     )
+
+
+def needed(package: str, otherwise: str) -> None:
+    """Raise ArgumentError if ``package`` is not installed, before anything is asked for it."""
+    if package not in sys.modules and find_spec(package) is None:
+        raise ArgumentError(
+            f"{package} is not installed", hint=f"pip install {package}; {otherwise}."
+        )
 
 
 def close_matches(name: str, known: Iterable[str]) -> str:

@@ -22,7 +22,7 @@ from blendfusion.datafusion.interruptible import Pump
 from blendfusion.datafusion.process_guard import no_pickle
 from blendfusion.datafusion.stream import Stream
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
-from blendfusion.errors import BlendFusionError, QueryError
+from blendfusion.errors import BlendFusionError, QueryError, needed
 from blendfusion.estimates.estimate import Estimate, estimated
 from blendfusion.evaluate.compare_answers import AnswerKind
 from blendfusion.evaluate.evaluation import Evaluation
@@ -321,10 +321,12 @@ class Frame(DataFrame):
         return joined(tables) if tables else self.schema().empty_table()
 
     def to_pandas(self) -> pd.DataFrame:
+        needed("pandas", "to_arrow_table() and to_pylist() need nothing else")
         frame: pd.DataFrame = self.to_arrow_table().to_pandas()
         return frame
 
     def to_polars(self) -> pl.DataFrame:
+        needed("polars", "to_arrow_table() and to_pylist() need nothing else")
         import polars as pl
 
         frame = pl.from_arrow(self.to_arrow_table())

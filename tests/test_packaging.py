@@ -143,6 +143,18 @@ def test_the_readme_of_an_index_has_no_link_into_the_repository(metadata: Messag
     assert "`docs/tutorial.md`" in text
 
 
+def test_an_index_takes_both_files_and_renders_the_readme(
+    sources: Path, wheel: zipfile.ZipFile, tmp_path: Path
+) -> None:
+    pytest.importorskip("twine")
+    pytest.importorskip("comrak", reason="readme_renderer[md] renders Markdown as an index does")
+    files = [str(wheel.filename), str(built(sources, tmp_path, "sdist"))]
+    command = [sys.executable, "-m", "twine", "--no-color", "check", "--strict", *files]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("PASSED") == len(files)
+
+
 def test_no_home_is_claimed_that_the_project_does_not_have(metadata: Message) -> None:
     """The repository has no public address yet: a link that leads nowhere is worse than none."""
     assert metadata.get_all("Project-URL") is None

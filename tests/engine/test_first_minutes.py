@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -97,3 +98,16 @@ def test_frames_with_anything_in_them_come_through(session: bf.Session) -> None:
         1,
     )
     assert none.empty
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars"])
+def test_a_missing_package_is_named_before_anything_is_asked(
+    session: bf.Session, monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    frame = session.sql("SELECT llm_filter('Good?', text) FROM sales")
+    monkeypatch.delitem(sys.modules, package, raising=False)
+    monkeypatch.setattr("blendfusion.errors.find_spec", lambda name: None)
+    with pytest.raises(bf.ArgumentError, match=f"{package} is not installed") as raised:
+        getattr(frame, f"to_{package}")()
+    assert f"pip install {package}" in str(raised.value.hint)
+    assert frame.trace.usage.values == 0
