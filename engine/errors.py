@@ -52,14 +52,14 @@ class BlendFusionError(Exception):
         """Print the message and the hint on standard error, in place of a traceback; on a terminal,
         lines are broken between words."""
         shown = [f"error: {self.message}"] + [f"Hint: {self.hint}"] * bool(self.hint)
-        print("\n".join(map(_fitted, shown)), file=sys.stderr)
+        print("\n".join(map(fitted, shown)), file=sys.stderr)
 
     def _render_traceback_(self) -> list[str]:
         """The lines that a notebook shows: the error and its hint, without DataFusion's own."""
         return [f"{type(self).__name__}: {self.message}"] + [f"Hint: {self.hint}"] * bool(self.hint)
 
 
-def _fitted(text: str) -> str:
+def fitted(text: str) -> str:
     """``text`` in lines as wide as the terminal; unchanged where standard error is none."""
     if not sys.stderr.isatty():
         return text

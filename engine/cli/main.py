@@ -14,7 +14,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import NoReturn, TextIO
 
-from blendfusion.errors import BlendFusionError, QueryError, close_matches
+from blendfusion.errors import BlendFusionError, QueryError, close_matches, fitted
 from blendfusion.redaction import printable
 
 EXIT_ERROR = 2
@@ -124,7 +124,7 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    print(f"warning: {printable(str(message))}", file=sys.stderr)
+    print(fitted(f"warning: {printable(str(message))}"), file=sys.stderr)
 
 
 def _parser(command: str) -> argparse.ArgumentParser:
