@@ -39,7 +39,7 @@ from blendfusion.models.protocol.model import Model
 from blendfusion.models.scripted_model import ScriptedModel
 from blendfusion.models.stores.memory import AnswerStore, MemoryStore, StoreStats
 from blendfusion.models.stores.sqlite import SqliteStore
-from blendfusion.notebooks.accessors import add_accessors
+from blendfusion.notebooks.accessors import add_accessors, sql
 from blendfusion.notebooks.magic import load_ipython_extension
 from blendfusion.options import Options
 from blendfusion.replay.manifest import Manifest
@@ -113,5 +113,6 @@ __all__ = [
     "load_ipython_extension",
     "open_during",
     "register",
+    "sql",
 ]
 __all__ += python_functions.__all__

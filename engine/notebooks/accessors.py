@@ -13,6 +13,7 @@ from datafusion import Expr, col
 
 from blendfusion.entry_points import connect
 from blendfusion.errors import ArgumentError, QueryError, close_matches
+from blendfusion.frame import Frame
 from blendfusion.frame_sources import table_of_pandas
 from blendfusion.notebooks.frame_namespace import add_namespaces
 from blendfusion.session import Session
@@ -43,6 +44,18 @@ def _default() -> Session:
     global _session
     _session = _session or connect()
     return _session
+
+
+def sql(query: str, **arguments: Any) -> Frame:
+    """As ``Session.sql``, in the session of ``add_accessors``; without one, in a session of
+    ``bf.connect()``, which is opened for the first query.
+
+    >>> import pandas
+    >>> df = pandas.DataFrame({"n": [1, 2]})
+    >>> sql("SELECT sum(n) AS total FROM $df", df=df).to_pylist()
+    [{'total': 3}]
+    """
+    return _default().sql(query, **arguments)
 
 
 class _Accessor:

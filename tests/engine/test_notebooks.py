@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from typing import Any
 
 import pandas as pd
@@ -123,6 +124,16 @@ def test_accessors_are_there_whichever_is_imported_first(first: str) -> None:
 def test_a_frame_is_a_table_of_a_query_by_its_name(session: bf.Session, df: Any) -> None:
     found = session.sql("SELECT * FROM $df WHERE llm_filter('Good?', text)", df=df)
     assert found.to_pylist() == [{"n": 1, "text": "good one"}]
+
+
+def test_a_query_needs_no_session_of_its_own(session: bf.Session) -> None:
+    df = pl.DataFrame(TEXTS)
+    found = bf.sql("SELECT n FROM df WHERE llm_filter('Good?', text)")
+    assert found.to_pylist() == [{"n": 1}]
+    assert found.session is session
+    assert bf.sql("SELECT count(*) AS n FROM $rows", rows=df).to_pylist() == [{"n": 3}]
+    import_module("blendfusion.sql.tokenizer")  # whose folder has the name of the function
+    assert callable(bf.sql)
 
 
 def test_a_frame_of_a_query_leaves_no_table_behind(session: bf.Session) -> None:
