@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -22,9 +21,9 @@ from blendfusion.text_to_sql.check import FAILS, GIVES_ROWS, NULLS, Attempt, Che
 from blendfusion.text_to_sql.grammar.lark import grammar_of
 from blendfusion.text_to_sql.links import ValueIndex
 from blendfusion.text_to_sql.literals import shown
-from blendfusion.text_to_sql.prompt import drafting, values_of
+from blendfusion.text_to_sql.prompt import drafting, values_of, within
 from blendfusion.text_to_sql.rules import by_rule
-from blendfusion.text_to_sql.schema.catalog import read_catalog
+from blendfusion.text_to_sql.schema.catalog import Catalog, read_catalog
 from blendfusion.text_to_sql.search_summary import searched
 from blendfusion.text_to_sql.similar_questions import similar
 from blendfusion.types import Constraint, Usage
@@ -235,28 +234,30 @@ class _Writer:
         if failed.rank != FAILS or self._continued or not follows:
             return None
         self._continued = True
-        return self._checked(Constraint(grammar=self._grammar, begun=failed.sql), None, None, 0)
+        return self._checked(Constraint(grammar=self._grammar(), begun=failed.sql), None, None, 0)
 
-    @cached_property
-    def _grammar(self) -> str:
-        return grammar_of(self._catalog, known_ingredients().values(), self._question)
+    def _grammar(self, problem: str | None = None) -> str:
+        """The grammar of the tables that the model sees."""
+        return grammar_of(self._shown(problem), known_ingredients().values(), self._question)
+
+    def _shown(self, problem: str | None) -> Catalog:
+        text = f"{self._question} {problem or ''}"
+        return within(self._catalog, self._dispatcher.model.info.window, text, self._links)
 
     def repaired(self, failed: Attempt) -> Checked:
         """A draft that sees a failed one and its problem; under the grammar if the model follows
         one."""
         follows = self._dispatcher.model.abilities.follows_grammars
-        constraint = Constraint(grammar=self._grammar) if follows else Constraint()
         facts = advice(failed, self._catalog, self._index)
         problem = " ".join(filter(None, (f"{failed.problem}.", failed.hint, *facts)))
+        constraint = Constraint(grammar=self._grammar(problem)) if follows else Constraint()
         return self._checked(constraint, failed.sql, problem, 0)
 
     def _checked(
         self, constraint: Constraint, query: str | None, problem: str | None, variant: int
     ) -> Checked:
-        window = self._dispatcher.model.info.window
-        values = values_of(
-            self._catalog, self._links, self._question, window, query, problem, self._examples
-        )
+        shown = self._shown(problem)
+        values = values_of(shown, self._links, self._question, query, problem, self._examples)
         task = drafting(constraint, variant)
         if self._before is not None:
             task, values = self._before.with_history(task, values)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from blendfusion.text_to_sql.links import Link, words_of
-from blendfusion.text_to_sql.schema.catalog import Catalog, Column, Table
+from blendfusion.text_to_sql.schema.catalog import Catalog, Column, Table, split
 from blendfusion.text_to_sql.schema.names import written_name
 from blendfusion.types import Constraint, Task
 from blendfusion.udfs.declare.arguments import quoted
@@ -27,33 +28,35 @@ def drafting(constraint: Constraint, variant: int = 0) -> Task:
     return Task("ask", QUESTION, constraint, COLUMNS, form="query", variant=variant)
 
 
-def values_of(
-    catalog: Catalog,
-    links: Sequence[Link],
-    question: str,
-    window: int,
-    query: str | None = None,
-    problem: str | None = None,
-    examples: Sequence[tuple[str, str]] = (),
-) -> tuple[str | None, ...]:
-    """The values of one request. Tables come in order of their likeness to the question, as many as
-    fit the model's window (in tokens), at least one."""
+def within(catalog: Catalog, window: int, text: str, links: Sequence[Link]) -> Catalog:
+    """The tables that a model sees: as many as fit its window (in tokens), at least one, those that
+    are most like ``text`` or hold a linked value."""
     room = max(0, window - _RESERVED) * _CHARACTERS_PER_TOKEN
-    mentioned = {link.column.partition(".")[0] for link in links}
-    ranked = sorted(catalog.tables, key=lambda t: -_likeness(t, question, t.name in mentioned))
+    mentioned = {split(link.column)[0] for link in links}
+    ranked = sorted(catalog.tables, key=lambda t: -_likeness(t, text, t.name in mentioned))
     kept: list[Table] = []
     for table in ranked:
         room -= len(_described(table))
         if room >= 0 or not kept:
             kept.append(table)
     names = {table.name for table in kept}
-    ordered = [table for table in catalog.tables if table.name in names]
-    keys = [
-        k for k in catalog.keys if {k.left.partition(".")[0], k.right.partition(".")[0]} <= names
-    ]
+    ordered = tuple(table for table in catalog.tables if table.name in names)
+    keys = tuple(k for k in catalog.keys if {split(k.left)[0], split(k.right)[0]} <= names)
+    return replace(catalog, tables=ordered, keys=keys)
+
+
+def values_of(
+    catalog: Catalog,
+    links: Sequence[Link],
+    question: str,
+    query: str | None = None,
+    problem: str | None = None,
+    examples: Sequence[tuple[str, str]] = (),
+) -> tuple[str | None, ...]:
+    """The values of one request about the tables ``within`` a model's window."""
     return (
-        "\n".join((*map(_described, ordered), *catalog.metrics)),
-        "\n".join(map(str, keys)) or None,
+        "\n".join((*map(_described, catalog.tables), *catalog.metrics)),
+        "\n".join(map(str, catalog.keys)) or None,
         "\n".join(f"{link.column}: {quoted(link.value)}" for link in links) or None,
         as_lines(examples) or None,
         question,

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from blendfusion.text_to_sql.grammar import terminals as t
 from blendfusion.text_to_sql.grammar.calls import Call, calls
-from blendfusion.text_to_sql.grammar.scopes import Scope, Source, scopes, split
-from blendfusion.text_to_sql.schema.catalog import Catalog, Column, Table
+from blendfusion.text_to_sql.grammar.scopes import Scope, Source, scopes
+from blendfusion.text_to_sql.schema.catalog import Catalog, Column, Table, split
 from blendfusion.udfs.declare.ingredient import Ingredient
 
 _MANY_COLUMNS = 300

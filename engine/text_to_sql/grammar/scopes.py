@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
-from blendfusion.text_to_sql.schema.catalog import Catalog, Key, Table
+from blendfusion.text_to_sql.schema.catalog import Catalog, Key, Table, split
 
 MOST_SCOPES = 100
 """Joins beyond this many are left out, long ones first, and those of a large catalogue beyond twice
@@ -93,13 +93,3 @@ def _paths(catalog: Catalog, *, triples: bool) -> Iterator[tuple[list[Table], tu
 def _both_ways(key: Key) -> Iterable[tuple[tuple[str, str], tuple[str, str]]]:
     left, right = split(key.left), split(key.right)
     return (left, right), (right, left)
-
-
-def split(place: str) -> tuple[str, str]:
-    """Table and column of ``table.column``; a table's name may hold a point.
-
-    >>> split("singers.name")
-    ('singers', 'name')
-    """
-    table, _, column = place.rpartition(".")
-    return table, column

@@ -73,6 +73,16 @@ class Catalog:
     """The metrics of the semantic layer, each as a line."""
 
 
+def split(place: str) -> tuple[str, str]:
+    """Table and column of ``table.column``; a table's name may hold a point.
+
+    >>> split("singers.name")
+    ('singers', 'name')
+    """
+    table, _, column = place.rpartition(".")
+    return table, column
+
+
 def read_catalog(session: Session, tables: Sequence[str] | None = None) -> Catalog:
     """The catalogue of ``tables``, named as in SQL. None: all tables of the session's default
     schema, in order of their names. At most ``READ_ROWS`` rows of each are read and no model is
