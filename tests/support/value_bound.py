@@ -6,7 +6,8 @@ questions that it may ask. A question matters, given the answers known so far, i
 answers to the others its own answer changes the result; also if its failure does, since a model
 may give no answer, which is NULL.
 
-Three bounds follow. That of the *order taken*: the questions that mattered when they were asked.
+Three bounds follow. That of the *order taken*: the questions that mattered when they were asked;
+with *batches*, when the batch was sent that they were part of.
 That of *any order*: the fewest questions, on average over all answers, of a strategy that chooses
 each by the answers so far; it is found by going through all sets of known answers. That of the
 *best order of calls*, each evaluated for the values that matter by then; which that is, nobody
@@ -45,12 +46,13 @@ class TooManyQuestions(Exception):
 
 class Bound(NamedTuple):
     """``in_turn``: the questions that mattered when they were asked, ``or_failed``: those and the
-    ones of which a failure would have; ``expected``: the mean of the best strategy; ``best``: of
-    the best order of calls; ``matter``: those whose answers can change the result if no answer is
-    known."""
+    ones of which a failure would have, ``in_batches``: the same when their batches were sent;
+    ``expected``: the mean of the best strategy; ``best``: of the best order of calls; ``matter``:
+    those whose answers can change the result if no answer is known."""
 
     in_turn: int
     or_failed: int
+    in_batches: int
     expected: float
     best: int
     matter: frozenset[Question]
@@ -136,9 +138,11 @@ class Oracle:
         self._failed = None
         return _by_axes(results)
 
-    def bound(self, template: str, ordered: bool, truth: Truth, asked: Sequence[Question]) -> Bound:
-        """The bounds of a query with the true answers ``truth``, of which these were ``asked`` in
-        turn. Raises TooManyQuestions."""
+    def bound(
+        self, template: str, ordered: bool, truth: Truth, asked: Sequence[Sequence[Question]]
+    ) -> Bound:
+        """The bounds of a query with the true answers ``truth``, of which these were ``asked``,
+        batch by batch. Raises TooManyQuestions."""
         sql = in_sqlite(template)
         table, numbers = self._table(sql, ordered)
         questions = list(self._bits)
@@ -147,12 +151,14 @@ class Oracle:
         )
         names = sorted({name for name, _ in questions})
         best = min(_asked(table, questions, order, truth) for order in permutations(names))
-        in_turn = or_failed = _in_turn(table, questions, asked, truth, {})
-        if in_turn < len(asked):
+        one_by_one = [[question] for batch in asked for question in batch]
+        in_turn = or_failed = in_batches = _in_turn(table, questions, one_by_one, truth, {})
+        if in_turn < len(one_by_one):
             axes = range(len(questions))
             failed = {axis: self._with_failure(sql, ordered, axis, numbers) for axis in axes}
-            or_failed = _in_turn(table, questions, asked, truth, failed)
-        return Bound(in_turn, or_failed, _least_mean(table), best, matter)
+            or_failed = _in_turn(table, questions, one_by_one, truth, failed)
+            in_batches = _in_turn(table, questions, asked, truth, failed)
+        return Bound(in_turn, or_failed, in_batches, _least_mean(table), best, matter)
 
 
 def _by_axes(results: Sequence[int]) -> Table:
@@ -180,19 +186,20 @@ def _matters(
 def _in_turn(
     table: Table,
     questions: Sequence[Question],
-    asked: Sequence[Question],
+    asked: Sequence[Sequence[Question]],
     truth: Truth,
     failed: Mapping[int, Table],
 ) -> int:
     known: dict[int, int] = {}
-    for question in asked:
-        if question in questions and _matters(table, questions.index(question), known, failed):
-            known[questions.index(question)] = int(truth(question))
+    for batch in asked:
+        axes = [questions.index(question) for question in batch if question in questions]
+        mattered = [axis for axis in axes if _matters(table, axis, known, failed)]
+        known |= {axis: int(truth(questions[axis])) for axis in mattered}
     return len(known)
 
 
 def _asked(table: Table, questions: Sequence[Question], order: Sequence[str], truth: Truth) -> int:
-    turns = [q for name in order for q in questions if q[0] == name]
+    turns = [[q] for name in order for q in questions if q[0] == name]
     return _in_turn(table, questions, turns, truth, {})
 
 
