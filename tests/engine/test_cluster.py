@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ import pytest
 from cluster_scripts import requests_in
 from garbage import after_collection
 from kills import killing
+from ray_here import ray_or_skip
 
 import blendfusion as bf
 from blendfusion.cluster.cluster import Cluster, cluster_of
@@ -472,8 +474,8 @@ def distinct_files(folder: Path, number: int, rows: int) -> Path:
 @pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:lance is not fork-safe")
-def test_ray_gives_the_same(tmp_path: Path) -> None:
-    pytest.importorskip("ray", reason="the extra 'ray' is not installed")
+def test_ray_gives_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ray_or_skip(monkeypatch)
     folder = files(tmp_path, 5, 300)
     here = session(folder, None)
     with bf.connect(
@@ -501,6 +503,37 @@ def test_workers_share_the_limits_of_a_provider() -> None:
     _, there = decoded(pooled.encoded)
     assert (there.requests_per_minute, there.tokens_per_minute) == (151, 0)
     assert there.concurrency == 16, "each worker may have a server of its own"
+
+
+@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:lance is not fork-safe")
+def test_in_ray_each_model_has_a_gpu_of_its_own(
+    tmp_path: Path, noted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray counts the GPUs that it is told of, and hides the others from each process."""
+    ray = ray_or_skip(monkeypatch)
+    folder = files(tmp_path, 4, 200)
+    ray.init(
+        num_cpus=2,
+        num_gpus=2,
+        include_dashboard=False,
+        log_to_driver=False,
+        configure_logging=False,
+        runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(sys.path)}},
+    )
+    try:
+        model = bf.ScriptedModel(cluster_scripts.on_gpu, fingerprint="hashed", batch_size=4)
+        with bf.connect(model, cache=None, cluster="ray", progress="off") as there:
+            there.register_parquet("t", str(folder))
+            assert there.cluster is not None
+            assert there.cluster.size == 2
+            frame = there.sql("SELECT id FROM t WHERE llm_filter('f', x)")
+            frame.collect()
+            assert frame.trace.usage.values == distinct(folder)
+    finally:
+        ray.shutdown()
+    assert {file.name for file in noted.glob("gpu *")} == {"gpu 0", "gpu 1"}
 
 
 @pytest.mark.parametrize("name", ["", "locale", "local:0", "local:x", "ray:x", 5])

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from cluster_scripts import requests_in
 from kills import killing
+from ray_here import ray_or_skip
 
 import blendfusion as bf
 from blendfusion.cluster.local import LocalWorkers
@@ -96,9 +97,11 @@ def test_workers_of_many_values_killed(
 
 
 @pytest.mark.filterwarnings("ignore:lance is not fork-safe")
-def test_owners_of_ranges_killed_in_ray(tmp_path: Path, noted: Path) -> None:
+def test_owners_of_ranges_killed_in_ray(
+    tmp_path: Path, noted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whoever asks models and runs fragments lives on."""
-    ray = pytest.importorskip("ray", reason="the extra 'ray' is not installed")
+    ray = ray_or_skip(monkeypatch)
 
     def find(session: bf.Session, rng: random.Random) -> int | None:
         assert session.cluster is not None

@@ -28,6 +28,12 @@ def hashed(request: Request) -> object:
     return f"{request.values[0]}!"
 
 
+def on_gpu(request: Request) -> object:
+    """The same; a file named ``gpu N`` tells which GPU the process has."""
+    (Path(os.environ[FOLDER]) / f"gpu {os.environ.get('CUDA_VISIBLE_DEVICES')}").touch()
+    return slowly(request)
+
+
 def slowly(request: Request) -> object:
     """The same, after 40 ms."""
     time.sleep(0.04)
