@@ -185,6 +185,35 @@ def test_explain_says_what_is_not_divided(
     assert "in the cluster" not in text
 
 
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        (
+            "SELECT id, u.w FROM t JOIN u ON llm_join(t.x, u.w, exact => true)",
+            "needs more than rows",
+        ),
+        (
+            "SELECT id FROM t WHERE llm_filter('f', x, recall => 0.9, proxy => 'similarity')",
+            "cascade",
+        ),
+        ("SELECT id FROM t WHERE llm_filter('f', x) UNION ALL SELECT k FROM u", "it reads a union"),
+        ("SELECT x, count(*) AS c FROM t WHERE llm_filter('f', x) GROUP BY x", ""),
+    ],
+)
+def test_what_is_not_divided_gives_the_rows_of_one_machine(
+    clusters: Callable[[int], Cluster], tmp_path: Path, query: str, reason: str
+) -> None:
+    """Joins by meaning, cascades; and a part of a plan that is divided, below another one."""
+    folder = files(tmp_path, 3, 60)
+    here, there = session(folder, None), session(folder, clusters(2))
+    expected, frame = here.sql(query), there.sql(query)
+    assert reason in frame.explain_text()
+    assert reason or "in the cluster" in frame.explain_text()
+    rows = sorted(map(str, expected.to_pylist()))
+    assert sorted(map(str, frame.to_pylist())) == rows
+    assert frame.trace.usage.values == expected.trace.usage.values
+
+
 def bf_udf() -> Any:
     from datafusion import udf
 
