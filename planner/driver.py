@@ -90,7 +90,7 @@ def _rewritten(
     for rule in used:
         if rule.first:
             plan = driver.applied(rule, plan)
-    plan = driver.settled(plan, [r for r in used if not r.first and not r.last], {})
+    plan = driver.settled(plan, [r for r in used if not (r.first or r.last or r.at_end)], {})
     places = {name: place for place, name in enumerate(dict.fromkeys(written))}
     plan = transform(plan, partial(in_written_order, places=places))
     limited = any(_is_limit(part) for part in subplans(plan))
@@ -98,6 +98,9 @@ def _rewritten(
         # A limit ends the stages below its join early, and not those below a block in between.
         if rule.last and not (limited and rule.name == COSTLY_PREDICATES_LAST):
             plan = transform(plan, partial(driver.applied, rule))
+    for rule in used:
+        if rule.at_end:
+            plan = driver.applied(rule, plan)
     _check(root.plan, plan)
     return Rewritten(Root(plan, root.names), driver.rewrites())
 

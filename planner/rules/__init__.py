@@ -3,7 +3,8 @@
 The driver works upwards from the tables: it applies the first rule that fires to each relation,
 until none does, and continues with the relation above. Rules marked ``first`` run once before, from
 the top. Rules marked ``last`` run once over the finished plan, because they need to see the whole
-plan. A rule that does not fire returns the same object.
+plan; one marked ``at_end`` runs once behind them, from the top. A rule that does not fire returns
+the same object.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from blendfusion.planner.ir.nodes import Plan
 from blendfusion.planner.rules.answers_with_partners import answers_with_partners
 from blendfusion.planner.rules.call_extraction import call_extraction
 from blendfusion.planner.rules.cheap_joins_first import cheap_joins_first
+from blendfusion.planner.rules.columns_that_meet import columns_that_meet
 from blendfusion.planner.rules.copied_predicates import copied_predicates
 from blendfusion.planner.rules.costly_predicates_last import costly_predicates_last
 from blendfusion.planner.rules.cross_joins import cross_joins
@@ -59,6 +61,8 @@ class Rule(NamedTuple):
     """Whether the rule is applied once to the whole plan, before all other rules."""
     last: bool = False
     """Whether the rule is applied once to every relation, after all other rules."""
+    at_end: bool = False
+    """Whether the rule is applied once to the whole plan, after these."""
 
 
 SIMILAR_FIRST = "similar_first"
@@ -112,6 +116,7 @@ RULES: tuple[Rule, ...] = (
     Rule("semi_join_reduction", semi_join_reduction, last=True),
     Rule("one_of_equal_rows", one_of_equal_rows, last=True),  # when a block has its last columns
     Rule(SIMILAR_FIRST, similar_first, last=True),  # when a limit has come down all the way
+    Rule("columns_that_meet", columns_that_meet, True, at_end=True),  # when no domain changes
 )
 
 PREDICATE_ORDER = "predicate_order"
