@@ -57,7 +57,7 @@ def answer(request: bf.Request) -> object:
             name = first.removeprefix("- ").split()[0]
             return name if not options or name in options else "other"
         case "llm_same":
-            return first.split()[0] == more[0].split()[0]
+            return first.split()[0] == more[0].split()[0] if more else first.split()[1].upper()
         case "llm_prefers" if kind == "list":
             lines = [line.split(". ") for line in first.splitlines()]
             return [number for number, text in sorted(lines, key=lambda line: line[1])]
@@ -108,6 +108,17 @@ OPERATORS = [
     exactly("llm_group(x, into => 2, name => 'g')", lambda: bf.llm_group("x", into=2, name="g"), 6),
     exactly(
         "llm_group(x, into => 2, level => 2)", lambda: bf.llm_group("x", into=2, level=2), 6 + 2 + 2
+    ),
+    exactly(
+        "llm_group(x, into => 2, describe => true)",
+        lambda: bf.llm_group("x", into=2, describe=True),
+        2 + 2 + 4,
+    ),
+    Operator(
+        "llm_same(x, write => 'the full name')",
+        lambda: bf.llm_same("x", write="the full name"),
+        5,
+        7,
     ),
     Operator("llm_same(x)", lambda: bf.llm_same("x"), 3, 5),
     Operator("llm_same(x, name => 'e')", lambda: bf.llm_same("x", name="e"), 3, 5),
