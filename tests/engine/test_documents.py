@@ -227,6 +227,31 @@ def test_a_question_about_documents_sees_the_best_block_of_each(tmp_path: Path) 
     assert frame.trace.usage.values == 3
 
 
+def test_an_answer_about_a_pdf_has_its_page_and_its_span(session: bf.Session) -> None:
+    write_pdf(Path("c.pdf"), 3, "ferry")
+    model = bf.ScriptedModel(lambda request: str(request.values[0]).split()[1])
+    session.register_model("reader", model)
+    frame = session.sql(
+        """
+        SELECT file, page, text, a.value AS value, a.evidence AS words, a.start AS at FROM (
+            SELECT *, llm_answer('What grinds?', text, model => 'reader') AS plain,
+                   llm_map('What grinds?', text, evidence => true, model => 'reader') AS a
+            FROM read_documents('[bc].pdf') WHERE kind = 'paragraph'
+            QUALIFY row_number() OVER (
+                PARTITION BY file ORDER BY llm_similarity(text, 'page 2') DESC, page) = 1)
+        WHERE plain = a.value ORDER BY file"""
+    )
+    rows = frame.to_pylist()
+    assert [(row["file"], row["value"], row["words"]) for row in rows] == [
+        ("b.pdf", "barn", "barn"),
+        ("c.pdf", "ferry", "ferry"),
+    ]
+    for row in rows:
+        assert row["text"] == f"The {row['words']} of page {row['page']} grinds."
+        assert row["text"][row["at"] :].startswith(row["words"])
+    assert {call.values for call in model.calls} == {(row["text"],) for row in rows}
+
+
 def test_documents_are_files_as_others_are(
     session: bf.Session, capsys: pytest.CaptureFixture[str]
 ) -> None:
