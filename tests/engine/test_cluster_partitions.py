@@ -91,6 +91,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no such signal")
 def test_the_rerun_of_a_killed_session_asks_nothing_that_was_stored(tmp_path: Path) -> None:
     folder, cache, script = tmp_path / "t", tmp_path / "answers.sqlite", tmp_path / "session.py"

@@ -84,6 +84,7 @@ def when(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_servers_come_and_go_while_a_query_runs(tmp_path: Path, fleet: Fleet) -> None:
     (tmp_path / "t").mkdir()

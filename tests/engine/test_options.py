@@ -65,6 +65,7 @@ bf.nonsense
 """
 
 
+@pytest.mark.long
 def test_a_type_checker_catches_wrong_options(tmp_path: Path) -> None:
     script = tmp_path / "use.py"
     script.write_text(USE, "utf-8")

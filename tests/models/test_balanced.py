@@ -191,6 +191,7 @@ def listed(file: Path, *urls: str) -> None:
     new.replace(file)
 
 
+@pytest.mark.long
 def test_servers_come_and_go_with_the_lines_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "my servers.txt"
     with servers(after(0.02), after(0.02), after(0.02)) as (one, other, third):

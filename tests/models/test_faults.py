@@ -54,6 +54,7 @@ def faulty(server: FaultyServer) -> Iterator[Loopback]:
             server.end.set()
 
 
+@pytest.mark.long
 def test_with_retries_every_answer_is_right() -> None:
     faults = FaultyServer(seed=11, share=SHARE)
     retry = Retry(attempts=9, base_seconds=0.001, most_seconds=5)
@@ -76,6 +77,7 @@ HEALTHY = 64
 requests, whether they may be tried again or not."""
 
 
+@pytest.mark.long
 def test_without_retries_exactly_the_failed_values_are_null() -> None:
     faults = FaultyServer(seed=12, share=SHARE, healthy=HEALTHY)
     failing = {n for n in range(VALUES) if faults.fault(n, 0) is not None}
@@ -97,6 +99,7 @@ def test_without_retries_exactly_the_failed_values_are_null() -> None:
     assert set(faults.asked.values()) == {1}
 
 
+@pytest.mark.long
 def test_without_retries_a_failed_value_raises_where_that_is_wanted() -> None:
     faults = FaultyServer(seed=12, share=SHARE, healthy=HEALTHY)
     with (

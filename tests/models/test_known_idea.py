@@ -89,6 +89,7 @@ def odds_of(answer: Answer) -> float:
     return (1 if answer.text == "true" else -1) * log(sure / (1 - sure))
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_odds_are_the_sum(model, by_words):
     way = way_of(weights_or_skip())
@@ -111,6 +112,7 @@ def test_a_score_is_the_probability_of_yes(model):
         assert float(score.text or "") == pytest.approx(10 * probable, abs=0.01)
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_equal_values_are_read_once_and_long_ones_fail(model, by_words):
     values = [(TEXTS[0],), ("word " * 2_000,), (TEXTS[0],), (TEXTS[1],)]

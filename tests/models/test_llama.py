@@ -107,6 +107,7 @@ def test_a_subject_is_heard_and_not_only_how_nice_the_text_is(model):
     assert no.count("false") >= 7
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_the_words_of_a_task_are_read_once(model, monkeypatch):
     made, make = [], choosing_module._known

@@ -74,6 +74,7 @@ def session(url: str) -> Iterator[bf.Session]:
         yield session
 
 
+@pytest.mark.long
 def test_every_kind_of_answer(session: bf.Session) -> None:
     frame = session.sql(
         "SELECT llm_filter('Is it positive?', text) AS positive, "

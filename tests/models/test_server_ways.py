@@ -197,6 +197,7 @@ def test_hostile_odds_never_raise() -> None:
             assert answers[0].text in ("true", "false")
 
 
+@pytest.mark.long
 def test_the_command_tunes_a_server(capsys: pytest.CaptureFixture[str]) -> None:
     right = {
         (question.question, text): yes
