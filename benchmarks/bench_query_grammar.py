@@ -32,7 +32,7 @@ from blendfusion.models.constraints.grammar import admits, limits, with_edges
 from blendfusion.models.llama.model import LlamaModel
 from blendfusion.models.registry.load import load
 from blendfusion.text_to_sql.grammar.lark import grammar_of
-from blendfusion.text_to_sql.prompt import within
+from blendfusion.text_to_sql.prompt import visible
 from blendfusion.text_to_sql.schema.catalog import Catalog, Column, Key, Table, read_catalog
 from blendfusion.udfs.register.user_functions import known_ingredients
 
@@ -149,7 +149,7 @@ def speed(name: str) -> None:
     vocabulary = model._ready().context.guide()
     catalog = large()
     window = model.info.window
-    for name, tables in (("whole", catalog), ("shown", within(catalog, window, QUESTION, ()))):
+    for name, tables in (("whole", catalog), ("visible", visible(catalog, window, QUESTION, ()))):
         follow(name, tables, vocabulary)
 
 

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from blendfusion.datafusion.csv_errors import csv_error, json_error
 from blendfusion.datafusion.error_translation import exists, unfit, words
+from blendfusion.datafusion.file_errors import csv_error, json_error
 from blendfusion.datafusion.foreign_words import foreign, is_planning, text_of
 from blendfusion.datafusion.scan_errors import scan_error
 from blendfusion.errors import (

@@ -18,7 +18,7 @@ from typing import IO, Any, Protocol, cast
 import pyarrow as pa
 from datafusion.catalog import Table as CatalogTable
 
-from blendfusion.datafusion.csv_errors import INFERRED_ROWS
+from blendfusion.datafusion.file_errors import INFERRED_ROWS
 from blendfusion.errors import QueryError, close_matches
 from blendfusion.files.conversions import (
     are_lines,

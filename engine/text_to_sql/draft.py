@@ -21,7 +21,7 @@ from blendfusion.text_to_sql.check import FAILS, GIVES_ROWS, NULLS, Attempt, Che
 from blendfusion.text_to_sql.grammar.lark import grammar_of
 from blendfusion.text_to_sql.links import ValueIndex
 from blendfusion.text_to_sql.literals import shown
-from blendfusion.text_to_sql.prompt import drafting, values_of, within
+from blendfusion.text_to_sql.prompt import drafting, values_of, visible
 from blendfusion.text_to_sql.rules import by_rule
 from blendfusion.text_to_sql.schema.catalog import Catalog, read_catalog
 from blendfusion.text_to_sql.search_summary import searched
@@ -238,11 +238,11 @@ class _Writer:
 
     def _grammar(self, problem: str | None = None) -> str:
         """The grammar of the tables that the model sees."""
-        return grammar_of(self._shown(problem), known_ingredients().values(), self._question)
+        return grammar_of(self._visible(problem), known_ingredients().values(), self._question)
 
-    def _shown(self, problem: str | None) -> Catalog:
+    def _visible(self, problem: str | None) -> Catalog:
         text = f"{self._question} {problem or ''}"
-        return within(self._catalog, self._dispatcher.model.info.window, text, self._links)
+        return visible(self._catalog, self._dispatcher.model.info.window, text, self._links)
 
     def repaired(self, failed: Attempt) -> Checked:
         """A draft that sees a failed one and its problem; under the grammar if the model follows
@@ -256,8 +256,8 @@ class _Writer:
     def _checked(
         self, constraint: Constraint, query: str | None, problem: str | None, variant: int
     ) -> Checked:
-        shown = self._shown(problem)
-        values = values_of(shown, self._links, self._question, query, problem, self._examples)
+        catalog = self._visible(problem)
+        values = values_of(catalog, self._links, self._question, query, problem, self._examples)
         task = drafting(constraint, variant)
         if self._before is not None:
             task, values = self._before.with_history(task, values)

@@ -28,7 +28,7 @@ def drafting(constraint: Constraint, variant: int = 0) -> Task:
     return Task("ask", QUESTION, constraint, COLUMNS, form="query", variant=variant)
 
 
-def within(catalog: Catalog, window: int, text: str, links: Sequence[Link]) -> Catalog:
+def visible(catalog: Catalog, window: int, text: str, links: Sequence[Link]) -> Catalog:
     """The tables that a model sees: as many as fit its window (in tokens), at least one, those that
     are most like ``text`` or hold a linked value."""
     room = max(0, window - _RESERVED) * _CHARACTERS_PER_TOKEN
@@ -53,7 +53,7 @@ def values_of(
     problem: str | None = None,
     examples: Sequence[tuple[str, str]] = (),
 ) -> tuple[str | None, ...]:
-    """The values of one request about the tables ``within`` a model's window."""
+    """The values of one request about the tables ``visible`` to a model."""
     return (
         "\n".join((*map(_described, catalog.tables), *catalog.metrics)),
         "\n".join(map(str, catalog.keys)) or None,
@@ -94,12 +94,12 @@ def _likeness(table: Table, question: str, mentioned: bool) -> float:
     words = set(words_of(question))
     names = (table.name, table.note, *(f"{c.name}_{c.note}" for c in table.columns))
     own = {w for name in names for w in _parts(name)}
-    return len({_stem(w) for w in words} & own) + 2.0 * mentioned
+    return len({stem(w) for w in words} & own) + 2.0 * mentioned
 
 
 def _parts(name: str) -> set[str]:
-    return {_stem(word) for part in name.split("_") for word in words_of(part)}
+    return {stem(word) for part in name.split("_") for word in words_of(part)}
 
 
-def _stem(word: str) -> str:
+def stem(word: str) -> str:
     return word.removesuffix("s")

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from blendfusion.estimates.estimate import Estimate
 from blendfusion.observe.progress import counted
-from blendfusion.text_to_sql.where import parsed, predicates
+from blendfusion.text_to_sql.where import parsed, predicates, tables
 from blendfusion.udfs.register.user_functions import known_ingredients
 
 if TYPE_CHECKING:
@@ -37,11 +37,7 @@ def searched(frame: Frame, sql: str, estimate: Estimate) -> str:
 
 def _tables(sql: str) -> str:
     tree = parsed(sql)
-    if tree is None:
-        return ""
-    common = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
-    names = (table.name for table in tree.find_all(exp.Table))
-    return ", ".join(dict.fromkeys(name for name in names if name.lower() not in common))
+    return "" if tree is None else ", ".join(tables(tree))
 
 
 def _predicates(sql: str) -> str:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from sqlglot import exp
-
 from blendfusion.text_to_sql.links import STOP_WORDS, words_of
-from blendfusion.text_to_sql.where import parsed
+from blendfusion.text_to_sql.prompt import stem
+from blendfusion.text_to_sql.where import parsed, tables
 
 _MOST = 3
 """Examples of a prompt."""
 
 
 def similar(
-    question: str, accepted: Mapping[str, str], tables: Collection[str]
+    question: str, accepted: Mapping[str, str], allowed: Collection[str]
 ) -> list[tuple[str, str]]:
     """The accepted pairs of question and query that share most words with ``question``, the most
-    similar last. Queries over other tables than ``tables`` are left out: the model must not see
-    their names."""
-    own, known = _words(question), {table.casefold() for table in tables}
+    similar last. Queries over other tables than the ``allowed`` ones are left out: the model must
+    not see their names."""
+    own, known = _words(question), {table.casefold() for table in allowed}
     scored = [
         (_overlap(own, _words(other)), place, other)
         for place, (other, sql) in enumerate(accepted.items())
@@ -30,7 +29,7 @@ def similar(
 
 
 def _words(text: str) -> frozenset[str]:
-    return frozenset(word.removesuffix("s") for word in words_of(text)) - STOP_WORDS
+    return frozenset(map(stem, words_of(text))) - STOP_WORDS
 
 
 def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
@@ -43,5 +42,4 @@ def _tables(sql: str) -> set[str]:
     tree = parsed(sql)
     if tree is None:
         return {""}
-    own = {cte.alias.casefold() for cte in tree.find_all(exp.CTE)}
-    return {table.name.casefold() for table in tree.find_all(exp.Table)} - own
+    return {name.casefold() for name in tables(tree)}

@@ -1,4 +1,4 @@
-"""The predicates of a drafted query, by its syntax tree."""
+"""The tables and predicates of a drafted query, by its syntax tree."""
 
 from __future__ import annotations
 
@@ -12,6 +12,14 @@ def parsed(sql: str) -> exp.Expr | None:
         return parse_one(sql, dialect="postgres")
     except SqlglotError:
         return None
+
+
+def tables(tree: exp.Expr) -> list[str]:
+    """The names of the tables that a query reads, each once, without its common table
+    expressions."""
+    common = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
+    names = (table.name for table in tree.find_all(exp.Table))
+    return list(dict.fromkeys(name for name in names if name.lower() not in common))
 
 
 def predicates(tree: exp.Expr) -> list[exp.Expr]:

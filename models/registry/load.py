@@ -80,8 +80,8 @@ _FAMILIES = {
     "o3": "openai",
     "o4": "openai",
     "claude": "anthropic",
+    "gemini-": "gemini",
 }
-_FAMILIES |= {"gemini-": "gemini"}
 """The back ends of models by the beginnings of their names."""
 
 

@@ -49,8 +49,10 @@ def scored(
 
 
 def fit(way: Way, questions: Sequence[Scored]) -> Way:
-    """``way`` with the weights that make its odds likeliest; a weight of zero stays zero."""
-    used = [place for place, weight in enumerate((*_weights(way)[:3], way.answer)) if weight]
+    """``way`` with the weights that make its odds likeliest; a weight of zero stays zero, and the
+    mean of answers has one where the answer has."""
+    weights_before = (way.likelihood, way.answer, way.similarity, way.answer)
+    used = [place for place, weight in enumerate(weights_before) if weight]
     rows = np.concatenate([one.scores[:, used] for one in questions])
     yes = np.concatenate([one.yes for one in questions]).astype(np.int64)
     weights = fitted(rows, yes, 2).weights

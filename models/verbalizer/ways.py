@@ -12,7 +12,7 @@ import math
 import os
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -106,9 +106,7 @@ def keep_way(digest: str, way: Way, name: str) -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
     lines = file.read_text("utf-8").splitlines() if file.is_file() else []
     kept = [line for line in lines if line[:1] not in ("", "#") and line.split()[0] != digest]
-    weights = (way.likelihood, way.answer, way.similarity)
-    measured = (way.threshold, way.area, way.balanced, way.labels)
-    numbers = (*weights, *measured, way.ideas, way.neutral_share)
+    _, *numbers = astuple(way)
     shown = " ".join(f"{number:.4g}" for number in numbers)
     kept.append(f"{digest} {way.prompt} {shown} {' '.join(name.split())}")
     handle, made = tempfile.mkstemp(dir=file.parent, prefix=file.name)

@@ -20,7 +20,7 @@ from datafusion import SessionContext
 
 import blendfusion as bf
 from blendfusion.cli.results import Format, format_for, write
-from blendfusion.datafusion.csv_errors import INFERRED_ROWS
+from blendfusion.datafusion.file_errors import INFERRED_ROWS
 from blendfusion.errors import QueryError
 from blendfusion.files.reading import register_spec
 
