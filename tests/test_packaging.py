@@ -155,10 +155,29 @@ def test_an_index_takes_both_files_and_renders_the_readme(
     assert done.stdout.count("PASSED") == len(files)
 
 
-def test_no_home_is_claimed_that_the_project_does_not_have(metadata: Message) -> None:
-    """The repository has no public address yet: a link that leads nowhere is worse than none."""
+def test_a_build_without_a_repository_claims_no_address(metadata: Message) -> None:
+    """A link that leads nowhere is worse than none."""
     assert metadata.get_all("Project-URL") is None
-    assert "urls" not in PYPROJECT["project"]
+
+
+def test_a_release_names_its_repository(sources: Path, tmp_path: Path) -> None:
+    home = "https://git.example.org/blendfusion/blendfusion"
+    variables = {"BLENDFUSION_PURE": "1", "BLENDFUSION_REPOSITORY": f"{home}/"}
+    with zipfile.ZipFile(built(sources, tmp_path, "wheel", **variables)) as wheel:
+        name = next(n for n in wheel.namelist() if n.endswith(".dist-info/METADATA"))
+        metadata = message_from_bytes(wheel.read(name))
+    files = f"{home}/blob/v{PYPROJECT['project']['version']}"
+    assert dict(url.split(", ") for url in metadata.get_all("Project-URL", [])) == {
+        "Homepage": home,
+        "Documentation": f"{files}/docs",
+        "Changelog": f"{files}/CHANGELOG.md",
+        "Issues": f"{home}/issues",
+    }
+    links = re.findall(r"\]\(([^)]*)\)", str(metadata.get_payload()))
+    own = [link.removeprefix(f"{files}/").partition("#")[0] for link in links if files in link]
+    assert "docs/tutorial.md" in own
+    assert [file for file in own if not (ROOT / file).exists()] == []
+    assert [link for link in links if not link.startswith("https://")] == []
 
 
 def test_the_wheel_says_what_it_is(metadata: Message) -> None:
