@@ -17,7 +17,7 @@ from blendfusion.execution.executor import Execution, as_schema
 from blendfusion.observe.progress import progress
 from blendfusion.planner.driver import reason
 from blendfusion.reports.confirmation import confirm
-from blendfusion.reports.plan_warnings import warn_of_type
+from blendfusion.reports.plan_warnings import warn_of_refusal, warn_of_type
 from blendfusion.reports.trace import Trace
 from blendfusion.udfs.register.expr import binding
 from blendfusion.unsupported.execution_path import optimized
@@ -74,7 +74,9 @@ def answered(
         yield from _staged_tables(frame, dispatcher, schema, eager=eager)
     except PlanError as problem:
         # DataFusion refused a stage; the answers so far are in the cache.
-        frame.prepared = replace(frame.prepared, staged=None, reason=reason(problem))
+        why = reason(problem)
+        frame.prepared = replace(frame.prepared, staged=None, reason=why)
+        warn_of_refusal(why, session.plan_warnings)
     if frame.prepared.staged is None:
         yield from _plain_tables(frame, dispatcher, schema)
 

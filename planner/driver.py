@@ -17,6 +17,7 @@ from blendfusion.planner.rules import COSTLY_PREDICATES_LAST, RULES, SIMILAR_FIR
 from blendfusion.planner.rules.costly_predicates_last import Expected, alike, costly_predicates_last
 from blendfusion.planner.rules.necessary_conditions import necessary_conditions
 from blendfusion.planner.rules.similar_first import Pays, never, similar_first
+from blendfusion.planner.substrait.grouping_sets import GroupingSets
 from blendfusion.planner.substrait.null_aware_anti_join import with_nulls
 from blendfusion.planner.substrait.read import Root, read
 
@@ -48,6 +49,7 @@ def rewrite(
     *,
     off: Collection[str] = (),
     null_aware: Sequence[bool] = (),
+    grouping_sets: Sequence[GroupingSets] | None = None,
     similar_first_pays: Pays = never,
     written: Sequence[str] = (),
     expected: Expected = alike,
@@ -55,8 +57,9 @@ def rewrite(
     """Rewrite the Substrait plan ``data``; ``off`` names rules to leave out (required ones stay).
 
     ``null_aware`` has one entry per anti join from the top: whether it comes from NOT IN.
-    ``written`` names the calls in the query's order. ``expected`` gives the pass rate and the cost
-    of predicates. Raises PlanError for a plan that cannot be rewritten.
+    ``grouping_sets`` is that of ``read``. ``written`` names the calls in the query's order.
+    ``expected`` gives the pass rate and the cost of predicates. Raises PlanError for a plan that
+    cannot be rewritten.
     """
     changed: dict[str, Callable[[Plan], Plan]] = {
         SIMILAR_FIRST: partial(similar_first, pays=similar_first_pays),
@@ -68,15 +71,14 @@ def rewrite(
         if rule.required or rule.name not in off
     ]
     try:
-        return _rewritten(data, rules, null_aware, written)
+        return _rewritten(read(data, grouping_sets), rules, null_aware, written)
     except RecursionError as problem:
         raise PlanError("a plan that is nested too deeply") from problem
 
 
 def _rewritten(
-    data: bytes, used: Sequence[Rule], null_aware: Sequence[bool], written: Sequence[str]
+    root: Root, used: Sequence[Rule], null_aware: Sequence[bool], written: Sequence[str]
 ) -> Rewritten:
-    root = read(data)
     root = Root(with_nulls(root.plan, null_aware), root.names)
     driver = _Driver(sum(1 for _ in subplans(root.plan)) * _MOST_REWRITES)
     if not _has_several_calls(root.plan):

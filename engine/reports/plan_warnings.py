@@ -1,5 +1,5 @@
-"""Warnings about the plan of a query: a type that switches planning off, what is
-probably a mistake."""
+"""Warnings about the plan of a query: a type that switches planning off, a stage that DataFusion
+refuses, what is probably a mistake."""
 
 from __future__ import annotations
 
@@ -11,17 +11,21 @@ from blendfusion.errors import PlanWarning
 from blendfusion.reports.trace import level_of_caller
 
 _OF_TYPES = re.compile(r"\b(?<!node of )(type|literal|decimals)\b")
+_PLAIN = "This query runs without the planner and may ask more values than it needs"
 
 
 def warn_of_type(reason: str | None, known: set[str]) -> None:
     """Warn once for each ``reason`` that names a type or a literal; ``known`` holds the earlier
     ones."""
     if reason is not None and _OF_TYPES.search(reason):
-        text = (
-            f"This query runs without the planner and may ask more values than it needs: {reason}. "
-            "A cast of the column in a view, CAST(… AS …), plans it."
-        )
-        _warn_once(reason, text, known)
+        remedy = "A cast of the column in a view, CAST(… AS …), plans it."
+        _warn_once(reason, f"{_PLAIN}: {reason}. {remedy}", known)
+
+
+def warn_of_refusal(reason: str, known: set[str]) -> None:
+    """Warn once for each ``reason`` why DataFusion refused a stage while a query ran."""
+    remedy = "Another form of the query, such as a view for a part of it, may be planned."
+    _warn_once(reason, f"{_PLAIN}: {reason}. {remedy}", known)
 
 
 def warn_of_doubts(problems: Iterable[str], known: set[str]) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from datafusion import DataFrame
+from datafusion.expr import Aggregate
 from datafusion.plan import LogicalPlan
 
 from blendfusion.datafusion.error_translation import understood
@@ -13,6 +15,7 @@ from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.planner.driver import Rewrite, reason, rewrite
 from blendfusion.planner.initial_order import inputs_first
 from blendfusion.planner.stages.split import Staged, staged
+from blendfusion.planner.substrait.grouping_sets import GroupingSets
 from blendfusion.planner.substrait.null_aware_anti_join import null_aware
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.call_registry import calls_in, readable
@@ -23,6 +26,9 @@ from blendfusion.unsupported.rewrite import encoded, twin
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
+
+
+_SETS = re.compile(r"Aggregate: groupBy=\[\[(?:GROUPING SETS|ROLLUP|CUBE) \((.*)\)\]\], aggr=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +86,32 @@ def _staged(frame: Frame, calls: tuple[Call, ...], plan: LogicalPlan) -> Prepare
         data,
         off=frame.session.rules_off,
         null_aware=null_aware(text),
+        grouping_sets=_grouping_sets(plan, text),
         similar_first_pays=frame.session.similar_first_pays,
         written=written,
         expected=frame.session.expectations,
     )
     return Prepared(calls, staged(rewritten.root), rewritten.rewrites)
+
+
+def _grouping_sets(plan: LogicalPlan, text: str) -> list[GroupingSets] | None:
+    """The aggregates of ``plan`` with grouping sets, from the top; None if it has no such keys of
+    another name than their expressions'."""
+    if not any(" AS " in keys for keys in _SETS.findall(text)):
+        return None
+    found = []
+    waiting = [plan]
+    while waiting:
+        part = waiting.pop()
+        waiting += reversed(part.inputs())
+        node = part.to_variant()
+        if isinstance(node, Aggregate):
+            names = node.schema().field_names()
+            if "__grouping_id" in names:
+                (key,) = node.group_by_exprs()
+                keys = tuple(names[: names.index("__grouping_id")])
+                found.append(GroupingSets(key.schema_name(), keys))
+    return found
 
 
 def optimized(frame: Frame) -> LogicalPlan:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from google.protobuf.message import Message
 from substrait.proto import Expression as ExpressionMessage
@@ -14,6 +16,8 @@ from blendfusion.planner.ir.builders import boolean_literal, function, projected
 from blendfusion.planner.ir.joins import JOIN_NAMES, join_width
 from blendfusion.planner.ir.messages import holes, parsed_plan, serialized
 from blendfusion.planner.ir.nodes import Ask, Expr, Field, Node, Plan, Rel, all_fields
+from blendfusion.planner.substrait.grouping_sets import GroupingSets, numbers_of_keys
+from blendfusion.planner.substrait.truth_test_bug import compared
 from blendfusion.udfs.declare.call_registry import CALLS
 
 
@@ -25,10 +29,12 @@ class Root:
     names: tuple[str, ...]
 
 
-def read(data: bytes) -> Root:
+def read(data: bytes, grouping_sets: Sequence[GroupingSets] | None = None) -> Root:
     """The tree of a Substrait plan; functions that stand for calls become ``Ask``.
 
-    Raises PlanError for plans that rules cannot move: correlated references, nested fields.
+    ``grouping_sets`` has one entry per aggregate with several sets, from the top; None if each key
+    has an expression of its own. Raises PlanError for plans that rules cannot move: correlated
+    references, nested fields.
     """
     message = parsed_plan(data)
     functions = {
@@ -37,24 +43,32 @@ def read(data: bytes) -> Root:
         if e.WhichOneof("mapping_type") == "extension_function"
     }
     root = message.relations[0].root
-    return Root(_Reader(functions).rel(root.input), tuple(root.names))
+    reader = _Reader(functions, grouping_sets)
+    plan = reader.rel(root.input)
+    if reader.sets:
+        raise PlanError("grouping sets in a place where Substrait does not say which they are")
+    return Root(plan, tuple(root.names))
 
 
 class _Reader:
     """Reads messages from the inside out. It clears what it has read, which avoids copies."""
 
-    def __init__(self, functions: Mapping[int, str]) -> None:
+    def __init__(
+        self, functions: Mapping[int, str], grouping_sets: Sequence[GroupingSets] | None
+    ) -> None:
         self.functions = functions
+        self.sets = None if grouping_sets is None else deque(grouping_sets)
 
     def rel(self, message: RelMessage) -> Plan:
         kind = message.WhichOneof("rel_type")
         if kind is None:
             raise PlanError("an empty relation")
         body = getattr(message, kind)
+        sets = self._sets_of(kind, body)
         inputs, exprs = self._cut(body)
         emit = self._take_emit(body)
         if kind == "aggregate":
-            exprs = _keys_once(body, exprs)
+            inputs, exprs = _keys_once(body, inputs, exprs, sets)
             # The (otherwise unused) hint holds function names, so that a template does not depend
             # on the numbering of one plan.
             body.common.hint.output_names.extend(
@@ -79,6 +93,13 @@ class _Reader:
         if emit is None:
             return rel
         return projected(rel, tuple(Field(i) for i in emit))
+
+    def _sets_of(self, kind: str, body: Message) -> GroupingSets | None:
+        if self.sets is None or kind != "aggregate" or len(body.groupings) < 2:
+            return None
+        if not self.sets:
+            raise PlanError("grouping sets in a place where Substrait does not say which they are")
+        return self.sets.popleft()
 
     def _take_emit(self, body: Message) -> list[int] | None:
         common = getattr(body, "common", None)
@@ -170,24 +191,35 @@ def _searched(children: tuple[Expr, ...], branches: int) -> tuple[Expr, ...]:
     return tuple(rest)
 
 
-def _keys_once(body: Message, exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """The expressions of an aggregate with each group key once, as in DataFusion's output.
+def _keys_once(
+    body: Message, inputs: tuple[Plan, ...], exprs: tuple[Expr, ...], sets: GroupingSets | None
+) -> tuple[tuple[Plan, ...], tuple[Expr, ...]]:
+    """(inputs, expressions) of an aggregate with each group key once, as in DataFusion's output.
 
-    DataFusion's Substrait repeats a key for each of its grouping sets.
+    DataFusion's Substrait repeats a key for each of its grouping sets. Of two keys that are the
+    same expression, one becomes a column of the input, since DataFusion reads equal keys as one.
     """
-    n = len(body.grouping_expressions)
-    keys = exprs[len(exprs) - n :]
-    distinct = tuple(dict.fromkeys(keys))
+    n = len(exprs) - len(body.grouping_expressions)
+    repeated = exprs[n:]
+    if len(body.groupings) > 1:
+        repeated = tuple(map(compared, repeated))
+    references = [list(grouping.expression_references) for grouping in body.groupings]
+    numbers = numbers_of_keys(references, repeated, sets)
+    keys = [*dict(sorted(zip(numbers, repeated, strict=True), key=itemgetter(0))).values()]
     for grouping in body.groupings:
         # DataFusion also writes the keys here, in a field that Substrait has retired.
         grouping.DiscardUnknownFields()
-        references = [distinct.index(keys[i]) for i in grouping.expression_references]
-        if len(set(references)) < len(references):
-            # DataFusion tells such keys apart by aliases, which are gone here.
-            raise PlanError("two keys of a grouping set are the same expression")
-        grouping.expression_references[:] = references
-    del body.grouping_expressions[len(distinct) :]
-    return (*exprs[: len(exprs) - n], *distinct)
+        grouping.expression_references[:] = [numbers[i] for i in grouping.expression_references]
+    del body.grouping_expressions[len(keys) :]
+    if len({*keys}) < len(keys):
+        (source,) = inputs
+        columns: list[Expr] = list(all_fields(source.width))
+        for i, key in enumerate(keys):
+            if key in keys[:i]:
+                keys[i] = Field(len(columns))
+                columns.append(key)
+        inputs = (projected(source, tuple(columns)),)
+    return inputs, (*exprs[:n], *keys)
 
 
 def _width(kind: str, body: Message, inputs: tuple[Plan, ...]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import nullcontext
 
 import pyarrow as pa
@@ -13,12 +14,14 @@ from blendfusion.errors import PlanError
 from blendfusion.execution.executor import Execution
 from blendfusion.planner.stages.split import Stage
 
+COUNT = "SELECT count(*) AS n FROM t WHERE llm_filter('Is there a b?', x)"
+
 
 def test_a_refused_stage_falls_back_to_the_plain_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     model = bf.ScriptedModel(lambda call: "b" in str(call.values[0]))
     session = bf.connect(model)
     session.from_pydict({"x": ["ab", "c", "b"]}, name="t")
-    frame = session.sql("SELECT count(*) AS n FROM t WHERE llm_filter('Is there a b?', x)")
+    frame = session.sql(COUNT)
     assert "Stage 2" in frame.explain_text()
 
     source = Execution.source
@@ -30,9 +33,13 @@ def test_a_refused_stage_falls_back_to_the_plain_plan(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(Execution, "source", refuse)
 
-    assert frame.to_pylist() == [{"n": 2}]
+    with pytest.warns(bf.PlanWarning, match="without the planner.*does not read back its own plan"):
+        assert frame.to_pylist() == [{"n": 2}]
     assert len(model.calls) == 3  # what the first stage asked was not asked again
     assert frame.explain_text().startswith("Plain plan: DataFusion does not read back its own plan")
+    with warnings.catch_warnings():  # once a session
+        warnings.simplefilter("error")
+        assert session.sql(COUNT).to_pylist() == [{"n": 2}]
 
 
 FALLBACKS = {

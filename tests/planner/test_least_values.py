@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from scripts import Counted
+from scripts import Counted, unordered
 
 import blendfusion as bf
 from blendfusion.models.prompts.canonical import Value
@@ -220,6 +220,40 @@ def test_no_question_about_rows_that_come_or_go_anyway(
 ) -> None:
     assert nulls.session.sql(sql).prepared.reason is None
     assert nulls.asked(sql) == values
+
+
+# --- grouping sets -------------------------------------------------------------------------------
+
+SAME_KEYS = [  # keys that are the same expression once DataFusion has simplified them
+    ("ROLLUP (b IS TRUE, b = TRUE, b)", "b IS TRUE AS a, grouping(b) AS g"),
+    ("ROLLUP (b = TRUE, b)", "b = TRUE AS a, b"),
+    ("CUBE (b = TRUE, n, b)", "b = TRUE AS a, b, n, grouping(b = TRUE) AS g"),
+    ("GROUPING SETS ((b = TRUE), (b))", "b = TRUE AS a, b"),
+    ("GROUPING SETS ((b = TRUE), (b), (b = TRUE, b), (n, b))", "b = TRUE AS a, b, n"),
+    ('GROUPING SETS (("b, n"), (b, n), ("b, n", b))', '"b, n", b, n'),
+    ("n, CUBE (b = TRUE, b)", "b = TRUE AS a, b, n"),
+    ("ROLLUP (b), CUBE (b = TRUE)", "b = TRUE AS a, b"),
+    ("n + 0, 0 + n", "n + 0 AS a, 0 + n AS c"),
+    ("n + 0, CUBE (0 + n)", "n + 0 AS a, 0 + n AS c"),
+    ("ROLLUP (llm_filter('q', x) = TRUE, llm_filter('q', x))", "llm_filter('q', x) = TRUE AS a"),
+    ("ROLLUP (b IS NOT TRUE, n)", "b IS NOT TRUE AS a, n"),  # refused if it is computed once
+]
+
+
+@pytest.mark.parametrize(("grouping", "shown"), SAME_KEYS)
+def test_keys_of_grouping_sets_that_coincide(grouping: str, shown: str) -> None:
+    columns: dict[str, list[object]] = {
+        "id": [*range(6)],
+        "b": [True, False, None, True, None, False],
+        "n": [1, 2, 2, None, 2, 2],
+        "x": [f"v{i}" for i in range(6)],
+    }
+    planned, plain = (Counted(_first_answer, planner=p).add("u", columns) for p in (True, False))
+    source = '(SELECT *, b = TRUE AS "b, n" FROM u)'
+    sql = f"""SELECT {shown}, count(*) AS c, min(id) AS m FROM {source}
+              WHERE n = 2 AND llm_filter('q', x) GROUP BY {grouping}"""
+    assert planned.asked(sql) == 4
+    assert unordered(planned.rows(sql)) == unordered(plain.rows(sql))
 
 
 # --- storage -------------------------------------------------------------------------------------
