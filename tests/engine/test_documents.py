@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +25,21 @@ from blendfusion.documents.chunks import chunked, tokens_in
 from blendfusion.documents.process import PageRead, Reader
 
 
-def write_pdf(path: Path, pages: int, word: str = "mill") -> None:
+def write_pages(path: Path, pages: Iterable[tuple[str, str]]) -> None:
+    """A page for each title and sentence."""
     canvas = Canvas(os.fspath(path), invariant=True)
-    for number in range(1, pages + 1):
+    for title, sentence in pages:
         canvas.setFont("Helvetica", 18)
-        canvas.drawString(72, 700, f"Part {number}")
+        canvas.drawString(72, 700, title)
         canvas.setFont("Helvetica", 10)
-        canvas.drawString(72, 660, f"The {word} of page {number} grinds.")
+        canvas.drawString(72, 660, sentence)
         canvas.showPage()
     canvas.save()
+
+
+def write_pdf(path: Path, pages: int, word: str = "mill") -> None:
+    numbers = range(1, pages + 1)
+    write_pages(path, [(f"Part {n}", f"The {word} of page {n} grinds.") for n in numbers])
 
 
 @pytest.fixture
@@ -227,29 +233,73 @@ def test_a_question_about_documents_sees_the_best_block_of_each(tmp_path: Path) 
     assert frame.trace.usage.values == 3
 
 
-def test_an_answer_about_a_pdf_has_its_page_and_its_span(session: bf.Session) -> None:
-    write_pdf(Path("c.pdf"), 3, "ferry")
-    model = bf.ScriptedModel(lambda request: str(request.values[0]).split()[1])
-    session.register_model("reader", model)
-    frame = session.sql(
-        """
-        SELECT file, page, text, a.value AS value, a.evidence AS words, a.start AS at FROM (
-            SELECT *, llm_answer('What grinds?', text, model => 'reader') AS plain,
-                   llm_map('What grinds?', text, evidence => true, model => 'reader') AS a
-            FROM read_documents('[bc].pdf') WHERE kind = 'paragraph'
+LEASES = {
+    "a.pdf": [
+        ("Premises", "The shop stands at the corner of Mill Street, with a cellar and a yard."),
+        ("Rent", "The tenant pays 950 euros each month, on the first day."),
+        ("Repairs", "The owner repairs the roof; the tenant paints the walls every five years."),
+    ],
+    "b.pdf": [
+        ("Rooms", "Four rooms on the second floor are let."),
+        ("Repairs", "Broken windows are repaired by the tenant within a week."),
+        ("Payment", "Every month 1,200 euros are due as rent."),
+    ],
+}
+
+
+def rents(session: bf.Session, folder: Path, call: str, blocks: int) -> bf.LazyFrame:
+    """``call`` about the best blocks of each lease."""
+    for name, pages in LEASES.items():
+        write_pages(folder / name, pages)
+    session.register_documents("leases", f"{folder}/[ab].pdf")
+    return session.sql(
+        f"""
+        WITH best AS (
+            SELECT * FROM leases WHERE kind = 'paragraph'
             QUALIFY row_number() OVER (
-                PARTITION BY file ORDER BY llm_similarity(text, 'page 2') DESC, page) = 1)
-        WHERE plain = a.value ORDER BY file"""
+                PARTITION BY file ORDER BY llm_similarity(text, 'How much is the rent?') DESC
+            ) <= {blocks})
+        SELECT file, a.value AS value, a.evidence AS words, a.start AS start, a."end" AS stop,
+               texts[a.item] AS text, pages[a.item] AS page, a.reason AS reason
+        FROM (SELECT file, array_agg(page ORDER BY page) AS pages,
+                     array_agg(text ORDER BY page) AS texts, {call} AS a
+              FROM best GROUP BY file) ORDER BY file"""
     )
-    rows = frame.to_pylist()
-    assert [(row["file"], row["value"], row["words"]) for row in rows] == [
-        ("b.pdf", "barn", "barn"),
-        ("c.pdf", "ferry", "ferry"),
+
+
+def test_an_answer_about_a_pdf_has_its_page_and_its_span(tmp_path: Path) -> None:
+    def rent_in(request: bf.Request) -> object:
+        found = re.search(r"([\d,]+) euros", " ".join(map(str, request.values)))
+        return int(found[1].replace(",", "")) if found else None
+
+    model = bf.ScriptedModel(rent_in)
+    call = "llm_answer('Rent?', array_agg(text ORDER BY page), returns => 'int', evidence => true)"
+    rows = rents(bf.connect(model, cache=None), tmp_path, call, 2).to_pylist()
+    assert [(Path(row["file"]).name, row["value"], row["words"], row["page"]) for row in rows] == [
+        ("a.pdf", 950, "950", 2),
+        ("b.pdf", 1200, "1,200", 3),
     ]
-    for row in rows:
-        assert row["text"] == f"The {row['words']} of page {row['page']} grinds."
-        assert row["text"][row["at"] :].startswith(row["words"])
-    assert {call.values for call in model.calls} == {(row["text"],) for row in rows}
+    assert all(row["text"][row["start"] : row["stop"]] == row["words"] for row in rows)
+    assert [len(call.values) for call in model.calls] == [2, 2]
+
+
+@pytest.mark.local
+@pytest.mark.parametrize("returns", ["returns => 'int'", "options => ['950 euros', '1,200 euros']"])
+def test_the_packaged_model_answers_about_pdfs_with_evidence(tmp_path: Path, returns: str) -> None:
+    text = "array_agg(text ORDER BY page)"
+    call = f"llm_answer('How much is the rent?', {text}, {returns}, evidence => true)"
+    with bf.connect("smollm2", cache=None, progress="off") as session:
+        rows = rents(session, tmp_path, call, 1).to_pylist()
+    assert len(rows) == 2
+    for row in rows:  # a number that the model makes up is no answer
+        if row["value"] is None:
+            assert row["words"] is None
+            assert row["reason"].startswith("not in the text: ")
+        else:
+            assert row["text"][row["start"] : row["stop"]] == row["words"]
+    if "options" in returns:
+        found = [(row["value"], row["page"]) for row in rows]
+        assert found == [("950 euros", 2), ("1,200 euros", 3)]
 
 
 def test_documents_are_files_as_others_are(

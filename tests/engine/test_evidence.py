@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import blendfusion as bf
 from blendfusion.models.constraints.constraint import holds
 from blendfusion.types import Constraint, StructField
-from blendfusion.udfs.text.evidence import ground, numbers_in
+from blendfusion.udfs.text.evidence import ground, ground_among, numbers_in
 
 TEXT = "A table for four on 3 March 2024 at 7:30 pm, name  SMITH."
 SCHEMA = "people INT, day DATE, name TEXT, phone INT, tags LIST"
@@ -107,6 +107,10 @@ def test_a_judgement_needs_no_words_of_the_text() -> None:
         ),
         ("llm_map('x', text, evidence => 'yes')", "evidence => 'yes' is not possible"),
         ("llm_int('x', text, evidence => true)", "no option 'evidence'"),
+        (
+            "llm_answer('x', text, evidence => true, returns => 'a INT, b INT')",
+            "evidence is of one answer",
+        ),
     ],
 )
 def test_a_wrong_use_of_evidence_is_an_error(call: str, message: str) -> None:
@@ -121,6 +125,73 @@ def test_evidence_asks_nothing_more_than_the_answers() -> None:
     for more in ("", ", evidence => true"):
         session.sql(f"SELECT llm_extract(text, 'people INT'{more}) AS e FROM t").to_arrow_table()
     assert len(model.calls) == 1
+
+
+# --- lists of texts ------------------------------------------------------------------------------
+
+
+def answers_about(lists: list[object], answer: object, more: str) -> list[dict[str, object]]:
+    session = bf.connect(bf.ScriptedModel(lambda call: answer), cache=None)
+    column = pa.array(lists, pa.list_(pa.string()))
+    session.from_arrow(pa.table({"id": range(len(lists)), "texts": column}), "t")
+    call = f"llm_answer('What?', texts, evidence => true{more})"
+    rows = session.sql(f"SELECT {call} AS e FROM t ORDER BY id").to_pylist()
+    return [row["e"] for row in rows]
+
+
+def test_an_answer_about_a_list_names_the_item_that_states_it() -> None:
+    lists = [
+        ["no", "", None, "is 4 a lot?", "4"],
+        ["no", "is 4 a lot?", "4"],
+        ["none"],
+        None,
+        [" "],
+    ]
+    found = answers_about(lists, 4, ", returns => 'int'")
+    span = {"value": 4, "confidence": None, "evidence": "4", "start": 3, "end": 4, "reason": None}
+    assert found[:2] == [{**span, "item": 4}, {**span, "item": 2}]
+    nothing = dict.fromkeys(span | {"item": 1})
+    assert found[2] == {**nothing, "reason": "not in the text: 4"}
+    assert [one in (None, nothing) for one in found[3:]] == [True, True]
+    assert [*found[0]] == ["value", "confidence", "evidence", "item", "start", "end", "reason"]
+
+
+def test_a_list_of_answers_may_be_stated_by_several_items() -> None:
+    lists: list[object] = [["rye and oats", "wheat", "rye, oats, salt"], ["barley"]]
+    answer = ["rye", "wheat", "salt", "millet"]
+    first, second = answers_about(lists, answer, ", returns => 'list'")
+    assert (first["value"], first["item"]) == (["rye", "wheat", "salt"], 3)
+    assert (first["evidence"], first["reason"]) == ("rye, oats, salt", "not in the text: millet")
+    assert (second["value"], second["evidence"], second["item"]) == (None, None, None)
+
+
+def test_an_answer_about_a_text_has_evidence_in_any_engine() -> None:
+    text = "The rent is 950 euros."
+    for planner in (True, False):
+        session = bf.connect(bf.ScriptedModel(lambda call: "950 Euros"), planner=planner)
+        session.from_pydict({"text": [text]}, "t")
+        frame = session.table("t").select(bf.llm_answer("What?", "text", evidence=True).alias("e"))
+        (row,) = frame.to_pylist()
+        start = text.index("950")
+        assert (row["e"]["evidence"], row["e"]["item"], row["e"]["start"]) == (
+            "950 euros",
+            1,
+            start,
+        )
+
+
+def test_a_list_longer_than_the_window_has_evidence_of_its_items() -> None:
+    """Notes take the place of the items in the question; evidence is of the items."""
+    model = bf.ScriptedModel(
+        lambda call: "note" if call.task.form == "summary" else "17", window=600
+    )
+    session = bf.connect(model, cache=None)
+    texts = [f"Part {n} of a long report tells about many things." for n in range(1, 60)]
+    session.from_pydict({"texts": [texts]}, "t")
+    call = "llm_answer('Which part?', texts, returns => 'int', evidence => true)"
+    (row,) = session.sql(f"SELECT {call} AS e FROM t").to_pylist()
+    assert len(model.calls) > 1
+    assert (row["e"]["item"], row["e"]["evidence"]) == (17, "17")
 
 
 # --- spans ---------------------------------------------------------------------------------------
@@ -206,6 +277,30 @@ def test_evidence_is_always_a_substring_at_its_offsets(data: st.DataObject, text
             assert found.span.start <= one.span.start <= one.span.end <= found.span.end
         elif f.constraint.kind != "boolean":
             assert one.value is None
+
+
+@given(st.data(), st.lists(TEXTS, min_size=1, max_size=5))
+def test_evidence_in_a_list_is_a_substring_of_its_item(
+    data: st.DataObject, texts: list[str]
+) -> None:
+    """Each part of an answer that any text states is kept, and no other."""
+    kind = data.draw(st.sampled_from(["text", "integer"]))
+    every = " ".join(texts)
+    copied = st.integers(0, max(0, len(every) - 1)).map(lambda at: every[at : at + 4].strip())
+    scalars = st.integers(0, 30) if kind == "integer" else st.one_of(st.text(max_size=4), copied)
+    value = data.draw(st.one_of(scalars, st.lists(scalars, max_size=4)))  # type: ignore[arg-type]
+    one = Constraint(kind)
+    held = Constraint("list", item=one) if isinstance(value, list) else one
+    found, place = ground_among(held, value, texts)  # type: ignore[arg-type]
+    assert (found.span is None) == (place is None)
+    if place is not None and found.span is not None:
+        assert 0 <= found.span.start < found.span.end <= len(texts[place])
+        assert ground(held, value, texts[place]).span == found.span  # type: ignore[arg-type]
+    parts = value if isinstance(value, list) else [value]
+    stated = [part for part in parts if any(ground(one, part, t).span for t in texts)]
+    kept = found.value if isinstance(value, list) else [found.value]
+    assert (kept or []) == (stated or ([] if isinstance(value, list) else [None]))
+    assert len(found.missing) == len(parts) - len(stated)
 
 
 @given(TEXTS)

@@ -11,8 +11,17 @@ import pyarrow as pa
 from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer, Constraint
 from blendfusion.udfs.ask.decode import part_value
-from blendfusion.udfs.declare.call import CONFIDENCE, END, EVIDENCE, REASON, START, VALUE, Call
-from blendfusion.udfs.text.evidence import COPIED, Part, ground
+from blendfusion.udfs.declare.call import (
+    CONFIDENCE,
+    END,
+    EVIDENCE,
+    ITEM,
+    REASON,
+    START,
+    VALUE,
+    Call,
+)
+from blendfusion.udfs.text.evidence import COPIED, Part, ground_among
 
 _AS_TEXT = ("text", "regex", "choice", "date", "timestamp")
 _NOT_IN_TEXT = "not in the text"
@@ -24,32 +33,48 @@ def with_evidence(
     """One result an answer, in order; None for an answer that failed.
 
     A number, a date or a text that the value does not state is NULL, with a reason. The evidence is
-    the characters from ``start`` up to ``end`` of the value.
+    the characters from ``start`` up to ``end`` of the value; where the value is a list of texts, of
+    that which is ``item`` in it, from 1.
     """
-    return [_result(call, a, v[0] or "") for a, v in zip(answers, values, strict=True)]
+    return [
+        _result(call, answer, [text or "" for text in texts])
+        for answer, texts in zip(answers, values, strict=True)
+    ]
 
 
-def _result(call: Call, answer: Answer, text: str) -> dict[str, object] | None:
+def in_list(result: object, places: Sequence[int]) -> object:
+    """A result whose ``item`` is the place in a list, from 1, of which only the texts at ``places``
+    were asked about."""
+    if not isinstance(result, dict) or result[ITEM] is None:
+        return result
+    return {**result, ITEM: places[result[ITEM] - 1]}
+
+
+def _result(call: Call, answer: Answer, texts: Sequence[str]) -> dict[str, object] | None:
     if answer.text is None:
         return None
     constraint = call.task.constraint
     confidence = None if answer.logprob is None else exp(answer.logprob)
     if constraint.kind != "struct":
         part = answer.text if constraint.kind in _AS_TEXT else json.loads(answer.text)
-        return _evidence(constraint, part, text, confidence, call.answer_type)
+        return _evidence(constraint, part, texts, confidence, call.answer_type)
     parts = json.loads(answer.text)
     return {
         f.name: _evidence(
-            f.constraint, parts[f.name], text, confidence, call.answer_type.field(f.name).type
+            f.constraint, parts[f.name], texts, confidence, call.answer_type.field(f.name).type
         )
         for f in constraint.fields
     }
 
 
 def _evidence(
-    constraint: Constraint, part: Part, text: str, confidence: float | None, to: pa.DataType
+    constraint: Constraint,
+    part: Part,
+    texts: Sequence[str],
+    confidence: float | None,
+    to: pa.DataType,
 ) -> dict[str, object]:
-    found = ground(constraint, part, text)
+    found, place = ground_among(constraint, part, texts)
     reason = None
     if found.missing:
         reason = f"{_NOT_IN_TEXT}: {', '.join(found.missing)}"
@@ -61,7 +86,8 @@ def _evidence(
     return {
         VALUE: None if found.value is None else part_value(found.value, to),
         CONFIDENCE: confidence,
-        EVIDENCE: None if found.span is None else text[start:end],
+        EVIDENCE: None if place is None else texts[place][start:end],
+        ITEM: None if place is None else place + 1,
         START: start,
         END: end,
         REASON: reason,

@@ -394,7 +394,7 @@ class _Binder:
 
     def _evidence_type(self, result: pa.DataType) -> pa.DataType:
         if not self.ingredient.has_fields:
-            return evidence_type(result)
+            return evidence_type(result, of_list=self.kind.many_texts)
         return pa.struct([(field.name, evidence_type(field.type)) for field in result])
 
     def _pairing(self, on_error: OnError | None) -> Pairing | None:

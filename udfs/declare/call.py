@@ -20,8 +20,8 @@ from blendfusion.udfs.declare.pairing import Pairing
 
 VALUE, CONFIDENCE, ERROR = "value", "confidence", "error"
 """The fields of a kept result."""
-EVIDENCE, START, END, REASON = "evidence", "start", "end", "reason"
-"""The further fields of a result with its evidence."""
+EVIDENCE, ITEM, START, END, REASON = "evidence", "item", "start", "end", "reason"
+"""The further fields of a result with its evidence; ``item`` only where the texts are a list."""
 
 
 def kept_type(
@@ -34,9 +34,10 @@ def kept_type(
     return pa.struct(kept)
 
 
-def evidence_type(answers: pa.DataType) -> pa.DataType:
-    """The type of a result with the span of the text that states it."""
-    span = [(EVIDENCE, pa.string()), (START, pa.int64()), (END, pa.int64())]
+def evidence_type(answers: pa.DataType, *, of_list: bool = False) -> pa.DataType:
+    """The type of a result with the span of the text, or of the item of a list, that states it."""
+    item = [(ITEM, pa.int64())] if of_list else []
+    span = [(EVIDENCE, pa.string()), *item, (START, pa.int64()), (END, pa.int64())]
     return pa.struct([(VALUE, answers), (CONFIDENCE, pa.float64()), *span, (REASON, pa.string())])
 
 

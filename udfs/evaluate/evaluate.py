@@ -20,6 +20,7 @@ from blendfusion.types import Answer, Task
 from blendfusion.udfs.ask.audio_columns import heard, named_audio
 from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.embed_columns import Texts
+from blendfusion.udfs.ask.evidence_results import in_list
 from blendfusion.udfs.ask.image_columns import among_texts, named, seen, seen_among_texts
 from blendfusion.udfs.ask.map_reduce import answered
 from blendfusion.udfs.ask.outcomes import arrow, outcomes
@@ -83,7 +84,13 @@ def _(kind: Kind, call: Call, columns: Sequence[Column], dispatcher: Dispatcher)
 
         answers = checked(call, present, answers, again)
     results = dict(zip(present, outcomes(call, answers, present, dispatcher), strict=True))
-    return arrow([results.get(c) for c in contexts], call.type)
+    found = [results.get(c) for c in contexts]
+    if call.evidence:
+        found = [
+            in_list(result, _places(items))
+            for result, items in zip(found, columns[0].to_pylist(), strict=True)
+        ]
+    return arrow(found, call.type)
 
 
 def _of_own_values(
@@ -218,6 +225,13 @@ def _contexts(call: Call, columns: Sequence[list[list[object] | None]]) -> list[
         keeps_order = call.ingredient.kind.keeps_order(ordered=call.ordered)
         contexts.append(tuple(rows if keeps_order else sorted(rows)))
     return contexts
+
+
+def _places(items: Sequence[object] | None) -> list[int]:
+    """The places, from 1, of the items of a list that are asked about."""
+    return [
+        at for at, item in enumerate(items or (), 1) if item is not None and not _empty(str(item))
+    ]
 
 
 def _row_text(labels: Sequence[str], row: Sequence[object]) -> str:

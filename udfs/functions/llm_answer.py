@@ -7,6 +7,7 @@ from blendfusion.udfs.declare.kinds import ListQuestion
 from blendfusion.udfs.declare.options import (
     CONFIDENCE,
     CONSISTENCY,
+    EVIDENCE,
     EXAMPLES,
     MODEL,
     ON_ERROR,
@@ -22,8 +23,19 @@ LLM_ANSWER = Ingredient(
     "FROM reviews GROUP BY product_id",
     kind=ListQuestion(),
     values=("value",),
-    options=(OPTIONS, REGEX, EXAMPLES, CONSISTENCY, CONFIDENCE, MODEL, ON_ERROR, RETURN_TYPE),
+    options=(
+        OPTIONS,
+        REGEX,
+        EXAMPLES,
+        CONSISTENCY,
+        CONFIDENCE,
+        EVIDENCE,
+        MODEL,
+        ON_ERROR,
+        RETURN_TYPE,
+    ),
     result="the type that the query needs, else TEXT",
     doc="""The answer to ``question`` about all items of a list, or about a text: TEXT, or the type
-in ``returns``.""",
+in ``returns``. With ``evidence``, the struct also has ``item``, the place of the item that states
+the answer, from 1; its offsets are in that item.""",
 )

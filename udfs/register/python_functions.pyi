@@ -574,12 +574,14 @@ def llm_answer(
     examples: Sequence[Sequence[object]] | None = None,
     consistency: int = 1,
     confidence: float | str | None = None,
+    evidence: bool = False,
     model: str | Sequence[str] | None = None,
     on_error: OnError | None = None,
     returns: str | None = None,
 ) -> Expr:
     """The answer to ``question`` about all items of a list, or about a text: TEXT, or the type
-    in ``returns``.
+    in ``returns``. With ``evidence``, the struct also has ``item``, the place of the item that states
+    the answer, from 1; its offsets are in that item.
 
     Items keep their order; NULL and blank ones are left out, and a list without other
     items gives NULL without a call. A list longer than the model's window is read in parts.
@@ -592,6 +594,9 @@ def llm_answer(
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``.
+    - ``evidence``: Whether each answer is a struct of ``value``, ``confidence``, ``evidence`` (the
+      words of the text that state it), their offsets ``start`` and ``end``, and ``reason``; what
+      the text does not state is NULL.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
@@ -81,6 +81,29 @@ def ground(constraint: Constraint, value: Part, text: str) -> Found:
     if span is None and constraint.kind in COPIED:
         return Found(None, None, (str(value),))
     return Found(value, span)
+
+
+def ground_among(
+    constraint: Constraint, value: Part, texts: Sequence[str]
+) -> tuple[Found, int | None]:
+    """The part of ``value`` that any of ``texts`` states (at least one is given). The span is in
+    the first of those that state most of it, whose place, from 0, is beside it; None without a
+    span.
+
+    >>> ground_among(Constraint("integer"), 4, ["no table", "a table for four"])
+    (Found(value=4, span=Span(start=12, end=16), missing=()), 1)
+    """
+    each = [ground(constraint, value, text) for text in texts]
+    stating = [place for place, found in enumerate(each) if found.span is not None]
+    place = min(stating, key=lambda at: len(each[at].missing), default=None)
+    first = each[0 if place is None else place]
+    if not isinstance(value, list):
+        return first, place
+    item = constraint.item or Constraint()
+    parts = [ground_among(item, one, texts)[0] for one in value]
+    kept: list[Part] = [part.value for part in parts if part.value is not None]
+    missing = tuple(name for part in parts for name in part.missing)
+    return Found(kept or None, first.span, missing), place
 
 
 def _whole(value: Part, parts: list[Found]) -> Found:
