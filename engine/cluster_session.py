@@ -7,14 +7,14 @@ from typing import Any
 import pyarrow as pa
 from datafusion import SessionContext
 
-from blendfusion.cluster.cluster import Cluster
-from blendfusion.cluster.divide import Files, Whole
+from blendfusion.cluster.cluster import Cluster, here
+from blendfusion.cluster.divide import ENDED, Files, Whole
 from blendfusion.cluster.file_tables import FileTables
 from blendfusion.execution.executor import Elsewhere
 from blendfusion.models.protocol.model import Model
 from blendfusion.options import Options
-from blendfusion.planner.ir.nodes import Block
-from blendfusion.planner.rules import PREDICATE_ORDER, rules_off
+from blendfusion.planner.rules import LIMITED_STAGES, PREDICATE_ORDER, rules_off
+from blendfusion.planner.stages.interleave import limited_stages
 from blendfusion.planner.stages.split import Staged
 from blendfusion.search_session import SearchSession
 
@@ -75,9 +75,19 @@ class ClusterSession(SearchSession):
         """A plan as this session runs it."""
         return plan if self.cluster is None else self.cluster.spread(plan, self, self.options)
 
-    def place_of(self, block: Block) -> list[str]:
-        """Where a stage runs, for EXPLAIN; nothing without a cluster."""
-        return [] if self.cluster is None else [self.cluster.line(block, self, self.options)]
+    def places_of(self, plan: Staged | None) -> list[list[str]]:
+        """Where each stage of a plan runs, for EXPLAIN; nothing without a cluster. None stands for
+        a query without stages."""
+        if self.cluster is None:
+            return [[]] * (1 if plan is None else len(plan.stages))
+        if plan is None:
+            return [[here("the query has no stages")]]
+        off = LIMITED_STAGES in rules_off(self.options)
+        ended = {} if off else limited_stages(plan)
+        return [
+            [here(ENDED) if s.number in ended else self.cluster.line(s.block, self, self.options)]
+            for s in plan.stages
+        ]
 
     def elsewhere(self) -> Elsewhere | None:
         """The function that runs a stage in the cluster; None without one."""

@@ -75,7 +75,7 @@ from blendfusion.unsupported.views import Views
 INTERNAL = frozenset(
     "answering as_frame as_run calls change_option check_process configured copied_config dispatcher documents "
     "elsewhere enums expectations file_tables files_of functions has_last information ingredient_names kept "
-    "lazy_embedder leaf_maker measured new_frame new_table own_names place_of plain_dispatcher plain_frame "
+    "lazy_embedder leaf_maker measured new_frame new_table own_names places_of plain_dispatcher plain_frame "
     "plan_warnings pooled query_files reads_paths remembered_vectors rules_off similar_first_pays small_rows "
     "table_functions views workbench_source".split()
 )

@@ -147,7 +147,7 @@ class Cluster:
         try:
             division = self.division(block, tables, options)
         except Whole as reason:
-            return f"in this process: {reason}"
+            return here(reason)
         return (
             f"in the cluster ({self.name}): {len(division.fragments):,} files of {division.table}, "
             f"{counted(self.size, 'worker')}"
@@ -159,6 +159,11 @@ class Cluster:
         if self._ranges is not None:
             self._ranges.close()
         self.back_end.close()
+
+
+def here(reason: object) -> str:
+    """A line of EXPLAIN about a stage that workers do not run."""
+    return f"in this process: {reason}"
 
 
 class TemporaryStore(SqliteStore):

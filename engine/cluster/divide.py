@@ -10,6 +10,7 @@ from substrait.proto import Rel as RelMessage
 
 from blendfusion.cluster.messages import FileTable, Fragment, has_bytes
 from blendfusion.options import Options
+from blendfusion.planner.ir.builders import literal
 from blendfusion.planner.ir.joins import PASSES_ON, join_type
 from blendfusion.planner.ir.nodes import (
     Block,
@@ -25,14 +26,15 @@ from blendfusion.planner.ir.nodes import (
 )
 from blendfusion.planner.ir.opaque_names import is_leaf
 from blendfusion.planner.substrait.write import write
-from blendfusion.udfs.declare.kinds import PairComparison, RowQuestion
+from blendfusion.udfs.declare.kinds import PairComparison, RowQuestion, Vectors
 
 SHIPPED_BYTES = 64 * 1024 * 1024
 """The largest table in memory that travels to every worker."""
 
 
+ENDED = "a limit ends it early"
 _NOT_DIVIDED = {
-    "fetch": "a limit ends it early",
+    "fetch": ENDED,
     "aggregate": "rows are aggregated first",
     "set": "it reads a union",
 }
@@ -118,9 +120,11 @@ def _check_calls(block: Block) -> None:
     if not calls:
         raise Whole("it has no call")
     if block.limited:
-        raise Whole("a limit ends it early")
+        raise Whole(ENDED)
     for ask in calls:
         call = ask.call
+        if isinstance(call.ingredient.kind, Vectors):
+            raise Whole(f"{call.ingredient.name} needs the session's embedder")
         if not isinstance(call.ingredient.kind, RowQuestion | PairComparison):
             raise Whole(f"{call.ingredient.name} needs more than rows")
         if ask.domain is not None:
@@ -151,7 +155,7 @@ def _reads(source: Plan) -> list[Rel]:
         plan = waiting.pop()
         if not isinstance(plan, Rel):
             raise Whole("it reads the rows of another stage")
-        if plan.kind in _NOT_DIVIDED:
+        if plan.kind in _NOT_DIVIDED and not _are_alike(plan):
             raise Whole(_NOT_DIVIDED[plan.kind])
         if any(isinstance(part, Node) and part.rels for e in plan.exprs for part in walk(e)):
             raise Whole("a subquery stands in an expression")
@@ -163,6 +167,17 @@ def _reads(source: Plan) -> list[Rel]:
     if not found:
         raise Whole("it reads no table")
     return found
+
+
+def _are_alike(plan: Rel) -> bool:
+    """Whether a plan returns so many equal rows, as ``EXISTS`` reads them: no worker gets others
+    than the rest."""
+    if plan.kind != "fetch":
+        return False
+    below = plan.inputs[0]
+    if not isinstance(below, Rel) or below.kind != "project":
+        return False
+    return len(below.exprs) == below.width and all(literal(e) is not None for e in below.exprs)
 
 
 def _passed_on(plan: Plan) -> Iterator[Rel]:

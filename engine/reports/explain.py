@@ -44,6 +44,7 @@ def explained(
     out: list[str] = []
     if prepared.staged is None:
         out.append(f"Plain plan: {prepared.reason}. Every call sees what DataFusion passes to it.")
+        out += [f"  {line}" for line in frame.session.places_of(None)[0]]
         for call in prepared.calls:
             out.append(f"  ask {call.text} → {call.task.constraint}{beside.of(call, None)}")
             out += beside.scored_by(call, None)
@@ -53,9 +54,10 @@ def explained(
         orders = {} if estimate is None else estimate.orders
         staged = frame.session.as_run(prepared.staged)
         lines = stage_lines(staged, counts, full=verbose, off=off, expected=orders)
-        for stage, block in zip(lines, (s.block for s in staged.stages), strict=True):
+        places = frame.session.places_of(staged)
+        for stage, place in zip(lines, places, strict=True):
             out.append(f"Stage {stage.place}{' → result' if stage.last else ''}")
-            out += [f"  {line}" for line in frame.session.place_of(block)]
+            out += [f"  {line}" for line in place]
             out += ["  " + line for line in _stage(stage, beside.at(stage.place))]
     out += beside.total()
     if trace is None:

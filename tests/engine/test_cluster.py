@@ -6,7 +6,6 @@ import os
 import random
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from cluster_scripts import requests_in
+from cluster_sessions import distinct, files, session, shared_clusters, values_of
 from garbage import after_collection
 from kills import killing
 from ray_here import ray_or_skip
@@ -47,17 +47,8 @@ QUERIES = [
 
 @pytest.fixture(scope="module")
 def clusters() -> Iterator[Callable[[int], Cluster]]:
-    """Clusters that tests share: processes start once."""
-    made: dict[int, Cluster] = {}
-
-    def of(size: int) -> Cluster:
-        if size not in made:
-            made[size] = Cluster(f"local:{size}", LocalWorkers(size))
-        return made[size]
-
-    yield of
-    for cluster in made.values():
-        cluster.close()
+    with shared_clusters() as of:
+        yield of
 
 
 @pytest.fixture
@@ -66,52 +57,6 @@ def noted(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     folder = tmp_path_factory.mktemp("noted")
     monkeypatch.setenv(cluster_scripts.FOLDER, str(folder))
     return folder
-
-
-def files(folder: Path, number: int, rows: int, *, skew: float = 0.0, seed: int = 0) -> Path:
-    """Parquet files of unequal lengths; ``skew`` is the share of rows with one value."""
-    rng = random.Random(seed)
-    cuts = sorted(rng.sample(range(1, rows), number - 1))
-    values = [
-        None if i % 41 == 0 else "usual" if rng.random() < skew else f"v{rng.randrange(60)}"
-        for i in range(rows)
-    ]
-    table = pa.table({"id": [*range(rows)], "k": [i % 9 for i in range(rows)], "x": values})
-    target = folder / f"{number} {rows} {skew} {seed}"
-    target.mkdir()
-    for place, (start, stop) in enumerate(zip([0, *cuts], [*cuts, rows], strict=True)):
-        pq.write_table(table.slice(start, stop - start), target / f"part-{place:03}.parquet")
-    return target
-
-
-def distinct(folder: Path) -> int:
-    """The values in these files."""
-    return len(pq.read_table(folder)["x"].unique().drop_null())
-
-
-def session(
-    folder: Path,
-    cluster: Cluster | None,
-    script: Callable[[Any], object] = cluster_scripts.hashed,
-    **options: Any,
-) -> bf.Session:
-    model = bf.ScriptedModel(script, fingerprint="hashed", batch_size=options.pop("batch_size", 8))
-    made = bf.connect(model, cache=options.pop("cache", None), progress="off", **options)
-    if cluster is not None:
-        made.cluster = cluster
-        made.models._pooled = made.pooled
-        made._store = made.models._store = cluster.shared(made._store)
-        made.models.reload()
-    made.register_parquet("t", str(folder))
-    made.from_pydict({"k": [1, 2, 3, 3, 7], "w": ["a", "b", "c", "d", "e"]}, name="u")
-    return made
-
-
-def values_of(trace: Any) -> Counter[tuple[str, str]]:
-    calls = trace.calls.filter(pa.compute.invert(trace.calls["cached"]))
-    return Counter(
-        (f"{row['ingredient']} {row['question']}", str(row["values"])) for row in calls.to_pylist()
-    )
 
 
 # --- the rows of one machine, each value once ----------------------------------------------------

@@ -186,6 +186,17 @@ def test_the_same_sample_is_asked_in_every_run() -> None:
     assert {c.values for c in first.model.calls} == {c.values for c in second.model.calls}
 
 
+def test_the_sample_does_not_depend_on_the_order_of_the_rows() -> None:
+    """Threads that read several files deliver them in any order."""
+    asked = []
+    for step in (1, -1):
+        texts = [f"{'good' if i % 2 else 'bad'} {i}" for i in range(100)][::step]
+        db = Counted(sentiment).add("l", {"x": texts}).add("m", {"y": [f"{t}!" for t in texts]})
+        db.rows(f"SELECT x, y FROM l JOIN m ON llm_join(x, y, {OPPOSITE}, {LABELS})")
+        asked.append({c.values for c in db.model.calls})
+    assert asked[0] == asked[1]
+
+
 def test_a_limit_ends_before_all_values_are_labelled() -> None:
     db = many()
     sql = f"SELECT x, y FROM l JOIN m ON llm_join(x, y, {LABELS}, match => 'different') LIMIT 10"

@@ -28,6 +28,21 @@ def hashed(request: Request) -> object:
     return f"{request.values[0]}!"
 
 
+def chosen(request: Request) -> object:
+    """The same, but on a scale, and one or some of the options where there are any."""
+    constraint = request.constraint.item or request.constraint
+    options = constraint.options
+    number = zlib.crc32(f"{request.task.question} {request.values}".encode())
+    if constraint.scale is not None:
+        low, high = constraint.scale
+        return low + number % (high - low + 1)
+    if not options:
+        return hashed(request)
+    if request.constraint.item is None:
+        return options[number % len(options)]
+    return [option for place, option in enumerate(options) if number >> place & 1]
+
+
 def on_gpu(request: Request) -> object:
     """The same; a file named ``gpu N`` tells which GPU the process has."""
     (Path(os.environ[FOLDER]) / f"gpu {os.environ.get('CUDA_VISIBLE_DEVICES')}").touch()

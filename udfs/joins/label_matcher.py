@@ -135,7 +135,7 @@ class LabelMatcher:
             sampled.met += pairs
             # The whole sample of the first chunk, and the share of later ones.
             size = -(-self._labelling.check * pairs // sampled.met)
-            chosen[labels] = _sample(new, size)
+            chosen[labels] = _sample(sorted(new), size)  # whatever the order of the rows
         answers = iter(self._answers([pair for pairs in chosen.values() for pair in pairs]))
         for labels, values in chosen.items():
             self._samples[labels].answers += [next(answers) for _ in values]
