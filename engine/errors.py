@@ -16,7 +16,8 @@ BlendFusionError
                           user: the plain path takes over, and EXPLAIN says why)
 
 CacheWarning (a UserWarning) says that a file of stored answers could not be used, ModelWarning that
-one of several models was left out, PlanWarning that a query runs without the planner for a type.
+one of several models was left out, PlanWarning that a query runs without the planner for a type,
+ConflictWarning that answers about pairs of values contradict one another.
 """
 
 from __future__ import annotations
@@ -162,6 +163,10 @@ class PlanError(BlendFusionError):
 
 class ModelWarning(UserWarning):
     """One of several models failed as a whole; the next one took over."""
+
+
+class ConflictWarning(UserWarning):
+    """Answers about pairs of values contradict one another; ``trace.conflicts`` lists them."""
 
 
 class HostedModelWarning(UserWarning):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from blendfusion.models.protocol.model import Values
 from blendfusion.observe.progress import counted
 from blendfusion.redaction import Redaction
 from blendfusion.types import Task
+from blendfusion.udfs.declare.kinds import Conflict
 
 _OWN = re.compile(
     r"""(?<![\w'"])(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|(?<!HTTP )(?<!\w)-?\d[\d.,]*\b"""
@@ -39,6 +40,27 @@ def summary(failed: Mapping[tuple[Task, Values], str], redaction: Redaction) -> 
     text = f"{counted(len(failed), 'value')} got no valid answer and {verb} NULL"
     text += f" ({'; '.join(reasons)}). First: {'; '.join(first)}"
     return f"{text}. {redaction.remedy}" if redaction.remedy else text
+
+
+def conflict_summary(calls: Mapping[str, Sequence[Conflict]], redaction: Redaction) -> str:
+    """The number of answers that contradict others, what became of their pairs, and the remedies.
+
+    >>> one = Conflict("IBM", "IBM Bank", answer=False, same=False)
+    >>> print(conflict_summary({"llm_same(name, check => 9)": [one]}, Redaction("on")))
+    llm_same(name, check => 9): 1 answer contradicts what others imply; 1 pair is apart in the result, 0 together. First: 'IBM', 'IBM Bank'. frame.trace.conflicts lists them. A larger check => n finds further ones. Say by => '…' what makes values the same, or ask a larger model.
+    """
+    every = [conflict for own in calls.values() for conflict in own]
+    apart = sum(not one.same for one in every)
+    first = "; ".join(redaction.row(one[:2]) for one in every[:_MOST_EXAMPLES])
+    text = (
+        f"{', '.join(calls)}: {counted(len(every), 'answer')} "
+        f"{'contradicts' if len(every) == 1 else 'contradict'} what others imply; "
+        f"{counted(apart, 'pair')} {'is' if apart == 1 else 'are'} apart in the result, "
+        f"{len(every) - apart:,} together. First: {first}. frame.trace.conflicts lists them. "
+        "A larger check => n finds further ones. Say by => '…' what makes values the same, or ask "
+        "a larger model."
+    )
+    return f"{text} {redaction.remedy}" if redaction.remedy else text
 
 
 def alike(reason: str) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, overload
 
 import pyarrow as pa
 
-from blendfusion.errors import ModelWarning
+from blendfusion.errors import ConflictWarning, ModelWarning
 from blendfusion.files.whole_file import replacing
 from blendfusion.models.embedders.cache import VectorCounts
 from blendfusion.models.protocol.model import Values
@@ -22,7 +22,7 @@ from blendfusion.observe.progress import Reporter
 from blendfusion.observe.throughput import Measured, Question
 from blendfusion.options import Options
 from blendfusion.redaction import WITHHELD, Redaction
-from blendfusion.reports.answer_warnings import summary
+from blendfusion.reports.answer_warnings import conflict_summary, summary
 from blendfusion.reports.expected_seconds import ExpectedSeconds
 from blendfusion.reports.html import text
 from blendfusion.reports.html_report import fragment_of, page_of
@@ -35,6 +35,7 @@ from blendfusion.udfs.ask.job import Job
 from blendfusion.udfs.ask.ledger import Ledger
 from blendfusion.udfs.ask.observer import Part, StageCounts
 from blendfusion.udfs.declare.call import Call
+from blendfusion.udfs.declare.kinds import Conflict
 
 if TYPE_CHECKING:
     from blendfusion.session import Session
@@ -55,6 +56,16 @@ CALLS_SCHEMA = pa.schema(
         ("evaluated_tokens", pa.int64()),
         ("completion_tokens", pa.int64()),
         ("seconds", pa.float64()),
+    ]
+)
+
+CONFLICTS_SCHEMA = pa.schema(
+    [
+        ("call", pa.string()),
+        ("value", pa.string()),
+        ("other", pa.string()),
+        ("answer", pa.bool_()),
+        ("same", pa.bool_()),
     ]
 )
 
@@ -98,6 +109,7 @@ class Trace:
         self.cascades: dict[Call, CascadeOutcome] = {}
         """The outcomes of calls with a cascade: see ``accuracy``, ``recall``."""
         self._withheld: dict[Call, set[Values]] = {}
+        self._conflicts: dict[Call, dict[Values, Conflict]] = {}
         self._waits: dict[Question, Wait] = {}
         self._known = 0
         self._done = 0
@@ -302,6 +314,18 @@ class Trace:
         return calls.filter(calls["error"].is_valid())
 
     @property
+    def conflicts(self) -> pa.Table:
+        """The answers about pairs of values that contradict what other answers imply: the call,
+        both values, whether they are the same by the answer, and in the result.
+        ``llm_same(…, check => n)`` looks for them."""
+        rows = [
+            {"call": call.text, **conflict._asdict()}
+            for call, own in self._conflicts.items()
+            for conflict in own.values()
+        ]
+        return pa.Table.from_pylist(rows, CONFLICTS_SCHEMA)
+
+    @property
     def batches(self) -> Sequence[tuple[Task, list[Values], list[Answer]]]:
         """The batches in order: the task, the values, and as many answers. Of requests in
         ``left_out``, only the failed ones."""
@@ -382,9 +406,14 @@ class Trace:
         """Answers that are NULL because they are below the ``confidence`` of their calls."""
         return sum(map(len, self._withheld.values()))
 
+    def conflicting(self, call: Call, conflicts: Sequence[Conflict]) -> None:
+        with self._lock:
+            self._conflicts.setdefault(call, {}).update((one[:2], one) for one in conflicts)
+
     def warn(self, outages: Sequence[str] = ()) -> None:
         """Give one warning with the number of values that are NULL without an answer, and the
-        reasons; and one about models that were left out, for the reasons in ``outages``."""
+        reasons; one about models that were left out, for the reasons in ``outages``; and one about
+        answers that contradict one another."""
         if outages:
             warnings.warn(
                 f"Left out, as they failed as a whole: {self._redaction.reason('; '.join(outages))}",
@@ -395,6 +424,13 @@ class Trace:
             warnings.warn(
                 summary(self._failures, self._redaction),
                 AnswerWarning,
+                stacklevel=level_of_caller(),
+            )
+        if self._conflicts:
+            own = {call.text: [*found.values()] for call, found in self._conflicts.items()}
+            warnings.warn(
+                conflict_summary(own, self._redaction),
+                ConflictWarning,
                 stacklevel=level_of_caller(),
             )
 

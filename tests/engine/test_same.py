@@ -165,6 +165,74 @@ def test_failed_pairs_are_different_or_raise() -> None:
         session.sql("SELECT llm_same(name, on_error => 'keep') AS e FROM t")
 
 
+def wrong_about(pair_of: str = "", **options: object) -> bf.Session:
+    """A session over two companies, whose model is wrong about the first pair that it is asked of
+    those whose values begin with ``pair_of``."""
+    names = [f"{company} one{more}" for company in "ab" for more in ("", " x", " y", " z")]
+    wrong: list[frozenset[str]] = []
+
+    def judged(request: bf.Request) -> bool:
+        pair = frozenset(map(str, request.values))
+        first = "".join(sorted(value[0] for value in pair))
+        if first == pair_of and not wrong:
+            wrong.append(pair)
+        return (first in ("aa", "bb")) != (pair in wrong)
+
+    session = bf.connect(bf.ScriptedModel(judged), cache=None, **options)  # type: ignore[arg-type]
+    session.from_pydict({"name": names}, name="t")
+    return session
+
+
+def test_answers_that_contradict_others_are_reported_without_being_wanted() -> None:
+    session = wrong_about("ab", show_values="on")
+    frame = session.sql("SELECT name, llm_same(name, check => 99) AS e FROM t")
+    with pytest.warns(bf.ConflictWarning) as caught:
+        rows = frame.to_pylist()
+    assert all(row["e"][0] == row["name"][0] for row in rows)  # divided
+    table = frame.trace.conflicts
+    assert table.column_names == ["call", "value", "other", "answer", "same"]
+    found = table.to_pylist()
+    assert {row["call"] for row in found} == {"llm_same(name, check => 99)"}
+    assert {(row["value"][0], row["other"][0], row["same"]) for row in found} == {("a", "b", False)}
+    assert [row["answer"] for row in found].count(True) == 1
+    assert len(found) > 1
+    (message,) = {str(w.message) for w in caught}
+    assert message.startswith(
+        f"llm_same(name, check => 99): {len(found)} answers contradict what others imply; "
+    )
+    assert f"{len(found)} pairs are apart in the result, 0 together. First: 'a one'" in message
+    assert "frame.trace.conflicts lists them. A larger check => n finds further ones." in message
+
+
+def test_an_answer_that_the_majority_overrules_is_reported_too() -> None:
+    """A model that is wrong about one pair, after others have united its values."""
+
+    def judged(request: bf.Request) -> bool:
+        return set(map(str, request.values)) != {"a one y", "a one z"}
+
+    session = bf.connect(bf.ScriptedModel(judged), cache=None, show_values="off")
+    session.from_pydict({"name": ["a one", "a one x", "a one y", "a one z"]}, name="t")
+    frame = session.sql("SELECT name, llm_same(name, check => 99) AS e FROM t")
+    with pytest.warns(bf.ConflictWarning) as caught:
+        rows = frame.to_pylist()
+    (message,) = {str(w.message) for w in caught}
+    assert (
+        "1 answer contradicts what others imply; 0 pairs are apart in the result, 1 to" in message
+    )
+    assert "First: …. " in message
+    assert "show_values='on'" in message
+    assert len({row["e"] for row in rows}) == 1
+    (row,) = frame.trace.conflicts.to_pylist()
+    assert [*row.values()][1:] == ["a one y", "a one z", False, True]
+
+
+def test_answers_that_agree_give_no_warning_and_no_conflicts() -> None:
+    frame = wrong_about().sql("SELECT DISTINCT llm_same(name, check => 99) AS e FROM t")
+    assert len(frame.to_pylist()) == 2
+    assert frame.trace.conflicts.num_rows == 0
+    frame.estimate()  # guesses are no answers
+
+
 def test_without_a_plan_of_ours_the_error_says_why() -> None:
     context = SessionContext()
     bf.register(context, bf.ScriptedModel(lambda request: True))

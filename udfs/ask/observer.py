@@ -12,6 +12,7 @@ from blendfusion.types import Answer, Task, Usage
 from blendfusion.udfs.ask.cascade import CascadeOutcome
 from blendfusion.udfs.ask.job import Job
 from blendfusion.udfs.declare.call import Call
+from blendfusion.udfs.declare.kinds import Conflict
 
 
 class StageCounts(Protocol):
@@ -118,6 +119,11 @@ class Observer(Protocol):
         result of ``call``. May be called twice for a value."""
         ...
 
+    def conflicting(self, call: Call, conflicts: Sequence[Conflict]) -> None:
+        """Answers that ``call`` needed contradict one another. May be called twice for a pair: the
+        last call holds."""
+        ...
+
 
 class NullObserver:
     """Sees nothing: for plain functions outside a session."""
@@ -126,6 +132,9 @@ class NullObserver:
         pass
 
     def withheld(self, call: Call, values: Sequence[Values]) -> None:
+        pass
+
+    def conflicting(self, call: Call, conflicts: Sequence[Conflict]) -> None:
         pass
 
     def in_vain(self, job: Job, requests: int) -> None:

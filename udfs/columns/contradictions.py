@@ -7,11 +7,12 @@ asked about all pairs of the entity, and the majority of answers between two par
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import combinations
 from typing import TypeAlias
 
 from blendfusion.udfs.columns.closure import Pair
+from blendfusion.udfs.declare.kinds import Conflict
 
 Judge: TypeAlias = Callable[[Sequence[tuple[str, str]]], Sequence[bool | None]]
 """Whether the texts of each pair are the same thing; None: without an answer."""
@@ -43,6 +44,7 @@ class Contradictions:
         self._firsts = firsts
         self._known = known
         self.checked = self.found = self.split = 0
+        self.conflicts: list[Conflict] = []
 
     def divided(self, sets: Sequence[list[int]], check: int) -> list[list[int]]:
         """The sets after ``check`` pairs that answers imply to be the same were asked."""
@@ -59,7 +61,18 @@ class Contradictions:
             parts = self._parts(own) if own in doubtful else [own]
             self.split += len(parts) > 1
             result += parts
+            if wrong & {*own}:
+                self.conflicts += self._conflicts(own, parts)
         return result
+
+    def _conflicts(self, own: Sequence[int], parts: Sequence[Sequence[int]]) -> Iterator[Conflict]:
+        """The answers about a set that are not as its ``parts`` have it, or divide it."""
+        part_of = {place: number for number, part in enumerate(parts) for place in part}
+        for pair in combinations(sorted({self._firsts[place] for place in own}), 2):
+            answer = self._answers.get(pair)
+            same = part_of[pair[0]] == part_of[pair[1]]
+            if answer is not None and not (answer and same):
+                yield Conflict(*in_order(*(self._texts[at] for at in pair)), answer, same)
 
     def _open(self, own: Iterable[int]) -> list[Pair]:
         """The pairs of a set that were not asked, except pairs that are known to be the same."""

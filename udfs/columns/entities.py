@@ -13,6 +13,7 @@ from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.udfs.columns.candidate_pairs import candidate_pairs
 from blendfusion.udfs.columns.closure import Closure, Pair, rounds
 from blendfusion.udfs.columns.contradictions import Contradictions, Judge, in_order
+from blendfusion.udfs.declare.kinds import Conflict
 from blendfusion.udfs.text.tfidf import Nearest, normalized
 
 QUESTIONS_SHARE = 0.6
@@ -49,6 +50,7 @@ class Entities:
     """Checked pairs with another answer than the implied one."""
     split: int = 0
     """Entities that were divided because of such pairs."""
+    conflicts: list[Conflict] = field(default_factory=list)
 
     def __str__(self) -> str:
         """
@@ -104,7 +106,7 @@ def entities(
         contradictions = Contradictions(every, judge, answers, firsts, fixed)
         sets = contradictions.divided(sets, check)
         found.checked, found.contradicted = contradictions.checked, contradictions.found
-        found.split = contradictions.split
+        found.split, found.conflicts = contradictions.split, contradictions.conflicts
     name_of = {place: name for own in sets for name in [_name(own, every, known)] for place in own}
     found.names = [name_of[place] for place in range(len(known), len(every))]
     before, now = set(known.values()), set(found.names)

@@ -186,12 +186,23 @@ class Vectors(Kind):
         return True
 
 
+class Conflict(NamedTuple):
+    """Two texts about which the model's answer is not what other answers imply."""
+
+    value: str
+    other: str
+    answer: bool
+    same: bool
+    """Whether both have one entity in the result."""
+
+
 class ColumnResults(NamedTuple):
-    """The results of a function of a whole column, in the order of its values, and a description
-    of how they were found, one line each."""
+    """The results of a function of a whole column, in the order of its values; a description of how
+    they were found, one line each; and the answers that contradict others."""
 
     values: Sequence[object]
     summary: Sequence[str] = ()
+    conflicts: Sequence[Conflict] = ()
 
 
 ColumnBody: TypeAlias = "Callable[..., ColumnResults]"

@@ -67,6 +67,8 @@ class WholeColumn:
         found = self._kind.body(
             UserModel(self._dispatcher, self._call), *leading, values, **literals
         )
+        if found.conflicts:
+            self._dispatcher.observer.conflicting(self._call, found.conflicts)
         group.summary = found.summary
         group.results = {**dict(zip(values, found.values, strict=True)), **group.results}
 

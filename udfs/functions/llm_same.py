@@ -46,7 +46,8 @@ K = Parameter(
 CHECK = Parameter(
     "check",
     "The number of pairs that are asked although other answers imply that they are the same. An "
-    "entity with a contradiction is asked about all its pairs, and divided by majority.",
+    "entity with a contradiction is asked about all its pairs, and divided by majority; a warning "
+    "counts the contradictions, and ``trace.conflicts`` lists them.",
     whole(0, MOST_CHECKED, "The size of a sample"),
     annotation="int",
 )
@@ -100,7 +101,8 @@ def _same(
             break
         if model.entities.keep(name, before, after):
             break
-    return ColumnResults([after.title(after.name_of[value]) for value in values], summary)
+    shown = [after.title(after.name_of[value]) for value in values]
+    return ColumnResults(shown, summary, found.conflicts)
 
 
 def _entities(

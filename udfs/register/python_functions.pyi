@@ -718,7 +718,8 @@ def llm_same(
       similar spelling, with ``by`` half of them those with the most similar vectors. At most 0.6 k
       pairs per value are asked.
     - ``check``: The number of pairs that are asked although other answers imply that they are the
-      same. An entity with a contradiction is asked about all its pairs, and divided by majority.
+      same. An entity with a contradiction is asked about all its pairs, and divided by majority; a
+      warning counts the contradictions, and ``trace.conflicts`` lists them.
     - ``write``: What the model writes as the name of an entity of several values, in words: one
       question an entity. By default one of the values is chosen.
     - ``name``: The name under which ``session.entities`` keeps the entities. Calls with the same
