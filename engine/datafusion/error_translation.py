@@ -70,7 +70,10 @@ def unfit(text: str, named: str) -> QueryError | None:
     if _BYTES in text:
         return QueryError(
             f"{named}: a value of type BINARY is no text in UTF-8",
-            hint="Write encode(column, 'base64'), or ask about images by llm_vqa.",
+            hint="Of images, functions of rows see BINARY values, and llm_vqa does without the "
+            "planner, too: llm_filter('Do both show the same?', a, b) compares two. Others read "
+            "their answers: SELECT llm_map('What does it show?', photo) AS caption. "
+            "encode(column, 'base64') writes bytes as text.",
         )
     found = _NO_TEXT.search(text)
     if found is None:

@@ -209,7 +209,9 @@ def _question_unsaid(task: Task) -> str:
     if task.form == "summary":
         return "What is a short summary?"
     if task.constraint.kind == "struct":
-        return "What does the text say about these fields?"
+        if len(task.columns) > 1:
+            return "What do the values say about these fields?"
+        return f"What does the {'image' if task.images else 'text'} say about these fields?"
     return "Which label fits best?" if task.constraint.kind == "choice" else ""
 
 

@@ -110,6 +110,9 @@ def test_a_line_in_a_text_cannot_pass_for_another_value() -> None:
         ("llm_classify(photo, ['Yes', 'No'])", "Yes"),
         ("llm_text('Which?', photo, descr)", "Yes"),
         ("llm_extract(photo, 'answer TEXT')", {"answer": "Yes"}),
+        ("llm_classify(descr, photo, ['Yes', 'No'])", "Yes"),
+        ("llm_classify(descr, photo, labels => ['Yes', 'No'])", "Yes"),
+        ("llm_extract(descr, photo, 'answer TEXT')", {"answer": "Yes"}),
     ],
 )
 @pytest.mark.parametrize("kind", [pa.binary(), pa.binary_view(), pa.string()], ids=str)
@@ -147,6 +150,82 @@ def test_data_frames_see_them_too() -> None:
         frame = session.from_arrow(table, name="h")
         kept = frame.filter(bf.llm_filter("Does it fit?", "descr", "photo"))
         assert kept.to_pydict() == {"descr": ["red"], "photo": [RED]}
+
+
+PAIRED = "Options: Yes, No\nValues:"
+
+
+@pytest.mark.parametrize("how", ["sql", "python"])
+def test_a_label_is_of_a_text_and_an_image_together(how: str) -> None:
+    """Of each pair of distinct values once; rows of a text alone are asked about the text."""
+    with serving(fits) as server:
+        session = connected(server.url)
+        if how == "sql":
+            rows = session.sql(
+                f"SELECT d.id, llm_classify(descr, photo, ['Yes', 'No'], question => 'Does it fit?') AS fit "
+                f"FROM {JOINED} ORDER BY 1"
+            ).to_pylist()
+        else:
+            both = session.sql(f"SELECT d.id, descr, photo FROM {JOINED}")
+            fit = bf.llm_classify(["descr", "photo"], ["Yes", "No"], question="Does it fit?")
+            rows = both.select("id", fit.alias("fit")).sort("id").to_pylist()
+        assert rows == [{"id": n, "fit": fit} for n, fit in enumerate(["Yes", "No", "Yes", "No"])]
+        asked = sorted(map(shown, server.bodies), key=str)
+        assert [parts for parts in asked if len(parts) > 1] == [
+            (f"Question: Does it fit?\n{PAIRED}", f"descr: {descr}", "photo:", image)
+            for descr, image in [("a red bag", "BLUE"), ("a red bag", "RED"), ("blue", "BLUE")]
+        ]
+
+
+def test_fields_are_of_a_text_and_an_image_together() -> None:
+    def read(body: Body) -> Reply:
+        assert shown(body)[1:] == ("descr: a red bag", "photo:", "RED")
+        return Reply(json.dumps({"colour": "red", "thing": "bag"}))
+
+    with serving(read) as server:
+        session = connected(server.url)
+        frame = session.sql(f"SELECT descr, photo FROM {JOINED} WHERE d.id = 0")
+        schema = "colour TEXT, thing IN ('bag', 'shoe')"
+        found = frame.select(bf.llm_extract(["descr", "photo"], schema).alias("x"))
+        assert found.to_pylist() == [{"x": {"colour": "red", "thing": "bag"}}]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "llm_compare(descr, '=', photo)",
+        "llm_similarity(descr, photo)",
+        "llm_same(photo)",
+        "llm_group(photo)",
+        "llm_prefers('nicer', photo)",
+        "llm_answer('q', photo)",
+        "llm_qa('q', descr, photo)",
+        "llm_redact(photo)",
+    ],
+)
+def test_functions_that_read_texts_alone_say_what_sees_images(call: str) -> None:
+    with serving(fits) as server:
+        session = connected(server.url)
+        with pytest.raises(bf.QueryError, match="BINARY is no text in UTF-8") as caught:
+            session.sql(f"SELECT {call} AS a FROM {JOINED}").to_pylist()
+        hint = str(caught.value.hint)
+        assert "llm_filter('Do both show the same?', a, b)" in hint
+        assert "SELECT llm_map('What does it show?', photo)" in hint
+        assert not [body for body in server.bodies if "messages" in body]
+
+
+def test_answers_about_images_are_values_of_functions_that_read_texts() -> None:
+    def colour(body: Body) -> Reply:
+        parts = shown(body)
+        return Reply("red" if "RED" in parts else "blue" if "BLUE" in parts else "No")
+
+    with serving(colour) as server:
+        session = connected(server.url)
+        query = """
+            SELECT llm_same(caption) AS e, count(*) AS n
+            FROM (SELECT llm_map('What does it show?', photo) AS caption FROM p WHERE id < 3)
+            GROUP BY 1 ORDER BY 1"""
+        assert session.sql(query).to_pylist() == [{"e": "blue", "n": 2}, {"e": "red", "n": 1}]
 
 
 def test_rows_of_texts_alone_are_asked_as_ever_and_urls_in_texts_are_texts() -> None:

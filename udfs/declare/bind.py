@@ -31,7 +31,7 @@ from blendfusion.udfs.declare.arguments import (
 from blendfusion.udfs.declare.call import Call, evidence_type, kept_type
 from blendfusion.udfs.declare.comparison import OPERATOR, SIDES, Comparing
 from blendfusion.udfs.declare.ingredient import Ingredient
-from blendfusion.udfs.declare.kinds import GroupQuestion, PairMatch
+from blendfusion.udfs.declare.kinds import GroupQuestion, PairMatch, RowQuestion
 from blendfusion.udfs.declare.options import (
     CHECK,
     CLAIM,
@@ -286,9 +286,16 @@ class _Binder:
             advice = f"Name the column behind the question, too: {call}." if named else None
             raise self.error("there is no value to ask about", advice)
         names = self.ingredient.values
-        if not isinstance(names, str) and len(values) != len(names):
+        beside = self.ingredient.beside and len(values) > len(names)
+        if not isinstance(names, str) and len(values) != len(names) and not beside:
             noun = "value" if len(names) == 1 else "values"
-            raise self.error(f"takes {len(names)} {noun}, {len(values)} given")
+            several = "llm_map('…', a, b) asks about several values in one question."
+            raise self.error(
+                f"takes {len(names)} {noun}, {len(values)} given",
+                f"Write {self.ingredient.signature}; {several}"
+                if isinstance(self.kind, RowQuestion)
+                else None,
+            )
 
     def _read(self) -> None:
         """Check each literal by its parameter's declaration. An option that is NULL is absent."""

@@ -34,6 +34,8 @@ class Ingredient:
     """The parameters before the value columns."""
     values: str | tuple[str, ...] = "values"
     """The names of the value columns, or one name for any number of them, at least one."""
+    beside: bool = False
+    """Whether further value columns may follow the last one, for values that are read together."""
     between: tuple[AnyParameter, ...] = ()
     """The parameters between the first value column and the second."""
     trailing: tuple[AnyParameter, ...] = ()
@@ -85,7 +87,9 @@ class Ingredient:
     @property
     def signature(self) -> str:
         """A call in SQL, with the names of its arguments."""
-        names = [f"{self.values}…"] if isinstance(self.values, str) else list(self.values)
+        names = list(self.value_names)
+        if self.beside or isinstance(self.values, str):
+            names[-1] += "…"
         leading, trailing = ([p.name for p in side] for side in (self.leading, self.trailing))
         names[1:1] = [p.example or p.name for p in self.between]
         return f"{self.name}({', '.join((*leading, *names, *trailing))})"

@@ -22,6 +22,7 @@ LLM_CLASSIFY = Ingredient(
     "AS n FROM tickets GROUP BY topic",
     leading=(),
     values=("value",),
+    beside=True,
     trailing=(LABELS,),
     options=(
         CRITERION,
@@ -34,5 +35,7 @@ LLM_CLASSIFY = Ingredient(
         LIST_TYPE,
     ),
     result="TEXT, always one of the labels",
-    doc="""The label that fits the value best, as TEXT; with ``returns`` a list, all labels that fit.""",
+    doc="""The label that fits the value best, as TEXT; with ``returns`` a list, all labels that fit.
+Several values, such as a text and an image, are one question: ``llm_classify(text, photo, labels)``
+in SQL, a list of columns in Python.""",
 )

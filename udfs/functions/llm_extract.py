@@ -56,10 +56,13 @@ LLM_EXTRACT = Ingredient(
     "days INT') AS found FROM reviews)",
     leading=(),
     values=("value",),
+    beside=True,
     trailing=(SCHEMA,),
     options=(CRITERION, EXAMPLES, EVIDENCE, CHECK, RETRIES, MODEL, ON_ERROR),
     answers=_answers,
     result="STRUCT of the fields",
     doc="""The fields of ``schema`` in the value, as a STRUCT in their order; a field that the value
-does not mention is NULL. One request per value, however many fields are read.""",
+does not mention is NULL. One request per value, however many fields are read. Several values, such
+as a text and an image, are one question: ``llm_extract(text, photo, schema)`` in SQL, a list of
+columns in Python.""",
 )

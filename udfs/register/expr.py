@@ -105,12 +105,15 @@ def _placed(
     rest = list(positional)
     placed: list[tuple[AnyParameter | None, object]] = []
     for slot in (*ingredient.leading, *columns):
-        is_column = isinstance(slot, str)
         name = slot if isinstance(slot, str) else slot.name
-        if name in named:
-            placed += [(None, named.pop(name))] if is_column else []
-        elif rest:
-            placed.append((None if isinstance(slot, str) else slot, rest.pop(0)))
+        if not isinstance(slot, str):
+            placed += [(slot, rest.pop(0))] if rest and name not in named else []
+        elif name in named or rest:
+            given = named.pop(name) if name in named else rest.pop(0)
+            if ingredient.beside and isinstance(given, list | tuple):
+                placed += [(None, one) for one in given]
+            else:
+                placed.append((None, given))
     return placed + [(None, given) for given in rest]
 
 

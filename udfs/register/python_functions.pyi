@@ -349,7 +349,7 @@ def llm_list(
     """
 
 def llm_classify(
-    value: ColumnLike,
+    value: ColumnLike | Sequence[ColumnLike],
     labels: Sequence[str] | Mapping[str, str],
     *,
     question: str | None = None,
@@ -365,6 +365,8 @@ def llm_classify(
     targets: Targets | None = None,
 ) -> Expr:
     """The label that fits the value best, as TEXT; with ``returns`` a list, all labels that fit.
+    Several values, such as a text and an image, are one question: ``llm_classify(text, photo, labels)``
+    in SQL, a list of columns in Python.
 
     Values are columns (or names of columns): texts, or images for a model that sees them,
     as BINARY or ``data:image/…``. A row whose values are all NULL or blank gives NULL without a call.
@@ -392,7 +394,7 @@ def llm_classify(
     """
 
 def llm_extract(
-    value: ColumnLike,
+    value: ColumnLike | Sequence[ColumnLike],
     schema: SchemaLike,
     *,
     question: str | None = None,
@@ -404,7 +406,9 @@ def llm_extract(
     on_error: OnError | None = None,
 ) -> Expr:
     """The fields of ``schema`` in the value, as a STRUCT in their order; a field that the value
-    does not mention is NULL. One request per value, however many fields are read.
+    does not mention is NULL. One request per value, however many fields are read. Several values, such
+    as a text and an image, are one question: ``llm_extract(text, photo, schema)`` in SQL, a list of
+    columns in Python.
 
     Values are columns (or names of columns): texts, or images for a model that sees them,
     as BINARY or ``data:image/…``. A row whose values are all NULL or blank gives NULL without a call.

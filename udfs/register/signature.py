@@ -35,7 +35,8 @@ def signature(ingredient: Ingredient) -> inspect.Signature:
     if isinstance(ingredient.values, str):
         found.append(kinds(names[0], kinds.VAR_POSITIONAL, annotation=column))
     else:
-        columns = [kinds(n, kinds.POSITIONAL_OR_KEYWORD, annotation=column) for n in names]
+        one = f"{column} | Sequence[{column}]" if ingredient.beside else column
+        columns = [kinds(n, kinds.POSITIONAL_OR_KEYWORD, annotation=one) for n in names]
         columns[1:1] = [_required(p) for p in ingredient.between]
         found += columns
     behind = kinds.KEYWORD_ONLY if isinstance(ingredient.values, str) else None
