@@ -34,6 +34,11 @@ class EqualRows:
         self._passed: set[Key] = set()
         self._read = read
 
+    @property
+    def distinct(self) -> int:
+        """The number of keys that have passed, at least."""
+        return len(self._passed)
+
     def survivors(
         self,
         rows: Rows,

@@ -152,7 +152,8 @@ def _limit(stage: Stage, limited: Limited | None, *, in_order: bool) -> str:
         turns = f"in turn with {_stages(others)} " if others else ""
         return f"{turns}until the limit of {_stages([limited.above])} is reached (stops early)"
     if stage.block.once:
-        return f"{ONE_OF_EQUAL} (stops early)"
+        several = f"{limit_text(stage.block)}; " if stage.block.limited else ""
+        return f"{several}{ONE_OF_EQUAL} (stops early)"
     if not stage.block.limited:
         return ""
     pairs = "; pairs of few values first" if in_order and asks_over_pairs(stage.block) else ""

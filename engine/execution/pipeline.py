@@ -134,12 +134,14 @@ def run(
             found = list(equal.survivors(Rows(table), key, survivors_of, known_of))
         order.revise()
         survivors = sum(map(len, found))
-        if block.limited:
+        if block.limited and equal is None:
             found = [found[0].slice(skip, len(found[0]) if need is None else need)]
         skip -= min(skip, survivors)
         kept = [rows for rows in found if len(rows)]
-        if need is not None:
+        if need is not None and equal is None:
             need -= sum(map(len, kept))
+        elif block.count is not None and equal is not None:
+            need = block.count - equal.distinct
         counts.rows_in += table.num_rows
         counts.passed += survivors
         counts.rows_out += sum(map(len, kept))

@@ -106,7 +106,8 @@ class Block:
     offset: int = 0
     count: int | None = None
     once: bool = False
-    """Whether rows that equal other rows of its output may be left out."""
+    """Whether rows that equal other rows of its output may be left out. A limit then counts
+    distinct rows, and more of them may come."""
 
     @property
     def width(self) -> int:

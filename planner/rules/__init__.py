@@ -37,6 +37,7 @@ from blendfusion.planner.rules.limited_joins import limited_joins
 from blendfusion.planner.rules.merge_blocks import merge_blocks
 from blendfusion.planner.rules.necessary_conditions import necessary_conditions
 from blendfusion.planner.rules.one_of_equal_rows import one_of_equal_rows
+from blendfusion.planner.rules.partners_in_order import partners_in_order
 from blendfusion.planner.rules.prune_columns import prune_columns
 from blendfusion.planner.rules.pull_up import pull_up
 from blendfusion.planner.rules.push_cheap_predicates import push_cheap_predicates
@@ -103,6 +104,7 @@ RULES: tuple[Rule, ...] = (
     Rule("prune_columns", prune_columns),  # when it is clear what a block must carry
     # Last: when no limit comes down any more, and it is clear which blocks could not move up.
     Rule("first_rows", first_rows, last=True),
+    Rule("partners_in_order", partners_in_order, last=True),
     Rule("cross_joins", cross_joins, last=True),
     Rule("answers_with_partners", answers_with_partners, last=True),  # as many calls as it gets
     Rule(

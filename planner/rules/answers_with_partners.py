@@ -78,10 +78,12 @@ def _with_partners(join: Rel) -> dict[int, list[Expr]]:
     return found
 
 
-def keys_of(term: Expr, side: int, left: int) -> tuple[Expr | None, Expr | None]:
-    """The operands of an equality of both sides, over the columns of their sides, that of ``side``
-    first."""
-    if not isinstance(term, Node) or term.name != "equal" or is_volatile(term):
+def keys_of(
+    term: Expr, side: int, left: int, names: Sequence[str] = ("equal",)
+) -> tuple[Expr | None, Expr | None]:
+    """The operands of an equality of both sides, or of another function in ``names``, over the
+    columns of their sides, that of ``side`` first."""
+    if not isinstance(term, Node) or term.name not in names or is_volatile(term):
         return None, None
     sides: list[Expr | None] = [None, None]
     for child in term.children:
@@ -124,12 +126,13 @@ def _restricted_block(block: Block, terms: Sequence[Expr]) -> Block:
 def may_stand_twice(term: Expr) -> bool:
     """Whether a term has calls, about texts of rows, whose answers are kept for the second time."""
     own = asks(term)
-    return bool(own) and all(map(_is_kept, own))
+    return bool(own) and all(is_kept(ask) and ask.domain is None for ask in own)
 
 
-def _is_kept(ask: Ask) -> bool:
+def is_kept(ask: Ask) -> bool:
+    """Whether an answer is kept for a second time."""
     kind = ask.call.ingredient.kind
-    return asks_model(ask) and ask.domain is None and not kind.has_body and not ask.call.aggregate
+    return asks_model(ask) and not kind.has_body and not ask.call.aggregate
 
 
 def _questions(exprs: Sequence[Expr]) -> set[Ask]:

@@ -4,10 +4,11 @@ before: ``limit k`` over ``sort by l.d, r.e`` over ``(block select l.*, llm(l.x)
         on a = r.c``
 after:  the same with the block over ``l semi join first on l.d``, ``first`` being ``limit k`` over
         ``sort by l.d`` over ``l``; without ``r.e``, over ``first`` itself. Of an inner or semi
-        join, ``first`` has the block's predicates and ``llm(l.x) IN (SELECT c FROM r)``
+        join, ``first`` has the block's predicates and ``llm(l.x) IN (SELECT c FROM r)``, or the
+        match of a join by meaning ``IS NOT NULL``, and the answer as a column
 safe:   each row of that side comes at least once, so that the rows of the limit are among those of
         the first k, or have keys equal to theirs. For those ``l`` is read twice, and must have the
-        same rows each time. The other side of an inner join asks nothing.
+        same rows each time. The other side of an inner join asks nothing, and is read twice, too.
 """
 
 from __future__ import annotations
@@ -20,15 +21,18 @@ from substrait.proto import Rel as RelMessage
 from blendfusion.planner.ir.aggregates import distinct
 from blendfusion.planner.ir.builders import fetch_bounds, function, in_rows, limited, projected
 from blendfusion.planner.ir.joins import join_type, outputs
-from blendfusion.planner.ir.lineage import answer_columns
 from blendfusion.planner.ir.messages import serialized
 from blendfusion.planner.ir.nodes import (
+    Ask,
     Block,
     Expr,
     Field,
+    Node,
     Plan,
     Rel,
     all_fields,
+    asks,
+    asks_model,
     conjuncts,
     fields,
     inline,
@@ -40,8 +44,8 @@ from blendfusion.planner.ir.nodes import (
     with_input,
 )
 from blendfusion.planner.ir.traversal import asks_anything
-from blendfusion.planner.rules.answers_with_partners import keys_of, may_stand_twice
-from blendfusion.planner.stages.join_partners import exact, partner_of, small, with_partner
+from blendfusion.planner.rules.answers_with_partners import is_kept, keys_of
+from blendfusion.planner.stages.join_partners import exact, small, with_partner
 
 _ALL_COME = (("left",), ("right",))
 """Joins that have each row of their left side, and of their right side."""
@@ -52,13 +56,13 @@ def first_rows(plan: Plan) -> Plan:
     if not isinstance(plan, Rel) or plan.kind != "fetch" or not asks_anything(plan):
         return plan
     offset, count = fetch_bounds(plan)
-    shown, sort = _below_projections(plan.inputs[0])
+    shown, sort = below_projections(plan.inputs[0])
     if count is None or not isinstance(sort, Rel) or sort.kind != "sort":
         return plan
     if any(needs_model(e) or is_volatile(e) for e in (*sort.exprs, *shown)):
         return plan
     new = _first_of(sort.inputs[0], sort.exprs, sort, offset + count)
-    return plan if new is None else _over(plan, sort.inputs[0], new)
+    return plan if new is None else over(plan, sort.inputs[0], new)
 
 
 def _first_of(
@@ -66,7 +70,7 @@ def _first_of(
 ) -> Plan | None:
     """A join, perhaps below projections, whose one side has only the rows that the first ``count``
     by ``keys`` may have, with those of equal keys if ``ties``; None if these are not known."""
-    columns, join = _below_projections(plan)
+    columns, join = below_projections(plan)
     if not isinstance(join, Rel) or join.kind != "join" or not asks_anything(join):
         return None
     inner = [inline(key, columns) for key in keys]
@@ -75,11 +79,11 @@ def _first_of(
     for side in (0, 1):
         below = _with_first(join, side, inner, sort, count, ties)
         if below is not None:
-            return _over(plan, join, with_input(join, side, below))
+            return over(plan, join, with_input(join, side, below))
     return None
 
 
-def _below_projections(plan: Plan) -> tuple[tuple[Expr, ...], Plan]:
+def below_projections(plan: Plan) -> tuple[tuple[Expr, ...], Plan]:
     """(columns of ``plan``, the first relation below that is no projection)."""
     columns, below = through_projection(plan)
     while below is not plan:
@@ -89,12 +93,12 @@ def _below_projections(plan: Plan) -> tuple[tuple[Expr, ...], Plan]:
     return columns, below
 
 
-def _over(plan: Plan, old: Plan, new: Plan) -> Plan:
+def over(plan: Plan, old: Plan, new: Plan) -> Plan:
     """``plan`` with ``new`` in place of ``old``, which stands below relations of one input."""
     if plan is old:
         return new
     assert isinstance(plan, Rel)
-    return plan.with_inputs(_over(plan.inputs[0], old, new))
+    return plan.with_inputs(over(plan.inputs[0], old, new))
 
 
 def _with_first(
@@ -117,25 +121,31 @@ def _with_first(
     if not by or any(map(needs_model, by)) or not may_move(block):
         return None
     where = block.where
+    answers: tuple[Ask, ...] = ()
     if kind in _SOME_COME[side]:
         term = _partner(join, side, block)
-        if term is None:
+        if term is None or (ties and not all(map(is_kept, asks(term)))):
             return None
-        where = (*where, term)
+        where, answers = (*where, term), tuple(dict.fromkeys(asks(term)))
     if not asks_anything(join.inputs[1 - side]) and rows is not block:
         return None
     template = RelMessage.FromString(sort.template)
     del template.sort.sorts[len(by) :]
-    width = block.source.width
-    ordered = Rel("sort", serialized(template), (block.source,), by, width)
-    first: Plan = Block(ordered, where, all_fields(width), count=count)
-    if not where:
-        first = limited(ordered, 0, count)
+    columns = all_fields(block.source.width)
+    ordered = Rel("sort", serialized(template), (block.source,), by, len(columns))
+    first: Plan = limited(ordered, 0, count)
+    if where:
+        first = Block(ordered, where, (*columns, *answers), count=count)
     if not ties:
-        return replace(block, source=first, where=())
+        answered: dict[Expr, Expr] = {a: Field(len(columns) + i) for i, a in enumerate(answers)}
+        select = tuple(substitute(e, answered.get) for e in block.select)
+        new = replace(block, source=first, where=(), select=select)
+        return new if any(map(needs_model, select)) else projected(first, select)
     if small(exact(block.source)) is None:
         return None
-    same = [function("is_not_distinct_from", (key, Field(width + i))) for i, key in enumerate(by)]
+    same = [
+        function("is_not_distinct_from", (key, Field(len(columns) + i))) for i, key in enumerate(by)
+    ]
     source = with_partner(block.source, same, projected(first, by), "left_semi")
     return replace(block, source=source, where=where)
 
@@ -149,16 +159,29 @@ def _moved(expr: Expr, place: dict[int, Field]) -> Expr | None:
 
 
 def _partner(join: Rel, side: int, block: Block) -> Expr | None:
-    """The predicate of a block that keeps the rows with a partner, if the condition of the join is
-    an equality with answers of the block; None for others."""
-    other = join.inputs[1 - side]
+    """The predicate of a block that keeps exactly the rows with a partner, if the condition of the
+    join is an equality with answers of the block, or a match among the values beside equal keys;
+    None for others."""
+    other = small(exact(join.inputs[1 - side]))
+    if other is None or asks_anything(other):
+        return None
+    left = join.inputs[0].width
     terms = [t for e in join.exprs for t in conjuncts(e)]
-    if len(terms) != 1 or asks_anything(other):
+    keys: list[tuple[Expr, Expr]] = []
+    equal = True
+    for term in terms:
+        own, theirs = keys_of(term, side, left, ("equal", "array_has"))
+        if own is None or theirs is None:
+            return None
+        equal = equal and isinstance(term, Node) and term.name == "equal"
+        keys.append((inline(own, block.select), theirs))
+    asking = [i for i, (own, _) in enumerate(keys) if needs_model(own)]
+    if len(asking) != 1:
         return None
-    own, theirs = keys_of(terms[0], side, join.inputs[0].width)
-    if own is None or theirs is None or not fields(own) & answer_columns(block):
+    key, theirs = keys.pop(asking[0])
+    if not all(map(asks_model, asks(key))):
         return None
-    key, partner = inline(own, block.select), partner_of(other)
-    if partner is None or not may_stand_twice(key):
-        return None
-    return in_rows(key, distinct(partner, theirs))
+    if isinstance(key, Ask) and key.domain == distinct(other, theirs, *(b for _, b in keys)):
+        matched = key.args[1:] == tuple(own for own, _ in keys)
+        return function("is_not_null", (key,)) if matched else None
+    return in_rows(key, distinct(other, theirs)) if equal and not keys else None

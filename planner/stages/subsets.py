@@ -30,7 +30,7 @@ def subset(plan: Plan) -> Plan | None:
         some = [rows for branch in plan.inputs if (rows := subset(branch)) is not None]
         return union_all(some) if some else None
     if plan.kind in ("join", "cross") and join_type(plan) in ("inner", "left_semi"):
-        terms = _certain_terms([t for e in plan.exprs for t in conjuncts(e)])
+        terms = certain_terms([t for e in plan.exprs for t in conjuncts(e)])
         sides = _of_all(plan.inputs)
         if terms is None or sides is None:
             return None
@@ -50,12 +50,12 @@ def _of_all(plans: Sequence[Plan]) -> list[Plan] | None:
 
 def _certain(source: Plan, where: Sequence[Expr]) -> Plan | None:
     """The rows of ``source`` on which all predicates are true, whatever the answers are."""
-    terms = _certain_terms(where)
+    terms = certain_terms(where)
     below = None if terms is None else subset(source)
     return None if below is None else filtered(below, tuple(terms or ()))
 
 
-def _certain_terms(where: Sequence[Expr]) -> list[Expr] | None:
+def certain_terms(where: Sequence[Expr]) -> list[Expr] | None:
     """Conditions without calls under which all predicates are true; None if none are known."""
     cheap = [term for term in where if not needs_model(term)]
     fails = any_of([to_fail(term) for term in where if needs_model(term)])
