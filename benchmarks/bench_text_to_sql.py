@@ -32,6 +32,7 @@ from itertools import permutations
 from pathlib import Path
 from unittest.mock import patch
 
+import pyarrow.csv as csv_files
 from sqlglot import exp, parse_one, transpile
 
 import blendfusion as bf
@@ -44,6 +45,8 @@ from blendfusion.text_to_sql.schema.catalog import read_catalog
 from blendfusion.text_to_sql.templates import Templates
 
 MISSED = sys.maxsize
+MYSQL = csv_files.ConvertOptions(null_values=["NULL"], strings_can_be_null=True)
+"""MySQL exports a NULL as this word."""
 _WIDEST = 6
 """Columns of a result whose orders are tried."""
 
@@ -61,10 +64,11 @@ def questions(folder: Path, part: str, most: int) -> list[tuple[str, str, str]]:
     return own[:most]
 
 
-def opened(folder: Path, database: str, model: bf.Model | str) -> bf.Session:
-    session = bf.connect(model, cache=None, progress="off", names_in_any_case=True)
+def opened(folder: Path, database: str, model: bf.Model | str, threads: int = 0) -> bf.Session:
+    session = bf.connect(model, cache=None, progress="off", names_in_any_case=True, threads=threads)
     for file in sorted((folder / database / "data").glob("*.csv")):
-        session.register_csv(file.stem, str(file))
+        rows = csv_files.read_csv(file, convert_options=MYSQL)
+        session.register_record_batches(file.stem, [rows.to_batches()])
     return session
 
 
@@ -118,15 +122,16 @@ class Outcome:
 class Databases:
     """A session for each database, opened when it is first needed."""
 
-    def __init__(self, folder: Path, model: bf.Model | str) -> None:
+    def __init__(self, folder: Path, model: bf.Model | str, threads: int = 0) -> None:
         self._folder = folder
+        self._threads = threads
         self._model = model
         self._sessions: dict[str, bf.Session] = {}
         self._spellings: dict[str, dict[str, str]] = {}
 
     def session(self, database: str) -> bf.Session:
         if database not in self._sessions:
-            self._sessions[database] = opened(self._folder, database, self._model)
+            self._sessions[database] = opened(self._folder, database, self._model, self._threads)
         return self._sessions[database]
 
     def spelled(self, database: str, mysql: str) -> str:
@@ -228,8 +233,8 @@ def measure(arguments: argparse.Namespace) -> list[Outcome]:
     if arguments.results is not None and arguments.results.exists():
         lines = arguments.results.read_text(encoding="utf-8").splitlines()
         found = {one.question: one for one in (Drafts(**json.loads(line)) for line in lines)}
-    databases = Databases(arguments.folder, arguments.model)
-    missing = [one for one in asked if one[1] not in found]
+    databases = Databases(arguments.folder, arguments.model, arguments.threads)
+    missing = sorted(one for one in asked if one[1] not in found)  # a database's tables once
     examples = [*every["choose"], *every["report"]] if arguments.examples else []
     for one in drafts(databases, missing, arguments.candidates, examples):
         found[one.question] = one
@@ -296,6 +301,7 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=40)
     parser.add_argument("--part", choices=("choose", "report"), default="report")
     parser.add_argument("--links", action="store_true", help="the recall of links alone")
+    parser.add_argument("--threads", type=int, default=0, help="of the model; 0: all cores")
     parser.add_argument("--candidates", type=int, default=1)
     parser.add_argument("--examples", action="store_true", help="accept other questions before")
     parser.add_argument("--without", choices=("", "links", "grammar", "rules"), default="")

@@ -39,7 +39,8 @@ class Before:
     def with_history(
         self, task: Task, values: tuple[str | None, ...]
     ) -> tuple[Task, tuple[str | None, ...]]:
-        """A task of drafting with the history as its first value."""
+        """A task of drafting with the history behind the tables."""
+        first, *rest = task.columns
         history = as_lines(self.pairs[-_MOST:])
-        wider = replace(task, question=QUESTION + _GOING_ON, columns=("history", *task.columns))
-        return wider, (history, *values)
+        wider = replace(task, question=QUESTION + _GOING_ON, columns=(first, "history", *rest))
+        return wider, (values[0], history, *values[1:])

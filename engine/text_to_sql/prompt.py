@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from blendfusion.text_to_sql.links import Link, words_of
 from blendfusion.text_to_sql.schema.catalog import Catalog, Column, Table, split
+from blendfusion.text_to_sql.schema.keys import Key
 from blendfusion.text_to_sql.schema.names import written_name
 from blendfusion.types import Constraint, Task
 from blendfusion.udfs.declare.arguments import quoted
 
-COLUMNS = ("tables", "joins", "values", "examples", "question", "query", "problem")
+COLUMNS = ("tables", "stored values", "examples", "question", "query", "problem")
 QUESTION = (
     "Write one SQL query (PostgreSQL syntax, one line) over the tables that answers the question. To "
     "judge free text, use a function: llm_filter('yes or no question', column) is BOOLEAN; "
@@ -36,7 +37,7 @@ def visible(catalog: Catalog, window: int, text: str, links: Sequence[Link]) -> 
     ranked = sorted(catalog.tables, key=lambda t: -_likeness(t, text, t.name in mentioned))
     kept: list[Table] = []
     for table in ranked:
-        room -= len(_described(table))
+        room -= len(described(table, ()))
         if room >= 0 or not kept:
             kept.append(table)
     names = {table.name for table in kept}
@@ -55,9 +56,8 @@ def values_of(
 ) -> tuple[str | None, ...]:
     """The values of one request about the tables ``visible`` to a model."""
     return (
-        "\n".join((*map(_described, catalog.tables), *catalog.metrics)),
-        "\n".join(map(str, catalog.keys)) or None,
-        "\n".join(f"{link.column}: {quoted(link.value)}" for link in links) or None,
+        "\n".join((*(described(t, catalog.keys) for t in catalog.tables), *catalog.metrics)),
+        "\n".join(f"{link.column} = {quoted(link.value)}" for link in links) or None,
         as_lines(examples) or None,
         question,
         query,
@@ -73,16 +73,29 @@ def as_lines(pairs: Iterable[tuple[str, str]]) -> str:
     )
 
 
-def _described(table: Table) -> str:
-    columns = (
-        f"{written_name(c.name)} {c.type}{_bracketed('; '.join(filter(None, (', '.join(_samples(c)), c.note))))}"
-        for c in table.columns
+def described(table: Table, keys: Sequence[Key]) -> str:
+    """A table as models have read most of them: CREATE TABLE, with its keys, and with notes and
+    sample values as comments, each at the end of a line."""
+    lines = [(f"{written_name(c.name)} {c.type}", _comment(c)) for c in table.columns]
+    for key in keys:
+        (own, column), (other, referred) = split(key.left), split(key.right)
+        if own == table.name:
+            names = written_name(column), written_name(other), written_name(referred)
+            lines.append(("FOREIGN KEY ({}) REFERENCES {} ({})".format(*names), ""))
+    last = len(lines) - 1
+    inner = (
+        f"  {line}{',' if place < last else ''}{comment}"
+        for place, (line, comment) in enumerate(lines)
     )
-    return f"{written_name(table.name)}{_bracketed(table.note)}: {', '.join(columns)}"
+    note = f" -- {table.note}" if table.note else ""
+    whole = (f"CREATE TABLE {written_name(table.name)} ({note}", *inner, ");")
+    return "\n".join(" ".join(line.splitlines()) for line in whole)
 
 
-def _bracketed(note: str) -> str:
-    return f" ({note})" if note else ""
+def _comment(column: Column) -> str:
+    samples = ", ".join(_samples(column))
+    words = "; ".join(filter(None, (column.note, f"e.g. {samples}" if samples else "")))
+    return f" -- {words}" if words else ""
 
 
 def _samples(column: Column) -> Iterable[str]:

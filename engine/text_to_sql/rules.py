@@ -1,5 +1,5 @@
 """Repairs of a draft that need no model: a grouping that lacks columns, a wrong or a missing
-qualifier.
+qualifier, a missing join.
 
 MySQL and SQLite select columns beside GROUP BY that are in no aggregate function, and models write
 such queries. Where the columns follow from the keys in the data, they can be keys as well.
@@ -8,27 +8,28 @@ such queries. Where the columns follow from the keys in the data, they can be ke
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from sqlglot import exp
 
 from blendfusion.text_to_sql.check import Attempt
-from blendfusion.text_to_sql.schema.catalog import Catalog
+from blendfusion.text_to_sql.schema.catalog import Catalog, split
 from blendfusion.text_to_sql.where import parsed
 
 Count = Callable[[str], object]
 """The number of rows of a query that asks no model; None if it does not plan, or asks one."""
 
 _NOT_GROUPED = re.compile(r"column '(?:.*\.)?([^'.]+)' is in neither GROUP BY")
-_UNKNOWN = re.compile(r"unknown column '([^'.]+)\.([^'.]+)'")
+_UNKNOWN = re.compile(r"unknown column '(?:([^'.]+)\.)?([^'.]+)'")
 _AMBIGUOUS = re.compile(r"column '([^'.]+)' is ambiguous")
 
 
 def by_rule(failed: Attempt, catalog: Catalog, count: Count) -> str | None:
     """The query of ``failed`` without its problem; None if no rule applies. A rule applies where
     it leaves one meaning: columns join the keys of a group if that gives no other groups, a
-    qualifier is replaced if one relation alone has the column, and a column is qualified if the
-    relations that have it are joined on it."""
+    qualifier is replaced if one relation alone has the column, a column is qualified if the
+    relations that have it are joined on it, and a table is joined if it alone has the column and
+    one key alone leads to it."""
     tree = parsed(failed.sql)
     if tree is None:
         return None
@@ -36,7 +37,8 @@ def by_rule(failed: Attempt, catalog: Catalog, count: Count) -> str | None:
     if found := _NOT_GROUPED.search(failed.problem):
         changes = [_with_keys(select, found[1], count) for select in tree.find_all(exp.Select)]
     elif found := _UNKNOWN.search(failed.problem):
-        changes = [_requalified(c, catalog) for c in _columns(tree, found[2], found[1])]
+        unknown = _columns(tree, found[2], found[1] or "")
+        changes = [_requalified(c, catalog) or _joined(c, catalog) for c in unknown]
     elif found := _AMBIGUOUS.search(failed.problem):
         changes = [_qualified(c, catalog) for c in _columns(tree, found[1], "")]
     return tree.sql("postgres") if any(changes) else None
@@ -86,19 +88,30 @@ def _groups(select: exp.Select, more: Iterable[exp.Column]) -> str:
 
 
 def _holders(column: exp.Column, catalog: Catalog) -> list[str]:
-    """The relations of the FROM clause around ``column`` that have a column of its name, in order.
-    Relations other than tables are not looked into: with one of them there are none."""
+    """The relations of the FROM clause around ``column`` with such a column, in order."""
+    known = _names(catalog)
+    sources = _sources(column, known)
+    return [t.alias_or_name for t in sources if column.name.lower() in known[t.name.lower()]]
+
+
+def _names(catalog: Catalog) -> dict[str, set[str]]:
+    """The columns of each table, in lower case."""
+    return {t.name.lower(): {c.name.lower() for c in t.columns} for t in catalog.tables}
+
+
+def _sources(column: exp.Column, known: Collection[str]) -> list[exp.Table]:
+    """The tables of the FROM clause around ``column``. Relations other than known tables are not
+    looked into: with one of them there are none."""
     select = column.find_ancestor(exp.Select)
     if select is None:
         return []
-    known = {t.name.lower(): {c.name.lower() for c in t.columns} for t in catalog.tables}
     sources = [t for t in select.find_all(exp.Table) if t.find_ancestor(exp.Select) is select]
     subqueries = [
         s for s in select.find_all(exp.Subquery) if isinstance(s.parent, exp.From | exp.Join)
     ]
     if subqueries or any(t.name.lower() not in known for t in sources):
         return []
-    return [t.alias_or_name for t in sources if column.name.lower() in known[t.name.lower()]]
+    return sources
 
 
 def _requalified(column: exp.Column, catalog: Catalog) -> bool:
@@ -107,6 +120,31 @@ def _requalified(column: exp.Column, catalog: Catalog) -> bool:
     if len(holders) != 1 or holders[0].lower() == column.table.lower():
         return False
     column.set("table", exp.to_identifier(holders[0]))
+    return True
+
+
+def _joined(column: exp.Column, catalog: Catalog) -> bool:
+    """Join the table that has the column, if one reference alone leads there from the FROM clause:
+    each row then finds at most one of it, so that no row is doubled."""
+    known = _names(catalog)
+    sources = _sources(column, known)
+    used = {name.lower() for t in sources for name in (t.name, t.alias_or_name)}
+    ways = [
+        (source.alias_or_name, own, other, key)
+        for (table, own), (other, key) in ((split(k.left), split(k.right)) for k in catalog.keys)
+        for source in sources
+        if source.name.lower() == table.lower()
+        and other.lower() not in used
+        and column.name.lower() in known[other.lower()]
+    ]
+    select = column.find_ancestor(exp.Select)
+    if len(ways) != 1 or select is None:
+        return False
+    source, own, other, key = ways[0]
+    table = exp.to_identifier(other)
+    equal = exp.EQ(this=exp.column(own, source), expression=exp.column(key, table.copy()))
+    select.join(exp.Table(this=table.copy()), on=equal, copy=False)
+    column.set("table", table)
     return True
 
 

@@ -45,7 +45,9 @@ class TaskBatch:
         self.task = task
         self.options = options
         self.layout = _layout(task, opened.context, shots=options.shots, in_chat=in_chat)
-        self.prefix = self._tokens(self.layout.head, start=True)
+        self._head = self.prefix = self._tokens(self.layout.head, start=True)
+        self._common = ""
+        """The text at the end of the prefix that values begin with."""
         self._on_answer = on_answer
         self.tail = self._tokens(self.layout.tail)
         self.behind = self._tokens(self.layout.behind)
@@ -58,12 +60,16 @@ class TaskBatch:
         self._charged_until = time.perf_counter()
 
     def row(self, values: Values) -> Row:
-        block = self.context.tokenize(self.layout.block(values), special=False)
-        return (*block, *self.tail)
+        block = self.layout.block(values).removeprefix(self._common)
+        return (*self.context.tokenize(block, special=False), *self.tail)
 
     def fitting(self, values: Sequence[Values], reserve: int) -> list[Row]:
         """The distinct rows of values, in order, that leave room for answers of ``reserve`` tokens;
-        the values of all others fail as too long."""
+        the values of all others fail as too long. What all values begin with joins the prefix, if
+        later requests may begin with it, too."""
+        commons = {self.layout.common(value) for value in values}
+        self._common = commons.pop() if len(commons) == 1 else ""
+        self.prefix = (*self._head, *self.context.tokenize(self._common, special=False))
         for place, value in enumerate(values):
             row = self.row(value)
             failure = self.too_long(row, reserve)

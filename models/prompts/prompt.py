@@ -49,11 +49,20 @@ class Prompt:
         """The beginning of every question of this task; the block of values follows."""
         return self.label if self.task.form in BEHIND else f"{self.question}\n{self.label}"
 
+    def common(self, values: Values, *, one_line: bool = False) -> str:
+        """The beginning of the block that other requests of a task repeat, as a back end that keeps
+        it computes it once: the tables of a query. '' for none."""
+        if self.task.form != "query" or values[0] is None:
+            return ""
+        return f" {_folded(values[0])}" if one_line else f"\n{values[0]}"
+
     def block(self, values: Values, *, one_line: bool = False) -> str:
         """The values alone, with a leading blank or line break. Among several values, the further
         lines of one are indented: only this module begins a line with a name or a dash. With
         ``one_line``, a value cannot begin a line (for plain templates, where a line break ends a
         turn)."""
+        if common := self.common(values, one_line=one_line):
+            return common + self.block((None, *values[1:]), one_line=one_line)
         alone = len(values) == 1 and not self.task.aggregate
         inner: Callable[[str], str] = _folded if one_line else str if alone else _indented
         present = [(name, inner(value)) for name, value in self.named(values)]
@@ -115,6 +124,8 @@ def render(task: Task, *, shots: bool = True, listed: bool = True) -> Prompt:
     'Question: Is the text a fruit?\nText: apple'
     """
     label = "Texts:" if task.aggregate else "Text:" if len(task.columns) <= 1 else "Values:"
+    if task.form == "query":
+        label = "Tables:"
     if task.images:
         label = "Image:" if len(task.columns) <= 1 else "Images:"
     if task.form in BEHIND:

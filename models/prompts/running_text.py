@@ -44,6 +44,10 @@ class Layout:
         so that data cannot forge a turn."""
         return self.prompt.block(values, one_line=bool(self.stop))
 
+    def common(self, values: Values) -> str:
+        """The beginning of the block that other requests repeat; '' for none."""
+        return self.prompt.common(values, one_line=bool(self.stop))
+
 
 def joined(pieces: Iterable[Piece]) -> str:
     """The text of pieces, for a server, which reads its control tokens itself."""

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 import blendfusion as bf
-from blendfusion.text_to_sql.schema.catalog import Key, read_catalog
+from blendfusion.text_to_sql.schema.catalog import read_catalog
+from blendfusion.text_to_sql.schema.keys import Key
 
 LAYER = """
 [tables.sales]
@@ -53,10 +54,10 @@ def test_the_model_sees_comments_notes_keys_and_metrics(tmp_path: Path) -> None:
     file.write_text(LAYER)
     session.register_layer(file)
     session.ask("What is the revenue?")
-    assert "sales (one row a receipt; also receipts, orders): " in prompts[0]
-    assert "price DOUBLE (2.5; what was paid; in euros; also cost)" in prompts[0]
+    assert "CREATE TABLE sales ( -- one row a receipt; also receipts, orders\n" in prompts[0]
+    assert "price DOUBLE, -- what was paid; in euros; also cost; e.g. 2.5\n" in prompts[0]
     assert "metric revenue of sales: sum(price * pieces) (before tax)" in prompts[0]
-    assert "sales.item = Products.sku" in prompts[0].replace("products", "Products")
+    assert "  FOREIGN KEY (item) REFERENCES products (sku)\n" in prompts[0]
     session.ask("How many pieces of the lamp were sold?")
     example = "question: How many pieces were sold? query: SELECT sum(pieces) FROM sales"
     assert example in " ".join(prompts[1].split())

@@ -75,10 +75,12 @@ def test_the_model_sees_tables_keys_and_the_values_that_the_question_mentions() 
     shop = Shop("SELECT name FROM singers")
     shop.ask("Which singers come from NYC?")
     (prompt,) = shop.prompts
-    assert "singers: singer_id INTEGER (1, 2, 3), name TEXT ('Joe Sharp'" in str(prompt["tables"])
-    assert "secret" not in str(prompt["tables"])
-    assert prompt["joins"] == "concerts.singer_id = singers.singer_id"
-    assert prompt["values"] == "singers.city: 'New York City'"
+    tables = str(prompt["tables"])
+    singers = "CREATE TABLE singers (\n  singer_id INTEGER, -- e.g. 1, 2, 3\n  name TEXT, -- e.g. 'Joe Sharp'"
+    assert singers in tables
+    assert "  FOREIGN KEY (singer_id) REFERENCES singers (singer_id)\n" in tables
+    assert "secret" not in tables
+    assert prompt["stored values"] == "singers.city = 'New York City'"
 
 
 @pytest.mark.parametrize(
@@ -124,6 +126,11 @@ def test_a_draft_with_a_problem_is_repaired(wrong: str, problem: str) -> None:
             "SELECT s.singer_id, venue, name FROM singers AS s JOIN concerts AS c ON s.singer_id = c.singer_id "
             "GROUP BY venue, s.singer_id, name",
         ),
+        (
+            "SELECT c.venue, c.name FROM concerts AS c WHERE city = 'Paris'",
+            "SELECT c.venue, singers.name FROM concerts AS c "
+            "JOIN singers ON c.singer_id = singers.singer_id WHERE singers.city = 'Paris'",
+        ),
     ],
 )  # fmt: skip
 def test_what_a_rule_repairs_is_not_asked_about(wrong: str, right: str) -> None:
@@ -143,6 +150,7 @@ def test_what_a_rule_repairs_is_not_asked_about(wrong: str, right: str) -> None:
         "SELECT c.bio2 FROM singers AS s JOIN concerts AS c ON s.singer_id = c.singer_id",
         "SELECT singer_id FROM singers AS s CROSS JOIN concerts AS c",  # two meanings
         "SELECT name FROM singers WHERE llm_filter('Is it?', bio) GROUP BY city",
+        "SELECT count(venue) FROM singers",  # a join would double singers
     ],
 )
 def test_a_rule_leaves_a_draft_with_several_meanings_to_the_model(unclear: str) -> None:
@@ -304,7 +312,8 @@ def test_a_table_may_have_a_blank_and_capitals_in_its_name() -> None:
         shop.replies = [query]
         draft = shop.session.ask("Which a is there?", tables)
         assert draft.run().to_pylist() == [{"a": 1}]
-        assert '"My Table": a INTEGER (1)' in str(shop.prompts[-1]["tables"])
+        tables = str(shop.prompts[-1]["tables"])
+        assert 'CREATE TABLE "My Table" (\n  a INTEGER -- e.g. 1\n);' in tables
 
 
 def test_hidden_values_are_in_no_text_about_a_draft() -> None:

@@ -641,3 +641,22 @@ def test_the_fingerprint_covers_what_changes_answers_and_no_more(tmp_path):
     assert _fingerprint(file, Options(max_tokens=7)) != known
     file.write_bytes(b"GGUF" + bytes(1001))
     assert _fingerprint(file, Options()) != known
+
+
+def test_the_tables_of_a_query_are_computed_once(model: LlamaModel) -> None:
+    """Whatever was asked before, a question about the same tables gets the same query."""
+    tables = "CREATE TABLE singers (\n  name TEXT, -- e.g. 'Ann'\n  age INTEGER -- e.g. 31\n);"
+    names = ("tables", "question", "problem")
+    task = Task("ask", "Write one SQL query.", Constraint(), names, form="query")
+    asked = [(tables, "How many singers are there?", None), (tables, "Who is 31?", None)]
+    alone = []
+    for values in asked:
+        model.answer(FILTER, [("another prefix",)])
+        alone += model.answer(task, [values])
+    model.answer(FILTER, [("another prefix",)])
+    behind = [*model.answer(task, asked[:1]), *model.answer(task, asked[1:])]
+    assert [a.text for a in behind] == [a.text for a in alone]
+    assert behind[0].usage.prompt_tokens == alone[0].usage.prompt_tokens
+    first, second = (a.usage.evaluated_tokens - a.usage.completion_tokens for a in behind)
+    assert second < first / 2
+    assert [a.text for a in model.answer(task, asked)] == [a.text for a in alone]

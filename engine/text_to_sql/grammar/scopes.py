@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
-from blendfusion.text_to_sql.schema.catalog import Catalog, Key, Table, split
+from blendfusion.text_to_sql.schema.catalog import Catalog, Table, split
+from blendfusion.text_to_sql.schema.keys import Key
 
 MOST_SCOPES = 100
 """Joins beyond this many are left out, long ones first, and those of a large catalogue beyond twice

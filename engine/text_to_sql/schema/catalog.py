@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 
 from blendfusion.arrow_types import is_text
 from blendfusion.errors import QueryError, close_matches
+from blendfusion.text_to_sql.schema.keys import Key, keys_between
 from blendfusion.text_to_sql.schema.layer import Layer, Note
 from blendfusion.udfs.declare.arguments import quoted_name
 
@@ -28,8 +28,6 @@ LONG_TEXT = 60
 """Characters; the values of a column with a longer mean length are not linked."""
 _COMMENTS = (b"comment", b"description")
 """The metadata of Arrow's fields and schemas that hold a comment."""
-_CONTAINED = 0.9
-"""Share of the values of a foreign key that occur in the key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +50,6 @@ class Table:
     name: str
     columns: tuple[Column, ...]
     note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """Columns whose equal values join two tables."""
-
-    left: str
-    right: str
-
-    def __str__(self) -> str:
-        return f"{self.left} = {self.right}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +88,7 @@ def read_catalog(session: Session, tables: Sequence[str] | None = None) -> Catal
     metrics = tuple(str(m) for m in layer.metrics if m.table.lower() in folded)
     declared = list(_declared(layer, parts))
     sides = [frozenset((key.left, key.right)) for key in declared]
-    found = (key for key in _keys(read) if frozenset((key.left, key.right)) not in sides)
+    found = (key for key in keys_between(read) if frozenset((key.left, key.right)) not in sides)
     return Catalog(parts, (*declared, *found), metrics)
 
 
@@ -200,45 +187,3 @@ def type_word(kind: pa.DataType) -> str:
         "TIMESTAMP": pa.types.is_timestamp,
     }
     return next((word for word, test in tests.items() if test(kind)), str(kind).upper())
-
-
-def _keys(tables: dict[str, pa.Table]) -> Iterable[Key]:
-    """Pairs of columns whose names suit a key and whose values are contained."""
-    found: set[frozenset[str]] = set()
-    for left, right in permutations(tables, 2):
-        for own in tables[left].schema:
-            for other in tables[right].schema:
-                pair = f"{left}.{own.name}", f"{right}.{other.name}"
-                if frozenset(pair) in found:
-                    continue
-                if not _named_as_key(own.name, right, other.name):
-                    continue
-                if _contains(tables[right][other.name], tables[left][own.name]):
-                    found.add(frozenset(pair))
-                    yield Key(*pair)
-
-
-def _named_as_key(column: str, table: str, key: str) -> bool:
-    """Whether ``column`` may refer to ``table.key`` by its name.
-
-    >>> _named_as_key("singer_id", "singer", "singer_id"), _named_as_key("owner", "people", "name")
-    (True, False)
-    """
-    column, table, key = column.lower(), table.lower(), key.lower()
-    singular = table.removesuffix("s")
-    ends = "id", "_id", "code", "_code", "key", "_key"
-    return (column == key and key.endswith(ends)) or column in (
-        f"{singular}_{key}",
-        f"{table}_{key}",
-        f"{singular}{key}",
-    )
-
-
-def _contains(key: pa.ChunkedArray, column: pa.ChunkedArray) -> bool:
-    if key.type != column.type or not _is_plain(key.type):
-        return False
-    own = column.unique().drop_null()
-    if not len(own):
-        return False
-    known = pc.sum(pc.is_in(own, value_set=key.unique().drop_null())).as_py() or 0
-    return bool(known >= _CONTAINED * len(own))

@@ -1,0 +1,187 @@
+"""Finds the keys between tables that nobody declared: by names, uniqueness and containment.
+
+A key is a column that is unique in its table and named as an identifier; a reference is a column of
+another table whose values the key contains. The names must say so: they are equal, or the reference
+is named after the key's table. A reference named otherwise is found only if one key alone can be
+meant, and its values fit by more than chance (inclusion dependencies: Rostin et al., A Machine
+Learning Approach to Foreign Key Discovery, WebDB 2009).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from blendfusion.arrow_types import is_text
+
+_CONTAINED = 0.9
+"""Share of the values of a reference that occur in the key."""
+_DENSE = 0.5
+"""Integer keys that fill more than this share of their range contain others by chance."""
+_SHORTEST = 3
+"""Letters of the name of a table, for a reference to be named after it."""
+_IDENTIFIER = re.compile(r"_?(id|uid|uuid|code|key|no|nr|num|number)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Columns whose equal values join two tables."""
+
+    left: str
+    """The reference, as ``table.column``."""
+    right: str
+    """The key."""
+
+    def __str__(self) -> str:
+        return f"{self.left} = {self.right}"
+
+
+@dataclass(slots=True, eq=False)
+class _Field:
+    """A column, and what its name and values say."""
+
+    table: str
+    name: str
+    values: pa.ChunkedArray
+    first: bool
+    """It is the first column of its table."""
+    folded: str = ""
+    """The name in lower case, without what all names of the table begin with."""
+    distinct: pa.Array = field(init=False)
+    _bounds: tuple[object, object] | None = None
+
+    def __post_init__(self) -> None:
+        distinct = self.values.unique().drop_null()
+        kind = distinct.type
+        self.distinct = distinct if pa.types.is_integer(kind) else distinct.cast(pa.string())
+
+    @property
+    def place(self) -> str:
+        return f"{self.table}.{self.name}"
+
+    @property
+    def base(self) -> str:
+        """The name without its word for an identifier; '' for a name such as ``id``."""
+        return _IDENTIFIER.sub("", self.folded)
+
+    @property
+    def names(self) -> list[str]:
+        """The forms of the name that are more than a word for an identifier."""
+        forms = dict.fromkeys((self.name.lower(), self.folded))
+        return [form for form in forms if _IDENTIFIER.sub("", form)]
+
+    @property
+    def is_key(self) -> bool:
+        named = self.base != self.folded
+        return named and 0 < len(self.distinct) == len(self.values)
+
+    @property
+    def bounds(self) -> tuple[object, object]:
+        if self._bounds is None:
+            found = pc.min_max(self.distinct).as_py()
+            self._bounds = (found["min"], found["max"])
+        return self._bounds
+
+    @property
+    def is_sparse(self) -> bool:
+        """Another column's values are hardly contained by chance."""
+        if not pa.types.is_integer(self.distinct.type):
+            return True
+        low, high = self.bounds
+        return len(self.distinct) < _DENSE * (int(str(high)) - int(str(low)) + 1)
+
+    def refers_to(self, key: _Field) -> bool:
+        """Whether the key contains the values of this column."""
+        if key.table == self.table or key.distinct.type != self.distinct.type:
+            return False
+        (low, high), (least, most) = self.bounds, key.bounds
+        if low > most or high < least:  # type: ignore[operator]  # of one type
+            return False
+        known = pc.sum(pc.is_in(self.distinct, value_set=key.distinct)).as_py() or 0
+        return bool(known >= _CONTAINED * len(self.distinct))
+
+
+def keys_between(tables: Mapping[str, pa.Table]) -> Iterable[Key]:
+    """The references of each table to keys of the others, at most one for a column."""
+    fields = [one for name, table in tables.items() for one in _fields(name, table)]
+    keys = _Keys([one for one in fields if one.is_key])
+    found: set[frozenset[str]] = set()
+    for one in fields:
+        key = keys.of(one)
+        pair = frozenset((one.place, key.place)) if key is not None else None
+        if key is not None and pair not in found:
+            found.add(frozenset((one.place, key.place)))
+            yield Key(one.place, key.place)
+
+
+def _fields(name: str, table: pa.Table) -> Iterable[_Field]:
+    folded = [column.lower() for column in table.column_names]
+    first, line, _ = folded[0].partition("_") if len(folded) > 1 else ("", "", "")
+    shared = first + line if all(column.startswith(first + line) for column in folded) else ""
+    for place, column in enumerate(table.schema):
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if not (is_text(kind) or pa.types.is_integer(kind)):
+            continue
+        found = _Field(
+            name, column.name, table.column(place), place == 0, folded[place].removeprefix(shared)
+        )
+        if len(found.distinct):
+            yield found
+
+
+class _Keys:
+    """The keys of all tables, by their names and by the names of their tables."""
+
+    def __init__(self, keys: Sequence[_Field]) -> None:
+        self._all = keys
+        self._by_name: dict[str, list[_Field]] = {}
+        self._by_table: dict[str, list[_Field]] = {}
+        for key in keys:
+            for name in key.names:
+                self._by_name.setdefault(name, []).append(key)
+            for form in _forms(key.table):
+                self._by_table.setdefault(form, []).append(key)
+
+    def of(self, column: _Field) -> _Field | None:
+        """The key that a column refers to; None if none, or if which one is not certain."""
+        for name in column.names:
+            same = [key for key in self._by_name.get(name, ()) if column.refers_to(key)]
+            if same:
+                return max(same, key=_own)
+        if column.base:
+            for start in range(len(column.base) - _SHORTEST + 1):
+                named = self._by_table.get(column.base[start:], ())
+                if meant := [key for key in named if column.refers_to(key)]:
+                    return max(meant, key=_own)
+        if not column.base or column.base == column.folded or column.is_key:
+            return None
+        meant = [key for key in self._all if key.is_sparse and column.refers_to(key)]
+        return meant[0] if len(meant) == 1 else None
+
+
+def _own(key: _Field) -> tuple[bool, bool]:
+    """Whether a key is the one that rows of its table are named by: it has no other name than
+    an identifier's, or the table's; else the first column."""
+    return not key.base or any(key.base.endswith(form) for form in _forms(key.table)), key.first
+
+
+def _forms(table: str) -> set[str]:
+    """The words by which a column may name a table: its name and the last word of it, also in the
+    singular.
+
+    >>> sorted(_forms("car_makers"))
+    ['car_maker', 'car_makers', 'maker', 'makers']
+    >>> sorted(_forms("countries"))
+    ['countri', 'countrie', 'countries', 'country']
+    """
+    name = table.lower()
+    found = set()
+    for word in (name, name.rpartition("_")[2]):
+        found |= {word, word.removesuffix("s"), word.removesuffix("es")}
+        if word.endswith("ies"):
+            found.add(f"{word[:-3]}y")
+    return {form for form in found if len(form) >= _SHORTEST}
