@@ -34,6 +34,7 @@ from blendfusion.reports.confirmation import demand
 from blendfusion.reports.plan_warnings import warn_of_doubts
 from blendfusion.reports.trace import Trace
 from blendfusion.search.sources import searched
+from blendfusion.sql import ordinals, repeated_names
 from blendfusion.sql.call_sites import find_sites
 from blendfusion.sql.column_coercions import (
     Optimized,
@@ -47,7 +48,6 @@ from blendfusion.sql.lateral import Columns
 from blendfusion.sql.letter_case import in_any_case
 from blendfusion.sql.parameters import spelled_parameters, texts_of
 from blendfusion.sql.read_only import READING, check_calls, check_plan
-from blendfusion.sql.repeated_names import REFUSED, numbered
 from blendfusion.sql.source_map import Translation, placed, unchanged, within
 from blendfusion.sql.statements import creates, creates_table, selecting_all
 from blendfusion.sql.token_tree import TokenTree
@@ -71,6 +71,12 @@ _INTO = re.compile(r"\binto\b", re.IGNORECASE)
 
 _ROUNDS = 8
 """How often a query is planned again because a call has got a type."""
+_OTHERWISE = (
+    (repeated_names.REFUSED, repeated_names.numbered),
+    (ordinals.REFUSED, ordinals.written_out),
+)
+"""Parts of messages about queries that DataFusion refuses, each with the function that writes such
+a query so that DataFusion takes it."""
 _ORDER = re.compile(r"\border\b", re.IGNORECASE)
 _UNKNOWN = re.compile(r"unknown (column|table)")
 
@@ -97,7 +103,8 @@ class Query:
         """The frame of the query. Raises QueryError for one that cannot be planned.
 
         A query that DataFusion refuses for a name is planned once more with the names that are
-        equal but for letter case; one with two columns of one name, with numbers behind the name.
+        equal but for letter case; one with two columns of one name, with numbers behind the name;
+        one with an ordinal in ORDER BY, with the expression.
         """
         selecting = selecting_all(self.text)
         if selecting is not None:
@@ -148,11 +155,11 @@ class Query:
         try:
             return self._planned(session)
         except QueryError as problem:
-            distinct = numbered(self.text) if REFUSED in problem.message else None
-            if distinct is None:
+            other = next((f(self.text) for part, f in _OTHERWISE if part in problem.message), None)
+            if other is None:
                 raise
             try:
-                return replace(self, text=distinct.sql)._planned(session)
+                return replace(self, text=other.sql)._planned(session)
             except QueryError:
                 raise problem from None
 

@@ -37,15 +37,15 @@ def numbered(text: str) -> Translation | None:
                 number += 1
             names.add(f"{key}_{number}")
             new = f" AS {quoted_name(f'{_shown(reader, start, end)}_{number}')}"
-            alias = _alias(reader, start, end)
+            alias = alias_of(reader, start, end)
             first, last = reader.span(alias, end) if alias is not None else (0, 0)
             stop = reader.span(start, end)[1]
             edits.append((first, last, new[4:]) if alias is not None else (stop, stop, new))
     return edited(text, edits) if edits else None
 
 
-def _alias(reader: Reader, start: int, end: int) -> int | None:
-    """Where the alias of an item stands."""
+def alias_of(reader: Reader, start: int, end: int) -> int | None:
+    """Where the alias of an item of a select list stands; None if it has none."""
     if end - start > 2 and reader.word(end - 2) == "AS":
         return end - 1
     before = reader.kind(end - 2) if end - start > 1 else None
@@ -59,7 +59,7 @@ def _key(reader: Reader, start: int, end: int) -> str:
 
 
 def _shown(reader: Reader, start: int, end: int) -> str:
-    alias = _alias(reader, start, end)
+    alias = alias_of(reader, start, end)
     if alias is not None:
         return reader.tokens[alias].text
     kept = (

@@ -223,6 +223,18 @@ def test_values_of_data_are_values_of_the_prompt_and_begin_no_line() -> None:
     assert "\nquestion" not in str(shop.prompts[0]["tables"])
 
 
+def test_a_table_without_a_name_is_not_a_table_of_questions() -> None:
+    shop = Shop("SELECT name FROM singers")
+    frame = shop.session.from_pydict({"x": [1]})
+    shop.session.ask("Who?")
+    assert re.findall(r"CREATE TABLE (\w+)", str(shop.prompts[0]["tables"])) == [
+        "concerts",
+        "secret",
+        "singers",
+    ]
+    assert frame.to_pylist() == [{"x": 1}]
+
+
 def test_budgets_hold_for_drafts() -> None:
     shop = Shop("SELECT a FROM singers", "SELECT name FROM singers")
     with pytest.raises(bf.BudgetExceeded):

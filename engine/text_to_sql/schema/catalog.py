@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -26,6 +27,8 @@ SAMPLES = 3
 SAMPLE_CHARACTERS = 40
 LONG_TEXT = 60
 """Characters; the values of a column with a longer mean length are not linked."""
+_GENERATED = re.compile("c[0-9a-f]{32}")
+"""DataFusion's name for a table that is given none."""
 _COMMENTS = (b"comment", b"description")
 """The metadata of Arrow's fields and schemas that hold a comment."""
 
@@ -72,11 +75,12 @@ def split(place: str) -> tuple[str, str]:
 
 def read_catalog(session: Session, tables: Sequence[str] | None = None) -> Catalog:
     """The catalogue of ``tables``, named as in SQL. None: all tables of the session's default
-    schema, in order of their names. At most ``READ_ROWS`` rows of each are read and no model is
-    asked: of a view with calls only the columns are read. Raises QueryError for an unknown table,
-    or if there is none."""
+    schema that were given a name, in order of their names. At most ``READ_ROWS`` rows of each are
+    read and no model is asked: of a view with calls only the columns are read. Raises QueryError
+    for an unknown table, or if there is none."""
     known = sorted(session.catalog().schema().names())
-    names = known if tables is None else [_exact(name, known) for name in tables]
+    named = [name for name in known if not _GENERATED.fullmatch(name)]
+    names = named if tables is None else [_exact(name, known) for name in tables]
     if not names:
         raise QueryError(
             "there is no table to answer from", hint="Register one: session.register_csv(…)."
