@@ -12,7 +12,7 @@ import pyarrow as pa
 from datafusion import DataFrame, SessionContext
 
 from blendfusion.datafusion.interruptible import Pump
-from blendfusion.errors import PlanError
+from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.execution.executor import Execution, as_schema
 from blendfusion.observe.progress import progress
 from blendfusion.planner.driver import reason
@@ -70,15 +70,20 @@ def answered(
     schema = result_schema(frame)
     session = frame.session
     session.calls.settle(session, frame.prepared.calls, dispatcher)
+    refused: str | None = None
     try:
         yield from _staged_tables(frame, dispatcher, schema, eager=eager)
     except PlanError as problem:
         # DataFusion refused a stage; the answers so far are in the cache.
-        why = reason(problem)
-        frame.prepared = replace(frame.prepared, staged=None, reason=why)
-        warn_of_refusal(why, session.plan_warnings)
+        refused = reason(problem)
+        frame.prepared = replace(frame.prepared, staged=None, reason=refused)
     if frame.prepared.staged is None:
-        yield from _plain_tables(frame, dispatcher, schema)
+        try:
+            yield from _plain_tables(frame, dispatcher, schema)
+        except BlendFusionError:  # any other: DataFusion refuses the query in whatever form
+            warn_of_refusal(refused, session.plan_warnings)
+            raise
+        warn_of_refusal(refused, session.plan_warnings)
 
 
 def _staged_tables(

@@ -22,10 +22,11 @@ def warn_of_type(reason: str | None, known: set[str]) -> None:
         _warn_once(reason, f"{_PLAIN}: {reason}. {remedy}", known)
 
 
-def warn_of_refusal(reason: str, known: set[str]) -> None:
+def warn_of_refusal(reason: str | None, known: set[str]) -> None:
     """Warn once for each ``reason`` why DataFusion refused a stage while a query ran."""
     remedy = "Another form of the query, such as a view for a part of it, may be planned."
-    _warn_once(reason, f"{_PLAIN}: {reason}. {remedy}", known)
+    if reason is not None:
+        _warn_once(reason, f"{_PLAIN}: {reason.rstrip('.')}. {remedy}", known)
 
 
 def warn_of_doubts(problems: Iterable[str], known: set[str]) -> None:
