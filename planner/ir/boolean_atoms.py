@@ -68,13 +68,18 @@ def atoms(expr: Expr) -> Iterator[Expr]:
         yield expr
 
 
-def assigned(expr: Expr, values: Mapping[Expr, Expr]) -> Expr:
-    """A canonical expression with TRUE, FALSE or NULL in the place of atoms, simplified."""
+def assigned(expr: Expr, values: Mapping[Expr, Expr], *, cheap: bool = False) -> Expr:
+    """A canonical expression with TRUE, FALSE or NULL in the place of atoms, simplified. ``cheap``:
+    also of conditions without calls."""
     if expr in values:
         return values[expr]
-    if not isinstance(expr, Node) or expr.name not in CONNECTIVES or not needs_model(expr):
+    if not isinstance(expr, Node) or not (cheap or needs_model(expr)):
         return expr
-    children = tuple(assigned(child, values) for child in expr.children)
+    if expr.name in COMPARED_WITH_TRUE and literal(expr.children[1]) is True:
+        expr = function(COMPARED_WITH_TRUE[expr.name], expr.children[:1])
+    if expr.name not in CONNECTIVES:
+        return expr
+    children = tuple(assigned(child, values, cheap=cheap) for child in expr.children)
     if expr.name in ("and", "or"):
         return _connected(expr.name, children)
     if expr.name == "if_then":

@@ -34,6 +34,7 @@ from blendfusion.planner.rules.late_projection import late_projection
 from blendfusion.planner.rules.lazy_aggregate_arguments import lazy_aggregate_arguments
 from blendfusion.planner.rules.lazy_join_conditions import lazy_join_conditions
 from blendfusion.planner.rules.limited_joins import limited_joins
+from blendfusion.planner.rules.marks_that_matter import marks_that_matter
 from blendfusion.planner.rules.merge_blocks import merge_blocks
 from blendfusion.planner.rules.necessary_conditions import necessary_conditions
 from blendfusion.planner.rules.one_of_equal_rows import one_of_equal_rows
@@ -75,6 +76,7 @@ COSTLY_PREDICATES_LAST = "costly_predicates_last"
 
 RULES: tuple[Rule, ...] = (
     Rule("inner_joins", inner_joins, first=True),  # so that the others meet joins that move
+    Rule("marks_that_matter", marks_that_matter, first=True),  # while a join has its condition
     Rule("rows_of_other_branches", rows_of_other_branches, first=True),  # before they are one block
     Rule("whole_columns", whole_columns, True),  # while a call stands over the rows of its column
     Rule("ranked_limits", ranked_limits),  # before a limit becomes a block's own

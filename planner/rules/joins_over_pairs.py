@@ -12,7 +12,7 @@ safe:   rows with equal values in the condition match the same rows; keys compar
 from __future__ import annotations
 
 from blendfusion.planner.ir.aggregates import distinct
-from blendfusion.planner.ir.builders import boolean_literal, function, projected
+from blendfusion.planner.ir.builders import boolean_literal, filtered, function, projected
 from blendfusion.planner.ir.joins import join_type, joined
 from blendfusion.planner.ir.nodes import (
     Block,
@@ -31,6 +31,8 @@ from blendfusion.planner.ir.nodes import (
 )
 from blendfusion.planner.stages.join_partners import repeatable
 
+_OF_LEFT = ("left_semi", "left_anti", "left_mark")
+
 
 def joins_over_pairs(plan: Plan) -> Plan:
     if not isinstance(plan, Rel) or plan.kind != "join" or join_type(plan) == "inner":
@@ -48,6 +50,10 @@ def _decided(plan: Rel, left: Plan, right: Plan, terms: tuple[Expr, ...]) -> Pla
     """The join over the distinct pairs that meet the condition; ``left`` and ``right`` are its
     sides for a second run."""
     kind, (own, other) = join_type(plan), plan.inputs
+    alone: tuple[Expr, ...] = ()
+    if kind in _OF_LEFT:
+        alone = tuple(t for t in terms if not needs_model(t) and side_of(t, own.width) == "left")
+        left, terms = filtered(left, alone), tuple(t for t in terms if t not in alone)
     read = sorted(set().union(*map(fields, terms)))
     lefts = [i for i in read if i < own.width]
     rights = [i - own.width for i in read if i >= own.width]
@@ -59,10 +65,10 @@ def _decided(plan: Rel, left: Plan, right: Plan, terms: tuple[Expr, ...]) -> Pla
         tuple(t for t in moved if not needs_model(t)),
     )
     pairs = Block(both, tuple(t for t in moved if needs_model(t)), all_fields(len(read)))
-    if kind in ("left_semi", "left_anti", "left_mark"):
+    if kind in _OF_LEFT:
         found = distinct(pairs, *all_fields(len(lefts)))
         keys = tuple(_same(i, own.width + n) for n, i in enumerate(lefts))
-        return joined(own, found, keys, kind)
+        return joined(own, found, (*keys, *alone), kind)
     if kind in ("right_semi", "right_anti"):
         found = distinct(pairs, *(Field(len(lefts) + n) for n in range(len(rights))))
         keys = tuple(_same(n, len(rights) + i) for n, i in enumerate(rights))

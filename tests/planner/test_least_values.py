@@ -143,6 +143,31 @@ def test_a_sort_and_a_limit_above_a_join_on_answers(shop: Counted, sql: str, val
         assert ids[0] == first[2 if "OFFSET" in sql else 0]
 
 
+@pytest.mark.parametrize(
+    ("where", "values"),
+    [
+        (f"r.id < 57 OR EXISTS {PAIRS}", 3),
+        (f"r.id < 57 OR NOT EXISTS {PAIRS}", 3),
+        (f"r.id > -1 OR EXISTS {PAIRS}", 0),
+        ("r.id < 9 OR EXISTS (SELECT 1 FROM done WHERE llm_filter('q', text))", 1),
+        ("r.id > -1 OR EXISTS (SELECT 1 FROM done WHERE llm_filter('q', text))", 0),
+        (f"NOT (r.id < 57 AND NOT EXISTS {PAIRS}) AND r.id > 9", 47),
+        (f"(r.id < 3 AND EXISTS {PAIRS}) OR (r.id = 9 AND llm_filter('p', r.text))", 4),
+        (f"CASE WHEN r.id < 3 THEN EXISTS {PAIRS} ELSE r.id = 9 END", 3),
+        ("r.product < 5 OR r.id IN (SELECT id FROM reviews WHERE llm_filter('q', text))", 10),
+        ("r.id < 58 OR r.sku IN (SELECT llm_text('w', sku) FROM done)", 56),
+        (f"r.id < 57 OR {LABEL} IN (SELECT category FROM departments)", 3),
+        ("r.id < 58 OR r.id IN (SELECT id FROM reviews WHERE llm_filter('q', text)) "
+         f"OR EXISTS {PAIRS}", 2),
+        ("(r.id < 3 AND llm_filter('q', r.text)) OR (r.id < 2 AND llm_filter('p', r.sku))", 3),
+    ],
+)  # fmt: skip
+def test_conditions_of_every_branch_of_an_or(shop: Counted, where: str, values: int) -> None:
+    sql = f"SELECT r.id FROM reviews r WHERE {where}"
+    assert shop.session.sql(sql).prepared.reason is None
+    assert shop.asked(sql) == values
+
+
 LAST = "(SELECT * FROM departments ORDER BY category DESC LIMIT 1)"
 
 
