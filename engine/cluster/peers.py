@@ -8,7 +8,7 @@ from itertools import islice
 
 import numpy as np
 
-from blendfusion.cluster.messages import LostOwner, NewValues, Route, decoded, encoded
+from blendfusion.cluster.messages import Done, LostOwner, NewValues, Route, decoded, encoded
 from blendfusion.cluster.protocol import Place, PlaceGone
 from blendfusion.cluster.range_messages import (
     Collect,
@@ -67,8 +67,9 @@ class Peers:
             raise
         self.moved += len(data) + len(reply)
         found = decoded(reply)
-        if isinstance(found, BaseException):
-            raise found
+        if isinstance(found, Done):
+            assert found.error is not None
+            raise found.error
         answer: RangeReply = found
         return answer
 

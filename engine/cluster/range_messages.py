@@ -40,6 +40,9 @@ class OpenRange(Compact):
 
     key: bytes
     lookup: Lookup
+    spill_above: int
+    """As the options of the session: the memory of all ranges of a worker."""
+    spill_folder: str | None
 
 
 @dataclass(frozen=True)

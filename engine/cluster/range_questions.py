@@ -344,7 +344,9 @@ class RangeRun:
                 elif not self.addresses[number]:
                     self.addresses[number] = self._places.address(number)
                 for question in questions:
-                    self._places.call(number, OpenRange(question.key, question.lookup))
+                    spill = self.dispatcher.spill
+                    message = OpenRange(question.key, question.lookup, spill.most_mb, spill.folder)
+                    self._places.call(number, message)
             except PlaceGone:
                 before = self.addresses[number]
             else:

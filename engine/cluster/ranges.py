@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from itertools import count
+from weakref import WeakValueDictionary
+
+import numpy as np
 
 from blendfusion.cluster.messages import decoded
+from blendfusion.cluster.pending_values import PendingValues, beginning
 from blendfusion.cluster.range_messages import (
     BLOCK,
     Collect,
@@ -29,14 +32,19 @@ from blendfusion.cluster.range_messages import (
     Taken,
 )
 from blendfusion.models.protocol.model import Values
+from blendfusion.models.stores.answer_spill import ENTRY_BYTES, AnswerSpill, SpillableAnswers
 from blendfusion.models.stores.key import digests
+from blendfusion.models.stores.key_runs import NONE, bytes_of, keys_of
 from blendfusion.models.stores.memory import AnswerStore
 from blendfusion.models.wrappers.cache import stored_answers
+from blendfusion.options import Options
 from blendfusion.types import Answer
 
 _WAIT_SECONDS = 1.0
 _AWAITED_SECONDS = 10.0
 """How long a value that a worker has promised to send is waited for: it may be gone."""
+_AT_ONCE = 4_096
+"""Keys of a ticket that are looked up at a time."""
 
 
 BLOCK_BYTES = 16
@@ -47,11 +55,6 @@ LEAST_BITS = 24
 def range_of(digest: bytes, ranges: int) -> int:
     """The range, of so many equal ones, in which a digest lies."""
     return int.from_bytes(digest[:4], "big") * ranges >> 32
-
-
-def beginning(values: Values) -> Values:
-    """The part that prompts about several values may share, besides the question: the first one."""
-    return values[:1] if len(values) > 1 else ()
 
 
 def owners_of(keys: Sequence[bytes], values: Sequence[Values], ranges: int) -> list[int]:
@@ -74,16 +77,22 @@ def block_digests(keys: Sequence[bytes]) -> list[bytes]:
 
 
 class HashRange:
-    """The values of one question of one run in this range. Safe to use from threads."""
+    """The values of one question of one run in this range: ``spill`` bounds their memory. Safe to
+    use from threads."""
 
-    def __init__(self, known: Callable[[Sequence[Values]], dict[Values, Answer]]) -> None:
+    def __init__(
+        self,
+        known: Callable[[Sequence[Values]], dict[Values, Answer]],
+        spill: AnswerSpill | None = None,
+    ) -> None:
         self._known = known
-        self._answers: dict[bytes, Answer] = {}
-        self._values: dict[bytes, Values] = {}
-        """The values without an answer."""
+        self._spill = spill or AnswerSpill(Options().spill_above)
+        self._answers: SpillableAnswers[bytes] = SpillableAnswers(self._spill, b"".join, _size)
+        self._pending = PendingValues(self._spill)
         self._index: dict[int, list[bytes]] = {}
-        """The keys of all values, by their first ``LEAST_BITS`` bits."""
-        self._pending = _Pending()
+        """The keys of the values in memory, by their first ``LEAST_BITS`` bits."""
+        self._indexed = (0, 0)
+        """The runs of keys in files when the index was made."""
         self._batches: dict[int, list[bytes]] = {}
         """Values that somebody asks about."""
         self._awaited: dict[int, float] = {}
@@ -91,7 +100,7 @@ class HashRange:
         self._tickets: dict[int, _Ticket] = {}
         self._numbers = count(1)
         self._ended = False
-        self._changed = threading.Condition()
+        self._changed = threading.Condition(self._spill.lock)
 
     def offer(self, heads: Sequence[int], bits: int, blocks: bytes) -> Missing:
         """The places of values that are to be sent: no worker has sent them, or is about to."""
@@ -100,8 +109,9 @@ class HashRange:
         with self._changed:
             while True:
                 now = time.monotonic()
-                for place in missing:
-                    keys[place] = self._named(heads[place], bits)
+                found = self._named([heads[place] for place in missing], bits)
+                for place, key in zip(missing, found, strict=True):
+                    keys[place] = key
                 missing = [place for place in missing if keys[place] is None]
                 starts = {heads[place] >> bits - LEAST_BITS for place in missing}
                 if self._ended or not any(self._awaited.get(s, 0) > now for s in starts):
@@ -111,27 +121,27 @@ class HashRange:
             return Missing(self._ticket(keys, blocks), missing)
 
     def deposit(self, values: list[Values], ticket: int | None) -> Deposited:
-        """Take these values in, of which some may be known."""
+        """Take these values in, of which some may be known. Raises BlendFusionError if a file
+        cannot be written."""
         keys = [*digests(values)]
         by_key = dict(zip(keys, values, strict=True))
-        hits = self._known([v for k, v in by_key.items() if not self._has(k)])
         with self._changed:
-            fresh = [key for key in by_key if not self._has(key)]
+            new = self._new([*by_key])
+        hits = self._known([by_key[key] for key in new])
+        with self._changed:
+            fresh = self._new(new)
             for key in fresh:
                 self._index.setdefault(_start(key), []).append(key)
-                answer = hits.get(by_key[key])
-                if answer is None:
-                    self._values[key] = by_key[key]
-                    self._pending.add(key, beginning(by_key[key]))
-                else:
-                    self._answers[key] = answer
+                if by_key[key] not in hits:
+                    self._pending.add(key, by_key[key])
+            found = {by_key[key]: hits[by_key[key]] for key in fresh if by_key[key] in hits}
+            self._keep({key: hits[by_key[key]] for key in fresh if by_key[key] in hits})
             for key in by_key:
                 self._awaited.pop(_start(key), None)
             if ticket is None:
                 ticket = self._ticket(keys, b"")
             unsure = self._tickets[ticket].completed(keys)
             self._changed.notify_all()
-        found = {by_key[key]: hits[by_key[key]] for key in fresh if by_key[key] in hits}
         return Deposited(ticket, len(fresh) - len(found), found, unsure)
 
     def collect(self, ticket: int) -> Collected:
@@ -139,10 +149,15 @@ class HashRange:
         with self._changed:
             keys, at = self._tickets.pop(ticket).complete, 0
             while not self._ended:
-                while at < len(keys) and keys[at] in self._answers:
-                    at += 1
+                while at < len(keys):
+                    some = keys[at : at + _AT_ONCE]
+                    waiting = np.flatnonzero(self._pending.waiting(some))
+                    at += int(waiting[0]) if len(waiting) else len(some)
+                    if len(waiting):
+                        break
                 if at == len(keys):
-                    return Collected([self._answers[key] for key in keys])
+                    answers = self._answers.among(keys)
+                    return Collected([answers[key] for key in keys])
                 self._changed.wait(_WAIT_SECONDS)
             return Collected(None)
 
@@ -151,19 +166,20 @@ class HashRange:
         with self._changed:
             keys = self._pending.taken(most, worker)
             self._batches[batch] = keys
-            return Taken([self._values[key] for key in keys])
+            return Taken([self._pending.values[key] for key in keys])
 
     def give(self, batch: int, answers: dict[int, Answer]) -> Pending:
-        """Take the answers to a batch in; its other values wait again."""
+        """Take the answers to a batch in; its other values wait again. Raises BlendFusionError if
+        a file cannot be written."""
         with self._changed:
             keys = self._batches.pop(batch, [])
-            for place, answer in answers.items():
-                self._answers[keys[place]] = answer
-                del self._values[keys[place]]
             for place, key in enumerate(keys):
-                if place not in answers:
-                    self._pending.add(key, beginning(self._values[key]))
+                if place in answers:
+                    self._pending.answered(key)
+                else:
+                    self._pending.add(key, self._pending.values[key])
             self._changed.notify_all()
+            self._keep({keys[place]: answer for place, answer in answers.items()})
             return Pending(len(self._pending))
 
     def end(self) -> None:
@@ -172,56 +188,50 @@ class HashRange:
             self._ended = True
             self._changed.notify_all()
 
-    def _has(self, key: bytes) -> bool:
-        return key in self._answers or key in self._values
+    def _keep(self, answers: dict[bytes, Answer]) -> None:
+        """Keep these, and move what there is no room for to files."""
+        self._answers.update(answers)
+        now = len(self._answers.runs), len(self._pending.runs)
+        if now != self._indexed:
+            self._indexed, self._index = now, {}
+            for key in (*self._answers.recent, *self._pending.values):
+                self._index.setdefault(_start(key), []).append(key)
 
-    def _named(self, head: int, bits: int) -> bytes | None:
-        """The key that begins so; None if there is none, or not one alone."""
-        keys = self._index.get(head >> bits - LEAST_BITS, ())
-        found = [key for key in keys if int.from_bytes(key[:8], "big") >> 64 - bits == head]
-        return found[0] if len(found) == 1 else None
+    def _new(self, keys: Sequence[bytes]) -> list[bytes]:
+        """The keys that nobody has sent."""
+        values, recent = self._pending.values, self._answers.recent
+        new = [key for key in keys if key not in values and key not in recent]
+        for runs in (self._answers.runs, self._pending.runs):
+            if new and len(runs):
+                there = runs.find(keys_of(b"".join(new))) != NONE
+                new = [
+                    key for key, is_there in zip(new, there.tolist(), strict=True) if not is_there
+                ]
+        return new
+
+    def _named(self, heads: Sequence[int], bits: int) -> list[bytes | None]:
+        """The keys that begin so; None if there is none, or not one alone."""
+        shift, named = 64 - bits, list[set[bytes]]()
+        for head in heads:
+            keys = self._index.get(head >> bits - LEAST_BITS, ())
+            named.append({key for key in keys if int.from_bytes(key[:8], "big") >> shift == head})
+        for runs in (self._answers.runs, self._pending.runs):
+            if not len(runs) or not heads:
+                continue
+            wanted, places = np.unique(np.array(heads, np.uint64), return_inverse=True)
+            start = runs.starting(wanted, bits)
+            counts, found = start.counts[places].tolist(), bytes_of(start.keys[places])
+            for own, number, key in zip(named, counts, found, strict=True):
+                if number:
+                    own.add(key)
+                if number > 1:
+                    own.add(b"")
+        return [next(iter(own)) if len(own) == 1 else None for own in named]
 
     def _ticket(self, keys: Sequence[bytes | None], blocks: bytes) -> int:
         number = next(self._numbers)
         self._tickets[number] = _Ticket(keys, blocks)
         return number
-
-
-class _Pending:
-    """The keys of values that nobody asks about yet, by the beginning of the values."""
-
-    def __init__(self) -> None:
-        self._groups: dict[Values, deque[bytes]] = {}
-        self._at: dict[str, Values] = {}
-        """The beginning that each worker has computed last."""
-        self._length = 0
-
-    def __len__(self) -> int:
-        return self._length
-
-    def add(self, key: bytes, start: Values) -> None:
-        self._groups.setdefault(start, deque()).append(key)
-        self._length += 1
-
-    def taken(self, most: int, worker: str) -> list[bytes]:
-        """At most so many keys for a worker: those that begin as its last ones did, then those that
-        nobody else is at, then of the longest group."""
-        keys: list[bytes] = []
-        while self._groups and len(keys) < most:
-            start = self._at.get(worker)
-            if start is None or start not in self._groups:
-                others = {*self._at.values()}
-                start = next((start for start in self._groups if start not in others), None)
-                if start is None:
-                    start = max(self._groups, key=lambda start: len(self._groups[start]))
-                self._at[worker] = start
-            group = self._groups[start]
-            while group and len(keys) < most:
-                keys.append(group.popleft())
-            if not group:
-                del self._groups[start]
-        self._length -= len(keys)
-        return keys
 
 
 class _Ticket:
@@ -255,6 +265,10 @@ class _Ticket:
         return unsure
 
 
+def _size(key: bytes, answer: Answer) -> int:
+    return ENTRY_BYTES + len(answer.text or "")
+
+
 def _start(key: bytes) -> int:
     return int.from_bytes(key[:8], "big") >> 64 - LEAST_BITS
 
@@ -264,12 +278,18 @@ class LocalRanges:
 
     def __init__(self) -> None:
         self._ranges: dict[bytes, HashRange] = {}
+        self._spills: WeakValueDictionary[tuple[int, str | None], AnswerSpill] = (
+            WeakValueDictionary()
+        )
+        """The memory of all ranges with the same options."""
         self._stores: dict[bytes, AnswerStore] = {}
 
     def reply(self, message: RangeMessage) -> RangeReply:
         """The reply to a message."""
         if isinstance(message, OpenRange):
-            self._ranges[message.key] = HashRange(self._looked_up(message.lookup))
+            room = message.spill_above, message.spill_folder
+            spill = self._spills.setdefault(room, AnswerSpill(*room))
+            self._ranges[message.key] = HashRange(self._looked_up(message.lookup), spill)
             return Pending(0)
         if isinstance(message, EndRange):
             ended = self._ranges.pop(message.key, None)

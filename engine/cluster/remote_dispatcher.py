@@ -20,24 +20,23 @@ from blendfusion.cluster.messages import (
 from blendfusion.cluster.peers import Peers, RangeAnswers
 from blendfusion.errors import ModelNotFound
 from blendfusion.models.protocol.model import Values
+from blendfusion.models.stores.answer_spill import ENTRY_BYTES, MEGABYTE
 from blendfusion.models.stores.in_flight import UNDER_WAY
 from blendfusion.types import Answer, Task
 from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.observer import NullObserver
 from blendfusion.udfs.declare.call import Call
 
-_REMEMBERED = 1_000_000
-"""Answers that a worker keeps of a run."""
-
 
 class Memory:
-    """The answers that this process got in one run: each value travels once, not once a file."""
+    """The answers that this process got in one run, up to ``most_mb`` megabytes: each value travels
+    once, not once a file."""
 
-    def __init__(self, run: str) -> None:
+    def __init__(self, run: str, most_mb: int) -> None:
         self.run = run
         self.answers: dict[tuple[Task, Call | None], dict[Values, Answer]] = {}
         self.routes: dict[tuple[Task, Call | None], Route] = {}
-        self.room = _REMEMBERED
+        self.room = most_mb * MEGABYTE // ENTRY_BYTES
 
     def keep(self, known: dict[Values, Answer], new: Mapping[Values, Answer]) -> None:
         """Add answers to those to one question, while there is room."""
@@ -50,8 +49,8 @@ _MEMORIES: WeakValueDictionary[str, Memory] = WeakValueDictionary()
 """The memories of the runs in this process, which may hold several places."""
 
 
-def memory_of(run: str) -> Memory:
-    return _MEMORIES.setdefault(run, Memory(run))
+def memory_of(run: str, most_mb: int = 0) -> Memory:
+    return _MEMORIES.setdefault(run, Memory(run, most_mb))
 
 
 class RemoteDispatcher(Dispatcher):

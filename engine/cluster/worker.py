@@ -78,7 +78,8 @@ class Worker:
             return self._worker_models.outcome(message)
         if isinstance(message, Begin):
             if message.fragment.run != self._memory.run:
-                self._memory = memory_of(message.fragment.run)
+                fragment = message.fragment
+                self._memory = memory_of(fragment.run, fragment.options.spill_above)
             self._running = _Steps(message.fragment, self._memory, self._peers)
             return self._running.next(None)
         assert isinstance(message, Continue | Route | Cancel)

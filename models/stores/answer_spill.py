@@ -5,24 +5,24 @@ from __future__ import annotations
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import IO
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import IO, Generic, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from blendfusion.errors import BlendFusionError
 from blendfusion.models.protocol.model import Values
-from blendfusion.models.stores.key import VALUES_BYTES, digests
+from blendfusion.models.stores.key import digests
+from blendfusion.models.stores.key_runs import NONE, KeyRuns, keys_of
 from blendfusion.types import Answer, Usage
 
 MEGABYTE = 1_000_000
 ENTRY_BYTES = 600
 """The memory of an answer and its values besides their texts."""
-_PAGE_ROWS = 16_384
-_KEY = pa.binary(VALUES_BYTES)
+PAGE_ROWS = 16_384
+_PAGE_BITS = np.uint64(14)
 _SCHEMA = pa.schema(
     [
         ("text", pa.large_binary()),
@@ -35,159 +35,167 @@ _SCHEMA = pa.schema(
 )
 
 
+K = TypeVar("K", bound=Hashable)
+
+
+class Held(Protocol):
+    """A holder of a share of the memory."""
+
+    @property
+    def bytes(self) -> int:
+        """The memory that a file may take over."""
+        ...
+
+    def spill(self) -> None:
+        """Move all of that to a file."""
+        ...
+
+
 class AnswerSpill:
     """The memory for the answers of a run, at least one megabyte: beyond ``most_mb``, the question
     that holds most moves its answers to a file in ``folder`` (None: the system's).
 
-    The file is deleted as soon as it is open: nobody else can open it, and it disappears with the
-    process. Safe to use from threads.
+    Files are deleted as soon as they are open: nobody else can open them, and they disappear with
+    the process. Safe to use from threads.
     """
 
     def __init__(self, most_mb: int, folder: str | None = None) -> None:
+        self.most_mb, self.folder = most_mb, folder
         self.most_bytes = max(1, most_mb) * MEGABYTE
-        self._folder = folder
         self._file: IO[bytes] | None = None
-        self._held: list[SpillableAnswers] = []
+        self._held: weakref.WeakSet[Held] = weakref.WeakSet()
         self.lock = threading.RLock()
-        self.spilled = 0
-        """Bytes in the file."""
+        self._end = 0
+        """The size of the file of answers."""
 
-    def answers(self) -> SpillableAnswers:
-        """The answers to one more question, none so far."""
+    @property
+    def spilled(self) -> int:
+        """Bytes in files."""
         with self.lock:
-            self._held.append(SpillableAnswers(self))
-            return self._held[-1]
+            runs = sum(held.runs.bytes for held in self._held if isinstance(held, SpillableAnswers))
+            return self._end + runs
+
+    def answers(self) -> SpillableAnswers[Values]:
+        """The answers to one more question, none so far."""
+        return SpillableAnswers(self, lambda values: b"".join(digests(values)), _size)
+
+    def hold(self, held: Held) -> None:
+        """Let ``held`` have a share of the memory for as long as it lives."""
+        with self.lock:
+            self._held.add(held)
 
     def keep_within(self) -> None:
-        """Move answers to the file until the others have room. Raises BlendFusionError if it cannot
+        """Move answers to files until the others have room. Raises BlendFusionError if they cannot
         be written; nothing is dropped then."""
         while sum(held.bytes for held in self._held) > self.most_bytes:
             max(self._held, key=lambda held: held.bytes).spill()
 
+    def new_file(self) -> IO[bytes]:
+        """A file without a name, which is closed with whoever holds it. Raises BlendFusionError."""
+        with self.trouble():
+            return tempfile.TemporaryFile(prefix="blendfusion-", dir=self.folder, buffering=0)
+
     def append(self, data: memoryview) -> int:
-        """Write ``data`` to the file; its place there. Raises BlendFusionError."""
-        place = self.spilled
-        try:
-            if self._file is None:
-                self._file = tempfile.TemporaryFile(  # noqa: SIM115 - closed with the spill
-                    prefix="blendfusion-", dir=self._folder, buffering=0
-                )
-                weakref.finalize(self, self._file.close)
+        """Write ``data`` to the file of answers; its place there. Raises BlendFusionError."""
+        place = self._end
+        if self._file is None:
+            self._file = self.new_file()
+            weakref.finalize(self, self._file.close)
+        with self.trouble():
             self._file.seek(place)
             while data:
                 data = data[self._file.write(data) :]
-        except OSError as problem:
-            raise BlendFusionError(
-                "answers of a query cannot be written to a file in "
-                f"{self._folder or tempfile.gettempdir()}: {problem}",
-                hint="They are stored, and the next run does not ask for them. Name another folder with "
-                "spill_folder, or keep more answers in memory: spill_above is the limit in megabytes.",
-            ) from problem
-        self.spilled = self._file.tell()
+        self._end = self._file.tell()
         return place
 
     def read(self, place: int, size: int) -> bytes:
-        """``size`` bytes of the file."""
+        """``size`` bytes of the file of answers."""
         assert self._file is not None
         self._file.seek(place)
         return self._file.read(size)
 
+    @contextmanager
+    def trouble(self) -> Iterator[None]:
+        """Name the folder and the remedy where a file cannot be written."""
+        try:
+            yield
+        except OSError as problem:
+            raise BlendFusionError(
+                "answers of a query cannot be written to a file in "
+                f"{self.folder or tempfile.gettempdir()}: {problem}",
+                hint="They are stored, and the next run does not ask for them. Name another folder with "
+                "spill_folder, or keep more answers in memory: spill_above is the limit in megabytes.",
+            ) from problem
 
-@dataclass(frozen=True, slots=True)
-class _Page:
-    """Answers in the file, in the order of their keys."""
 
-    first: np.uint64
-    """The head of the first key."""
-    last: np.uint64
-    keys: int
-    """The place of the keys in the file."""
-    answers: int
-    """The place of the answers, behind the keys."""
-    end: int
+class SpillableAnswers(Generic[K]):
+    """The answers to one question by values, or by another key. What they cost is not kept: it was
+    counted when they arrived.
 
+    ``digests_of``: the digests of keys, one behind the other; ``size_of``: the memory of one."""
 
-class SpillableAnswers:
-    """The answers to one question by values. What they cost is not kept: it was counted when they
-    arrived."""
-
-    def __init__(self, spill: AnswerSpill) -> None:
-        self._spill = spill
-        self._recent: dict[Values, Answer] = {}
-        self._pages: list[_Page] = []
+    def __init__(
+        self,
+        spill: AnswerSpill,
+        digests_of: Callable[[Iterable[K]], bytes],
+        size_of: Callable[[K, Answer], int],
+    ) -> None:
+        self._spill, self._digests_of, self._size_of = spill, digests_of, size_of
+        self.recent: dict[K, Answer] = {}
+        """The answers that are not in the file."""
+        self.runs = KeyRuns(spill.new_file)
+        """The others: the number of a page, and the place there."""
+        self._pages: list[tuple[int, int]] = []
+        """The place and the size of each page in the file."""
         self.bytes = 0
-        """The memory of the answers that are not in the file."""
+        """The memory of the recent answers."""
+        spill.hold(self)
 
-    def among(self, values: Sequence[Values]) -> dict[Values, Answer]:
+    def among(self, keys: Sequence[K]) -> dict[K, Answer]:
         """The answers to these, as far as there are any."""
         with self._spill.lock:
-            recent = self._recent
-            found = {v: recent[v] for v in values if v in recent}
-            if self._pages and len(found) < len(values):
-                rest = [v for v in dict.fromkeys(values) if v not in found]
-                keys = _Keys(rest)
-                for page in self._pages:
-                    found.update((rest[at], answer) for at, answer in self._on(page, keys))
+            recent = self.recent
+            found = {v: recent[v] for v in keys if v in recent}
+            if self._pages and len(found) < len(keys):
+                rest = [v for v in dict.fromkeys(keys) if v not in found]
+                numbers = self.runs.find(keys_of(self._digests_of(rest)))
+                found.update((rest[at], answer) for at, answer in self._read(numbers))
             return found
 
-    def update(self, answers: Mapping[Values, Answer]) -> None:
+    def update(self, answers: Mapping[K, Answer]) -> None:
         """Keep these. Raises BlendFusionError if a file cannot be written; they are kept then,
         too."""
         with self._spill.lock:
-            self._recent.update(answers)
-            self.bytes += sum(map(_size, answers, answers.values()))
+            self.recent.update(answers)
+            self.bytes += sum(map(self._size_of, answers, answers.values()))
             self._spill.keep_within()
 
     def spill(self) -> None:
-        """Move all answers to the file."""
-        keys, answers = _Keys(self._recent), list(self._recent.values())
-        pages = []
-        for start in range(0, len(answers), _PAGE_ROWS):
-            places = keys.order[start : start + _PAGE_ROWS]
-            some = keys.taken(places)
-            at = self._spill.append(memoryview(some.buffers()[1]))
-            data = _written([answers[place] for place in places])
-            then = self._spill.append(memoryview(data))
-            first, last = (np.uint64(int.from_bytes(some[i].as_py()[:8], "big")) for i in (0, -1))
-            pages.append(_Page(first, last, at, then, self._spill.spilled))
-        self._pages += pages
-        self._recent = {}
+        """Move all answers to files."""
+        keys, answers = keys_of(self._digests_of(self.recent)), list(self.recent.values())
+        order = np.argsort(keys[:, 0], kind="stable")  # a page has answers that lie together
+        pages = list(self._pages)
+        for start in range(0, len(answers), PAGE_ROWS):
+            data = _written([answers[place] for place in order[start : start + PAGE_ROWS]])
+            pages.append((self._spill.append(memoryview(data)), data.size))
+        first = np.uint64(len(self._pages)) << _PAGE_BITS
+        with self._spill.trouble():
+            self.runs.add(keys[order], first + np.arange(len(answers), dtype=np.uint64))
+        self._pages = pages
+        self.recent = {}
         self.bytes = 0
 
-    def _on(self, page: _Page, keys: _Keys) -> Iterator[tuple[int, Answer]]:
-        """The answers of a page to values at their places."""
-        start = np.searchsorted(keys.heads, page.first)
-        stop = np.searchsorted(keys.heads, page.last, side="right")
-        if start == stop:
-            return
-        places = keys.order[start:stop]
-        known = _keys(self._spill.read(page.keys, page.answers - page.keys))
-        rows = pc.index_in(keys.taken(places), known)
-        if rows.null_count == len(rows):
-            return
-        data = self._spill.read(page.answers, page.end - page.answers)
-        found = places[rows.is_valid().to_numpy(zero_copy_only=False)]
-        yield from zip(found.tolist(), _read(data, rows.drop_null()), strict=True)
-
-
-class _Keys:
-    """The digests of values, and the places of these values in the order of the digests' heads:
-    their first eight bytes."""
-
-    def __init__(self, values: Iterable[Values]) -> None:
-        data = b"".join(digests(values))
-        heads = np.frombuffer(data, ">u8")[::2].astype(np.uint64)
-        self._keys = _keys(data)
-        self.order = np.argsort(heads, kind="stable")
-        self.heads = heads[self.order]
-
-    def taken(self, places: np.ndarray) -> pa.Array:
-        """The keys at these places."""
-        return self._keys.take(pa.array(places))
-
-
-def _keys(data: bytes) -> pa.Array:
-    return pa.Array.from_buffers(_KEY, len(data) // VALUES_BYTES, [None, pa.py_buffer(data)])
+    def _read(self, numbers: np.ndarray) -> Iterator[tuple[int, Answer]]:
+        """The answers with these numbers, by place."""
+        there = np.flatnonzero(numbers != NONE)
+        there = there[np.argsort(numbers[there], kind="stable")]
+        pages = (numbers[there] >> _PAGE_BITS).astype(np.int64)
+        rows = (numbers[there] & np.uint64(PAGE_ROWS - 1)).astype(np.int64)
+        starts = np.flatnonzero(np.diff(pages, prepend=-1)).tolist()
+        for start, end in zip(starts, [*starts, len(there)][1:], strict=True):
+            data = self._spill.read(*self._pages[pages[start]])
+            some = _read(data, pa.array(rows[start:end]))
+            yield from zip(there[start:end].tolist(), some, strict=True)
 
 
 def _size(values: Values, answer: Answer) -> int:

@@ -8,6 +8,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -37,6 +38,7 @@ from blendfusion.cluster.ranges import (
     range_of,
 )
 from blendfusion.models.protocol.model import Values
+from blendfusion.models.stores.answer_spill import AnswerSpill
 from blendfusion.models.stores.key import digests
 from blendfusion.types import Answer, Usage
 
@@ -141,12 +143,21 @@ def test_who_waits_at_the_end_of_a_run_gets_nothing() -> None:
     assert LocalRanges().reply(Take(b"of another run", 1, 1, "7")) == Collected(None)
 
 
+def little_room(most_bytes: int) -> AnswerSpill:
+    spill = AnswerSpill(1)
+    spill.most_bytes = most_bytes
+    return spill
+
+
+@pytest.mark.parametrize("room", [10**9, 8_000, 0])
 @pytest.mark.parametrize("seed", range(8))
-def test_each_value_is_given_out_once_whoever_wants_it(seed: int) -> None:
-    """Fragments of four threads, and three threads that ask, of which batches are given back."""
+def test_each_value_is_given_out_once_whoever_wants_it(seed: int, room: int) -> None:
+    """Fragments of four threads, and three threads that ask, of which batches are given back; with
+    ``room`` for all values, for a dozen, or for none."""
     rng = random.Random(seed)
     values: list[Values] = [(f"value {i}",) for i in range(60)]
-    held, answered, done = HashRange(nothing), Counter[Values](), threading.Event()
+    spill = little_room(room)
+    held, answered, done = HashRange(nothing, spill), Counter[Values](), threading.Event()
     problems: list[Any] = []
 
     def fragment(seed: int) -> None:
@@ -183,6 +194,32 @@ def test_each_value_is_given_out_once_whoever_wants_it(seed: int) -> None:
         thread.join()
     assert not problems
     assert set(answered.values()) == {1}
+    assert (spill.spilled > 0) == (room < 10**9)
+
+
+def test_the_memory_of_an_owner_is_bounded_and_its_files_disappear(tmp_path: Path) -> None:
+    """Of values that wait, and of answers; what is in files is found by its name."""
+    spill = AnswerSpill(1, str(tmp_path))
+    held = HashRange(nothing, spill)
+    values: list[Values] = [(f"value {i}",) for i in range(8_000)]
+    keyed = dict(zip(digests(values), values, strict=True))
+    in_order = [keyed[key] for key in sorted(keyed)]
+    ticket = held.deposit(in_order[:5_000], None).ticket
+    assert held._pending.bytes <= spill.most_bytes
+    assert len(held._pending.values) < 2_000
+    assert offered(held, *in_order[:5_000], bits=40).places == []
+    assert held.deposit(in_order, None).new == 3_000
+    given = 0
+    while some := held.take(given, 500, "").values:
+        held.give(given, {place: Answer(value[0]) for place, value in enumerate(some)})
+        given += len(some)
+        assert held._answers.bytes + held._pending.bytes <= spill.most_bytes
+    assert given == 8_000
+    assert len(held._index) + len(held._pending.values) < 4_000
+    assert texts(held.collect(ticket)) == [value[0] for value in in_order[:5_000]]
+    assert offered(held, *in_order, bits=40).places == []
+    assert held.deposit(in_order, None).new == 0
+    assert list(tmp_path.iterdir()) == []
 
 
 class OwnersHere:
@@ -190,12 +227,12 @@ class OwnersHere:
 
     own = ""
 
-    def __init__(self, count: int, answer: Callable[[str], str] = str) -> None:
+    def __init__(self, count: int, answer: Callable[[str], str] = str, room: int = 10**9) -> None:
         self._answer = answer
         self.owners = {str(number): LocalRanges() for number in range(count)}
         self.moved = 0
         for owner in self.owners.values():
-            owner._ranges[b"key"] = HashRange(nothing)
+            owner._ranges[b"key"] = HashRange(nothing, little_room(room))
 
     def call(self, address: str, message: Any) -> Any:
         sent = encoded(message)
@@ -214,9 +251,10 @@ class OwnersHere:
         return Route(b"key", tuple(self.owners))
 
 
+@pytest.mark.parametrize("room", [10**9, 100_000])
 @pytest.mark.parametrize("different", [3, 20, 2_000])
 def test_values_that_begin_alike_are_told_apart(
-    monkeypatch: pytest.MonkeyPatch, different: int
+    monkeypatch: pytest.MonkeyPatch, different: int, room: int
 ) -> None:
     """Digests whose first half has but few values: as many owners' heads would have, if there were
     many more values."""
@@ -231,7 +269,7 @@ def test_values_that_begin_alike_are_told_apart(
     monkeypatch.setattr(ranges, "digests", few)
     monkeypatch.setattr(peers, "digests", few)
     values: list[Values] = [(f"{number} {'x' * 60}",) for number in range(1_500)]
-    here, rng = OwnersHere(2), random.Random(different)
+    here, rng = OwnersHere(2, room=room), random.Random(different)
     answers = RangeAnswers(cast(Any, here), here.tell)
     route = Route(b"key", tuple(here.owners))
     for _ in range(6):

@@ -111,8 +111,9 @@ class Dispatcher:
         self.results: dict[Call, Results] = {}
         """The results of user functions in this run."""
         self._values: dict[Call, dict[Values, object]] = {}
-        self._spill = spill or AnswerSpill(Options().spill_above)
-        self._answered: dict[tuple[Task, Targets | None, ModelNames], SpillableAnswers] = {}
+        self.spill = spill or AnswerSpill(Options().spill_above)
+        """The memory for the answers of the run."""
+        self._answered: dict[tuple[Task, Targets | None, ModelNames], SpillableAnswers[Values]] = {}
         self._cascades: dict[tuple[Task, Targets, ModelNames], Cascade] = {}
         self._models: dict[ModelNames, CachedModel] = {}
         """The models that were asked or looked up."""
@@ -253,9 +254,11 @@ class Dispatcher:
         targets = self.targets_of(call)
         self._held(self.sent(job.task), targets, self._names(call)).update(answers)
 
-    def _held(self, sent: Task, targets: Targets | None, names: ModelNames) -> SpillableAnswers:
+    def _held(
+        self, sent: Task, targets: Targets | None, names: ModelNames
+    ) -> SpillableAnswers[Values]:
         held = self._answered.get((sent, targets, names))
-        return held or self._answered.setdefault((sent, targets, names), self._spill.answers())
+        return held or self._answered.setdefault((sent, targets, names), self.spill.answers())
 
     def embedder_for(self, call: Call | None) -> Embedder:
         """The embedder; ``vectors`` counts the texts of ``call``, ``ledger`` their cost. ``call``
