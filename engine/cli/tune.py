@@ -71,3 +71,6 @@ def _show(found: Tuned) -> None:
     console.width = 10_000
     console.print(table)
     print(f"chosen: {found.way}")
+    if found.pairs is not None:
+        figures = f"area {found.pairs.area:.2f}, balanced accuracy {found.pairs.balanced:.2f}"
+        print(f"whether two names are the same: {figures}")

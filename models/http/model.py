@@ -197,19 +197,18 @@ class OpenAIModel:
             return True
         return self._server.endpoint.api.odds and run_confined(lambda: self._available(way))
 
-    def question_scores(self, question: str, texts: Sequence[str], way: Way) -> list[Score]:
-        """The scores of a question behind texts, which ``way`` would weigh."""
-        return run_confined(lambda: self._question_scores(question, texts, way))
+    def question_scores(self, task: Task, values: Sequence[Values], way: Way) -> list[Score]:
+        """The scores of a yes/no question behind values, which ``way`` would weigh."""
+        return run_confined(lambda: self._question_scores(task, values, way))
 
     async def _available(self, way: Way) -> bool:
         async with self._server.endpoint.client() as client:
             scores = QuestionScores(self._server.chat, client, about_text("Is it so?"), way)
             return await scores.available()
 
-    async def _question_scores(self, question: str, texts: Sequence[str], way: Way) -> list[Score]:
+    async def _question_scores(self, task: Task, values: Sequence[Values], way: Way) -> list[Score]:
         async with self._server.endpoint.client() as client:
-            scores = QuestionScores(self._server.chat, client, about_text(question), way)
-            return await scores.every([(text,) for text in texts])
+            return await QuestionScores(self._server.chat, client, task, way).every(values)
 
     @property
     def _way(self) -> Way | None:

@@ -30,7 +30,13 @@ from blendfusion.models.protocol.events import model_call
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.scores.token import Token
 from blendfusion.models.verbalizer.label_words import TRUTH
-from blendfusion.models.verbalizer.query_likelihood import Score, question_behind
+from blendfusion.models.verbalizer.likeness import likeness
+from blendfusion.models.verbalizer.query_likelihood import (
+    Score,
+    asks_same,
+    question_behind,
+    way_for,
+)
 from blendfusion.models.verbalizer.similarity import similarities
 from blendfusion.models.verbalizer.ways import Way
 from blendfusion.types import Task, Usage
@@ -52,6 +58,9 @@ class QuestionScores:
     task: Task
     way: Way
     spent: Usage = field(default_factory=Usage)
+
+    def __post_init__(self) -> None:
+        self.way = way_for(self.task, self.way)
 
     @property
     def layout(self) -> Layout:
@@ -76,13 +85,17 @@ class QuestionScores:
         texts = (turn["content"] for turn in layout.prompt.messages(row))
         errand = ValueRequests([*filter(None, row), *texts])
         try:
-            likelihood, answer = 0.0, 0.0
-            if self.way.prompt == "chat":
+            likelihood, answer, way = 0.0, 0.0, self.way
+            if not (way.likelihood or way.answer):
+                pass  # nothing of the model counts
+            elif way.prompt == "chat":
                 answer = await self._answer_in_chat(layout, row, errand)
             else:
                 likelihood, answer = await self._in_running_text(layout, row, errand)
             similarity = 0.0
-            if self.way.similarity:
+            if way.similarity and asks_same(self.task):
+                similarity = likeness(*(value or "" for value in row))
+            elif way.similarity:
                 [similarity] = similarities(layout.prompt.replies[0], [layout.block(row).strip()])
             return likelihood, answer, similarity
         finally:

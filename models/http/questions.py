@@ -18,7 +18,6 @@ from blendfusion.models.verbalizer.query_likelihood import (
     Odds,
     neutral,
     neutral_values,
-    way_for,
 )
 from blendfusion.models.verbalizer.ways import Way
 from blendfusion.types import Answer, Task, Usage
@@ -41,7 +40,7 @@ class Questions:
         scores = QuestionScores(self.chat, client, task, self.way)
         if task in self._neutral:
             return scores.spent
-        if self.way.likelihood and not await scores.available():
+        if scores.way.likelihood and not await scores.available():
             raise Refused("the server tells no odds of a prompt")
         self._neutral[task] = neutral(await scores.every(neutral_values(task)))
         return scores.spent
@@ -51,7 +50,7 @@ class Questions:
         ``ModelFailed``."""
         scores = QuestionScores(self.chat, client, task, self.way)
         try:
-            odds = Odds(way_for(task, self.way), self._neutral[task])
+            odds = Odds(scores.way, self._neutral[task])
             answer = odds.answer(await scores.score(row))
         except Refused as refusal:
             answer = Answer.failed(str(refusal), too_long=refusal.too_long)

@@ -53,6 +53,7 @@ class TaskBatch:
         self.behind = self._tokens(self.layout.behind)
         self._answers: dict[int, Answer] = {}
         self._places: dict[Row, list[int]] = {}
+        self._values: Sequence[Values] = ()
         self.spent = Spent()
         self._called = False
         self._charged_tokens = 0
@@ -70,6 +71,7 @@ class TaskBatch:
         commons = {self.layout.common(value) for value in values}
         self._common = commons.pop() if len(commons) == 1 else ""
         self.prefix = (*self._head, *self.context.tokenize(self._common, special=False))
+        self._values = values
         for place, value in enumerate(values):
             row = self.row(value)
             failure = self.too_long(row, reserve)
@@ -82,6 +84,11 @@ class TaskBatch:
     def place(self, row: Row) -> int:
         """The first place in the values of a row of ``fitting``."""
         return self._places[row][0]
+
+    def values(self, row: Row) -> Values | None:
+        """The values of a row of ``fitting``; None of another row."""
+        places = self._places.get(row)
+        return None if places is None else self._values[places[0]]
 
     @property
     def held(self) -> int:

@@ -49,7 +49,6 @@ from blendfusion.models.verbalizer.label_similarity import label_weight
 from blendfusion.models.verbalizer.query_likelihood import (
     LIKELIHOOD_VERSION,
     Score,
-    about_text,
     question_behind,
 )
 from blendfusion.models.verbalizer.score_as_yes_no import model_tasks
@@ -190,9 +189,9 @@ class LlamaModel:
         """Whether the weights can be asked in a way: some have no chat template."""
         return way.prompt != "chat" or bool(self._ready().context.chat_template())
 
-    def question_scores(self, question: str, texts: Sequence[str], way: Way) -> list[Score]:
-        """The scores of a question behind texts, which ``way`` would weigh."""
-        task = question_behind(about_text(question), way)
+    def question_scores(self, task: Task, values: Sequence[Values], way: Way) -> list[Score]:
+        """The scores of a yes/no question behind values, which ``way`` would weigh."""
+        task = question_behind(task, way)
         switch = Switch()
 
         def work() -> list[Score]:
@@ -201,7 +200,7 @@ class LlamaModel:
                 try:
                     asking = TaskBatch(opened, task, self._options, in_chat=way.prompt == "chat")
                     asking.begin()
-                    rows = [asking.row((text,)) for text in texts]
+                    rows = [asking.row(one) for one in values]
                     return LikelihoodDecoder(asking, way).scores(rows)
                 except BaseException:
                     opened.forget()
@@ -339,7 +338,9 @@ def _facts(way: Way) -> tuple[object, ...]:
     weights = (way.likelihood, way.answer, way.similarity, way.threshold, way.labels)
     beside = (way.ideas,) if way.ideas else ()
     share = (way.neutral_share,) if way.neutral_share != 1 else ()
-    return (way.prompt, *weights, *beside, *share, vectors, LIKELIHOOD_VERSION)
+    same: tuple[float, ...] = (way.same_answer, way.same_likeness, way.same_threshold)
+    same = same if any(same) else ()
+    return (way.prompt, *weights, *beside, *share, *same, vectors, LIKELIHOOD_VERSION)
 
 
 def answered(
@@ -379,7 +380,8 @@ def answered(
     rows = asking.fitting(values, method.reserve)
     if rows:
         try:
-            asking.begin()
+            if not isinstance(method, LikelihoodDecoder) or method.reads:
+                asking.begin()
             method.decide(rows)
         finally:
             asking.end()

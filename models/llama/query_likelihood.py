@@ -15,11 +15,13 @@ import numpy as np
 
 from blendfusion.models.llama.batch import Row, Runs, TaskBatch
 from blendfusion.models.verbalizer.label_words import TRUTH
+from blendfusion.models.verbalizer.likeness import likeness
 from blendfusion.models.verbalizer.query_likelihood import (
     Neutral,
     Odds,
     Score,
     answer_of,
+    asks_same,
     neutral,
     neutral_values,
     way_for,
@@ -35,8 +37,10 @@ class LikelihoodDecoder:
     def __init__(self, asking: TaskBatch, way: Way, scored: Constraint | None = None) -> None:
         """``scored``: the constraint of the score that is wanted instead of a yes or no."""
         self._asking = asking
-        self._way = way
+        self._way = way = way_for(asking.task, way)
         self._scored = scored
+        self.reads = bool(way.likelihood or way.answer)
+        """Whether the model reads anything: the likeness of names needs none."""
         layout, context = asking.layout, asking.context
         [question] = layout.prompt.replies
         self._question = tuple(context.tokenize(layout.lead + question, special=False))
@@ -60,7 +64,7 @@ class LikelihoodDecoder:
         together."""
         asking = self._asking
         neutral_scores = asking.opened.neutral((asking.task, self._way.prompt), self._neutral)
-        behind = Odds(way_for(asking.task, self._way), neutral_scores)
+        behind = Odds(self._way, neutral_scores)
         if asking.options.calibration == "column":
             behind = behind.with_column(self.scores(rows))
         return behind
@@ -117,6 +121,10 @@ class LikelihoodDecoder:
             settle(row, (totals[row], 0.0, similar[row]))
             return ()
 
+        if not self.reads:
+            for row, similarity in enumerate(similar):
+                settle(row, (0.0, 0.0, similarity))
+            return
         if self._way.likelihood:
             run(rows, step, self.reserve)
             return
@@ -125,9 +133,12 @@ class LikelihoodDecoder:
         run([(*row, *question, *self._before_answer) for row in rows], step, 0)
 
     def _similarities(self, rows: Sequence[Row]) -> list[float]:
-        """The cosines of the vectors of the question and of rows."""
+        """The cosines of the vectors of the question and of rows, or the likeness of two values."""
         if not self._way.similarity:
             return [0.0] * len(rows)
+        if asks_same(self._asking.task):
+            values = (self._asking.values(row) or ("", "") for row in rows)
+            return [likeness(one or "", other or "") for one, other in values]
         [question] = self._asking.layout.prompt.replies
         end = -len(self._asking.tail)
         texts = [self._asking.context.text(row[:end]).strip() for row in rows]

@@ -28,6 +28,7 @@ from blendfusion.models.tuning.fit import (
     quality,
     scored,
 )
+from blendfusion.models.tuning.pairs import quality_of_pairs, with_pairs
 from blendfusion.models.verbalizer.calibration_texts import ANY
 from blendfusion.models.verbalizer.parse_question import question_idea
 from blendfusion.models.verbalizer.query_likelihood import Score, about_text
@@ -63,16 +64,17 @@ class Tunable(Protocol):
     def abilities(self) -> Abilities: ...
     def can_ask(self, way: Way) -> bool: ...
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]: ...
-    def question_scores(self, question: str, texts: Sequence[str], way: Way) -> list[Score]: ...
+    def question_scores(self, task: Task, values: Sequence[Values], way: Way) -> list[Score]: ...
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """The result: the chosen way with its figures, and those of all candidates, by which it was
-    chosen."""
+    """The result: the chosen way with its figures, those of all candidates, by which it was
+    chosen, and those of whether two names are the same; None where that was not fitted."""
 
     way: Way
     compared: tuple[tuple[Way, Quality], ...]
+    pairs: Quality | None = None
 
 
 def tune(model: Tunable, rows: int = 12, progress: Progress = lambda _: None) -> Tuned:
@@ -102,10 +104,15 @@ def tune(model: Tunable, rows: int = 12, progress: Progress = lambda _: None) ->
         best = fit(best, scores)
         if model.abilities.scores_options:  # by words, which know some ideas
             best = replace(best, ideas=_weight_beside(model, best, [*first, *others], scores))
+        progress("asking about pairs of names")
+        best = with_pairs(model, best)
     report = list(bank("report", rows))
     progress(f"measuring it on {len(report)} other questions")
     found = quality(list(_answers(model, report, best)))
-    return Tuned(replace(best, area=found.area, balanced=found.balanced), tuple(compared))
+    way = replace(best, area=found.area, balanced=found.balanced)
+    return Tuned(
+        way, tuple(compared), None if best.prompt == "words" else quality_of_pairs(model, way)
+    )
 
 
 def _weight_beside(
@@ -155,6 +162,7 @@ def _by_words(model: Tunable, question: BankQuestion) -> tuple[Floats, Bools]:
 def _scored(model: Tunable, question: BankQuestion, way: Way) -> Scored:
     likelihood = float(model.can_ask(replace(way, likelihood=1.0)))
     every = replace(way, likelihood=likelihood, similarity=float(compares_vectors()))
-    scores: list[Score] = model.question_scores(question.question, [*question.texts, *ANY], every)
+    values = [(text,) for text in (*question.texts, *ANY)]
+    scores = model.question_scores(about_text(question.question), values, every)
     texts = len(question.texts)
     return scored(question.kind, scores[:texts], scores[texts:], question.yes)

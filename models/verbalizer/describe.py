@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from blendfusion.models.constraints.constraint import closed_set
 from blendfusion.models.prompts.prompt import BEHIND, replies_of
+from blendfusion.models.verbalizer.query_likelihood import asks_same, way_for
 from blendfusion.models.verbalizer.verbalize import verbalize
 from blendfusion.models.verbalizer.ways import Way
 from blendfusion.types import Task
@@ -35,6 +36,8 @@ def scored_by(
     'Film by film, movie, cinema, actor, …; Novels by novels'
     """
     if task.form in BEHIND and way is not None:
+        if asks_same(task):
+            return _same(_short(replies_of(task)[0]), way_for(task, way))
         return _behind(_short(replies_of(task)[0]), way)
     options = closed_set(task.constraint) or ()
     if not wordings or len(options) < 2:
@@ -66,6 +69,16 @@ def _behind(question: str, way: Way) -> str:
     measured = f" (mean area {way.area:.2f}, balanced accuracy {way.balanced:.2f})"
     named = ", ".join(part for part, weight in parts.items() if weight)
     return f"{named}{measured if way.area else ''}"
+
+
+def _same(question: str, way: Way) -> str:
+    """The scores of whether two values are the same."""
+    parts = {
+        f"the likelihood of “{question}” behind both values": way.likelihood,
+        f"yes against no behind both values and “{question}”": way.answer,
+        "their likeness": way.similarity,
+    }
+    return ", ".join(part for part, weight in parts.items() if weight)
 
 
 def _few(words: Sequence[str]) -> str:

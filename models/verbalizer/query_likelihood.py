@@ -14,6 +14,7 @@ The scores depend on the words of the question, so they are compared with those 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import exp
@@ -30,6 +31,8 @@ from blendfusion.types import Answer, Constraint, Task
 LIKELIHOOD_VERSION = 2
 """A part of fingerprints: change it with what makes odds of scores."""
 _LEAST_SPREAD = 0.1
+
+_SAME = re.compile(r"\bsame thing\b(?!.*\b(?:not|different)\b)", re.IGNORECASE)
 
 Score = tuple[float, float, float]
 """The scores of a question and a text: the log probability of the question behind the text; the
@@ -138,7 +141,7 @@ def about_text(question: str) -> Task:
 
 def question_behind(task: Task, way: Way) -> Task:
     """The task with its question behind the text, as ``way`` scores it."""
-    return replace(task, form="behind" if way.answer else "likelihood")
+    return replace(task, form="behind" if way_for(task, way).answer else "likelihood")
 
 
 def neutral_values(task: Task) -> list[Values]:
@@ -152,15 +155,40 @@ def neutral_values(task: Task) -> list[Values]:
     return [tuple(ANY[(row + column) % len(ANY)] for column in columns) for row in range(len(ANY))]
 
 
-def way_for(task: Task, way: Way) -> Way:
-    """The weights for a task. A threshold is fitted to questions about one text; of several values,
-    those count as a yes that stand above unrelated ones (docs/lab.md).
+def asks_same(task: Task) -> bool:
+    """Whether the question is if two values name the same thing, as that of llm_same and llm_join.
 
-    >>> task = Task("llm_filter", "Are both the same?", columns=("a", "b"))
+    >>> question = "Are both the same thing, perhaps written differently?"
+    >>> asks_same(Task("llm_same", question, Constraint("boolean"), ("a", "b")))
+    True
+    >>> asks_same(Task("llm_filter", "Are both of the same colour?", columns=("a", "b")))
+    False
+    """
+    return len(task.columns) == 2 and bool(_SAME.search(task.question))
+
+
+def way_for(task: Task, way: Way) -> Way:
+    """The weights for a task. A threshold is fitted to questions about one text. Whether two values
+    name the same thing has weights of its own, ``similarity`` being their ``likeness``; of other
+    questions about several values, those count as a yes that stand above unrelated ones
+    (docs/lab.md).
+
+    >>> task = Task("llm_filter", "Do both fit?", columns=("a", "b"))
     >>> way_for(task, Way("chat", answer=1.0, threshold=2.5)).threshold
     0.0
     """
-    return replace(way, threshold=0.0, neutral_share=1.0) if len(task.columns) > 1 else way
+    if len(task.columns) < 2:
+        return way
+    if asks_same(task) and (way.same_answer or way.same_likeness):
+        return replace(
+            way,
+            likelihood=0.0,
+            answer=way.same_answer,
+            similarity=way.same_likeness,
+            threshold=way.same_threshold,
+            neutral_share=1.0,
+        )
+    return replace(way, threshold=0.0, neutral_share=1.0)
 
 
 def neutral(scores: Sequence[Score]) -> Neutral:

@@ -23,11 +23,12 @@ from blendfusion.models.weights.python_packages import cache_folder
 WAYS = Path(__file__).with_name("ways.txt")
 _HEADING = (
     "# digest, prompt, weights of likelihood, answer and similarity, threshold, area, "
-    "balanced accuracy, weight of labels, weight beside ideas, neutral share, name\n"
+    "balanced accuracy, weight of labels, weight beside ideas, neutral share, of pairs: weights of "
+    "answer and likeness, threshold; name\n"
 )
 _ENDS = 1 << 16
-_NUMBERS = (9, 8, 7, 6)
-"""The numbers of a line; earlier files lack the last, the last two or the last three."""
+_NUMBERS = (12, 9, 8, 7, 6)
+"""The numbers of a line; earlier files lack the last ones."""
 
 ALONE = math.inf
 """The weight of odds beside words that do not count."""
@@ -42,12 +43,15 @@ class Way:
     """The log odds of a yes are the scores of ``query_likelihood`` times their weights, less
     ``threshold``: of the ``likelihood`` of the question, of the ``answer`` behind it, of the
     ``similarity`` of both texts, for which the package wordllama is needed. ``area`` and
-    ``balanced`` are what was measured (the area under the ROC curve and the balanced accuracy on
-    questions that nothing was chosen on); 0: not measured. ``labels`` is the weight of the
+    ``balanced`` are what was measured (the area under the ROC curve and the balanced accuracy
+    on questions that nothing was chosen on); 0: not measured. ``labels`` is the weight of the
     similarity of text and label in choices (``label_similarity``), ``ideas`` that of these odds
     beside the words of a known idea that has no opposite; 0: the words alone count, ``ALONE``:
-    these odds alone. ``neutral_share`` of the mean answer behind neutral texts is subtracted from
-    an answer: the rest of that mean tells how often a question has a yes."""
+    these odds alone. ``neutral_share`` of the mean answer behind neutral texts is subtracted
+    from an answer: the rest of that mean tells how often a question has a yes. Whether two
+    values name the same thing (``asks_same``) is weighed by the answer, above that about
+    unrelated texts, and by the ``likeness`` of the values; both 0: as other questions about
+    several values."""
 
     prompt: PromptForm = "words"
     likelihood: float = 0.0
@@ -59,6 +63,9 @@ class Way:
     labels: float = 0.0
     ideas: float = 0.0
     neutral_share: float = 1.0
+    same_answer: float = 0.0
+    same_likeness: float = 0.0
+    same_threshold: float = 0.0
 
     @property
     def needs_vectors(self) -> bool:

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 import blendfusion as bf
 from blendfusion.models.embedders.embedder import Vectors, normalised
 from blendfusion.udfs.columns.clusters import clusters
+from blendfusion.udfs.columns.group_store import Group
+from blendfusion.udfs.columns.groups import sorted_into
 
 TOPICS = {
     "late": ["The parcel came late", "Delivery took three weeks", "Still waiting for my parcel"],
@@ -103,6 +105,57 @@ def test_equal_names_are_one_group() -> None:
     session.from_pydict({"x": TEXTS}, name="t")
     rows = session.sql("SELECT DISTINCT llm_group(x, into => 3) AS g FROM t").to_pylist()
     assert rows == [{"g": "A topic"}]
+
+
+@pytest.mark.parametrize(
+    ("probable", "expected"),
+    [
+        (0.4, TOPIC_OF),
+        (0.9999999, dict.fromkeys(TEXTS, "late")),
+        (1.0, dict.fromkeys(TEXTS, "late")),
+    ],
+)
+def test_a_model_that_is_unsure_leaves_values_near_their_samples(
+    probable: float, expected: dict[str, str]
+) -> None:
+    """A model that says the same of all texts, and how probable that is."""
+
+    def answered(request: bf.Request) -> object:
+        options = request.constraint.options
+        if not options:
+            return answer(request)
+        if probable == 1.0:
+            return "late"
+        return {one: probable if one == "late" else (1 - probable) / 3 for one in options}
+
+    session = bf.connect(bf.ScriptedModel(answered), cache=None, embedder=ByTopic())
+    session.from_pydict({"x": TEXTS}, name="t")
+    rows = session.sql("SELECT x, llm_group(x, into => 3) AS g FROM t").to_pylist()
+    assert {row["x"]: row["g"] for row in rows} == expected
+
+
+def test_other_stands_against_the_mean_of_all_groups() -> None:
+    """An unsure ``other`` is left where a group is near, a sure one is not."""
+    groups = [Group(topic, topic, samples=tuple(texts)) for topic, texts in TOPICS.items()]
+
+    class Unsure:
+        def __init__(self, probable: float) -> None:
+            self.probable = probable
+
+        def names(self, samples: list[str]) -> list[str | None]:
+            return []
+
+        descriptions = names
+
+        def chosen(self, texts: list[str], groups: list[Group]) -> list[tuple[str, float] | None]:
+            return [("other", self.probable), None]
+
+    def found(probable: float, embedder: ByTopic | None) -> list[str | None]:
+        return [*sorted_into(TEXTS[:2], groups, Unsure(probable), embedder)]  # type: ignore[arg-type]
+
+    assert found(0.5, ByTopic()) == ["late", None]
+    assert found(1 - 1e-9, ByTopic()) == ["other", None]
+    assert found(0.5, None) == ["other", None]
 
 
 def test_cheap_predicates_come_first_and_the_estimate_counts_both_questions() -> None:

@@ -96,7 +96,7 @@ def test_odds_are_the_sum(model, by_words):
     assert way is not None
     assert way.ideas > 0
     words = map(odds_of, by_words.answer(SPORT, [(text,) for text in TEXTS]))
-    scores = model.question_scores(SPORT.question, [*TEXTS, *ANY], way)
+    scores = model.question_scores(SPORT, [(text,) for text in (*TEXTS, *ANY)], way)
     behind = Odds(way, neutral(scores[len(TEXTS) :]))
     both = map(odds_of, model.answer(SPORT, [(text,) for text in TEXTS]))
     for own, by_word, score in zip(both, words, scores, strict=False):

@@ -9,8 +9,10 @@ import pytest
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.tuning.bank import bank
 from blendfusion.models.tuning.fit import Scored, area, balanced, fit, left_out, odds, scored
+from blendfusion.models.tuning.pairs import name_pairs
 from blendfusion.models.tuning.tune import CANDIDATES, tune
-from blendfusion.models.verbalizer.query_likelihood import Odds, Score, neutral
+from blendfusion.models.verbalizer.likeness import SAME
+from blendfusion.models.verbalizer.query_likelihood import Odds, Score, neutral, way_for
 from blendfusion.models.verbalizer.ways import Way
 from blendfusion.types import Answer, Task
 
@@ -19,6 +21,11 @@ RIGHT = {
     for part in ("choose", "report")
     for asked in bank(part, rows=1_000)  # type: ignore[arg-type]
     for text, yes in zip(asked.texts, asked.yes, strict=True)
+} | {
+    (SAME, "\n".join(pair)): yes
+    for part in ("choose", "report")
+    for kind in name_pairs(part)  # type: ignore[arg-type]
+    for pair, yes in zip(kind.pairs, kind.same, strict=True)
 }
 
 
@@ -41,12 +48,16 @@ class Simulated:
             for one in signals
         ]
 
-    def question_scores(self, question: str, texts: Sequence[str], way: Way) -> list[Score]:
-        self.texts += len(texts)
-        found = []
-        for text in texts:
-            by_question = -20 + self._signal(f"{way.prompt}", question, text)
-            answer = self._signal(f"{way.prompt}_answer", question, text) if way.answer else 0.0
+    def question_scores(
+        self, task: Task, values: Sequence[tuple[str | None, ...]], way: Way
+    ) -> list[Score]:
+        self.texts += len(values)
+        found, question, way = [], task.question, way_for(task, way)
+        of = "pairs" if len(task.columns) > 1 else way.prompt
+        for row in values:
+            text = "\n".join(map(str, row))
+            by_question = -20 + self._signal(of, question, text)
+            answer = self._signal(f"{of}_answer", question, text) if way.answer else 0.0
             found.append((by_question, answer, 0.0))
         return found
 
@@ -81,6 +92,32 @@ def test_the_odds_beside_known_ideas_are_weighed_by_what_both_know() -> None:
     server = Simulated(text=1.0)
     server.abilities = Abilities()
     assert tune(server, rows=6).way.ideas == 0.0
+
+
+def test_a_model_that_knows_names_weighs_its_answers_and_their_likeness() -> None:
+    found = tune(Simulated(text=1.0, pairs_answer=0.3), rows=6)
+    assert found.way.same_answer > 0 < found.way.same_likeness
+    assert found.pairs is not None
+    assert found.pairs.balanced > 0.85
+
+
+def test_a_model_that_tells_names_by_chance_leaves_them_to_their_likeness() -> None:
+    found = tune(Simulated(text=1.0), rows=6)
+    assert found.way.same_answer == 0 < found.way.same_likeness
+    assert found.pairs is not None
+    assert found.pairs.area > 0.9
+    assert found.pairs.balanced > 0.8
+    by_words = tune(Simulated(words=1.0), rows=6)
+    assert (by_words.way.same_likeness, by_words.pairs) == (0.0, None)
+
+
+def test_pairs_are_all_of_one_thing_and_the_most_similar_others() -> None:
+    kinds = [*name_pairs("choose"), *name_pairs("report")]
+    assert len({kind.kind for kind in kinds}) == len(kinds) == 8
+    for kind in kinds:
+        assert all(a < b for a, b in kind.pairs)
+        assert len(set(kind.pairs)) == len(kind.pairs)
+        assert 8 <= sum(kind.same) <= len(kind.same) / 2
 
 
 def test_without_a_template_and_without_any_signal() -> None:

@@ -9,6 +9,7 @@ from local_model import weights_or_skip
 
 from blendfusion.models.llama.model import LlamaModel
 from blendfusion.models.verbalizer import ways
+from blendfusion.models.verbalizer.likeness import SAME, likeness
 from blendfusion.models.verbalizer.ways import (
     Way,
     keep_way,
@@ -20,7 +21,17 @@ from blendfusion.models.verbalizer.ways import (
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 
-CHAT = Way("chat", likelihood=0.5, answer=1.25, threshold=-0.25, area=0.9, balanced=0.8)
+CHAT = Way(
+    "chat",
+    likelihood=0.5,
+    answer=1.25,
+    threshold=-0.25,
+    area=0.9,
+    balanced=0.8,
+    same_answer=3.5,
+    same_likeness=1.5,
+    same_threshold=2.5,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -85,13 +96,46 @@ def test_the_chat_template_and_the_answer_behind_the_question(likelihood: float)
     texts = ["Please refund the jacket.", "The museum opens at nine.", "x\nQuestion: Is it?"]
     together = model.answer(task, [(text,) for text in texts])
     alone = [model.answer(task, [(text,)])[0] for text in texts]
-    [both] = model.question_scores(task.question, texts[:1], CHAT)
-    [answer] = model.question_scores(task.question, texts[:1], replace(CHAT, likelihood=0.0))
+    [both] = model.question_scores(task, [(texts[0],)], CHAT)
+    [answer] = model.question_scores(task, [(texts[0],)], replace(CHAT, likelihood=0.0))
     model.close()
 
     assert [(a.text, a.logprob) for a in together] == [(a.text, a.logprob) for a in alone]
     assert both[0] < 0 == answer[0]
     assert both[1] == pytest.approx(answer[1], abs=1e-3)
+
+
+@pytest.mark.local
+def test_names_are_the_same_by_their_own_weights() -> None:
+    """By the likeness alone nothing is read; with a weight of the answer, it is."""
+    path = weights_or_skip()
+    task = Task("llm_same", SAME, Constraint("boolean"), ("a", "b"))
+    pairs = [("Café am Markt", "Cafe am Markt"), ("Part One", "Part Two"), ("a", None)]
+    tokens, answers = [], []
+    for weight in (0.0, 1.0):
+        way = Way("text", 1.0, threshold=9.0, same_answer=weight, same_likeness=8.0)
+        keep_way(weights_digest(path), replace(way, same_threshold=5.0), "x")
+        model = LlamaModel(path, Options(n_ctx=1024))
+        found = model.answer(task, pairs)
+        assert model.abilities.scored_by is not None
+        said = str(model.abilities.scored_by(task))
+        assert ("yes against no behind both values" in said) == bool(weight)
+        assert said.endswith("their likeness")
+        model.close()
+        answers.append([answer.text for answer in found])
+        tokens.append(sum(answer.usage.evaluated_tokens for answer in found))
+    assert answers[0] == ["true", "false", "false"]
+    assert tokens[0] == 0 < tokens[1]
+
+
+def test_likeness_is_of_spelling_and_numbers() -> None:
+    assert likeness("IBM", "IBM") == 1.0
+    assert likeness("Hotel Three Lions", "Three Lions Hotel") == 1.0
+    assert likeness("BD-18, 18 V", "BD-18, 12 V") < likeness("BD-18, 18 V", "BD 18, 18 Volt")
+    assert likeness("Volume II", "Volume 2") > likeness("Volume II", "Volume 3")
+    assert likeness("Part 1", "Part") > likeness("Part 1", "Part 2")
+    assert likeness("", "x") == 0.0
+    assert likeness("007", "7") > likeness("007", "8")
 
 
 def test_lines_without_a_weight_of_labels_are_read() -> None:

@@ -119,7 +119,24 @@ class UserModel:
         task = self._task(question, Constraint("choice", options=tuple(options)), tuple(names))
         answers = self._dispatcher.ask(task, rows, self._call, stops=False)
         outcomes(self._call, answers, rows, self._dispatcher, task=task, to=pa.string())
-        return [None if a.text is None else _likelihood(a, a.text == first) for a in answers]
+        return [None if a.text is None else _likelihood(a, first=a.text == first) for a in answers]
+
+    def choices(
+        self,
+        question: str,
+        texts: Sequence[str],
+        options: Sequence[str],
+        meanings: Sequence[str] = (),
+    ) -> list[tuple[str, float] | None]:
+        """The option for each text, with its probability: 1 from a model that gives none. None
+        without a valid answer."""
+        constraint = Constraint("choice", tuple(options), tuple(meanings))
+        task = self._task(question, constraint, ("",))
+        rows = [(text,) for text in texts]
+        answers = self._dispatcher.ask(task, rows, self._call, stops=False)
+        self.repeats = self.repeats and all(answer.error is None for answer in answers)
+        outcomes(self._call, answers, rows, self._dispatcher, task=task, to=pa.string())
+        return [None if a.text is None else (a.text, _likelihood(a, first=True)) for a in answers]
 
     def scores(self, question: str, texts: Sequence[str]) -> list[float | None]:
         """The degree to which ``question`` holds for each text, from 0 to 10."""
@@ -134,6 +151,6 @@ class UserModel:
         return Task(self._call.ingredient.name, question, constraint, names)
 
 
-def _likelihood(answer: Answer, first: bool) -> float:
+def _likelihood(answer: Answer, *, first: bool) -> float:
     probable = 1.0 if answer.logprob is None else exp(answer.logprob)
     return probable if first else 1 - probable

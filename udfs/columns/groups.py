@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import log
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from blendfusion.models.embedders.cache import UnknownVectorError
 from blendfusion.models.embedders.embedder import Embedder
@@ -20,6 +22,13 @@ MOST_GROUPS = 20
 
 _SAMPLES = 8
 """Texts of a cluster by which the model names it."""
+
+CLOSENESS = 15.0
+"""The weight of cosines beside the log odds of the model's choice, by which groups of texts of our
+own are nearest to their subjects (docs/lab.md)."""
+_DECIMALS = 4
+"""Digits of their sums that count: further ones depend on the order of additions."""
+_TEXTS_AT_ONCE = 1024
 _SAMPLE_CHARACTERS = 300
 
 
@@ -35,9 +44,11 @@ class Namer(Protocol):
         wanted."""
         ...
 
-    def chosen(self, texts: Sequence[str], groups: Sequence[Group]) -> Sequence[str | None]:
-        """The name of the group that fits each text, ``other`` if none does; None without an
-        answer."""
+    def chosen(
+        self, texts: Sequence[str], groups: Sequence[Group]
+    ) -> Sequence[tuple[str, float] | None]:
+        """The name of the group that fits each text, ``other`` if none does, and its probability,
+        which is 1 if it is not known; None without an answer."""
         ...
 
 
@@ -52,7 +63,7 @@ class Found:
 
 def found_groups(texts: Sequence[str], into: int | None, embedder: Embedder, namer: Namer) -> Found:
     """The groups of ``texts``, which are distinct and in ascending order, so that groups do not
-    depend on the order of rows. Equal names are one group, of the samples of its first cluster."""
+    depend on the order of rows. Equal names are one group, of the samples of all its clusters."""
     k = min(len(texts), into or round(max(2.0, min(MOST_GROUPS, (len(texts) / 2) ** 0.5))))
     samples = _samples(texts, k, embedder)
     given = namer.names(list(map(_listed, samples)))
@@ -60,14 +71,15 @@ def found_groups(texts: Sequence[str], into: int | None, embedder: Embedder, nam
     for answer, own in zip(given, samples, strict=True):
         name = " ".join((answer or "").split()).strip(" .\"'")
         if normalized(name) not in ("", OTHER):
-            found.setdefault(normalized(name), Group(name, name, samples=tuple(own)))
+            same = found.get(normalized(name), Group(name, name))
+            found[normalized(name)] = replace(same, samples=(*same.samples, *own))
     described = _described(sorted(found.values(), key=lambda group: group.name), namer)
     return Found(described, len(samples), None not in given)
 
 
 def _described(groups: Sequence[Group], namer: Namer) -> tuple[Group, ...]:
     """The groups with their descriptions, where some are wanted."""
-    given = namer.descriptions([_listed(group.samples) for group in groups])
+    given = namer.descriptions([_listed(group.samples[:_SAMPLES]) for group in groups])
     texts = [" ".join((answer or "").split()) for answer in given]
     return tuple(replace(g, description=t) for g, t in zip(groups, texts, strict=True))
 
@@ -82,17 +94,50 @@ def with_level(groups: Groups, embedder: Embedder, namer: Namer) -> tuple[Groups
     highest = groups.levels[-1]
     names = [group.name for group in highest]
     found = found_groups(names, None, embedder, namer)
-    parents = sorted_into(names, found.groups, namer)
+    parents = sorted_into(names, found.groups, namer, embedder)
     children = tuple(replace(g, parent=p) for g, p in zip(highest, parents, strict=True))
     levels = (*groups.levels[:-1], children, found.groups)
     return replace(groups, levels=levels), found.complete and None not in parents
 
 
 def sorted_into(
-    texts: Sequence[str], groups: Sequence[Group], namer: Namer
+    texts: Sequence[str], groups: Sequence[Group], namer: Namer, embedder: Embedder | None
 ) -> Sequence[str | None]:
-    """The name of the group that fits each text, or ``other``; None without an answer."""
-    return namer.chosen(texts, groups) if groups else [None] * len(texts)
+    """The name of the group of each text, or ``other``; None without an answer.
+
+    A choice that is certain holds. Of others, the odds count beside how close the text is to the
+    samples of each group, so a model that is unsure leaves a text in its cluster."""
+    if not groups:
+        return [None] * len(texts)
+    chosen = namer.chosen(texts, groups)
+    found = [None if choice is None else choice[0] for choice in chosen]
+    unsure = [at for at, choice in enumerate(chosen) if choice is not None and choice[1] < 1]
+    if unsure and embedder is not None:
+        names = [*(group.name for group in groups), OTHER]
+        try:
+            close = _closeness([texts[at] for at in unsure], groups, embedder)
+        except UnknownVectorError:  # an estimate does not embed
+            return found
+        for at, row in zip(unsure, close, strict=True):
+            name, probable = chosen[at] or (OTHER, 0.0)
+            odds = np.zeros(len(names))
+            odds[names.index(name)] = log(max(probable, 1e-9) * len(groups) / (1 - probable))
+            found[at] = names[int(np.round(CLOSENESS * row + odds, _DECIMALS).argmax())]
+    return found
+
+
+def _closeness(
+    texts: Sequence[str], groups: Sequence[Group], embedder: Embedder
+) -> npt.NDArray[np.float64]:
+    """The mean cosine of each text, a row each, with the nearest samples of each group; in the last
+    column, for ``other``, the mean of its row."""
+    samples = [embedder.embed(list(group.samples or (group.name,))) for group in groups]
+    parts = []
+    for start in range(0, len(texts), _TEXTS_AT_ONCE):
+        vectors = embedder.embed(list(texts[start : start + _TEXTS_AT_ONCE]))
+        near = [np.sort(vectors @ own.T, axis=1)[:, -_SAMPLES:].mean(axis=1) for own in samples]
+        parts.append(np.stack([*near, np.mean(near, axis=0)], axis=1).astype(np.float64))
+    return np.concatenate(parts)
 
 
 def _samples(texts: Sequence[str], k: int, embedder: Embedder) -> list[list[str]]:

@@ -77,16 +77,17 @@ class _Namer:
         question = f"What do these texts have in common{self._by}? Answer in one sentence."
         return self._written(question, samples, _DESCRIPTION)
 
-    def chosen(self, texts: Sequence[str], groups: Sequence[Group]) -> Sequence[str | None]:
+    def chosen(
+        self, texts: Sequence[str], groups: Sequence[Group]
+    ) -> Sequence[tuple[str, float] | None]:
         question = f"To which group does the text belong{self._by}?"
         meanings = [group.description or group.name for group in groups]
-        chosen: list[str | None] = self._model.ask(
+        return self._model.choices(
             question,
-            pa.array(texts, pa.string()),
-            options=[*(group.name for group in groups), OTHER],
-            meanings=[*meanings, _OTHER_MEANING] if self._describes else (),
-        ).to_pylist()
-        return chosen
+            texts,
+            [*(group.name for group in groups), OTHER],
+            [*meanings, _OTHER_MEANING] if self._describes else (),
+        )
 
     def _written(self, question: str, texts: Sequence[str], pattern: str) -> list[str | None]:
         found: list[str | None] = self._model.ask(
@@ -132,7 +133,7 @@ def _group(
             groups = model.groups.keep(name, groups)
         else:
             note = "; not kept, as the model did not name all"
-    chosen = sorted_into(values, groups.levels[0], namer)
+    chosen = sorted_into(values, groups.levels[0], namer, model.embedder)
     others = sum(one == OTHER for one in chosen)
     names = f"{len(groups.levels[0]):,} names" + (" kept" if kept else f" of {clusters:,} clusters")
     how = f"groups: {names}; {others:,} of {len(values):,} values fit none{note}"
@@ -166,7 +167,7 @@ LLM_GROUP = Ingredient(
 
 The vectors of the column's distinct values form clusters. The model names each cluster from the values
 nearest to its centre, one question a cluster. Then it sorts each distinct value into one of the names, one
-question a value. Needs an embedder.
+question a value; the less sure it is, the more the vectors count. Needs an embedder.
 
 Groups depend on the values of the column. ``name`` keeps them: then further values are sorted into the
 same groups. ``describe => true`` takes a further question a cluster. ``level => 2`` gives coarser groups, each of which holds whole groups of level 1.""",

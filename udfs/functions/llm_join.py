@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from blendfusion.models.verbalizer.likeness import SAME
 from blendfusion.types import Constraint
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import PairMatch
@@ -16,7 +17,7 @@ LLM_JOIN = Ingredient(
     leading=(),
     values=("value", "other"),
     options=(*PAIRING, MODEL, ON_ERROR),
-    question="Are both the same thing, perhaps written differently?",
+    question=SAME,
     returns=Constraint("boolean"),
     result="BOOLEAN",
     doc="""Whether ``value`` of one side of a join matches ``other`` of the other side, as BOOLEAN.

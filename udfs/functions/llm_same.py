@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from blendfusion.models.verbalizer.likeness import SAME
 from blendfusion.types import Constraint
 from blendfusion.udfs.ask.user_model import UserModel
 from blendfusion.udfs.columns.entities import Entities, entities
@@ -23,7 +24,6 @@ restaurants and beers by their names (benchmarks/bench_entities.py)."""
 MOST_CANDIDATES = 50
 MOST_CHECKED = 100_000
 
-QUESTION = "Are both the same thing, perhaps written differently?"
 
 BY = Parameter(
     "by",
@@ -108,7 +108,7 @@ def _same(
 def _entities(
     model: UserModel, new: Sequence[str], known: KnownEntities, k: int, check: int
 ) -> Entities:
-    question = f"Do both match: {known.by}?" if known.by else QUESTION
+    question = f"Do both match: {known.by}?" if known.by else SAME
 
     def judge(pairs: Sequence[tuple[str, str]]) -> Sequence[bool | None]:
         sides = (pa.array(side, pa.string()) for side in zip(*pairs, strict=True))
@@ -153,7 +153,7 @@ LLM_SAME = Ingredient(
     leading=(),
     values=("value",),
     options=(BY, K, CHECK, WRITE, NAME, MODEL, ON_ERROR),
-    question=QUESTION,
+    question=SAME,
     returns=Constraint("boolean"),
     result="TEXT, one of the values, or a written name",
     doc="""The value that stands for the entity of ``value``, as TEXT: equal for all values of the

@@ -750,7 +750,7 @@ def llm_group(
 
     The vectors of the column's distinct values form clusters. The model names each cluster from the values
     nearest to its centre, one question a cluster. Then it sorts each distinct value into one of the names, one
-    question a value. Needs an embedder.
+    question a value; the less sure it is, the more the vectors count. Needs an embedder.
 
     Groups depend on the values of the column. ``name`` keeps them: then further values are sorted into the
     same groups. ``describe => true`` takes a further question a cluster. ``level => 2`` gives coarser groups, each of which holds whole groups of level 1.
