@@ -263,7 +263,9 @@ class Execution:
         name = self._name(stage.number)
         if stage.number in self._relations:
             self._context.deregister_table(name)
-        self._context.register_record_batches(name, [batches_of(table)])
+        # DataFusion 55 takes columns of one name on both sides of a join for each other.
+        names = [f"{stage.number}_{i}" for i in range(table.num_columns)]
+        self._context.register_record_batches(name, [batches_of(table.rename_columns(names))])
         self._relations[stage.number] = relation_of(self._context, name)
 
     def _typed(self, table: pa.Table, schema: pa.Schema) -> pa.Table:

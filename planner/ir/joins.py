@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from substrait.proto import JoinRel as JoinRelMessage
 from substrait.proto import Rel as RelMessage
@@ -34,7 +35,12 @@ def join_type(rel: Rel) -> str:
     left_mark, right_semi, …."""
     if rel.kind == "cross":
         return "inner"
-    return str(JOIN_NAMES.get(RelMessage.FromString(rel.template).join.type, "other"))
+    return _type_in(rel.template)
+
+
+@lru_cache(maxsize=4096)
+def _type_in(template: bytes) -> str:
+    return str(JOIN_NAMES.get(RelMessage.FromString(template).join.type, "other"))
 
 
 def joined(left: Plan, right: Plan, terms: tuple[Expr, ...], kind: str = "inner") -> Rel:

@@ -158,10 +158,14 @@ Plan: TypeAlias = "Rel | Block | Stored"
 
 
 def _has_calls(exprs: tuple[Expr, ...], inputs: tuple[Plan, ...]) -> bool:
-    if any(map(needs_model, exprs)):
+    if any(map(needs_model, exprs)) or any(map(_asks, inputs)):
         return True
-    inside = (rel for expr in exprs for part in walk(expr) for rel in plans_in(part))
-    return any(not isinstance(p, Stored) and p.has_calls for p in (*inputs, *inside))
+    inside = (part for e in exprs if not isinstance(e, Field) for part in walk(e))
+    return any(_asks(rel) for part in inside for rel in plans_in(part))
+
+
+def _asks(plan: Plan) -> bool:
+    return not isinstance(plan, Stored) and plan.has_calls
 
 
 def _holds_plans(expr: Expr) -> bool:
@@ -219,7 +223,9 @@ def needs_model(expr: Expr) -> bool:
 
 def fields(expr: Expr) -> set[int]:
     """The input columns that ``expr`` reads."""
-    return {e.index for e in walk(expr) if isinstance(e, Field)}
+    if isinstance(expr, Field):
+        return {expr.index}
+    return set().union(*map(fields, parts(expr)))
 
 
 def substitute(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
@@ -252,7 +258,9 @@ def windows(expr: Expr) -> list[Expr]:
 
 
 def has_window(expr: Expr) -> bool:
-    return bool(windows(expr))
+    if isinstance(expr, Node) and expr.name.startswith("window:"):
+        return True
+    return not isinstance(expr, Field) and any(map(has_window, parts(expr)))
 
 
 def literal_like(expr: Expr) -> bool:
@@ -262,7 +270,9 @@ def literal_like(expr: Expr) -> bool:
 
 def is_volatile(expr: Expr) -> bool:
     """Whether ``expr`` may give another value each time it is evaluated."""
-    return any(isinstance(e, Node) and e.name in _VOLATILE for e in walk(expr))
+    if isinstance(expr, Node) and expr.name in _VOLATILE:
+        return True
+    return not isinstance(expr, Field) and any(map(is_volatile, parts(expr)))
 
 
 GATES = ("and", "or", "if_then", "coalesce", "nullif")

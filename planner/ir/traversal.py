@@ -40,21 +40,24 @@ def subplans(plan: Plan) -> Iterator[Plan]:
 
     A relation with several parents, such as a partner of joins, comes once.
     """
-    return _subplans(plan, set())
+    seen: set[int] = set()
+    left = [(plan, False)]
+    while left:
+        part, below_came = left.pop()
+        if below_came:
+            yield part
+        elif id(part) not in seen:
+            seen.add(id(part))
+            left.append((part, True))
+            left.extend((below, False) for below in reversed(_direct(part)))
 
 
-def _subplans(plan: Plan, seen: set[int]) -> Iterator[Plan]:
-    if id(plan) in seen:
-        return
-    seen.add(id(plan))
-    for below in plan.inputs:
-        yield from _subplans(below, seen)
-    if not isinstance(plan, Stored) and plan.has_subqueries:
-        for expr in expressions(plan):
-            for part in walk(expr):
-                for rel in plans_in(part):
-                    yield from _subplans(rel, seen)
-    yield plan
+def _direct(plan: Plan) -> Sequence[Plan]:
+    """The relations directly below one, and those of subqueries inside its expressions."""
+    if isinstance(plan, Stored) or not plan.has_subqueries:
+        return plan.inputs
+    parts = (part for expr in expressions(plan) for part in walk(expr))
+    return (*plan.inputs, *(rel for part in parts for rel in plans_in(part)))
 
 
 def transform(plan: Plan, change: Change) -> Plan:

@@ -40,8 +40,10 @@ def joins_over_pairs(plan: Plan) -> Plan:
     width = plan.inputs[0].width
     terms = tuple(t for e in plan.exprs for t in conjuncts(e))
     pairs = [a for t in terms for a in asks(t) if fields(a) and side_of(a, width) is None]
+    if not pairs or any(map(is_volatile, terms)):
+        return plan
     left, right = map(repeatable, plan.inputs)
-    if not pairs or left is None or right is None or any(map(is_volatile, terms)):
+    if left is None or right is None:
         return plan
     return _decided(plan, left, right, terms)
 

@@ -2,7 +2,8 @@
 
 before: ``filter llm(x) AND p OR q`` and ``inner join on llm(l.x) = llm(r.y)``
 after:  ``filter (llm(x) AND p OR q) AND (p OR q)`` and ``inner join on llm(l.x) = llm(r.y)`` over
-        ``filter x IS NOT NULL`` and ``filter y IS NOT NULL``
+        ``filter x IS NOT NULL`` and ``filter y IS NOT NULL``; ``block where f(x) AND (f(x) OR
+        g(x))`` is ``block where f(x)``
 safe:   a row for which the new condition is not true does not pass the predicate, whatever the
         answers are (planner/ir/necessary.py). A plan with a single call needs no NULL tests:
         a call is not asked about NULL anyway.
@@ -75,11 +76,32 @@ def necessary_conditions(plan: Plan, *, null_tests: bool = True) -> Plan:
 
 def _block(plan: Block) -> Plan:
     """The block over no row if its predicates, which came from several filters, contradict one
-    another."""
+    another; without what one of them makes true or false in another."""
     calls = [{part for part in walk(term) if isinstance(part, Ask)} for term in plan.where]
-    if sum(map(len, calls)) == len(set().union(*calls)) or _joint(plan.where) != NEVER:
+    if sum(map(len, calls)) == len(set().union(*calls)):
         return plan
-    return replace(plan, source=filtered(plan.source, (NEVER,)), where=())
+    if _joint(plan.where) == NEVER:
+        return replace(plan, source=filtered(plan.source, (NEVER,)), where=())
+    where = _given_one_another(plan.where)
+    return plan if where == plan.where else replace(plan, where=where)
+
+
+def _given_one_another(where: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """``f(x) AND (f(x) OR g(x)) AND (NOT f(x) OR p)`` as ``f(x) AND p``."""
+    terms = list(where)
+    for place, term in enumerate(where):
+        atom = canonical(term)
+        value = TRUE
+        if isinstance(atom, Node) and atom.name == "not":
+            (atom,), value = atom.children, FALSE
+        if [*atoms(atom)] != [atom] or is_volatile(atom):
+            continue
+        for other, written in enumerate(terms):
+            plain = canonical(written)
+            left = assigned(plain, {atom: value}) if other != place else plain
+            if left != plain:
+                terms[other] = left
+    return tuple(t for t in terms if t != TRUE)
 
 
 def _join(plan: Rel) -> Plan:

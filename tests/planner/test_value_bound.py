@@ -137,6 +137,13 @@ def test_queries_ask_hardly_more_than_the_bound(part: int, cases: int) -> None:
     assert asked <= 1.08 * mean + 2 * len(seen) ** 0.5
 
 
+@pytest.mark.parametrize("number", [113_310])
+def test_queries_that_once_failed(number: int) -> None:
+    """113,310: DataFusion took columns of one name of two stages for each other."""
+    (found,) = outcomes(range(number, number + 1))
+    assert found.rows == found.expected
+
+
 @pytest.mark.parametrize(
     ("template", "asked"),
     [
@@ -148,6 +155,8 @@ def test_queries_ask_hardly_more_than_the_bound(part: int, cases: int) -> None:
         ("SELECT a.id FROM a WHERE CASE WHEN q1(a.x) THEN a.k = 7 ELSE a.k = 8 END", 0),
         ("SELECT a.id FROM a WHERE (q1(a.x) OR q2(a.y)) AND a.id + 0 = 9", 0),
         ("SELECT a.id FROM a WHERE q1(a.y) AND NOT q1(a.y)", 0),
+        ("SELECT a.id FROM a WHERE (q2(a.x) OR q1(a.y)) AND q1(a.y)", 3),
+        ("SELECT a.id FROM a WHERE NOT q1(a.y) AND (q2(a.x) OR NOT q1(a.y)) AND a.k = 1", 2),
         ("SELECT a.id FROM a WHERE (c1(a.y) = 'r' OR a.k = 2) AND q2(a.y) AND c1(a.y) <> 'r'", 1),
         ("SELECT a.id FROM a WHERE CASE WHEN q1(a.y) THEN a.id < 9 ELSE a.id < 1 END", 2),
         ("SELECT a.id FROM a WHERE (q1(a.y) AND q2(a.x)) OR a.id = 0", 0),
