@@ -15,6 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import TypeVar
 
@@ -254,7 +255,11 @@ class SqliteStore:
             with transaction(connection):
                 before = connection.total_changes
                 # Of two answers to one key the first stays: later runs get what the first one saw.
-                connection.executemany("INSERT OR IGNORE INTO answers VALUES (?,?,?,?,?,?)", rows)
+                # In the order of the keys: a page that is not in SQLite's memory is read once.
+                connection.executemany(
+                    "INSERT OR IGNORE INTO answers VALUES (?,?,?,?,?,?)",
+                    sorted(rows, key=itemgetter(0)),
+                )
                 new = connection.total_changes - before
             if _used_bytes(connection) > self._limit:
                 with or_not():
