@@ -13,15 +13,17 @@ from blendfusion.cluster.protocol import Place, PlaceGone
 from blendfusion.cluster.range_messages import (
     Collect,
     Collected,
+    Compare,
     Deposit,
     Deposited,
     Missing,
     Offer,
     RangeMessage,
     RangeReply,
+    Same,
     Taken,
 )
-from blendfusion.cluster.ranges import LEAST_BITS, LOCAL_RANGES, block_digests, owners_of
+from blendfusion.cluster.ranges import LEAST_BITS, LOCAL_RANGES, block_digests, digest_of, owners_of
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.stores.key import digests
 from blendfusion.types import Answer
@@ -29,6 +31,8 @@ from blendfusion.types import Answer
 _OFFERED_BYTES = 4
 """The mean size of values, compressed, that are worth an offer."""
 _SAMPLE = 256
+_PART = 128
+"""The size of parts that are compared: half of it to all of it."""
 _SPARE_BITS = 15
 """A beginning of a digest has so many bits more than the number of values, which grows by that of
 the workers: of 128 blocks, one has a value that begins like another one."""
@@ -45,6 +49,9 @@ class Peers:
     def __init__(self, connect: Callable[[str], Place], own: str) -> None:
         self._connect, self.own = connect, own
         self._places: dict[str, Place] = {}
+        self.alike: dict[tuple[bytes, str], bool] = {}
+        """Whether an owner had most parts of the values of the last comparison, by question and
+        address."""
         self.moved = 0
         """Bytes to and from other processes so far."""
 
@@ -95,7 +102,7 @@ class RangeAnswers:
             new, hits = dict[int, int](), dict[Values, Answer]()
             for number, some in left.items():
                 with suppress(PlaceGone):
-                    deposited = self._deposited(route, number, some)
+                    left[number], deposited = self._deposited(route, number, some)
                     tickets[number], new[number] = deposited.ticket, deposited.new
                     hits.update(deposited.hits)
             if hits or any(new.values()):
@@ -115,17 +122,33 @@ class RangeAnswers:
                 route = self._tell(LostOwner(route.key, number, addresses[number]))
         return route, found
 
-    def _deposited(self, route: Route, number: int, by_key: dict[bytes, Values]) -> Deposited:
-        """Let an owner know values, which are in the order of their keys."""
+    def _deposited(
+        self, route: Route, number: int, by_key: dict[bytes, Values]
+    ) -> tuple[dict[bytes, Values], Deposited]:
+        """Let an owner know values, which are in the order of their keys. Returns them in the order
+        of its answers."""
         address, values = route.addresses[number], [*by_key.values()]
         if address == self._peers.own or not _worth_an_offer(values):
-            return self._sent(address, Deposit(route.key, values))
-        keys = [*by_key]
+            return by_key, self._sent(address, Deposit(route.key, values))
+        parts, compared = self._compared(route, address, [*by_key])
+        same = (
+            [] if compared is None else [key for place in compared.places for key in parts[place]]
+        )
+        keys = [*(by_key.keys() - {*same})] if same else [*by_key]
+        keys.sort()
+        in_order = {key: by_key[key] for key in (*same, *keys)}
+        if compared is not None and not keys:
+            return in_order, Deposited(compared.ticket, 0)
+        values = [by_key[key] for key in keys]
         bits = (len(keys) * len(route.addresses)).bit_length() + _SPARE_BITS
         bits = min(_MOST_BITS, max(LEAST_BITS, bits))
         heads = np.frombuffer(b"".join(keys), ">u8")[::2] >> np.uint64(64 - bits)
         offer = Offer(
-            route.key, heads.astype(np.int64).tolist(), bits, b"".join(block_digests(keys))
+            route.key,
+            heads.astype(np.int64).tolist(),
+            bits,
+            b"".join(block_digests(keys)),
+            None if compared is None else compared.ticket,
         )
         missing = self._peers.call(address, offer)
         assert isinstance(missing, Missing)
@@ -137,7 +160,25 @@ class RangeAnswers:
             new += deposited.new
             hits.update(deposited.hits)
             places = deposited.unsure or None
-        return Deposited(ticket, new, hits)
+        return in_order, Deposited(ticket, new, hits)
+
+    def _compared(
+        self, route: Route, address: str, keys: list[bytes]
+    ) -> tuple[list[list[bytes]], Same | None]:
+        """The parts of keys in order, and those that the owner has, unless it had few the last
+        time."""
+        about = route.key, address
+        if len(keys) < _PART or not self._peers.alike.get(about, True):
+            return [], None
+        bits = (len(keys) * len(route.addresses) // _PART).bit_length()
+        parts: dict[int, list[bytes]] = {}
+        for key in keys:
+            parts.setdefault(int.from_bytes(key[:8], "big") >> 64 - bits, []).append(key)
+        digests = b"".join(map(digest_of, parts.values()))
+        same = self._peers.call(address, Compare(route.key, [*parts], bits, digests))
+        assert isinstance(same, Same)
+        self._peers.alike[about] = 2 * len(same.places) > len(parts)
+        return [*parts.values()], same
 
     def _sent(self, address: str, message: Deposit) -> Deposited:
         deposited = self._peers.call(address, message)

@@ -46,6 +46,28 @@ class OpenRange(Compact):
 
 
 @dataclass(frozen=True)
+class Compare(Compact):
+    """A fragment needs answers to values: of each part of them, all whose digests begin alike, it
+    tells a digest of the digests. Where the owner has the same ones and no others, that names
+    them."""
+
+    key: bytes
+    parts: list[int] = field(metadata=PLACES)
+    """The first ``bits`` bits of the digests of each part, ascending."""
+    bits: int
+    digests: bytes
+
+
+@dataclass(frozen=True)
+class Same(Compact):
+    """The places of the parts that are the same at the owner; the values of the others are to be
+    offered."""
+
+    ticket: int
+    places: list[int] = field(metadata=PLACES)
+
+
+@dataclass(frozen=True)
 class Offer(Compact):
     """A fragment needs answers to values, which it sends if need be.
 
@@ -57,6 +79,8 @@ class Offer(Compact):
     """The first ``bits`` bits of the digests, ascending."""
     bits: int
     blocks: bytes
+    ticket: int | None = None
+    """The ticket of a comparison, whose values stand before these."""
 
 
 @dataclass(frozen=True)
@@ -145,5 +169,5 @@ class EndRange(Compact):
     key: bytes
 
 
-RangeMessage: TypeAlias = OpenRange | Offer | Deposit | Collect | Take | Give | EndRange
-RangeReply: TypeAlias = "Missing | Deposited | Collected | Taken | Pending"
+RangeMessage: TypeAlias = OpenRange | Compare | Offer | Deposit | Collect | Take | Give | EndRange
+RangeReply: TypeAlias = "Same | Missing | Deposited | Collected | Taken | Pending"

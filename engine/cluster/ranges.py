@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from itertools import count
@@ -17,6 +18,7 @@ from blendfusion.cluster.range_messages import (
     BLOCK,
     Collect,
     Collected,
+    Compare,
     Deposit,
     Deposited,
     EndRange,
@@ -28,6 +30,7 @@ from blendfusion.cluster.range_messages import (
     Pending,
     RangeMessage,
     RangeReply,
+    Same,
     Take,
     Taken,
 )
@@ -70,10 +73,12 @@ def owners_of(keys: Sequence[bytes], values: Sequence[Values], ranges: int) -> l
 
 def block_digests(keys: Sequence[bytes]) -> list[bytes]:
     """A digest of each ``BLOCK`` keys."""
-    starts = range(0, len(keys), BLOCK)
-    return [
-        blake2b(b"".join(keys[i : i + BLOCK]), digest_size=BLOCK_BYTES).digest() for i in starts
-    ]
+    return [digest_of(keys[i : i + BLOCK]) for i in range(0, len(keys), BLOCK)]
+
+
+def digest_of(keys: Sequence[bytes]) -> bytes:
+    """A digest of keys in order."""
+    return blake2b(b"".join(keys), digest_size=BLOCK_BYTES).digest()
 
 
 class HashRange:
@@ -97,12 +102,37 @@ class HashRange:
         """Values that somebody asks about."""
         self._awaited: dict[int, float] = {}
         """Beginnings of values that a worker is about to send, until when."""
+        self._sorted: list[bytes] | None = None
+        """The keys in order; None if there are others since."""
+        self._promised: dict[int, float] = {}
+        """Tickets of workers that are about to send values, until when."""
         self._tickets: dict[int, _Ticket] = {}
         self._numbers = count(1)
         self._ended = False
         self._changed = threading.Condition(self._spill.lock)
 
-    def offer(self, heads: Sequence[int], bits: int, blocks: bytes) -> Missing:
+    def compare(self, parts: Sequence[int], bits: int, digests: bytes) -> Same:
+        """The parts of a worker's values that are the same here, once nobody else is about to send
+        values, if some are not."""
+        given = [digests[i : i + BLOCK_BYTES] for i in range(0, len(digests), BLOCK_BYTES)]
+        with self._changed:
+            while True:
+                now = time.monotonic()
+                keys = [self._part(part, bits) for part in parts]
+                same = [n for n, some in enumerate(keys) if digest_of(some) == given[n]]
+                coming = any(until > now for until in self._promised.values())
+                if self._ended or len(same) == len(parts) or not coming:
+                    break
+                self._changed.wait(_WAIT_SECONDS)
+            ticket = next(self._numbers)
+            self._tickets[ticket] = _Ticket([key for n in same for key in keys[n]])
+            if len(same) < len(parts):
+                self._promised[ticket] = now + _AWAITED_SECONDS
+            return Same(ticket, same)
+
+    def offer(
+        self, heads: Sequence[int], bits: int, blocks: bytes, ticket: int | None = None
+    ) -> Missing:
         """The places of values that are to be sent: no worker has sent them, or is about to."""
         keys: list[bytes | None] = [None] * len(heads)
         missing = [*range(len(heads))]
@@ -118,7 +148,7 @@ class HashRange:
                     break
                 self._changed.wait(_WAIT_SECONDS)
             self._awaited.update(dict.fromkeys(starts, now + _AWAITED_SECONDS))
-            return Missing(self._ticket(keys, blocks), missing)
+            return Missing(self._ticket(keys, blocks, ticket), missing)
 
     def deposit(self, values: list[Values], ticket: int | None) -> Deposited:
         """Take these values in, of which some may be known. Raises BlendFusionError if a file
@@ -138,7 +168,11 @@ class HashRange:
             self._keep({key: hits[by_key[key]] for key in fresh if by_key[key] in hits})
             for key in by_key:
                 self._awaited.pop(_start(key), None)
-            if ticket is None:
+            if fresh:
+                self._sorted = None
+            if ticket is not None:
+                self._promised.pop(ticket, None)
+            else:
                 ticket = self._ticket(keys, b"")
             unsure = self._tickets[ticket].completed(keys)
             self._changed.notify_all()
@@ -228,21 +262,44 @@ class HashRange:
                     own.add(b"")
         return [next(iter(own)) if len(own) == 1 else None for own in named]
 
-    def _ticket(self, keys: Sequence[bytes | None], blocks: bytes) -> int:
-        number = next(self._numbers)
-        self._tickets[number] = _Ticket(keys, blocks)
+    def _part(self, part: int, bits: int) -> list[bytes]:
+        """The keys that begin so, in order; none once keys are in files."""
+        if len(self._answers.runs) or len(self._pending.runs):
+            return []
+        if self._sorted is None:
+            self._sorted = sorted((*self._answers.recent, *self._pending.values))
+        first, last = (n << 64 - bits for n in (part, part + 1))
+        start = bisect_left(self._sorted, first.to_bytes(8, "big"))
+        end = len(self._sorted)
+        if last < 2**64:
+            end = bisect_left(self._sorted, last.to_bytes(8, "big"), start)
+        return self._sorted[start:end]
+
+    def _ticket(
+        self, keys: Sequence[bytes | None], blocks: bytes, ticket: int | None = None
+    ) -> int:
+        number = next(self._numbers) if ticket is None else ticket
+        before = [] if ticket is None else self._tickets[ticket].complete
+        self._tickets[number] = _Ticket(before, keys, blocks)
         return number
 
 
 class _Ticket:
-    """The keys of the values that somebody wants; None: to be sent."""
+    """The keys of the values that somebody wants: first those that a comparison named, then those
+    of an offer; None: to be sent."""
 
-    def __init__(self, keys: Sequence[bytes | None], blocks: bytes) -> None:
-        self._keys, self._blocks = [*keys], blocks
+    def __init__(
+        self, named: list[bytes], keys: Sequence[bytes | None] = (), blocks: bytes = b""
+    ) -> None:
+        self._named, self._keys, self._blocks = named, [*keys], blocks
 
     @property
     def complete(self) -> list[bytes]:
         """The keys, none of which is to be sent any more."""
+        return self._named + self._offered
+
+    @property
+    def _offered(self) -> list[bytes]:
         return [key for key in self._keys if key is not None]
 
     def completed(self, keys: list[bytes]) -> list[int]:
@@ -256,7 +313,7 @@ class _Ticket:
         self._blocks = b""
         if not given:
             return []
-        pairs = zip(block_digests(self.complete), given, strict=True)
+        pairs = zip(block_digests(self._offered), given, strict=True)
         wrong = [number for number, (own, other) in enumerate(pairs) if own != other]
         blocks = [range(n * BLOCK, min(len(self._keys), (n + 1) * BLOCK)) for n in wrong]
         unsure = [place for block in blocks for place in block]
@@ -299,8 +356,10 @@ class LocalRanges:
         found = self._ranges.get(message.key)
         if found is None:  # the run has ended meanwhile
             return Collected(None)
+        if isinstance(message, Compare):
+            return found.compare(message.parts, message.bits, message.digests)
         if isinstance(message, Offer):
-            return found.offer(message.heads, message.bits, message.blocks)
+            return found.offer(message.heads, message.bits, message.blocks, message.ticket)
         if isinstance(message, Deposit):
             return found.deposit(message.values, message.ticket)
         if isinstance(message, Collect):

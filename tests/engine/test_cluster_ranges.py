@@ -20,6 +20,7 @@ from blendfusion.cluster.range_messages import (
     NO_BATCH,
     Collect,
     Collected,
+    Compare,
     Deposit,
     Deposited,
     EndRange,
@@ -27,6 +28,7 @@ from blendfusion.cluster.range_messages import (
     Missing,
     Offer,
     Pending,
+    Same,
     Take,
     Taken,
 )
@@ -71,6 +73,9 @@ def test_messages_come_back_as_they_were() -> None:
     listed = {A: Answer("x", usage=Usage(1, seconds=0.5))}
     for message in (
         Offer(b"key", [2, 2, 70_000, 2**55], 56, b"blocks"),
+        Offer(b"key", [2], 56, b"blocks", 4),
+        Compare(b"key", [0, 2, 255], 8, b"digests"),
+        Same(3, [0, 2]),
         Missing(3, [0, 70_000]),
         Missing(3, []),
         Deposit(b"key", [A, (None,)], 3),
@@ -229,6 +234,7 @@ class OwnersHere:
 
     def __init__(self, count: int, answer: Callable[[str], str] = str, room: int = 10**9) -> None:
         self._answer = answer
+        self.alike: dict[tuple[bytes, str], bool] = {}
         self.owners = {str(number): LocalRanges() for number in range(count)}
         self.moved = 0
         for owner in self.owners.values():
@@ -266,14 +272,16 @@ def test_values_that_begin_alike_are_told_apart(
             for start, key in zip(starts, digests(values), strict=True)
         ]
 
+    monkeypatch.setattr(peers, "_PART", 16)
     monkeypatch.setattr(ranges, "digests", few)
     monkeypatch.setattr(peers, "digests", few)
     values: list[Values] = [(f"{number} {'x' * 60}",) for number in range(1_500)]
     here, rng = OwnersHere(2, room=room), random.Random(different)
     answers = RangeAnswers(cast(Any, here), here.tell)
     route = Route(b"key", tuple(here.owners))
-    for _ in range(6):
-        some = rng.sample(values, rng.randrange(1, 1_000))
+    for _ in range(8):
+        some = rng.sample(values, rng.choice((1_500, rng.randrange(1, 1_000))))
+        here.alike.clear()  # as for another worker
         _, found = answers.answers(route, some)
         assert {value: answer.text for value, answer in found.items()} == {v: v[0] for v in some}
 
@@ -289,6 +297,39 @@ def test_naming_a_value_takes_few_bytes() -> None:
     here.moved = 0
     answers.answers(route, values)
     assert here.moved < 3 * len(values)
+
+
+@pytest.mark.parametrize(("others", "most"), [(0, 0.4), (20, 1.5), (2_000, 3.5)])
+def test_naming_the_values_that_another_worker_has_named_takes_hardly_any(
+    others: int, most: float
+) -> None:
+    """Ten thousand random values, all of which a second worker needs, and so many others."""
+    rng = random.Random(0)
+    values: list[Values] = [(f"{rng.getrandbits(80):020x}",) for _ in range(10_000)]
+    more: list[Values] = [(f"{rng.getrandbits(80):020x}",) for _ in range(others)]
+    here = OwnersHere(8, lambda text: "true")
+    answers = RangeAnswers(cast(Any, here), here.tell)
+    route = Route(b"key", tuple(here.owners))
+    answers.answers(route, values)
+    here.alike.clear()
+    here.moved = 0
+    _, found = answers.answers(route, [*more, *values])
+    assert len(found) == 10_000 + others
+    new = len(encoded(Deposit(b"key", more, 1))) + 2 * len(encoded(Taken(more)))
+    assert here.moved - new < most * len(values)
+
+
+def test_who_goes_away_after_a_comparison_keeps_nobody_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ranges, "_AWAITED_SECONDS", 0.05)
+    monkeypatch.setattr(ranges, "_WAIT_SECONDS", 0.01)
+    held = HashRange(nothing)
+    digest = ranges.digest_of(keys(A))
+    assert held.compare([keys(A)[0][0] >> 7], 1, digest).places == []
+    held.deposit([A], None)  # somebody else does not keep the promise
+    assert held.compare([keys(A)[0][0] >> 7], 1, digest).places == [0]
+    assert held.compare([keys(A)[0][0] >> 7], 1, b"x" * 16).places == []
 
 
 def test_values_that_begin_alike_go_to_one_owner_and_one_worker() -> None:
