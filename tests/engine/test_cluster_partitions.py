@@ -107,7 +107,10 @@ def test_the_rerun_of_a_killed_session_asks_nothing_that_was_stored(tmp_path: Pa
             assert process.poll() is None, "it has ended before"
             time.sleep(0.05)
         process.send_signal(signal.SIGKILL)
-    stored = SqliteStore(cache).stats().entries
+    stored = 0
+    while stored < (now := SqliteStore(cache).stats().entries):  # workers end a moment later
+        stored = now
+        time.sleep(0.5)
     assert 40 <= stored < 400
     model = bf.ScriptedModel(cluster_scripts.hashed, fingerprint="hashed")
     with bf.connect(model, cache=cache, cluster="local:2", progress="off") as again:
