@@ -21,12 +21,14 @@ from blendfusion.text_to_sql.check import FAILS, GIVES_ROWS, NULLS, Attempt, Che
 from blendfusion.text_to_sql.grammar.lark import grammar_of
 from blendfusion.text_to_sql.links import ValueIndex
 from blendfusion.text_to_sql.literals import shown
+from blendfusion.text_to_sql.named_values import left_out
 from blendfusion.text_to_sql.prompt import drafting, values_of, visible
 from blendfusion.text_to_sql.rules import by_rule
 from blendfusion.text_to_sql.schema.catalog import Catalog, read_catalog
 from blendfusion.text_to_sql.search_summary import searched
 from blendfusion.text_to_sql.similar_questions import similar
 from blendfusion.types import Constraint, Usage
+from blendfusion.udfs.declare.arguments import quoted
 from blendfusion.udfs.register.user_functions import known_ingredients
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
 _MOST_RULES = 4
 """Applications of rules to one draft; each may lead to the next problem."""
+_QUERY_PATTERN = "(SELECT|WITH)[^;`]+;?"
+"""A free draft: a model that follows patterns writes a query and nothing beside it."""
 _FENCED = re.compile(r"```\w*\s(.*?)```", re.DOTALL)
 _QUERY = re.compile(r"^\s*(SELECT|WITH)\b.*", re.DOTALL | re.IGNORECASE | re.MULTILINE)
 
@@ -209,7 +213,7 @@ class _Writer:
 
     def draft(self, variant: int) -> Checked:
         """A free draft; each variant is asked in another way."""
-        return self._checked(Constraint(), None, None, variant)
+        return self._checked(self._free, None, None, variant)
 
     def with_rules(self, checked: Checked) -> list[Checked]:
         """The draft, and behind one that does not plan, what rules make of it if that plans."""
@@ -223,6 +227,15 @@ class _Writer:
             mended = self._counting(check(self._session, sql, self._tables, self._budget))
         return [checked] if mended.attempt.rank == FAILS or mended is checked else [checked, mended]
 
+    @property
+    def _follows(self) -> bool:
+        return self._dispatcher.model.abilities.follows_grammars
+
+    @property
+    def _free(self) -> Constraint:
+        """The constraint of a draft that may be any query."""
+        return Constraint("regex", pattern=_QUERY_PATTERN) if self._follows else Constraint()
+
     def _count(self, sql: str) -> object:
         counted = f"SELECT count(*) AS n FROM ({sql}) AS counted"
         return check(self._session, counted, self._tables, self._budget).rows
@@ -230,8 +243,7 @@ class _Writer:
     def continued(self, failed: Attempt) -> Checked | None:
         """The longest beginning of a draft that does not plan, written on under the grammar of the
         catalogue; None if the model follows no grammar, or this was done before."""
-        follows = self._dispatcher.model.abilities.follows_grammars
-        if failed.rank != FAILS or self._continued or not follows:
+        if failed.rank != FAILS or self._continued or not self._follows:
             return None
         self._continued = True
         return self._checked(Constraint(grammar=self._grammar(), begun=failed.sql), None, None, 0)
@@ -247,10 +259,9 @@ class _Writer:
     def repaired(self, failed: Attempt) -> Checked:
         """A draft that sees a failed one and its problem; under the grammar if the model follows
         one."""
-        follows = self._dispatcher.model.abilities.follows_grammars
         facts = advice(failed, self._catalog, self._index)
         problem = " ".join(filter(None, (f"{failed.problem}.", failed.hint, *facts)))
-        constraint = Constraint(grammar=self._grammar(problem)) if follows else Constraint()
+        constraint = Constraint(grammar=self._grammar(problem)) if self._follows else Constraint()
         return self._checked(constraint, failed.sql, problem, 0)
 
     def _checked(
@@ -272,8 +283,17 @@ class _Writer:
 
     def _counting(self, checked: Checked) -> Checked:
         """The draft with a problem if it counts nothing for a literal with another spelling than
-        the stored one."""
+        the stored one, or leaves out a value that the question names."""
         attempt = checked.attempt
+        absent = left_out(self._question, attempt.sql, self._links, self._catalog)
+        if absent is not None and attempt.rank == GIVES_ROWS:
+            lacking = replace(
+                attempt,
+                problem=f"the query leaves out {quoted(absent.value)}, which the question names",
+                hint=f"It is a value of {absent.column}.",
+                rank=NULLS,
+            )
+            return replace(checked, attempt=lacking)
         facts = advice(attempt, self._catalog, self._index) if checked.counts_nothing else []
         wrong = [fact for fact in facts if "is no value" in fact]
         if not wrong or attempt.rank != GIVES_ROWS:

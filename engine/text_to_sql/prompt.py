@@ -19,6 +19,24 @@ QUESTION = (
     "llm_classify(column, ['label', 'other label']) is one of the labels; llm_int('How many …?', column) is a "
     "number; llm_map('What …?', column) is a short text. Use them only for what no column states."
 )
+_EXAMPLES = """\
+Examples, over callers (caller_id, name, city) and calls (call_id, caller_id, seconds, notes):
+question: How many callers are there in each city?
+query: SELECT city, count(*) FROM callers GROUP BY city
+question: How many calls from Rome were friendly?
+query: SELECT count(*) FROM calls AS T1 JOIN callers AS T2 ON T1.caller_id = T2.caller_id \
+WHERE T2.city = 'Rome' AND llm_filter('Is the caller friendly?', T1.notes)
+question: Is the longest call about sales or about support?
+query: SELECT llm_classify(notes, ['sales', 'support']) FROM calls ORDER BY seconds DESC LIMIT 1
+question: What do callers ask for?
+query: SELECT call_id, llm_map('What does the caller ask for?', notes) FROM calls
+question: Which calls promise a refund within three days?
+query: SELECT call_id FROM calls WHERE llm_filter('Is a refund promised?', notes) \
+AND llm_int('Within how many days?', notes) <= 3
+
+"""
+"""Questions over tables with free text. The model sees them if the tables of the question have a
+column of it: few queries that models have read judge a text otherwise than by LIKE."""
 _CHARACTERS_PER_TOKEN = 3
 _RESERVED = 700
 """Tokens of the window for instructions, problem and query."""
@@ -55,8 +73,10 @@ def values_of(
     examples: Sequence[tuple[str, str]] = (),
 ) -> tuple[str | None, ...]:
     """The values of one request about the tables ``visible`` to a model."""
+    tables = "\n".join((*(described(t, catalog.keys) for t in catalog.tables), *catalog.metrics))
+    is_free = any(column.free_text for table in catalog.tables for column in table.columns)
     return (
-        "\n".join((*(described(t, catalog.keys) for t in catalog.tables), *catalog.metrics)),
+        f"{_EXAMPLES if is_free else ''}Tables:\n{tables}",
         "\n".join(f"{link.column} = {quoted(link.value)}" for link in links) or None,
         as_lines(examples) or None,
         question,
@@ -94,13 +114,16 @@ def described(table: Table, keys: Sequence[Key]) -> str:
 
 def _comment(column: Column) -> str:
     samples = ", ".join(_samples(column))
-    words = "; ".join(filter(None, (column.note, f"e.g. {samples}" if samples else "")))
+    judged = f"free text, to be judged by llm_filter('…?', {written_name(column.name)})"
+    parts = column.note, judged if column.free_text else "", f"e.g. {samples}" if samples else ""
+    words = "; ".join(filter(None, parts))
     return f" -- {words}" if words else ""
 
 
 def _samples(column: Column) -> Iterable[str]:
     is_number = column.type in ("INTEGER", "DOUBLE", "DECIMAL", "BOOLEAN")
-    return column.samples if is_number else map(quoted, column.samples)
+    shown = column.samples[:1] if column.free_text else column.samples
+    return shown if is_number else map(quoted, shown)
 
 
 def _likeness(table: Table, question: str, mentioned: bool) -> float:

@@ -125,7 +125,7 @@ def render(task: Task, *, shots: bool = True, listed: bool = True) -> Prompt:
     """
     label = "Texts:" if task.aggregate else "Text:" if len(task.columns) <= 1 else "Values:"
     if task.form == "query":
-        label = "Tables:"
+        label = ""  # the first value has its own
     if task.images:
         label = "Image:" if len(task.columns) <= 1 else "Images:"
     if task.form in BEHIND:

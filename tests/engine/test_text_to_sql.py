@@ -59,7 +59,7 @@ def test_the_draft_is_shown_and_asks_nothing_until_it_is_run() -> None:
         "SELECT name FROM singers WHERE city = 'Paris' AND llm_filter('Is it about trains?', bio)"
     )
     shop = Shop(f"```sql\n{query};\n```")
-    draft = shop.ask("Who of paris sings about trains?")
+    draft = shop.ask("Who of paris sings of trains?")
     assert (draft.sql, shop.asked, len(shop.prompts)) == (query, [], 1)
     assert draft.searched == (
         "Searches singers where city = 'Paris': 2 rows; a run asks 1 value of "
@@ -92,13 +92,17 @@ def test_the_model_sees_tables_keys_and_the_values_that_the_question_mentions() 
         ("SELECT name FROM singers WHERE city = 'Rome'", "No row meets city = 'Rome'."),
         ("SELECT name FROM singers WHERE name = 'Paris'", "'Paris' is a value of singers.city."),
         ("I do not know.", "read-only"),
+        (
+            "SELECT name FROM singers",
+            "leaves out 'New York City', which the question names. It is a value of singers.city.",
+        ),
         ("SELECT * FROM singers JOIN", "SQL syntax"),
         ("SELECT pin FROM secret", "the table secret is not among the tables of the question"),
     ],
 )
 def test_a_draft_with_a_problem_is_repaired(wrong: str, problem: str) -> None:
     shop = Shop(wrong, "SELECT name FROM singers WHERE city = 'New York City'")
-    draft = shop.ask("Which singers come from NYC?")
+    draft = shop.ask("Which singers come from New York City?")
     assert draft.run().to_pylist() == [{"name": "Joe Sharp"}]
     assert problem in str(shop.prompts[1]["problem"])
     assert [attempt.sql for attempt in draft.tried] == [wrong, draft.sql]

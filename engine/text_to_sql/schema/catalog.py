@@ -46,6 +46,8 @@ class Column:
     """Whether ``values`` are all that the column has."""
     note: str = ""
     """The meaning of the column: its comment, and what the semantic layer adds."""
+    free_text: bool = False
+    """Whether the values are sentences rather than names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,9 @@ def _column(field: pa.Field, values: pa.ChunkedArray) -> Column:
         return Column(field.name, kind, samples)
     distinct = values.cast(pa.string()).unique().drop_null()
     mean = pc.mean(pc.utf8_length(distinct)).as_py() or 0
-    linked = tuple(distinct.to_pylist()) if mean <= LONG_TEXT else ()
+    if mean > LONG_TEXT:
+        return Column(field.name, kind, samples, free_text=True)
+    linked = tuple(distinct.to_pylist())
     if not linked or len(linked) > MOST_DISTINCT:
         return Column(field.name, kind, samples)
     return Column(field.name, kind, samples, linked, complete=len(values) < READ_ROWS)

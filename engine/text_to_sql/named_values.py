@@ -1,0 +1,35 @@
+"""Finds a stored value that a question names and a draft leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from blendfusion.text_to_sql.links import Link, words_of
+from blendfusion.text_to_sql.literals import STRING
+from blendfusion.text_to_sql.schema.catalog import Catalog
+
+
+def left_out(question: str, sql: str, links: Sequence[Link], catalog: Catalog) -> Link | None:
+    """A value of ``links`` that stands in the question word by word, and in no literal of ``sql``;
+    None if there is none. A value inside a longer one that the question names does not count, nor
+    does a word of the names of tables and columns."""
+    named = {words_of(link.value): link for link in links if _within(link.value, question)}
+    names = {table.name for table in catalog.tables}
+    names |= {column.name for table in catalog.tables for column in table.columns}
+    known = {word for name in names for word in words_of(name.replace("_", " "))}
+    literals = [found.replace("''", "'").strip("%") for found in STRING.findall(sql)]
+    for words, link in named.items():
+        longer = any(other != words and _within(link.value, o.value) for other, o in named.items())
+        used = any(words_of(literal) == words for literal in literals)
+        if not longer and not used and not known.issuperset(words):
+            return link
+    return None
+
+
+def _within(part: str, whole: str) -> bool:
+    """Whether the words of ``part`` stand side by side in ``whole``.
+
+    >>> _within("New York", "flights to new york?"), _within("york new", "to New York")
+    (True, False)
+    """
+    return f" {' '.join(words_of(part))} " in f" {' '.join(words_of(whole))} "

@@ -1,0 +1,40 @@
+"""A draft that leaves out a value which the question names has a problem."""
+
+from __future__ import annotations
+
+import pytest
+
+from blendfusion.text_to_sql.links import ValueIndex
+from blendfusion.text_to_sql.named_values import left_out
+from blendfusion.text_to_sql.schema.catalog import Catalog, Column, Table
+
+FLIGHTS = Catalog(
+    (
+        Table(
+            "airline",
+            (
+                Column("name", "TEXT", values=("JetBlue Airways", "Delta", "name", "O'Hara Air")),
+                Column("short", "TEXT", values=("JetBlue", "DL")),
+            ),
+        ),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "sql", "expected"),
+    [
+        ("Flights of Delta?", "SELECT 1", "Delta"),
+        ("Flights of Delta?", "SELECT 1 WHERE name = 'delta'", None),
+        ("Flights of Delta?", "SELECT 1 WHERE name LIKE '%Delta%'", None),
+        ("Flights of Delta?", "SELECT 1 WHERE llm_filter('Is it of Delta?', x)", "Delta"),
+        ("Flights of jetblue airways?", "SELECT 1 WHERE name = 'JetBlue Airways'", None),
+        ("Flights of jetblue airways?", "SELECT 1 WHERE short = 'JetBlue'", "JetBlue Airways"),
+        ("Flights of O'Hara Air?", "SELECT 1 WHERE name = 'O''Hara Air'", None),
+        ("What is the name?", "SELECT 1", None),
+        ("Flights of Deltas?", "SELECT 1", None),
+    ],
+)
+def test_what_is_left_out(question: str, sql: str, expected: str | None) -> None:
+    found = left_out(question, sql, ValueIndex(FLIGHTS).links(question), FLIGHTS)
+    assert (found and found.value) == expected
