@@ -11,6 +11,7 @@ without an engine: a Python function of DataFusion's that goes through its rows.
 from __future__ import annotations
 
 import argparse
+import math
 import random
 import resource
 import statistics
@@ -18,14 +19,16 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from datafusion import SessionContext, udf
 
 import blendfusion as bf
+from blendfusion.udfs.evaluate.distinct import encode
 
 ROWS = 1_000_000
 DISTINCT = 1_000
@@ -91,9 +94,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--memory", action="store_true", help="only: peak memory of 5,000,000 rows")
+    parser.add_argument("--parts", action="store_true", help="only: what no engine can leave out")
     arguments = parser.parse_args()
     if arguments.memory:
         _memory()
+        return
+    if arguments.parts:
+        _parts(arguments.rounds)
         return
     context = session(table(ROWS))
     # In pairs, so that a noisy neighbour disturbs both; the slow loops apart from the fast ones.
@@ -115,6 +122,36 @@ def main() -> None:
         f"stock function, model asked per row / llm_filter: {per_row / statistics.median(again):.0f}"
     )
     subprocess.run([sys.executable, __file__, "--memory"], check=True)
+
+
+def _parts(rounds: int) -> None:
+    """The parts of such a query, alternately in one run: least time and CPU time of all threads."""
+    data = table(ROWS)
+    context, few = session(data), session(data.slice(0, 10))
+    column = pa.chunked_array([b.column("x") for b in data.to_batches(max_chunksize=65_536)])
+    codes = pa.array(encode(column)[1])
+    answers = pa.array([holds(text) for text in encode(column)[0]])
+    runs: dict[str, Callable[[], object]] = {
+        "built-in LIKE": partial(count, context, LIKE),
+        "fetch the column's batches": context.sql("SELECT x FROM t").collect,
+        "number the distinct texts (dictionary_encode)": lambda: encode(column),
+        "an answer for each row, and their count": lambda: pc.sum(answers.take(codes)),
+        "plan and run the query over ten rows": partial(count, few, OURS),
+        "llm_filter, 1,000 values asked": partial(count, context, OURS),
+    }
+    least = dict.fromkeys(runs, (math.inf, math.inf))
+    for _ in range(rounds):
+        for name, run in runs.items():
+            start = process_time()
+            wall = _seconds(run)
+            taken = wall, process_time() - start
+            least[name] = min(least[name][0], taken[0]), min(least[name][1], taken[1])
+    like, *parts, _ = least.values()
+    rows = {**least, "the four parts": tuple(map(sum, zip(*parts, strict=True)))}
+    print(f"{'':48} {'ms':>6} {'LIKE':>5} {'CPU ms':>7} {'LIKE':>5}")
+    for name, (wall, cpu) in rows.items():
+        ratios = wall / like[0], cpu / like[1]
+        print(f"{name:48} {wall * 1e3:6.1f} {ratios[0]:5.2f} {cpu * 1e3:7.1f} {ratios[1]:5.2f}")
 
 
 def _pairs(context: bf.Session, first: str, second: str, rounds: int) -> tuple[list[float], ...]:

@@ -89,8 +89,8 @@ def _block(plan: Block) -> Plan:
 def _given_one_another(where: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """``f(x) AND (f(x) OR g(x)) AND (NOT f(x) OR p)`` as ``f(x) AND p``."""
     terms = list(where)
-    for place, term in enumerate(where):
-        atom = canonical(term)
+    for place in range(len(terms)):
+        atom = canonical(terms[place])
         value = TRUE
         if isinstance(atom, Node) and atom.name == "not":
             (atom,), value = atom.children, FALSE
