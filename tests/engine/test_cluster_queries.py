@@ -18,6 +18,7 @@ from cluster_sessions import session, shared_clusters, stages_there, values_of
 import blendfusion as bf
 from blendfusion.cluster.cluster import Cluster
 
+pytestmark = pytest.mark.long
 FIRMS = [
     *("IBM", "I.B.M.", "IBM Corp", "Apple", "Apple Inc", "apple", "Microsoft", "Micro soft"),
     *("Oracle", "Oracle Corp.", "Google", "Alphabet", "Siemens AG", "Siemens", None, ""),
