@@ -46,6 +46,9 @@ _TURNED = {"right": "left", "right_semi": "left_semi", "right_anti": "left_anti"
 """Joins with the sides exchanged."""
 
 
+_ONLY_DROPS = ("left_semi", "left_anti", "right_semi", "right_anti")
+
+
 def cheap_joins_first(plan: Plan) -> Plan:
     if not isinstance(plan, Rel) or any(is_volatile(e) or needs_model(e) for e in plan.exprs):
         return plan
@@ -142,15 +145,25 @@ def _with_join_below(kind: str, upper: Plan, other: Plan, terms: tuple[Expr, ...
     if path.below.kind == "aggregate":
         return _below_grouping(kind, path, other, terms)
     sides = _sides_below(path.below) if _is_join(path.below) else []
-    if kind in ("left_semi", "left_anti") and _is_join(path.below):
-        sides = list(dict.fromkeys([*sides, *_asking_sides(path.below)]))
-    moved = (_below_join(kind, path, side, other, terms) for side in sides)
+    moved = [_below_join(kind, path, side, other, terms) for side in sides]
+    if kind in _ONLY_DROPS and _is_join(path.below):
+        # Past a join that only drops rows, too, this one goes on, or both would change places.
+        further = join_type(path.below) in _ONLY_DROPS
+        nearer = [side for side in _asking_sides(path.below) if side not in sides]
+        moved += [_below_join(kind, path, side, other, terms, further) for side in nearer]
     return next((plan for plan in moved if plan is not None), None)
 
 
 def _below_join(
-    kind: str, path: _Path, side: int, other: Plan, terms: tuple[Expr, ...]
+    kind: str,
+    path: _Path,
+    side: int,
+    other: Plan,
+    terms: tuple[Expr, ...],
+    further: bool = False,
 ) -> Plan | None:
+    """The join ``path.below`` over one of its sides joined to ``other``; only if that goes
+    ``further`` down from there, if so."""
     join = path.below
     source = join.inputs[side]
     own = tuple(t for t in terms if _reads_only(t, join, side))
@@ -159,6 +172,8 @@ def _below_join(
     if kind != "inner" and rest:
         return None
     if kind == "inner" and not any(is_key(t, source.width) for t in moved):
+        return None
+    if further and _with_join_below(kind, source, other, moved) is None:
         return None
     cheap = joined(source, other, moved, kind)
     new = _with_input(join, side, cheap)
