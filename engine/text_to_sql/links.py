@@ -87,9 +87,9 @@ class ValueIndex:
 
         A value scores 2 if a span of the question is the whole value or its initials, else the
         share of its words that occur in the question, by their rarity and at least about one half;
-        a word in another spelling counts a little less, and words of whole values alone do not
-        count. The values of a column with few values score a half if the question has a word of the
-        column's name, as *official* for ``IsOfficial``."""
+        a word in another spelling counts a little less, and words of whole values neither count
+        alone nor in another spelling. The values of a column with few values score a half if the
+        question has a word of the column's name, as *official* for ``IsOfficial``."""
         mentioned_words = words_of(question)
         scores: dict[int, float] = {}
         whole: set[str] = set()
@@ -97,14 +97,15 @@ class ValueIndex:
             if span not in STOP_WORDS and span in self._by_text:
                 scores.update(dict.fromkeys(self._by_text[span], 2.0))
                 whole.update(span.split())
-        weights = {w: _CLOSE_WEIGHT for word in mentioned_words for w in self._spellings(word)}
+        unclear = [word for word in mentioned_words if word not in whole]
+        weights = {w: _CLOSE_WEIGHT for word in unclear for w in self._spellings(word)}
         weights.update(dict.fromkeys(mentioned_words, 1.0))
         for word in sorted({*weights} - STOP_WORDS - whole):
             for place in self._by_word.get(word, ()):
                 if place not in scores:
                     scores[place] = self._share(self._places[place][2], weights)
         for word in {*mentioned_words} - STOP_WORDS - whole:
-            for place in self._by_column.get(_stem(word), ()):
+            for place in self._by_column.get(stem(word), ()):
                 scores[place] = max(scores.get(place, 0.0), _FEW_SCORE)
         best = sorted((-score, place) for place, score in scores.items() if score >= _LEAST)
         return list(self._first(best, most))
@@ -149,10 +150,15 @@ def _parts(name: str) -> Iterator[str]:
     for part in _PARTS.findall(name):
         word = part.casefold()
         if len(word) > 2 and word not in STOP_WORDS:
-            yield _stem(word)
+            yield stem(word)
 
 
-def _stem(word: str) -> str:
+def stem(word: str) -> str:
+    """A word without the s of a plural; short words stay.
+
+    >>> stem("teachers"), stem("bus")
+    ('teacher', 'bus')
+    """
     return word[:-1] if word.endswith("s") and len(word) > 3 else word
 
 

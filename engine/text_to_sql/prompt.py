@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from blendfusion.text_to_sql.links import Link, words_of
+from blendfusion.text_to_sql.links import Link, stem, words_of
 from blendfusion.text_to_sql.schema.catalog import Catalog, Column, Table, split
 from blendfusion.text_to_sql.schema.keys import Key
 from blendfusion.text_to_sql.schema.names import written_name
@@ -135,7 +135,3 @@ def _likeness(table: Table, question: str, mentioned: bool) -> float:
 
 def _parts(name: str) -> set[str]:
     return {stem(word) for part in name.split("_") for word in words_of(part)}
-
-
-def stem(word: str) -> str:
-    return word.removesuffix("s")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from blendfusion.text_to_sql.links import STOP_WORDS, words_of
-from blendfusion.text_to_sql.prompt import stem
+from blendfusion.text_to_sql.links import STOP_WORDS, stem, words_of
 from blendfusion.text_to_sql.where import parsed, tables
 
 _MOST = 3
