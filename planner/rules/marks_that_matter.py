@@ -44,9 +44,7 @@ _MOST_MARKS = 4
 
 def marks_that_matter(plan: Plan) -> Plan:
     """The whole plan."""
-    if not asks_anything(plan) or not any(map(_is_mark_join, subplans(plan))):
-        return plan
-    return transform(plan, _projected_filter)
+    return transform(plan, _projected_filter) if any(map(_is_mark_join, subplans(plan))) else plan
 
 
 def _projected_filter(plan: Plan) -> Plan:

@@ -33,7 +33,7 @@ def test_a_chain_of_joins(db: Counted) -> None:
     assert frame.prepared.reason is None
 
 
-@pytest.mark.parametrize("n", [45, 90])
+@pytest.mark.parametrize("n", [45, 90, 110])
 def test_more_joins_than_datafusion_reads_at_once(n: int, db: Counted) -> None:
     joins = " ".join(f"JOIN t AS t{i} ON t{i}.id = t{i - 1}.id" for i in range(1, n))
     frame = db.session.sql(
