@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _MOST_RULES = 4
 """Applications of rules to one draft; each may lead to the next problem."""
 _QUERY_PATTERN = "(SELECT|WITH)[^;`]+;?"
-"""A free draft: a model that follows patterns writes a query and nothing beside it."""
+"""A free draft: a model in this process writes a query and nothing beside it."""
 _FENCED = re.compile(r"```\w*\s(.*?)```", re.DOTALL)
 _QUERY = re.compile(r"^\s*(SELECT|WITH)\b.*", re.DOTALL | re.IGNORECASE | re.MULTILINE)
 
@@ -233,8 +233,10 @@ class _Writer:
 
     @property
     def _free(self) -> Constraint:
-        """The constraint of a draft that may be any query."""
-        return Constraint("regex", pattern=_QUERY_PATTERN) if self._follows else Constraint()
+        """The constraint of a draft that may be any query. A server may not know patterns, and
+        would be asked for each form of one."""
+        in_process = self._follows and not self._dispatcher.model.abilities.call_per_value
+        return Constraint("regex", pattern=_QUERY_PATTERN) if in_process else Constraint()
 
     def _count(self, sql: str) -> object:
         counted = f"SELECT count(*) AS n FROM ({sql}) AS counted"

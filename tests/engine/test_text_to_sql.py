@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from local_model import weights_or_skip
 
 import blendfusion as bf
 from blendfusion.cli.main import main
@@ -361,3 +362,15 @@ def test_similar_accepted_pairs_are_examples() -> None:
     shown = str(shop.prompts[-1]["examples"]).splitlines()
     assert shown[::2] == [f"question: {accepted[place]}" for place in (3, 1, 4)]
     assert set(shown[1::2]) == {"query: SELECT count(*) FROM singers"}
+
+
+@pytest.mark.local
+def test_a_local_model_writes_a_query_and_nothing_beside_it() -> None:
+    weights_or_skip()
+    with bf.connect("smollm2", cache=None, progress="off", show_values="on") as session:
+        session.from_pydict({"name": ["Ann", "Tim"], "age": [31, 40]}, name="singers")
+        try:
+            first = session.ask("How many singers are there?", rounds=0).tried[0].sql
+        except bf.QueryError as error:
+            first = str(error).partition("tried:\n")[2].strip()
+    assert re.match("SELECT|WITH", first)
