@@ -21,7 +21,8 @@ _ENDS = {"LIMIT", "OFFSET", "FETCH"}
 
 def written_out(text: str) -> Translation | None:
     """``text`` with the expression of an item in the place of its ordinal; None if there is none.
-    An item with an alias keeps its ordinal, and so does a query with ``*`` or set operators."""
+    An item without a call or with an alias keeps its ordinal, and so does a query with ``*`` or set
+    operators."""
     reader = Reader(text)
     edits = [edit for query, _ in reader.scopes() for edit in _edits(reader, query)]
     return edited(text, edits) if edits else None
@@ -32,7 +33,7 @@ def _edits(reader: Reader, query: Query) -> Iterator[tuple[int, int, str]]:
     if not isinstance(branch, Select) or reader.word(branch.end) != "ORDER":
         return
     items = reader.items(branch)
-    if any(reader.kind(end - 1) == TokenType.STAR for _, end in items):
+    if any(_is_star(reader, *item) for item in items):
         return
     start = branch.end + 1
     end = next((at for at in range(start, query.end) if reader.word(at) in _ENDS), query.end)
@@ -44,5 +45,20 @@ def _edits(reader: Reader, query: Query) -> Iterator[tuple[int, int, str]]:
         if not 0 < int(number) <= len(items):
             continue
         item = items[int(number) - 1]
-        if alias_of(reader, *item) is None:
+        if alias_of(reader, *item) is None and _has_call(reader, *item):
             yield *reader.span(first, first + 1), reader.written(*item)
+
+
+def _is_star(reader: Reader, start: int, end: int) -> bool:
+    """Whether an item is ``*`` or ``t.*``, also with EXCLUDE or the like behind it."""
+    stars = (at for at in range(start, end) if reader.kind(at) == TokenType.STAR)
+    return any(at == start or reader.kind(at - 1) == TokenType.DOT for at in stars)
+
+
+def _has_call(reader: Reader, start: int, end: int) -> bool:
+    """Whether an item computes with an aggregate, perhaps: a number in its place would be an
+    ordinal itself."""
+    return any(
+        reader.kind(at) == TokenType.L_PAREN and at > start and reader.is_name(at - 1)
+        for at in range(start, end)
+    )

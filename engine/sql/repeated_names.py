@@ -50,6 +50,7 @@ def alias_of(reader: Reader, start: int, end: int) -> int | None:
         return end - 1
     before = reader.kind(end - 2) if end - start > 1 else None
     is_plain = before not in (None, TokenType.DOT) and reader.is_name(end - 1)
+    is_plain = is_plain and reader.word(end - 1) != "END"  # of CASE
     ends = before in (TokenType.R_PAREN, TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER)
     return end - 1 if is_plain and ends else None
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from blendfusion.text_to_sql.check import Attempt
 from blendfusion.text_to_sql.links import ValueIndex
-from blendfusion.text_to_sql.literals import STRING
+from blendfusion.text_to_sql.literals import strings
 from blendfusion.text_to_sql.schema.catalog import Catalog
 
 _UNKNOWN = re.compile(r"unknown column '(?:[^'.]*\.)?([^'.]+)'")
@@ -34,7 +34,7 @@ def _columns(failed: Attempt, catalog: Catalog) -> Iterator[str]:
 
 
 def _values(failed: Attempt, index: ValueIndex) -> Iterator[str]:
-    for text in dict.fromkeys(found.replace("''", "'") for found in STRING.findall(failed.sql)):
+    for text in dict.fromkeys(strings(failed.sql)):
         columns = index.columns_with(text)
         if columns:
             yield f"'{text}' is a value of {' or '.join(columns[:3])}."

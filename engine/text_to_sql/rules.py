@@ -135,7 +135,7 @@ def _joined(column: exp.Column, catalog: Catalog) -> bool:
         for source in sources
         if source.name.lower() == table.lower()
         and other.lower() not in used
-        and column.name.lower() in known[other.lower()]
+        and column.name.lower() in known.get(other.lower(), ())
     ]
     select = column.find_ancestor(exp.Select)
     if len(ways) != 1 or select is None:

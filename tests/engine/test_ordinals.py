@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import blendfusion as bf
+from blendfusion.sql.ordinals import written_out
 
 
 @pytest.mark.parametrize(
@@ -14,6 +15,7 @@ import blendfusion as bf
         ("SELECT k, sum(n) + 1, min(n) AS m FROM t GROUP BY k ORDER BY 2 DESC NULLS LAST, 3, 1", ["b", "a"]),
         ("WITH v AS (SELECT k, -sum(n) FROM t GROUP BY k ORDER BY 2 LIMIT 1) SELECT * FROM v", ["b"]),
         ("SELECT k, round(avg(llm_int('How many?', x)), 1) FROM t GROUP BY k ORDER BY 2 DESC", ["b", "a"]),
+        ("SELECT k, CASE WHEN sum(n) > 5 THEN 0 ELSE 1 END FROM t GROUP BY k ORDER BY 2, 1", ["b", "a"]),
         ("SELECT k, round(sum(n)) AS s FROM t GROUP BY k ORDER BY 2 DESC", ["b", "a"]),
     ],
 )  # fmt: skip
@@ -32,3 +34,22 @@ def test_an_ordinal_that_is_not_written_out_keeps_the_error() -> None:
     with pytest.raises(bf.QueryError, match="neither GROUP BY nor an aggregate") as raised:
         session.sql("SELECT k, round(n) FROM t GROUP BY k ORDER BY 2")
     assert raised.value.span is not None
+
+
+@pytest.mark.parametrize(
+    ("items", "order", "written"),
+    [
+        ("3, sum(n) + 1, k", "1, 2", "1, sum(n) + 1"),
+        ("k, (SELECT 3), sum(n) + 1", "1, 2, 3", "1, 2, sum(n) + 1"),
+        ("* EXCLUDE (n), sum(n) + 1", "1, 2", None),
+        ("t.* EXCLUDE (n), sum(n) + 1", "2", None),
+        ("count(*) * 2, k", "1", "count(*) * 2"),
+    ],
+)
+def test_only_calls_are_written_out_as_a_number_is_an_ordinal_again(
+    items: str, order: str, written: str | None
+) -> None:
+    found = written_out(f"SELECT {items} FROM t GROUP BY k ORDER BY {order}")
+    assert (found and found.sql) == (
+        f"SELECT {items} FROM t GROUP BY k ORDER BY {written}" if written else None
+    )

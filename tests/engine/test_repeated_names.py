@@ -17,6 +17,10 @@ import blendfusion as bf
         ("SELECT a AS k, b AS k FROM t", ["k", "k_1"]),
         ("SELECT v.a_1 FROM (SELECT a, a FROM t) AS v", ["a_1"]),
         ("SELECT a, a, a + 1 AS a_1 FROM t", ["a", "a_2", "a_1"]),
+        (
+            "SELECT CASE WHEN a > 0 THEN 1 END, CASE WHEN a > 0 THEN 1 END FROM t",
+            ["CASE WHEN t.a > Int64(0) THEN Int64(1) END", "CASEWHENa>0THEN1END_1"],
+        ),
         ("SELECT *, a FROM t", None),
     ],
 )

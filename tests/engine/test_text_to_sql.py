@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from local_model import weights_or_skip
 
@@ -343,6 +344,43 @@ def test_hidden_values_are_in_no_text_about_a_draft() -> None:
     with pytest.raises(bf.QueryError, match="no query was found") as raised:
         shop.ask("Who is O'Hara?", rounds=1)
     assert not re.search("Paris|Hara", str(raised.value))
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "\"Driver's name\" = 'Ann Lee'",
+        "1 = 1 -- it's\n AND \"Driver's name\" = 'Ann Lee'",
+        "/* Ann Lee's */ \"Driver's name\" = 'Ann Lee'",
+        "\"Driver's name\" <> E'it\\'s not Ann Lee'",
+        '"Driver\'s name" = $$Ann Lee$$',
+    ],
+)
+def test_a_quote_in_a_name_or_a_comment_hides_no_less(condition: str) -> None:
+    query = f"SELECT age FROM cars WHERE {condition}"
+    session = bf.connect(bf.ScriptedModel(lambda call: query), cache=None, show_values="off")
+    session.from_pydict({"Driver's name": ["Ann Lee"], "age": [4]}, name="cars")
+    draft = session.ask("How old?")
+    assert draft.sql == query
+    assert not re.search("Ann|Lee", f"{draft}{draft.notes}{draft.searched}")
+    assert "Driver's name" in str(draft)
+
+
+def test_a_date_that_python_has_no_value_for_is_no_sample() -> None:
+    session = bf.connect(bf.ScriptedModel(lambda call: "SELECT 1 AS n"), cache=None)
+    days, moments = pa.array([10**7, 0], pa.date32()), pa.array([10**17, None], pa.timestamp("s"))
+    session.from_arrow(pa.table({"day": days, "moment": moments}), name="t")
+    [table] = read_catalog(session).tables
+    assert [column.samples for column in table.columns] == [("1970-01-01",), ()]
+    assert session.ask("Which day?").run().num_rows == 1
+
+
+def test_columns_with_a_point_in_their_names_end_no_repair() -> None:
+    replies = iter(["SELECT nick FROM pets", "SELECT age FROM pets"])
+    session = bf.connect(bf.ScriptedModel(lambda call: next(replies)), cache=None)
+    session.from_pydict({"user.id": [10, 20, 99], "nick": ["a", "b", "c"]}, name="users")
+    session.from_pydict({"liked_id": [10, 20, 10], "age": [1, 2, 3]}, name="pets")
+    assert session.ask("Which?").sql == "SELECT age FROM pets"
 
 
 def test_similar_accepted_pairs_are_examples() -> None:

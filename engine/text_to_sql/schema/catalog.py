@@ -152,8 +152,8 @@ def _table(name: str, data: pa.Table) -> Table:
 
 def _column(field: pa.Field, values: pa.ChunkedArray) -> Column:
     kind = type_word(field.type)
-    shown = [v.as_py() for v in values.slice(0, 50).drop_null()] if _is_plain(field.type) else []
-    samples = tuple(dict.fromkeys(_short(str(v)) for v in shown))[:SAMPLES]
+    shown = [_text(v) for v in values.slice(0, 50)] if _is_plain(field.type) else []
+    samples = tuple(dict.fromkeys(_short(text) for text in shown if text is not None))[:SAMPLES]
     if not _is_text(field.type):
         return Column(field.name, kind, samples)
     distinct = values.cast(pa.string()).unique().drop_null()
@@ -164,6 +164,15 @@ def _column(field: pa.Field, values: pa.ChunkedArray) -> Column:
     if not linked or len(linked) > MOST_DISTINCT:
         return Column(field.name, kind, samples)
     return Column(field.name, kind, samples, linked, complete=len(values) < READ_ROWS)
+
+
+def _text(value: pa.Scalar) -> str | None:
+    """A value as a text; None for NULL, and for a date or a time that Python has no value for."""
+    try:
+        plain = value.as_py()
+    except (OverflowError, ValueError):
+        return None
+    return None if plain is None else str(plain)
 
 
 def _short(text: str) -> str:
@@ -185,6 +194,7 @@ def type_word(kind: pa.DataType) -> str:
     >>> type_word(pa.int32()), type_word(pa.large_string()), type_word(pa.timestamp("us"))
     ('INTEGER', 'TEXT', 'TIMESTAMP')
     """
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     tests = {
         "TEXT": _is_text,
         "BOOLEAN": pa.types.is_boolean,
