@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from blendfusion.text_to_sql.schema.keys import keys_between
+from blendfusion.text_to_sql.schema.keys import _Field, keys_between
 
 PEOPLE = {"person_id": [1001, 1050, 1420], "name": ["Ann", "Tim", "Eve"]}
 COUNTRIES = {"country_id": [1, 2, 3], "title": ["Chad", "Peru", "Laos"]}
@@ -27,6 +27,7 @@ def keys(**tables: dict[str, list[object]]) -> list[str]:
         ),
         ({"countries": COUNTRIES, "makers": {"country": [2, 2, 1]}}, "makers.country = countries.country_id"),
         ({"airports": CODES, "flights": {"FromAirport": ["BBB", "BBB"]}}, "flights.FromAirport = airports.code"),
+        ({"owners": {"id": [7, 8], "ids": [1, 1]}, "pets": {"owner_id": [8, 8]}}, "pets.owner_id = owners.id"),
         ({"tv_channel": {"id": [7, 8]}, "shows": {"channel": [8, 8]}}, "shows.channel = tv_channel.id"),
         ({"addresses": {"address_id": [1, 2]}, "s": {"home_address_id": [1, 1]}}, "s.home_address_id = addresses.address_id"),
         # By values alone: the only key that holds these, which are not numbered from one.
@@ -69,3 +70,42 @@ def test_a_reference_is_found(tables: dict[str, dict[str, list[object]]], expect
 )
 def test_no_reference_is_invented(tables: dict[str, dict[str, list[object]]]) -> None:
     assert keys(**tables) == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "references"),
+    [
+        (pa.array([1001, 1050], pa.int32()), pa.array([1050, 1050], pa.int64())),
+        (pa.array([1001, 1050], pa.uint16()), pa.array([1050, None])),
+        (pa.array(["a", "b"]).dictionary_encode(), pa.array(["b", "b"], pa.string_view())),
+        (pa.array(["a", "b"], pa.large_string()), pa.array(["b", None]).dictionary_encode()),
+        (pa.array([1001, 1050]), pa.array([1050, 1050]).dictionary_encode()),
+    ],
+)  # fmt: skip
+def test_keys_and_references_may_have_other_types(keys: pa.Array, references: pa.Array) -> None:
+    tables = {"owners": pa.table({"id": keys}), "pets": pa.table({"owner_id": references})}
+    assert [str(key) for key in keys_between(tables)] == ["pets.owner_id = owners.id"]
+
+
+def test_texts_are_no_identifiers() -> None:
+    texts = pa.table({"text_key": [f"{place} {'long ' * 60}" for place in range(3)]})
+    names = {"texts": texts, "copies": texts}
+    assert [*keys_between(names)] == []
+
+
+def test_many_columns_are_not_compared_with_many_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[str] = []
+    refers_to = _Field.refers_to
+
+    def counted(one: _Field, key: _Field) -> bool:
+        compared.append(one.place)
+        return refers_to(one, key)
+
+    monkeypatch.setattr(_Field, "refers_to", counted)
+    rows = range(30)
+    tables = {f"t{n}": pa.table({"id": [n + 1_000 * row for row in rows]}) for n in range(60)}
+    held = {f"{name}_code": [5_017, 6_017, 5_017] for name in "abcdefgh"}
+    strange = {f"{name}_code": [999, 29_999, 29_999] for name in "ijklmnop"}
+    found = [str(key) for key in keys_between(tables | {"codes": pa.table(held | strange)})]
+    assert found == [f"codes.{name} = t17.id" for name in held]
+    assert len(compared) == len(held)

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,6 +25,11 @@ _DENSE = 0.5
 """Integer keys that fill more than this share of their range contain others by chance."""
 _SHORTEST = 3
 """Letters of the name of a table, for a reference to be named after it."""
+_SAMPLE = 20
+"""Values of a reference that are looked up in all keys: a key that holds ``_CONTAINED`` of all
+values holds half of these, but for one in a million."""
+_LONG = 256
+"""Bytes; texts of a longer mean are no identifiers."""
 _IDENTIFIER = re.compile(r"_?(id|uid|uuid|code|key|no|nr|num|number)$")
 
 
@@ -56,8 +62,10 @@ class _Field:
 
     def __post_init__(self) -> None:
         distinct = self.values.unique().drop_null()
-        kind = distinct.type
-        self.distinct = distinct if pa.types.is_integer(kind) else distinct.cast(pa.string())
+        if pa.types.is_dictionary(distinct.type):
+            distinct = distinct.cast(distinct.type.value_type).unique().drop_null()
+        wide = pa.int64() if pa.types.is_integer(distinct.type) else pa.string()
+        self.distinct = distinct if distinct.type == pa.uint64() else distinct.cast(wide)
 
     @property
     def place(self) -> str:
@@ -109,6 +117,7 @@ def keys_between(tables: Mapping[str, pa.Table]) -> Iterable[Key]:
     """The references of each table to keys of the others, at most one for a column."""
     fields = [one for name, table in tables.items() for one in _fields(name, table)]
     keys = _Keys([one for one in fields if one.is_key])
+    keys.sample([one for one in fields if keys.named(one) is None])
     found: set[frozenset[str]] = set()
     for one in fields:
         key = keys.of(one)
@@ -121,10 +130,13 @@ def keys_between(tables: Mapping[str, pa.Table]) -> Iterable[Key]:
 def _fields(name: str, table: pa.Table) -> Iterable[_Field]:
     folded = [column.lower() for column in table.column_names]
     first, line, _ = folded[0].partition("_") if len(folded) > 1 else ("", "", "")
-    shared = first + line if all(column.startswith(first + line) for column in folded) else ""
+    shared = first + line if line and all(c.startswith(first + line) for c in folded) else ""
     for place, column in enumerate(table.schema):
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
         if not (is_text(kind) or pa.types.is_integer(kind)):
+            continue
+        long = not pa.types.is_string_view(kind) and table.column(place).nbytes
+        if is_text(kind) and long > _LONG * table.num_rows:
             continue
         found = _Field(
             name, column.name, table.column(place), place == 0, folded[place].removeprefix(shared)
@@ -140,7 +152,10 @@ class _Keys:
         self._all = keys
         self._by_name: dict[str, list[_Field]] = {}
         self._by_table: dict[str, list[_Field]] = {}
-        for key in keys:
+        self._found: dict[_Field, _Field | None] = {}
+        self._sampled: dict[_Field, list[_Field]] = {}
+        """The keys that hold half of a sample of a column."""
+        for key in sorted(keys, key=_own, reverse=True):
             for name in key.names:
                 self._by_name.setdefault(name, []).append(key)
             for form in _forms(key.table):
@@ -148,19 +163,55 @@ class _Keys:
 
     def of(self, column: _Field) -> _Field | None:
         """The key that a column refers to; None if none, or if which one is not certain."""
+        by_values = (key for key in self._sampled.get(column, ()) if column.refers_to(key))
+        meant = [self.named(column) or next(by_values, None), next(by_values, None)]
+        return meant[0] if meant[1] is None else None
+
+    def named(self, column: _Field) -> _Field | None:
+        """The best key of those that a column is named like and refers to."""
+        if column not in self._found:
+            keys = (key for key in self._named_like(column) if column.refers_to(key))
+            self._found[column] = next(keys, None)
+        return self._found[column]
+
+    def _named_like(self, column: _Field) -> Iterable[_Field]:
+        """The keys that a column is named like, the best first."""
         for name in column.names:
-            same = [key for key in self._by_name.get(name, ()) if column.refers_to(key)]
-            if same:
-                return max(same, key=_own)
-        if column.base:
-            for start in range(len(column.base) - _SHORTEST + 1):
-                named = self._by_table.get(column.base[start:], ())
-                if meant := [key for key in named if column.refers_to(key)]:
-                    return max(meant, key=_own)
-        if not column.base or column.base == column.folded or column.is_key:
-            return None
-        meant = [key for key in self._all if key.is_sparse and column.refers_to(key)]
-        return meant[0] if len(meant) == 1 else None
+            yield from self._by_name.get(name, ())
+        for start in range(len(column.base) - _SHORTEST + 1):
+            yield from self._by_table.get(column.base[start:], ())
+
+    def sample(self, columns: Iterable[_Field]) -> None:
+        """Look samples of ``columns`` up in all keys that values alone may lead to. Each column in
+        each key would take minutes for hundreds of tables."""
+        open_ = [c for c in columns if c.base not in ("", c.folded) and not c.is_key]
+        for kind in {column.distinct.type for column in open_}:
+            keys = [key for key in self._all if key.distinct.type == kind and key.is_sparse]
+            if keys:
+                self._look_up([c for c in open_ if c.distinct.type == kind], keys)
+
+    def _look_up(self, columns: Sequence[_Field], keys: Sequence[_Field]) -> None:
+        samples = [column.distinct.take(_spread(len(column.distinct))) for column in columns]
+        whole = pa.concat_arrays(samples)
+        wanted = whole.unique()
+        held = pa.chunked_array([key.distinct for key in keys])
+        codes = pc.index_in(held, value_set=wanted).combine_chunks().fill_null(-1).to_numpy()
+        owners = np.repeat(np.arange(len(keys)), [len(key.distinct) for key in keys])
+        order = np.argsort(codes, kind="stable")
+        codes, owners = codes[order], owners[order]
+        starts = np.searchsorted(codes, np.arange(len(wanted) + 1))
+        places = pc.index_in(whole, value_set=wanted).to_numpy()
+        ends = np.cumsum([len(sample) for sample in samples])
+        for column, own in zip(columns, np.split(places, ends[:-1]), strict=True):
+            holders = np.concatenate([owners[starts[at] : starts[at + 1]] for at in own])
+            counts = np.bincount(holders, minlength=len(keys))
+            likely = np.flatnonzero(2 * counts >= len(own)).tolist()
+            self._sampled[column] = [keys[at] for at in likely]
+
+
+def _spread(count: int) -> pa.Array:
+    """The places of a sample of ``count`` values, over all of them."""
+    return pa.array(np.unique(np.linspace(0, count - 1, _SAMPLE).astype(np.int64)))
 
 
 def _own(key: _Field) -> tuple[bool, bool]:
