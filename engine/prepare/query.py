@@ -159,7 +159,7 @@ class Query:
             if other is None:
                 raise
             try:
-                return replace(self, text=other.sql)._planned(session)
+                return replace(self, text=other.sql)._numbered(session)
             except QueryError:
                 raise problem from None
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from blendfusion.text_to_sql.links import Link, words_of
 from blendfusion.text_to_sql.literals import strings
 from blendfusion.text_to_sql.schema.catalog import Catalog
+
+_NUMBER = re.compile(r"\b\d+\b")
 
 
 def left_out(question: str, sql: str, links: Sequence[Link], catalog: Catalog) -> Link | None:
@@ -17,7 +20,7 @@ def left_out(question: str, sql: str, links: Sequence[Link], catalog: Catalog) -
     names = {table.name for table in catalog.tables}
     names |= {column.name for table in catalog.tables for column in table.columns}
     known = {word for name in names for word in words_of(name.replace("_", " "))}
-    literals = [text.strip("%") for text in strings(sql)]
+    literals = [*(text.strip("%") for text in strings(sql)), *_NUMBER.findall(sql)]
     for words, link in named.items():
         longer = any(other != words and _within(link.value, o.value) for other, o in named.items())
         used = any(words_of(literal) == words for literal in literals)

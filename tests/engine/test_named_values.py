@@ -14,7 +14,7 @@ FLIGHTS = Catalog(
             "airline",
             (
                 Column("name", "TEXT", values=("JetBlue Airways", "Delta", "name", "O'Hara Air")),
-                Column("short", "TEXT", values=("JetBlue", "DL")),
+                Column("short", "TEXT", values=("JetBlue", "DL", "3")),
             ),
         ),
     )
@@ -32,6 +32,9 @@ FLIGHTS = Catalog(
         ("Flights of jetblue airways?", "SELECT 1 WHERE short = 'JetBlue'", "JetBlue Airways"),
         ("Flights of O'Hara Air?", "SELECT 1 WHERE name = 'O''Hara Air'", None),
         ("What is the name?", "SELECT 1", None),
+        ("Which 3 airlines?", "SELECT name FROM airline LIMIT 3", None),
+        ("Which airline is 3?", "SELECT name FROM airline WHERE number = 3", None),
+        ("Which 3 airlines?", "SELECT name FROM airline", "3"),
         ("Flights of Deltas?", "SELECT 1", None),
     ],
 )

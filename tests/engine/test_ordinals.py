@@ -16,6 +16,7 @@ from blendfusion.sql.ordinals import written_out
         ("WITH v AS (SELECT k, -sum(n) FROM t GROUP BY k ORDER BY 2 LIMIT 1) SELECT * FROM v", ["b"]),
         ("SELECT k, round(avg(llm_int('How many?', x)), 1) FROM t GROUP BY k ORDER BY 2 DESC", ["b", "a"]),
         ("SELECT k, CASE WHEN sum(n) > 5 THEN 0 ELSE 1 END FROM t GROUP BY k ORDER BY 2, 1", ["b", "a"]),
+        ("SELECT k, round(sum(n)), round(sum(n)) FROM t GROUP BY k ORDER BY 2 DESC", ["b", "a"]),
         ("SELECT k, round(sum(n)) AS s FROM t GROUP BY k ORDER BY 2 DESC", ["b", "a"]),
     ],
 )  # fmt: skip
