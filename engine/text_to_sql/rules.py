@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from blendfusion.text_to_sql.check import Attempt
 from blendfusion.text_to_sql.schema.catalog import Catalog, split
+from blendfusion.text_to_sql.schema.names import written_name
 from blendfusion.text_to_sql.where import parsed
 
 Count = Callable[[str], object]
@@ -119,7 +120,7 @@ def _requalified(column: exp.Column, catalog: Catalog) -> bool:
     holders = _holders(column, catalog)
     if len(holders) != 1 or holders[0].lower() == column.table.lower():
         return False
-    column.set("table", exp.to_identifier(holders[0]))
+    column.set("table", _name(holders[0]))
     return True
 
 
@@ -141,8 +142,10 @@ def _joined(column: exp.Column, catalog: Catalog) -> bool:
     if len(ways) != 1 or select is None:
         return False
     source, own, other, key = ways[0]
-    table = exp.to_identifier(other)
-    equal = exp.EQ(this=exp.column(own, source), expression=exp.column(key, table.copy()))
+    table = _name(other)
+    equal = exp.EQ(
+        this=exp.column(_name(own), _name(source)), expression=exp.column(_name(key), table.copy())
+    )
     select.join(exp.Table(this=table.copy()), on=equal, copy=False)
     column.set("table", table)
     return True
@@ -159,6 +162,10 @@ def _qualified(column: exp.Column, catalog: Catalog) -> bool:
         for equal in join.find_all(exp.EQ):
             sides = [s for s in (equal.left, equal.right) if isinstance(s, exp.Column)]
             if {(s.table.lower(), s.name.lower()) for s in sides} == wanted:
-                column.set("table", exp.to_identifier(holders[0]))
+                column.set("table", _name(holders[0]))
                 return True
     return False
+
+
+def _name(name: str) -> exp.Identifier:
+    return exp.to_identifier(name, quoted=written_name(name) != name)

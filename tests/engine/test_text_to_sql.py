@@ -383,6 +383,18 @@ def test_columns_with_a_point_in_their_names_end_no_repair() -> None:
     assert session.ask("Which?").sql == "SELECT age FROM pets"
 
 
+def test_a_table_that_is_joined_may_have_a_reserved_name() -> None:
+    reply = "SELECT customer FROM items"
+    session = bf.connect(bf.ScriptedModel(lambda call: reply), cache=None)
+    session.from_pydict({"id": [1, 2], "customer": ["Ann", "Tim"]}, name="order")
+    session.from_pydict({"order_id": [2, 2], "price": [3, 4]}, name="items")
+    draft = session.ask("Who buys?")
+    assert draft.run().to_pydict() == {"customer": ["Tim", "Tim"]}
+    [first, second] = draft.tried
+    assert first.sql == reply
+    assert '"order"' in second.sql
+
+
 def test_similar_accepted_pairs_are_examples() -> None:
     shop = Shop(*["SELECT count(*) FROM singers"] * 6, "SELECT pin FROM secret", "SELECT 1")
     accepted = [
