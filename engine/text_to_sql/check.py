@@ -48,7 +48,8 @@ class Checked:
     attempt: Attempt
     frame: Frame | None = None
     rows: tuple[str, ...] | None = None
-    """The rows of a query without calls, as sorted texts; None for a query with calls."""
+    """The rows of a query without calls, as sorted texts; None for a query with calls, and for rows
+    that Python has no values for."""
     estimate: Estimate = field(default_factory=Estimate)
 
     @property
@@ -73,8 +74,15 @@ def check(session: Session, sql: str, tables: Collection[str], budget: Budget | 
     except BlendFusionError as error:
         return Checked(Attempt(sql, error.message, error.hint or "", FAILS))
     attempt = _problem(session, sql, table, empty=empty) or _beyond(sql, estimate, budget)
-    rows = None if table is None else tuple(sorted(repr([*r.values()]) for r in table.to_pylist()))
+    rows = None if table is None else _rows(table)
     return Checked(attempt or Attempt(sql), frame, rows, estimate)
+
+
+def _rows(table: pa.Table) -> tuple[str, ...] | None:
+    try:
+        return tuple(sorted(repr([*row.values()]) for row in table.to_pylist()))
+    except (OverflowError, ValueError):  # a date that Python has no value for
+        return None
 
 
 def _problem(session: Session, sql: str, table: pa.Table | None, *, empty: bool) -> Attempt | None:

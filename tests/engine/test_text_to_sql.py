@@ -367,12 +367,12 @@ def test_a_quote_in_a_name_or_a_comment_hides_no_less(condition: str) -> None:
 
 
 def test_a_date_that_python_has_no_value_for_is_no_sample() -> None:
-    session = bf.connect(bf.ScriptedModel(lambda call: "SELECT 1 AS n"), cache=None)
+    session = bf.connect(bf.ScriptedModel(lambda call: "SELECT day FROM t"), cache=None)
     days, moments = pa.array([10**7, 0], pa.date32()), pa.array([10**17, None], pa.timestamp("s"))
     session.from_arrow(pa.table({"day": days, "moment": moments}), name="t")
     [table] = read_catalog(session).tables
     assert [column.samples for column in table.columns] == [("1970-01-01",), ()]
-    assert session.ask("Which day?").run().num_rows == 1
+    assert session.ask("Which day?").run().num_rows == 2
 
 
 def test_columns_with_a_point_in_their_names_end_no_repair() -> None:
