@@ -52,6 +52,7 @@ def alias_of(reader: Reader, start: int, end: int) -> int | None:
     is_plain = before not in (None, TokenType.DOT) and reader.is_name(end - 1)
     is_plain = is_plain and reader.word(end - 1) != "END"  # of CASE
     ends = before in (TokenType.R_PAREN, TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER)
+    ends = ends or (before is not None and reader.word(end - 2) == "END")
     return end - 1 if is_plain and ends else None
 
 

@@ -21,6 +21,10 @@ import blendfusion as bf
             "SELECT CASE WHEN a > 0 THEN 1 END, CASE WHEN a > 0 THEN 1 END FROM t",
             ["CASE WHEN t.a > Int64(0) THEN Int64(1) END", "CASEWHENa>0THEN1END_1"],
         ),
+        (
+            "SELECT CASE WHEN a > 0 THEN 1 END x, CASE WHEN a > 0 THEN 2 END x FROM t",
+            ["x", "x_1"],
+        ),
         ("SELECT *, a FROM t", None),
     ],
 )
