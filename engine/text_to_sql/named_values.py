@@ -14,16 +14,17 @@ _NUMBER = re.compile(r"\b\d+\b")
 
 def left_out(question: str, sql: str, links: Sequence[Link], catalog: Catalog) -> Link | None:
     """A value of ``links`` that stands in the question word by word, and in no literal of ``sql``;
-    None if there is none. A value inside a longer one that the question names does not count, nor
-    does a word of the names of tables and columns."""
+    None if there is none. A value in the question of a model function is used: it may be what texts
+    are about. A value inside a longer one that the question names does not count, nor does a word
+    of the names of tables and columns."""
     named = {words_of(link.value): link for link in links if _within(link.value, question)}
     names = {table.name for table in catalog.tables}
     names |= {column.name for table in catalog.tables for column in table.columns}
     known = {word for name in names for word in words_of(name.replace("_", " "))}
-    literals = [*(text.strip("%") for text in strings(sql)), *_NUMBER.findall(sql)]
+    literals = [*strings(sql), *_NUMBER.findall(sql)]
     for words, link in named.items():
         longer = any(other != words and _within(link.value, o.value) for other, o in named.items())
-        used = any(words_of(literal) == words for literal in literals)
+        used = any(_within(link.value, literal) for literal in literals)
         if not longer and not used and not known.issuperset(words):
             return link
     return None

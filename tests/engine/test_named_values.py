@@ -27,7 +27,7 @@ FLIGHTS = Catalog(
         ("Flights of Delta?", "SELECT 1", "Delta"),
         ("Flights of Delta?", "SELECT 1 WHERE name = 'delta'", None),
         ("Flights of Delta?", "SELECT 1 WHERE name LIKE '%Delta%'", None),
-        ("Flights of Delta?", "SELECT 1 WHERE llm_filter('Is it of Delta?', x)", "Delta"),
+        ("Flights of Delta?", "SELECT 1 WHERE llm_filter('Is it of Delta?', x)", None),
         ("Flights of jetblue airways?", "SELECT 1 WHERE name = 'JetBlue Airways'", None),
         ("Flights of jetblue airways?", "SELECT 1 WHERE short = 'JetBlue'", "JetBlue Airways"),
         ("Flights of O'Hara Air?", "SELECT 1 WHERE name = 'O''Hara Air'", None),
