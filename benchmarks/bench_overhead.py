@@ -130,7 +130,7 @@ def _parts(rounds: int) -> None:
     context, few = session(data), session(data.slice(0, 10))
     column = pa.chunked_array([b.column("x") for b in data.to_batches(max_chunksize=65_536)])
     codes = pa.array(encode(column)[1])
-    answers = pa.array([holds(text) for text in encode(column)[0]])
+    answers = pa.array([holds(text or "") for text in encode(column)[0]])
     runs: dict[str, Callable[[], object]] = {
         "built-in LIKE": partial(count, context, LIKE),
         "fetch the column's batches": context.sql("SELECT x FROM t").collect,
