@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _MOST_RULES = 4
 """Applications of rules to one draft; each may lead to the next problem."""
-_QUERY_PATTERN = "(SELECT|WITH)[^;`]+;?"
+_QUERY_PATTERN = r"(SELECT|WITH)[ \n(][^;`]+;?"
 """A free draft: a model in this process writes a query and nothing beside it."""
 _FENCED = re.compile(r"```\w*\s(.*?)```", re.DOTALL)
 _QUERY = re.compile(r"^\s*(SELECT|WITH)\b.*", re.DOTALL | re.IGNORECASE | re.MULTILINE)

@@ -423,4 +423,4 @@ def test_a_local_model_writes_a_query_and_nothing_beside_it() -> None:
             first = session.ask("How many singers are there?", rounds=0).tried[0].sql
         except bf.QueryError as error:
             first = str(error).partition("tried:\n")[2].strip()
-    assert re.match("SELECT|WITH", first)
+    assert re.match(r"(SELECT|WITH)[ \n(]", first)
