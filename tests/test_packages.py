@@ -18,7 +18,7 @@ ABOVE, BELOW = "<!-- packages, from tests/test_packages.py -->\n", "<!-- to here
 FOLDERS = ("engine", "planner", "udfs", "models", "native")
 
 ORDER = """
-    types redaction native arrow_types udfs.text
+    types redaction native arrow_types
     errors
     budget options models.constraints models.weights
     models.protocol observe
@@ -28,7 +28,7 @@ ORDER = """
     models.llama models.outlines models.speech models.tuning
     models.registry
     models.embedders
-    udfs.declare
+    udfs.text udfs.declare
     udfs udfs.columns udfs.ask udfs.functions udfs.evaluate udfs.joins udfs.register
     planner.ir
     planner.explain planner.substrait planner.stages planner.rules planner

@@ -27,7 +27,11 @@ from random_queries import Query, random_query
 
 from blendfusion.planner.rules import FEW_VALUES_FIRST, LIMITED_STAGES, PREDICATE_ORDER, RULES
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    # DataFusion does not read back some plans with two mark joins. They run plain, and are counted.
+    pytest.mark.filterwarnings("ignore:This query runs without the planner.*field name.*mark"),
+]
 
 OPTIONAL = (
     *(rule.name for rule in RULES if not rule.required),

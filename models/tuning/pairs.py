@@ -15,11 +15,11 @@ from typing import Protocol
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.tuning.bank import FOLDER, Part
 from blendfusion.models.tuning.fit import Quality, Scored, fit, left_out, odds, quality, scored
+from blendfusion.models.vectors.tfidf import Nearest
 from blendfusion.models.verbalizer.likeness import SAME, likeness
 from blendfusion.models.verbalizer.query_likelihood import Score, neutral_values
 from blendfusion.models.verbalizer.ways import Way
 from blendfusion.types import Constraint, Task
-from blendfusion.udfs.text.tfidf import Nearest
 
 TASK = Task("llm_same", SAME, Constraint("boolean"), ("", ""))
 _NEAREST = 3

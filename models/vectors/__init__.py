@@ -1,1 +1,1 @@
-"""Vectors of texts, computed in this process."""
+"""Vectors of texts by meaning, and by spelling (TF-IDF), computed in this process."""

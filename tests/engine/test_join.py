@@ -7,7 +7,7 @@ from datafusion import col
 from scripts import Counted, tuples, unordered
 
 import blendfusion as bf
-from blendfusion.udfs.text.tfidf import Nearest
+from blendfusion.models.vectors.tfidf import Nearest
 
 FIRMS = {
     "id": [1, 2, 3, 4, 5, 6],

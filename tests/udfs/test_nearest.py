@@ -8,7 +8,7 @@ from math import log, sqrt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blendfusion.udfs.text.tfidf import Nearest, normalized, terms
+from blendfusion.models.vectors.tfidf import Nearest, normalized, terms
 
 WORDS = st.text("abc é-", max_size=12)
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from blendfusion.models.embedders.cache import UnknownVectorError
 from blendfusion.models.embedders.embedder import Embedder, Vectors
+from blendfusion.models.vectors.tfidf import Nearest
 from blendfusion.udfs.columns.closure import Pair
 from blendfusion.udfs.columns.clusters import Numbers
-from blendfusion.udfs.text.tfidf import Nearest
 
 _TEXTS_AT_ONCE = 1024
 """Rows of the matrix of cosines in memory."""

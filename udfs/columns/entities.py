@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from blendfusion.models.embedders.embedder import Embedder
+from blendfusion.models.vectors.tfidf import Nearest, normalized
 from blendfusion.udfs.columns.candidate_pairs import candidate_pairs
 from blendfusion.udfs.columns.closure import Closure, Pair, rounds
 from blendfusion.udfs.columns.contradictions import Contradictions, Judge, in_order
 from blendfusion.udfs.declare.kinds import Conflict
-from blendfusion.udfs.text.tfidf import Nearest, normalized
 
 QUESTIONS_SHARE = 0.6
 """The maximum pairs asked, per text and candidate: three pairs a text with five candidates."""

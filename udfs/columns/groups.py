@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from blendfusion.models.embedders.cache import UnknownVectorError
 from blendfusion.models.embedders.embedder import Embedder
+from blendfusion.models.vectors.tfidf import normalized
 from blendfusion.udfs.columns.clusters import clusters, nearest_first
 from blendfusion.udfs.columns.group_store import OTHER, Group, Groups
-from blendfusion.udfs.text.tfidf import normalized
 
 MOST_GROUPS = 20
 """Clusters of a column without a number of its own: models choose worse among more options."""

@@ -21,6 +21,7 @@ from blendfusion.errors import ModelNotFound
 from blendfusion.models.embedders.cache import UnknownVectorError
 from blendfusion.models.embedders.embedder import Embedder, Vectors
 from blendfusion.models.protocol.model import Values
+from blendfusion.models.vectors.tfidf import Nearest, normalized
 from blendfusion.types import Constraint, Task
 from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.outcomes import outcomes
@@ -31,7 +32,6 @@ from blendfusion.udfs.joins.label_matcher import LabelMatcher
 from blendfusion.udfs.joins.recall_estimate import Found
 from blendfusion.udfs.joins.vector_candidates import NearestInMeaning
 from blendfusion.udfs.text.numbered_lines import listed
-from blendfusion.udfs.text.tfidf import Nearest, normalized
 
 NONE = "none"
 """The answer for no matching candidate."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from blendfusion.models.embedders.embedder import Embedder, Vectors
-from blendfusion.udfs.text.tfidf import Nearest
+from blendfusion.models.vectors.tfidf import Nearest
 
 
 class NearestInMeaning:

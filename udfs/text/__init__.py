@@ -1,1 +1,1 @@
-"""Reads and compares texts without a model: quantities, opening hours, similar spelling."""
+"""Reads and compares texts without a model: quantities, opening hours, evidence."""

@@ -17,7 +17,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any, TypeAlias
 
-from blendfusion.udfs.text.tfidf import normalized
+from blendfusion.models.vectors.tfidf import normalized
 
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+"
 _NUMBER = re.compile(rf"([+\-−]?)({_DIGITS})(?:[eE]([+\-]?\d{{1,3}}))?")
