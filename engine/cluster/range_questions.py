@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+import time
 from collections.abc import Hashable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
@@ -46,6 +47,8 @@ from blendfusion.udfs.ask.observer import Part
 from blendfusion.udfs.declare.call import Call
 
 _WAIT_SECONDS = 0.1
+_IDLE_SECONDS = 1.0
+"""With nothing to ask about for so long, owners are asked whether they have values after all."""
 _LOSSES = 4
 """Owners of a range that may end one after the other."""
 
@@ -243,6 +246,8 @@ class RangeRun:
         self._by_key: dict[bytes, RangeQuestion] = {}
         self._opening = threading.Lock()
         self._ended = False
+        self._asked = time.monotonic()
+        """When a question was under way last, or owners were asked for values."""
 
     @property
     def error(self) -> BaseException | None:
@@ -284,6 +289,18 @@ class RangeRun:
                 with suppress(PlaceGone):  # whoever waits for it will find out
                     reply = self._places.call(number, Give(question.key, NO_BATCH))
                     self._recounted(question, number, reply)
+
+    def recount_if_idle(self) -> None:
+        """A fragment waits. An owner may have taken values of a worker that is gone in after
+        ``recount``: then nobody has told the session of them."""
+        with self.changed:
+            questions = [*self._by_key.values()]
+            busy = any(question.left or any(question.out) for question in questions)
+            idle = not busy and time.monotonic() - self._asked > _IDLE_SECONDS
+            if busy or idle:
+                self._asked = time.monotonic()
+        if idle:
+            self.recount()
 
     def replace(self, number: int, address: str) -> None:
         """The owner at this address is gone: another one takes over, once nobody asks about a value

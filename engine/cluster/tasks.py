@@ -95,17 +95,17 @@ class Tasks:
 
     def _taken(self, number: int) -> list[pa.Table]:
         """The rows of a fragment, once it is complete."""
-        with self._changed:
-            while True:
+        while True:
+            with self._changed:
                 problem = self._error or self._ranged.error
                 if problem is not None:
                     raise problem
                 if number in self._complete:
-                    break
+                    self._read = number + 1
+                    self._changed.notify_all()
+                    return self._complete.pop(number)
                 self._changed.wait(_WAIT_SECONDS)
-            self._read = number + 1
-            self._changed.notify_all()
-            return self._complete.pop(number)
+            self._ranged.recount_if_idle()
 
     def _work(self, worker: int, lane: str) -> None:
         place: Place | None = None

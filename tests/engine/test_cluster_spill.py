@@ -7,6 +7,7 @@ import random
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from kills import killing
 
 import blendfusion as bf
 from blendfusion.cluster.local import LocalWorkers
+from blendfusion.cluster.messages import NewValues
+from blendfusion.cluster.range_questions import RangeQuestion
 
 pytestmark = [
     pytest.mark.long,
@@ -140,3 +143,25 @@ def test_an_owner_with_files_is_killed(folder: Path, seed: int) -> None:
     assert len(set(requests)) == VALUES
     assert len(requests) <= VALUES + len(ended) * BATCH, "a batch a kill"
     assert rows.equals(rows_here(folder))
+
+
+def test_values_that_nobody_told_the_session_of_are_asked_about(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker was gone between an owner's having its values and the session's knowing, and the
+    owner took them in after the session had asked for such values."""
+    lost: list[NewValues] = []
+
+    def add(question: RangeQuestion, added: NewValues) -> None:
+        if not lost:
+            lost.append(added)
+            added = replace(added, new={})
+        told(question, added)
+
+    told = RangeQuestion.add
+    monkeypatch.setattr(RangeQuestion, "add", add)
+    with opened(folder, "local:2") as there:
+        rows = there.sql(QUERY).to_arrow_table()
+    assert sum(lost[0].new.values())
+    assert rows.equals(rows_here(folder))
+    assert len(requests_in(folder / "noted")) == VALUES
