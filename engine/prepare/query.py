@@ -73,7 +73,7 @@ _ROUNDS = 8
 """How often a query is planned again because a call has got a type."""
 _OTHERWISE = (
     (repeated_names.REFUSED, repeated_names.numbered),
-    (ordinals.REFUSED, ordinals.written_out),
+    (ordinals.REFUSED, ordinals.expand_ordinals),
 )
 """Parts of messages about queries that DataFusion refuses, each with the function that writes such
 a query so that DataFusion takes it."""

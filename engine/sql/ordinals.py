@@ -19,7 +19,7 @@ REFUSED = "is in neither GROUP BY nor an aggregate function"
 _ENDS = {"LIMIT", "OFFSET", "FETCH"}
 
 
-def written_out(text: str) -> Translation | None:
+def expand_ordinals(text: str) -> Translation | None:
     """``text`` with the expression of an item in the place of its ordinal; None if there is none.
     An item without a call or with an alias keeps its ordinal, and so does a query with ``*`` or set
     operators."""

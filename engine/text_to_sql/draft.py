@@ -21,7 +21,7 @@ from blendfusion.text_to_sql.check import FAILS, GIVES_ROWS, NULLS, Attempt, Che
 from blendfusion.text_to_sql.grammar.lark import grammar_of
 from blendfusion.text_to_sql.links import ValueIndex
 from blendfusion.text_to_sql.literals import shown
-from blendfusion.text_to_sql.named_values import left_out
+from blendfusion.text_to_sql.named_values import omitted_value
 from blendfusion.text_to_sql.prompt import drafting, values_of, visible
 from blendfusion.text_to_sql.rules import by_rule
 from blendfusion.text_to_sql.schema.catalog import Catalog, read_catalog
@@ -213,7 +213,7 @@ class _Writer:
 
     def draft(self, variant: int) -> Checked:
         """A free draft; each variant is asked in another way."""
-        return self._checked(self._free, None, None, variant)
+        return self._checked(self._any_query, None, None, variant)
 
     def with_rules(self, checked: Checked) -> list[Checked]:
         """The draft, and behind one that does not plan, what rules make of it if that plans."""
@@ -224,18 +224,18 @@ class _Writer:
             sql = by_rule(mended.attempt, self._catalog, self._count)
             if sql is None:
                 break
-            mended = self._counting(check(self._session, sql, self._tables, self._budget))
+            mended = self._with_doubt(check(self._session, sql, self._tables, self._budget))
         return [checked] if mended.attempt.rank == FAILS or mended is checked else [checked, mended]
 
     @property
-    def _follows(self) -> bool:
+    def _follows_grammars(self) -> bool:
         return self._dispatcher.model.abilities.follows_grammars
 
     @property
-    def _free(self) -> Constraint:
+    def _any_query(self) -> Constraint:
         """The constraint of a draft that may be any query. A server may not know patterns, and
         would be asked for each form of one."""
-        in_process = self._follows and not self._dispatcher.model.abilities.call_per_value
+        in_process = self._follows_grammars and not self._dispatcher.model.abilities.call_per_value
         return Constraint("regex", pattern=_QUERY_PATTERN) if in_process else Constraint()
 
     def _count(self, sql: str) -> object:
@@ -245,7 +245,7 @@ class _Writer:
     def continued(self, failed: Attempt) -> Checked | None:
         """The longest beginning of a draft that does not plan, written on under the grammar of the
         catalogue; None if the model follows no grammar, or this was done before."""
-        if failed.rank != FAILS or self._continued or not self._follows:
+        if failed.rank != FAILS or self._continued or not self._follows_grammars:
             return None
         self._continued = True
         return self._checked(Constraint(grammar=self._grammar(), begun=failed.sql), None, None, 0)
@@ -263,7 +263,9 @@ class _Writer:
         one."""
         facts = advice(failed, self._catalog, self._index)
         problem = " ".join(filter(None, (f"{failed.problem}.", failed.hint, *facts)))
-        constraint = Constraint(grammar=self._grammar(problem)) if self._follows else Constraint()
+        constraint = (
+            Constraint(grammar=self._grammar(problem)) if self._follows_grammars else Constraint()
+        )
         return self._checked(constraint, failed.sql, problem, 0)
 
     def _checked(
@@ -281,27 +283,26 @@ class _Writer:
         sql = query_in(answer.text)
         if self._before is not None:
             sql = self._before.standing_alone(sql)
-        return self._counting(check(self._session, sql, self._tables, self._budget))
+        return self._with_doubt(check(self._session, sql, self._tables, self._budget))
 
-    def _counting(self, checked: Checked) -> Checked:
-        """The draft with a problem if it counts nothing for a literal with another spelling than
-        the stored one, or leaves out a value that the question names."""
+    def _with_doubt(self, checked: Checked) -> Checked:
+        """The draft with a problem that its rows do not show: it leaves out a value that the
+        question names, or counts nothing for a literal with another spelling than the stored
+        one."""
         attempt = checked.attempt
-        absent = left_out(self._question, attempt.sql, self._links, self._catalog)
-        if absent is not None and attempt.rank == GIVES_ROWS:
-            lacking = replace(
-                attempt,
-                problem=f"the query leaves out {quoted(absent.value)}, which the question names",
-                hint=f"It is a value of {absent.column}.",
-                rank=NULLS,
-            )
-            return replace(checked, attempt=lacking)
-        facts = advice(attempt, self._catalog, self._index) if checked.counts_nothing else []
-        wrong = [fact for fact in facts if "is no value" in fact]
-        if not wrong or attempt.rank != GIVES_ROWS:
+        if attempt.rank != GIVES_ROWS:
             return checked
-        problem = replace(attempt, problem="the query counts nothing", hint=wrong[0], rank=NULLS)
-        return replace(checked, attempt=problem)
+        omitted = omitted_value(self._question, attempt.sql, self._links, self._catalog)
+        facts = advice(attempt, self._catalog, self._index) if checked.counts_nothing else []
+        misspelled = next((fact for fact in facts if "is no value" in fact), None)
+        if omitted is not None:
+            problem = f"the query leaves out {quoted(omitted.value)}, which the question names"
+            hint = f"It is a value of {omitted.column}."
+        elif misspelled is not None:
+            problem, hint = "the query counts nothing", misspelled
+        else:
+            return checked
+        return replace(checked, attempt=replace(attempt, problem=problem, hint=hint, rank=NULLS))
 
 
 def query_in(reply: str) -> str:

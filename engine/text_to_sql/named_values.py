@@ -12,7 +12,7 @@ from blendfusion.text_to_sql.schema.catalog import Catalog
 _NUMBER = re.compile(r"\b\d+\b")
 
 
-def left_out(question: str, sql: str, links: Sequence[Link], catalog: Catalog) -> Link | None:
+def omitted_value(question: str, sql: str, links: Sequence[Link], catalog: Catalog) -> Link | None:
     """A value of ``links`` that stands in the question word by word, and in no literal of ``sql``;
     None if there is none. A value in the question of a model function is used: it may be what texts
     are about. A value inside a longer one that the question names does not count, nor does a word

@@ -74,9 +74,9 @@ def values_of(
 ) -> tuple[str | None, ...]:
     """The values of one request about the tables ``visible`` to a model."""
     tables = "\n".join((*(described(t, catalog.keys) for t in catalog.tables), *catalog.metrics))
-    is_free = any(column.free_text for table in catalog.tables for column in table.columns)
+    has_free_text = any(column.free_text for table in catalog.tables for column in table.columns)
     return (
-        f"{_EXAMPLES if is_free else ''}Tables:\n{tables}",
+        f"{_EXAMPLES if has_free_text else ''}Tables:\n{tables}",
         "\n".join(f"{link.column} = {quoted(link.value)}" for link in links) or None,
         as_lines(examples) or None,
         question,

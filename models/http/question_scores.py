@@ -85,14 +85,11 @@ class QuestionScores:
         texts = (turn["content"] for turn in layout.prompt.messages(row))
         errand = ValueRequests([*filter(None, row), *texts])
         try:
-            likelihood, answer, way = 0.0, 0.0, self.way
-            if not (way.likelihood or way.answer):
-                pass  # nothing of the model counts
-            elif way.prompt == "chat":
+            likelihood, answer, similarity, way = 0.0, 0.0, 0.0, self.way
+            if way.reads_texts and way.prompt == "chat":
                 answer = await self._answer_in_chat(layout, row, errand)
-            else:
+            elif way.reads_texts:
                 likelihood, answer = await self._in_running_text(layout, row, errand)
-            similarity = 0.0
             if way.similarity and asks_same(self.task):
                 similarity = likeness(*(value or "" for value in row))
             elif way.similarity:

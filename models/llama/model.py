@@ -380,7 +380,7 @@ def answered(
     rows = asking.fitting(values, method.reserve)
     if rows:
         try:
-            if not isinstance(method, LikelihoodDecoder) or method.reads:
+            if not isinstance(method, LikelihoodDecoder) or method.reads_texts:
                 asking.begin()
             method.decide(rows)
         finally:

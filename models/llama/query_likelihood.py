@@ -39,8 +39,7 @@ class LikelihoodDecoder:
         self._asking = asking
         self._way = way = way_for(asking.task, way)
         self._scored = scored
-        self.reads = bool(way.likelihood or way.answer)
-        """Whether the model reads anything: the likeness of names needs none."""
+        self.reads_texts = way.reads_texts
         layout, context = asking.layout, asking.context
         [question] = layout.prompt.replies
         self._question = tuple(context.tokenize(layout.lead + question, special=False))
@@ -121,7 +120,7 @@ class LikelihoodDecoder:
             settle(row, (totals[row], 0.0, similar[row]))
             return ()
 
-        if not self.reads:
+        if not self.reads_texts:
             for row, similarity in enumerate(similar):
                 settle(row, (0.0, 0.0, similarity))
             return

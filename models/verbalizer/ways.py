@@ -72,6 +72,11 @@ class Way:
         """Whether vectors of texts are needed."""
         return bool(self.similarity or self.labels)
 
+    @property
+    def reads_texts(self) -> bool:
+        """Whether the model reads a text at all: similarities need no model."""
+        return bool(self.likelihood or self.answer)
+
     def __str__(self) -> str:
         """
         >>> print(Way("text", likelihood=0.9, threshold=1.35))

@@ -44,9 +44,8 @@ from blendfusion.planner.ir.traversal import asks_anything
 
 _TURNED = {"right": "left", "right_semi": "left_semi", "right_anti": "left_anti"}
 """Joins with the sides exchanged."""
-
-
 _ONLY_DROPS = ("left_semi", "left_anti", "right_semi", "right_anti")
+"""Joins that drop rows of one side, and add no column."""
 
 
 def cheap_joins_first(plan: Plan) -> Plan:

@@ -53,16 +53,27 @@ _SOME_COME = (("inner", "left_semi"), ("inner", "right_semi"))
 
 
 def first_rows(plan: Plan) -> Plan:
-    if not isinstance(plan, Rel) or plan.kind != "fetch" or not asks_anything(plan):
+    found = limit_over_sort(plan)
+    if found is None:
         return plan
+    count, shown, sort = found
+    if any(needs_model(e) or is_volatile(e) for e in (*sort.exprs, *shown)):
+        return plan
+    new = _first_of(sort.inputs[0], sort.exprs, sort, count)
+    return plan if new is None else over(plan, sort.inputs[0], new)
+
+
+def limit_over_sort(plan: Plan) -> tuple[int, tuple[Expr, ...], Rel] | None:
+    """The parts of a limit over a sort with calls below, perhaps with projections between: the
+    number of rows down to its last one, its columns over the sort, and the sort; None of other
+    relations."""
+    if not isinstance(plan, Rel) or plan.kind != "fetch" or not asks_anything(plan):
+        return None
     offset, count = fetch_bounds(plan)
     shown, sort = below_projections(plan.inputs[0])
     if count is None or not isinstance(sort, Rel) or sort.kind != "sort":
-        return plan
-    if any(needs_model(e) or is_volatile(e) for e in (*sort.exprs, *shown)):
-        return plan
-    new = _first_of(sort.inputs[0], sort.exprs, sort, offset + count)
-    return plan if new is None else over(plan, sort.inputs[0], new)
+        return None
+    return offset + count, shown, sort
 
 
 def _first_of(

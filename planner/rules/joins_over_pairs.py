@@ -32,6 +32,7 @@ from blendfusion.planner.ir.nodes import (
 from blendfusion.planner.stages.join_partners import repeatable
 
 _OF_LEFT = ("left_semi", "left_anti", "left_mark")
+"""Joins that have the rows of their left side, each at most once."""
 
 
 def joins_over_pairs(plan: Plan) -> Plan:

@@ -59,8 +59,8 @@ def _projected_filter(plan: Plan) -> Plan:
 
 
 def _below(plan: Plan, conditions: Sequence[Expr], read: Collection[int]) -> Plan:
-    """``plan``, of which a filter keeps the rows that meet one of the conditions, it depends on
-    other marks which; with the columns that are ``read`` above the filter."""
+    """``plan`` below a filter that keeps the rows which meet one of the conditions: other marks
+    decide which one. ``read``: the columns that are read above the filter."""
     columns, source = through_projection(plan)
     if source is not plan:
         assert isinstance(plan, Rel)

@@ -16,7 +16,7 @@ from substrait.proto import Rel as RelMessage
 from substrait.proto import SortField
 
 from blendfusion.planner.ir.aggregates import aggregation, distinct, is_distinct
-from blendfusion.planner.ir.builders import conjunction, fetch_bounds, function
+from blendfusion.planner.ir.builders import conjunction, function
 from blendfusion.planner.ir.joins import join_type, joined
 from blendfusion.planner.ir.messages import serialized
 from blendfusion.planner.ir.nodes import (
@@ -39,23 +39,21 @@ from blendfusion.planner.ir.nodes import (
     through_projection,
 )
 from blendfusion.planner.ir.traversal import asks_anything
-from blendfusion.planner.rules.first_rows import below_projections, over
+from blendfusion.planner.rules.first_rows import below_projections, limit_over_sort, over
 from blendfusion.planner.stages.join_partners import exact, small, turned
 from blendfusion.planner.stages.subsets import certain_terms
 
 
 def partners_in_order(plan: Plan) -> Plan:
-    if not isinstance(plan, Rel) or plan.kind != "fetch" or not asks_anything(plan):
+    found = limit_over_sort(plan)
+    if found is None:
         return plan
-    offset, count = fetch_bounds(plan)
-    shown, sort = below_projections(plan.inputs[0])
-    if count is None or not isinstance(sort, Rel) or sort.kind != "sort":
-        return plan
+    count, shown, sort = found
     columns, join = below_projections(sort.inputs[0])
     by = tuple(inline(e, columns) for e in sort.exprs)
     if any(needs_model(e) or is_volatile(e) for e in (*shown, *columns, *by)):
         return plan
-    new = _in_order(join, by, sort, offset + count)
+    new = _in_order(join, by, sort, count)
     return plan if new is None else over(plan, join, new)
 
 

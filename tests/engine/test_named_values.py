@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from blendfusion.text_to_sql.links import ValueIndex
-from blendfusion.text_to_sql.named_values import left_out
+from blendfusion.text_to_sql.named_values import omitted_value
 from blendfusion.text_to_sql.schema.catalog import Catalog, Column, Table
 
 FLIGHTS = Catalog(
@@ -38,6 +38,6 @@ FLIGHTS = Catalog(
         ("Flights of Deltas?", "SELECT 1", None),
     ],
 )
-def test_what_is_left_out(question: str, sql: str, expected: str | None) -> None:
-    found = left_out(question, sql, ValueIndex(FLIGHTS).links(question), FLIGHTS)
+def test_the_value_that_a_draft_omits(question: str, sql: str, expected: str | None) -> None:
+    found = omitted_value(question, sql, ValueIndex(FLIGHTS).links(question), FLIGHTS)
     assert (found and found.value) == expected

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import blendfusion as bf
-from blendfusion.sql.ordinals import written_out
+from blendfusion.sql.ordinals import expand_ordinals
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_an_ordinal_that_is_not_written_out_keeps_the_error() -> None:
 def test_only_calls_are_written_out_as_a_number_is_an_ordinal_again(
     items: str, order: str, written: str | None
 ) -> None:
-    found = written_out(f"SELECT {items} FROM t GROUP BY k ORDER BY {order}")
+    found = expand_ordinals(f"SELECT {items} FROM t GROUP BY k ORDER BY {order}")
     assert (found and found.sql) == (
         f"SELECT {items} FROM t GROUP BY k ORDER BY {written}" if written else None
     )

@@ -118,12 +118,14 @@ def keys_between(tables: Mapping[str, pa.Table]) -> Iterable[Key]:
     fields = [one for name, table in tables.items() for one in _fields(name, table)]
     keys = _Keys([one for one in fields if one.is_key])
     keys.sample([one for one in fields if keys.named(one) is None])
-    found: set[frozenset[str]] = set()
+    pairs: set[frozenset[str]] = set()
     for one in fields:
         key = keys.of(one)
-        pair = frozenset((one.place, key.place)) if key is not None else None
-        if key is not None and pair not in found:
-            found.add(frozenset((one.place, key.place)))
+        if key is None:
+            continue
+        pair = frozenset((one.place, key.place))
+        if pair not in pairs:
+            pairs.add(pair)
             yield Key(one.place, key.place)
 
 
@@ -135,12 +137,11 @@ def _fields(name: str, table: pa.Table) -> Iterable[_Field]:
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
         if not (is_text(kind) or pa.types.is_integer(kind)):
             continue
-        long = not pa.types.is_string_view(kind) and table.column(place).nbytes
-        if is_text(kind) and long > _LONG * table.num_rows:
+        values = table.column(place)
+        has_bytes = is_text(kind) and not pa.types.is_string_view(kind)  # views do not tell them
+        if has_bytes and values.nbytes > _LONG * table.num_rows:
             continue
-        found = _Field(
-            name, column.name, table.column(place), place == 0, folded[place].removeprefix(shared)
-        )
+        found = _Field(name, column.name, values, place == 0, folded[place].removeprefix(shared))
         if len(found.distinct):
             yield found
 
@@ -155,7 +156,7 @@ class _Keys:
         self._found: dict[_Field, _Field | None] = {}
         self._sampled: dict[_Field, list[_Field]] = {}
         """The keys that hold half of a sample of a column."""
-        for key in sorted(keys, key=_own, reverse=True):
+        for key in sorted(keys, key=_precedence, reverse=True):
             for name in key.names:
                 self._by_name.setdefault(name, []).append(key)
             for form in _forms(key.table):
@@ -163,9 +164,12 @@ class _Keys:
 
     def of(self, column: _Field) -> _Field | None:
         """The key that a column refers to; None if none, or if which one is not certain."""
-        by_values = (key for key in self._sampled.get(column, ()) if column.refers_to(key))
-        meant = [self.named(column) or next(by_values, None), next(by_values, None)]
-        return meant[0] if meant[1] is None else None
+        named = self.named(column)
+        if named is not None:
+            return named
+        possible = (key for key in self._sampled.get(column, ()) if column.refers_to(key))
+        first, second = next(possible, None), next(possible, None)
+        return first if second is None else None
 
     def named(self, column: _Field) -> _Field | None:
         """The best key of those that a column is named like and refers to."""
@@ -184,11 +188,11 @@ class _Keys:
     def sample(self, columns: Iterable[_Field]) -> None:
         """Look samples of ``columns`` up in all keys that values alone may lead to. Each column in
         each key would take minutes for hundreds of tables."""
-        open_ = [c for c in columns if c.base not in ("", c.folded) and not c.is_key]
-        for kind in {column.distinct.type for column in open_}:
+        references = [c for c in columns if c.base not in ("", c.folded) and not c.is_key]
+        for kind in {column.distinct.type for column in references}:
             keys = [key for key in self._all if key.distinct.type == kind and key.is_sparse]
             if keys:
-                self._look_up([c for c in open_ if c.distinct.type == kind], keys)
+                self._look_up([c for c in references if c.distinct.type == kind], keys)
 
     def _look_up(self, columns: Sequence[_Field], keys: Sequence[_Field]) -> None:
         samples = [column.distinct.take(_spread(len(column.distinct))) for column in columns]
@@ -214,9 +218,9 @@ def _spread(count: int) -> pa.Array:
     return pa.array(np.unique(np.linspace(0, count - 1, _SAMPLE).astype(np.int64)))
 
 
-def _own(key: _Field) -> tuple[bool, bool]:
-    """Whether a key is the one that rows of its table are named by: it has no other name than
-    an identifier's, or the table's; else the first column."""
+def _precedence(key: _Field) -> tuple[bool, bool]:
+    """The order of several keys: the one that names the rows of its table comes first, which has no
+    other name than an identifier's, or the table's; then the first column."""
     return not key.base or any(key.base.endswith(form) for form in _forms(key.table)), key.first
 
 
