@@ -38,9 +38,15 @@ class Workbench:
             if table.schema not in self._relations:
                 self._relations[table.schema] = relation_of(self._context, _TABLE)
             source = Stored(_SLOT, table.num_columns)
-            data = write(projected(source, tuple(exprs)), {_SLOT: self._relations[table.schema]})
-            frame = frame_of(self._context, data)
-            schema = plain_schema(frame.schema())
+            plan, stored = projected(source, tuple(exprs)), {_SLOT: self._relations[table.schema]}
+            frame = frame_of(self._context, write(plan, stored))
+            try:
+                schema = plain_schema(frame.schema())
+            except pa.lib.ArrowException:
+                # DataFusion names an expression by its text; Arrow's C interface takes no NUL byte.
+                names = [str(i) for i in range(len(exprs))]
+                frame = frame_of(self._context, write(plan, stored, names))
+                schema = plain_schema(frame.schema())
             found = [plain_batch(batch, schema) for batch in frame.collect()]
         finally:
             self._context.deregister_table(_TABLE)

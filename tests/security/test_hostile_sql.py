@@ -85,6 +85,18 @@ def test_bytes_that_are_no_text_are_an_error_or_text(kind: pa.DataType) -> None:
     assert all(isinstance(v, str) for call in db.model.calls for v in call.values)
 
 
+def test_an_expression_with_a_nul_byte_is_planned(db: Counted) -> None:
+    quoted = literal("a\x00b")
+    for sql in (
+        f"SELECT id FROM t WHERE id = 1 AND llm_map({quoted}, x) = {quoted}",
+        f"SELECT llm_text('q', x || {quoted}) AS y, {quoted} AS z FROM t WHERE id = 1",
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", bf.PlanWarning)
+            db.session.sql(sql).to_arrow_table()
+    assert [call.values for call in db.model.calls] == [("pear",), ("peara\x00b",)]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("text", [*SEEN, *SURROGATES], ids=lambda text: ascii(text[:20]))
 def test_in_every_place_of_a_query(db: Counted, text: str) -> None:
