@@ -64,7 +64,8 @@ class Reply:
     """The spending on drafts and on reading. The query's own is in ``draft.frame.trace``."""
 
     def __str__(self) -> str:
-        return f"{self.text}\n\n{self.source}"
+        doubts = [] if self.draft is None else self.draft.doubts
+        return "\n".join((self.text, "", *doubts, self.source))
 
     __repr__ = __str__
 

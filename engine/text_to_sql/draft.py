@@ -13,6 +13,7 @@ import pyarrow as pa
 from blendfusion.budget import Budget
 from blendfusion.errors import QueryError
 from blendfusion.estimates.estimate import Estimate
+from blendfusion.observe.progress import counted
 from blendfusion.redaction import Redaction
 from blendfusion.reports.trace import Trace
 from blendfusion.text_to_sql.advice import advice
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from blendfusion.frame import Frame
     from blendfusion.session import Session
 
+_SMALL = 1_000_000_000
+"""Models with fewer weights write few right queries: docs/lab.md, Questions to queries."""
 _MOST_RULES = 4
 """Applications of rules to one draft; each may lead to the next problem."""
 _QUERY_PATTERN = r"(SELECT|WITH)[ \n(][^;`]+;?"
@@ -66,6 +69,8 @@ class Draft:
     template: str = ""
     """The accepted question that this one repeats with other literals; '' for a query that was
     drafted."""
+    caution: str = ""
+    """A sentence that warns of the query if its model is too small to write queries; else ''."""
 
     @property
     def searched(self) -> str:
@@ -84,10 +89,26 @@ class Draft:
         self.frame.session.templates.accept(self.question, self.sql)
 
     @property
+    def problem(self) -> str:
+        """The problem of the query although it plans, as far as checks see it and no repair
+        mended it: no rows, a column without a value, a value of the question left out, a run beyond
+        the budget. '' if nothing is."""
+        found = next((attempt for attempt in self.tried if attempt.sql == self.sql), None)
+        if found is None or not found.problem:
+            return ""
+        return shown(f"{found.problem}. {found.hint}".rstrip(), self._redaction)
+
+    @property
+    def doubts(self) -> list[str]:
+        """The lines to read before the query is run: its problem, and the caution."""
+        problem = f"Problem: {self.problem}" if self.problem else ""
+        return [line for line in (problem, self.caution) if line]
+
+    @property
     def notes(self) -> str:
-        """The tables and predicates searched, the expected cost, the agreement, and the failed
-        drafts."""
-        lines = [self.searched, *self.estimate.lines()]
+        """The doubts, the tables and predicates searched, the expected cost, the agreement, and the
+        failed drafts."""
+        lines = [*self.doubts, self.searched, *self.estimate.lines()]
         if self.agreement:
             lines.append(self.agreement)
         if self.template:
@@ -148,13 +169,23 @@ def draft(
         )
     attempts = tuple(dict.fromkeys(checked.attempt for checked in tried))
     agreement = _agreement(best, tried) if candidates > 1 else ""
-    usage = writer.trace.usage
-    return Draft(question, best.attempt.sql, best.frame, attempts, agreement, usage, best.estimate)
+    return Draft(
+        question,
+        best.attempt.sql,
+        best.frame,
+        attempts,
+        agreement,
+        writer.trace.usage,
+        best.estimate,
+        caution=writer.caution,
+    )
 
 
 def _lines(failed: Sequence[Attempt], redaction: Redaction) -> list[str]:
-    """Drafts that failed, with their problems; nothing of them if values are hidden, as where a
+    """Drafts that failed, with their problems; their number alone if values are hidden, as where a
     literal of a wrong query ends is not certain."""
+    if not redaction.shows:
+        return [f"{counted(len(failed), 'draft')}. {redaction.remedy}"]
     if redaction.shows_all:
         return list(map(str, failed))
     return list(dict.fromkeys(redaction.passed(str(attempt)) for attempt in failed))
@@ -209,6 +240,20 @@ class _Writer:
             self.trace.usage,
             checked.estimate,
             filled.template.question,
+        )
+
+    @property
+    def caution(self) -> str:
+        """A warning of queries by a model of few weights; '' for one of enough weights, or of
+        unknown size."""
+        able = self._dispatcher.model.abilities
+        if not 0 < able.parameters < _SMALL:
+            return ""
+        millions = round(able.parameters / 1e6)
+        return (
+            f"Read the query before you rely on it: {able.name} has {millions:,} million weights, and "
+            "models of that size write few right queries (SmolLM2-135M: 0 of 31). Name a larger one: "
+            "bf.connect('openai:NAME@URL'), --model openai:NAME@URL."
         )
 
     def draft(self, variant: int) -> Checked:

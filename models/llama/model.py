@@ -38,7 +38,13 @@ from blendfusion.models.llama.query_likelihood import LikelihoodDecoder
 from blendfusion.models.llama.ref_counts import Loan
 from blendfusion.models.llama.scale import ScaleDecoder
 from blendfusion.models.llama.switch import Switch
-from blendfusion.models.llama.weights import Chosen, ConversionFailed, choose, identity
+from blendfusion.models.llama.weights import (
+    Chosen,
+    ConversionFailed,
+    choose,
+    identity,
+    parameters,
+)
 from blendfusion.models.prompts.prompt import BEHIND, PROMPT_VERSION
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.events import model_call, model_loaded, rows_computed
@@ -90,6 +96,7 @@ class LlamaModel:
             model_tasks, options=options, way=self._way
         )
         self._choose(choose(self.path, options))
+        self._parameters = parameters(self.path)
 
     @property
     def abilities(self) -> Abilities:
@@ -106,6 +113,7 @@ class LlamaModel:
             name=self.name,
             fingerprint=self.fingerprint,
             weights=self.weights,
+            parameters=self._parameters,
             model_tasks=self._model_tasks,
             scored_by=partial(_scored_by, self._model_tasks, options=self._options, way=self._way),
         )

@@ -107,6 +107,12 @@ def choose(source: Path, options: Options) -> Chosen:
     return chosen.kept(problem)
 
 
+def parameters(source: Path) -> int:
+    """The number of weights of a file; 0 if it does not say, or is one of several."""
+    found = _head(source.resolve(), *_state(source))
+    return found.count if found is not None and found.whole else 0
+
+
 def ready(chosen: Chosen) -> Path:
     """The file to load; the copy is made if it is not there. Safe with other threads and processes:
     who is last puts an equal copy in the place of another's. Raises ConversionFailed."""

@@ -55,6 +55,8 @@ class Abilities:
     """The fingerprint in ``info`` without loading the model; '': unknown."""
     weights: str = ""
     """The weights in use, for EXPLAIN; '': unknown."""
+    parameters: int = 0
+    """The number of weights; 0: unknown."""
     check: Callable[[], None] = _no_check
     """Runs once before a query sends values. Raises ModelFailed if the model cannot be reached."""
     model_tasks: Callable[[Task], tuple[Task, ...]] = task_alone

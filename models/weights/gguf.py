@@ -101,6 +101,11 @@ class Head:
         return max(self.layers, key=lambda name: self.layers[name])
 
     @property
+    def count(self) -> int:
+        """All weights."""
+        return sum(self.layers.values()) + self.ends + self.vectors
+
+    @property
     def quantised(self) -> bool:
         return self.type not in NOT_QUANTISED
 

@@ -80,6 +80,8 @@ def read_catalog(session: Session, tables: Sequence[str] | None = None) -> Catal
     schema that were given a name, in order of their names. At most ``READ_ROWS`` rows of each are
     read and no model is asked: of a view with calls only the columns are read. Raises QueryError
     for an unknown table, or if there is none."""
+    if isinstance(tables, str):
+        tables = (tables,)
     known = sorted(session.catalog().schema().names())
     named = [name for name in known if not _GENERATED.fullmatch(name)]
     names = named if tables is None else [_exact(name, known) for name in tables]

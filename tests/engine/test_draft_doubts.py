@@ -1,0 +1,94 @@
+"""A draft says what is wrong with it, and whether its model is one to trust, before it is run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from local_model import weights_or_skip
+
+import blendfusion as bf
+from blendfusion.cli.main import main
+from blendfusion.models.protocol.abilities import Abilities
+from blendfusion.models.weights.gguf import head
+
+CITIES = {
+    "name": ["Ann", "Tim", "Joe", "Eve", "Bo"],
+    "city": ["Paris", "Rome", "Paris", "Rome", "Nice"],
+    "bio": ["rain", "trains", "planes", "love", "hats"],
+}
+
+
+def session_of(reply: str, *, show: str = "on", parameters: int = 0) -> bf.Session:
+    class Sized(bf.ScriptedModel):
+        @property
+        def abilities(self) -> Abilities:
+            return Abilities(parameters=parameters, name="llama:tiny.gguf")
+
+    model = Sized(lambda call: reply if call.task.form == "query" else True)
+    session = bf.connect(model, cache=None, progress="off", show_values=show)
+    session.from_pydict(CITIES, name="singers")
+    return session
+
+
+def test_a_query_without_rows_says_so_and_names_the_predicate() -> None:
+    draft = session_of("SELECT name FROM singers WHERE city = 'Oslo'").ask("Who is from the north?")
+    assert draft.problem == "the query gives no rows. No row meets city = 'Oslo'."
+    assert draft.notes.startswith(f"Problem: {draft.problem}\n")
+
+
+def test_a_query_that_exceeds_its_budget_says_so_before_it_is_run() -> None:
+    session = session_of("SELECT name FROM singers WHERE llm_filter('Is it about trains?', bio)")
+    draft = session.ask("Who sings about trains?", budget=bf.Budget(values=4))
+    assert "Problem: a run is expected to take 5 values; the budget is 4." in str(draft)
+
+
+def test_a_query_without_a_problem_has_none() -> None:
+    draft = session_of("SELECT name FROM singers WHERE city = 'Rome'").ask("Who is from Rome?")
+    assert (draft.problem, draft.caution, draft.doubts) == ("", "", [])
+
+
+def test_a_problem_withholds_values() -> None:
+    session = session_of("SELECT name FROM singers WHERE city = 'Oslo'", show="off")
+    assert session.ask("Who is there?").problem == "the query gives no rows. No row meets city = …."
+
+
+def test_a_small_model_is_no_author_to_rely_on() -> None:
+    session = session_of("SELECT count(*) FROM singers", parameters=135_000_000)
+    draft = session.ask("How many singers are there?")
+    assert draft.caution.startswith(
+        "Read the query before you rely on it: llama:tiny.gguf has 135 million weights"
+    )
+    assert draft.notes.startswith(draft.caution)
+    reply = session.answer("How many singers are there?")
+    assert str(reply).startswith(f"5\n\n{draft.caution}\n")
+    assert draft.caution in str(session.chat().ask("How many singers are there?"))
+
+
+def test_a_model_of_enough_weights_or_of_unknown_size_needs_no_caution() -> None:
+    for parameters in (0, 1_500_000_000):
+        session = session_of("SELECT count(*) FROM singers", parameters=parameters)
+        assert session.ask("How many singers are there?").caution == ""
+
+
+def test_hidden_drafts_are_counted_with_the_remedy() -> None:
+    with pytest.raises(bf.QueryError) as raised:
+        session_of("SELECT nothing FROM singers", show="off").ask("Who?")
+    assert "tried:\n1 draft. Values are withheld here: show_values='on'" in raised.value.message
+
+
+def test_one_table_may_be_named_by_a_text() -> None:
+    assert session_of("SELECT name FROM singers").ask("Who?", "singers").run().num_rows == 5
+
+
+def test_the_packaged_model_is_small(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = head(weights_or_skip())
+    assert found is not None
+    assert 134_000_000 < found.count < 163_000_000  # the embeddings may be stored twice
+    table = tmp_path / "t.csv"
+    table.write_text("id,name\n1,Ann\n2,Bo\n")
+    assert main(["ask", "How many are called Bo?", "--table", str(table), "--cache", "off"]) == 0
+    assert (
+        "million weights, and models of that size write few right queries"
+        in capsys.readouterr().out
+    )
