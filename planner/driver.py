@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 
 from blendfusion.errors import PlanError
 from blendfusion.planner.initial_order import in_written_order
-from blendfusion.planner.ir.nodes import Block, Plan, Rel, asks, needs_model
-from blendfusion.planner.ir.traversal import expressions, subplans, transform, with_subplans
-from blendfusion.planner.rules import COSTLY_PREDICATES_LAST, RULES, SIMILAR_FIRST, Rule
+from blendfusion.planner.ir.nodes import Block, Plan, Rel, Stored, asks
+from blendfusion.planner.ir.traversal import asks_anything, subplans, transform, with_subplans
+from blendfusion.planner.rules import CALLS, COSTLY_PREDICATES_LAST, RULES, SIMILAR_FIRST, Rule
 from blendfusion.planner.rules.costly_predicates_last import Expected, alike, costly_predicates_last
 from blendfusion.planner.rules.necessary_conditions import necessary_conditions
 from blendfusion.planner.rules.similar_first import Pays, never, similar_first
@@ -80,8 +80,9 @@ def _rewritten(
     root: Root, used: Sequence[Rule], null_aware: Sequence[bool], written: Sequence[str]
 ) -> Rewritten:
     root = Root(with_nulls(root.plan, null_aware), root.names)
-    driver = _Driver(sum(1 for _ in subplans(root.plan)) * _MOST_REWRITES)
-    if not _has_several_calls(root.plan):
+    relations = [*subplans(root.plan)]
+    driver = _Driver(len(relations) * _MOST_REWRITES)
+    if not _has_several_calls(relations):
         used = [
             rule._replace(apply=partial(necessary_conditions, null_tests=False))
             if rule.apply is necessary_conditions
@@ -92,14 +93,15 @@ def _rewritten(
     for rule in used:
         if rule.first:
             plan = driver.applied(rule, plan)
-    plan = driver.settled(plan, [r for r in used if not (r.first or r.last or r.at_end)], {})
+    driver.rules = [r for r in used if not (r.first or r.last or r.at_end)]
+    plan = driver.settled(plan)
     places = {name: place for place, name in enumerate(dict.fromkeys(written))}
-    plan = transform(plan, partial(in_written_order, places=places))
-    limited = any(_is_limit(part) for part in subplans(plan))
+    plan = transform(plan, partial(in_written_order, places=places), (Block.kind,))
+    limited = any(map(_is_limit, subplans(plan)))
     for rule in used:
         # A limit ends the stages below its join early, and not those below a block in between.
         if rule.last and not (limited and rule.name == COSTLY_PREDICATES_LAST):
-            plan = transform(plan, partial(driver.applied, rule))
+            plan = transform(plan, partial(driver.applied, rule), rule.on)
     for rule in used:
         if rule.at_end:
             plan = driver.applied(rule, plan)
@@ -108,45 +110,56 @@ def _rewritten(
 
 
 def _is_limit(plan: Plan) -> bool:
-    return (
-        plan.limited if isinstance(plan, Block) else isinstance(plan, Rel) and plan.kind == "fetch"
-    )
+    return plan.limited if isinstance(plan, Block) else plan.kind == "fetch"
 
 
-def _has_several_calls(plan: Plan) -> bool:
-    calls = {(a.call, a.args) for p in subplans(plan) for e in expressions(p) for a in asks(e)}
-    return len(calls) > 1
+def _has_several_calls(relations: Iterable[Plan]) -> bool:
+    asking = (p for p in relations if not isinstance(p, Stored) and p.calls_here)
+    return len({(a.call, a.args) for p in asking for e in p.exprs for a in asks(e)}) > 1
 
 
 class _Driver:
     """Applies rules and records their effects."""
 
     def __init__(self, most: int) -> None:
+        self.rules: Sequence[Rule] = ()
         self._left = most
         self._times: Counter[str] = Counter()
         self._first: dict[str, tuple[Plan, Plan]] = {}
         self._seconds: defaultdict[str, float] = defaultdict(float)
+        self._of_kind: dict[tuple[str, bool], list[Rule]] = {}
+        self._done: dict[int, Plan] = {}
+        """By identity, the relations on which no rule fires."""
 
-    def settled(self, plan: Plan, rules: Sequence[Rule], done: dict[int, Plan]) -> Plan:
-        """``plan`` after all rules have fired that can, inputs first; the same object if none
+    def settled(self, plan: Plan) -> Plan:
+        """``plan`` after all ``rules`` have fired that can, inputs first; the same object if none
         fired.
 
-        ``done`` holds, by identity, the relations on which no rule fires. A rule changes a relation
-        and perhaps its direct inputs, so deeper relations are not visited again.
+        A rule changes a relation and perhaps its direct inputs, so deeper relations are not visited
+        again. None fires where neither a call nor a block stands at or below.
         """
-        below = partial(self.settled, rules=rules, done=done)
-        while id(plan) not in done:
-            plan = with_subplans(plan, below)
+        while id(plan) not in self._done and (asks_anything(plan) or Block.kind in plan.kinds):
+            plan = with_subplans(plan, self.settled)
             start = perf_counter()
-            for rule in rules:
+            for rule in self._rules_of(plan):
                 new = rule.apply(plan)
                 start = self._spent(rule, start)
                 if new is not plan:
                     plan = self._fired(rule, plan, new)
                     break
             else:
-                done[id(plan)] = plan
+                self._done[id(plan)] = plan
         return plan
+
+    def _rules_of(self, plan: Plan) -> Sequence[Rule]:
+        """The rules that may fire on a relation, in their order."""
+        if isinstance(plan, Stored):
+            return ()
+        of = plan.kind, plan.calls_here
+        if of not in self._of_kind:
+            kinds = {plan.kind, CALLS} if plan.calls_here else {plan.kind}
+            self._of_kind[of] = [r for r in self.rules if not r.on or kinds & {*r.on}]
+        return self._of_kind[of]
 
     def applied(self, rule: Rule, plan: Plan) -> Plan:
         start = perf_counter()
@@ -184,7 +197,7 @@ def _check(before: Plan, after: Plan) -> None:
     if before.width != after.width:
         raise PlanError("the rules changed the columns of the result")
     for plan in subplans(after):
-        if isinstance(plan, Rel) and any(map(needs_model, expressions(plan))):
+        if isinstance(plan, Rel) and plan.calls_here:
             raise PlanError(f"a call inside a relation of kind '{plan.kind}'")
 
 

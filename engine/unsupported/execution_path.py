@@ -52,7 +52,8 @@ class Prepared:
 
 def prepare(frame: Frame, *, parts: bool) -> Prepared:
     """A plan of ``frame``; ``parts``: parts of the query may be staged separately."""
-    if not calls_in(frame.logical_plan().display_indent()):
+    query = frame.logical_plan().display_indent()
+    if not calls_in(query):
         return Prepared()  # most frames of a session have no calls, and are not optimized twice
     plan = optimized(frame)
     calls = tuple(calls_in(plan.display_indent()))
@@ -61,12 +62,12 @@ def prepare(frame: Frame, *, parts: bool) -> Prepared:
     if not frame.session.options.planner:
         return Prepared(calls, reason="the option planner is off")
     try:
-        return _staged(frame, calls, plan)
+        return _staged(frame, calls, plan, query)
     except PlanError as problem:
         why = reason(problem)
     try:
         cut = twin(frame, parts=parts)
-        prepared = _staged(frame, calls, DataFrame.optimized_logical_plan(cut.frame))
+        prepared = _staged(frame, calls, DataFrame.optimized_logical_plan(cut.frame), query)
     except PlanError:
         return Prepared(calls, reason=why)
     cut.open()
@@ -76,12 +77,12 @@ def prepare(frame: Frame, *, parts: bool) -> Prepared:
     return replace(prepared, leaves=cut.leaves)
 
 
-def _staged(frame: Frame, calls: tuple[Call, ...], plan: LogicalPlan) -> Prepared:
-    """The staged plan of ``plan``. Raises PlanError if there is none."""
+def _staged(frame: Frame, calls: tuple[Call, ...], plan: LogicalPlan, query: str) -> Prepared:
+    """The staged plan of ``plan``, to which DataFusion optimised ``query``. Raises PlanError if
+    there is none."""
     text = plan.display_indent()
     data = encoded(frame.session, plan)
-    query = inputs_first(frame.logical_plan().display_indent())
-    written = [call.name for line in query for call in calls_in(line)]
+    written = [call.name for line in inputs_first(query) for call in calls_in(line)]
     rewritten = rewrite(
         data,
         off=frame.session.rules_off,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from substrait.proto import Expression as ExpressionMessage
 from substrait.proto import Rel as RelMessage
@@ -32,11 +33,16 @@ def conjunction(terms: tuple[Expr, ...]) -> Expr:
 
 def function(name: str, args: tuple[Expr, ...]) -> Node:
     """A call of a scalar function of DataFusion."""
+    return Node(name, _function_of(len(args)), args)
+
+
+@lru_cache
+def _function_of(n_args: int) -> bytes:
     message = ExpressionMessage()
     message.scalar_function.SetInParent()
-    for _ in args:
+    for _ in range(n_args):
         message.scalar_function.arguments.add().value.SetInParent()
-    return Node(name, serialized(message), args)
+    return serialized(message)
 
 
 def in_list(value: Expr, items: Sequence[Expr]) -> Node:

@@ -94,7 +94,9 @@ def union_all(branches: Sequence[Plan]) -> Rel:
 
 def is_union_all(plan: Plan) -> bool:
     """Whether a plan is a UNION ALL."""
-    if not isinstance(plan, Rel) or plan.kind != "set":
-        return False
-    op = RelMessage.FromString(plan.template).set.op
-    return bool(op == SetRelMessage.SET_OP_UNION_ALL)
+    return isinstance(plan, Rel) and plan.kind == "set" and _is_all(plan.template)
+
+
+@lru_cache(maxsize=4096)
+def _is_all(template: bytes) -> bool:
+    return bool(RelMessage.FromString(template).set.op == SetRelMessage.SET_OP_UNION_ALL)

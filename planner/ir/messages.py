@@ -34,6 +34,9 @@ def _allow_deep_nesting(allow: bool) -> None:
         _message.SetAllowOversizeProtos(allow)
 
 
+_HOLES = (RelMessage, ExpressionMessage)
+
+
 def holes(message: Message) -> list[Message]:
     """The relations and expressions directly inside ``message``, in the order of its fields."""
     found: list[Message] = []
@@ -41,7 +44,7 @@ def holes(message: Message) -> list[Message]:
         if descriptor.message_type is None:
             continue
         for item in value if is_repeated(value) else (value,):
-            if isinstance(item, RelMessage | ExpressionMessage):
+            if isinstance(item, _HOLES):
                 found.append(item)
             elif isinstance(item, Message):
                 found.extend(holes(item))

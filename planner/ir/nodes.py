@@ -13,10 +13,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TypeAlias
+from functools import wraps
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from blendfusion.udfs.declare.call import Call
+
+T = TypeVar("T")
+
+
+class known(Generic[T]):  # noqa: N801 it stands where ``property`` does
+    """``cached_property`` without the lock that it has before Python 3.12, which costs more than
+    most of these: two threads that meet find the same."""
+
+    def __init__(self, work: Callable[[Any], T]) -> None:
+        self.work, self.name, self.__doc__ = work, work.__name__, work.__doc__
+
+    def __get__(self, node: object, owner: type) -> T:
+        found = node.__dict__[self.name] = self.work(node)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +38,9 @@ class Field:
     """A column of the relation's inputs, by position."""
 
     index: int
+
+    children: ClassVar[tuple[Expr, ...]] = ()
+    rels: ClassVar[tuple[Plan, ...]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +56,14 @@ class Ask:
     call: Call
     args: tuple[Expr, ...]
     domain: Plan | None = None
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.args
+
+    @property
+    def rels(self) -> tuple[Plan, ...]:
+        return () if self.domain is None else (self.domain,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,25 +94,36 @@ class Rel:
     exprs: tuple[Expr, ...]
     width: int
 
-    @cached_property
+    @known
     def _hash(self) -> int:
         return hash((self.kind, self.template, self.inputs, self.exprs))
 
     def __hash__(self) -> int:
         return self._hash
 
-    @cached_property
+    @known
+    def calls_here(self) -> bool:
+        """Whether its own expressions contain a call."""
+        return any(map(needs_model, self.exprs))
+
+    @known
     def has_calls(self) -> bool:
         """Whether the relation or one below it contains a call."""
-        return _has_calls(self.exprs, self.inputs)
+        return self.calls_here or any(map(_asks, relations_below(self)))
 
-    @cached_property
+    @known
     def has_subqueries(self) -> bool:
         """Whether relations stand in its expressions."""
         return any(map(_holds_plans, self.exprs))
 
+    @known
+    def kinds(self) -> frozenset[str]:
+        """Its kind, and those of all relations below it."""
+        return frozenset((self.kind,)).union(*(p.kinds for p in relations_below(self)))
+
     def with_inputs(self, *inputs: Plan) -> Rel:
-        return replace(self, inputs=inputs)
+        new = Rel(self.kind, self.template, inputs, self.exprs, self.width)
+        return _of_same_expressions(self, new)
 
 
 @dataclass(frozen=True)
@@ -109,6 +145,12 @@ class Block:
     """Whether rows that equal other rows of its output may be left out. A limit then counts
     distinct rows, and more of them may come."""
 
+    kind: ClassVar[str] = "block"
+
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        return (*self.where, *self.select)
+
     @property
     def width(self) -> int:
         return len(self.select)
@@ -121,25 +163,36 @@ class Block:
     def limited(self) -> bool:
         return self.count is not None or self.offset > 0
 
-    @cached_property
+    @known
     def _hash(self) -> int:
         return hash((self.source, self.where, self.select, self.offset, self.count, self.once))
 
     def __hash__(self) -> int:
         return self._hash
 
-    @cached_property
+    @known
+    def calls_here(self) -> bool:
+        """Whether its own expressions contain a call."""
+        return any(map(needs_model, self.exprs))
+
+    @known
     def has_calls(self) -> bool:
         """Whether the block or a relation below it contains a call."""
-        return _has_calls((*self.where, *self.select), self.inputs)
+        return self.calls_here or any(map(_asks, relations_below(self)))
 
-    @cached_property
+    @known
     def has_subqueries(self) -> bool:
         """Whether relations stand in its expressions."""
-        return any(map(_holds_plans, (*self.where, *self.select)))
+        return any(map(_holds_plans, self.exprs))
+
+    @known
+    def kinds(self) -> frozenset[str]:
+        """Its kind, and those of all relations below it."""
+        return frozenset((self.kind,)).union(*(p.kinds for p in relations_below(self)))
 
     def with_inputs(self, source: Plan) -> Block:
-        return replace(self, source=source)
+        new = Block(source, self.where, self.select, self.offset, self.count, self.once)
+        return _of_same_expressions(self, new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +202,9 @@ class Stored:
     stage: int
     width: int
 
+    kind: ClassVar[str] = "stored"
+    kinds: ClassVar[frozenset[str]] = frozenset((kind,))
+
     @property
     def inputs(self) -> tuple[Plan, ...]:
         return ()
@@ -157,11 +213,40 @@ class Stored:
 Plan: TypeAlias = "Rel | Block | Stored"
 
 
-def _has_calls(exprs: tuple[Expr, ...], inputs: tuple[Plan, ...]) -> bool:
-    if any(map(needs_model, exprs)) or any(map(_asks, inputs)):
-        return True
-    inside = (part for e in exprs if not isinstance(e, Field) for part in walk(e))
-    return any(_asks(rel) for part in inside for rel in plans_in(part))
+R = TypeVar("R", "Rel", "Block")
+
+
+def _of_same_expressions(old: R, new: R) -> R:
+    """``new``, which knows what ``old`` knows of their common expressions."""
+    known = old.__dict__
+    for name in ("calls_here", "has_subqueries"):
+        if name in known:
+            new.__dict__[name] = known[name]
+    return new
+
+
+def relations_below(plan: Plan) -> tuple[Plan, ...]:
+    """The relations directly below one, and those of subqueries inside its expressions."""
+    if isinstance(plan, Stored) or not plan.has_subqueries:
+        return plan.inputs
+    inside = (part for expr in plan.exprs for part in walk(expr))
+    return (*plan.inputs, *(rel for part in inside for rel in part.rels))
+
+
+def once_a_plan(work: Callable[[Plan], T]) -> Callable[[Plan], T]:
+    """``work``, whose result each relation remembers, since it never changes."""
+    name = f"{work.__module__}.{work.__qualname__}"
+
+    @wraps(work)
+    def remembered(plan: Plan) -> T:
+        if isinstance(plan, Stored):
+            return work(plan)
+        known: dict[str, T] = plan.__dict__
+        if name not in known:
+            known[name] = work(plan)
+        return known[name]
+
+    return remembered
 
 
 def _asks(plan: Plan) -> bool:
@@ -169,7 +254,7 @@ def _asks(plan: Plan) -> bool:
 
 
 def _holds_plans(expr: Expr) -> bool:
-    return any(plans_in(part) for part in walk(expr))
+    return bool(expr.rels) or any(map(_holds_plans, expr.children))
 
 
 def with_input(plan: Rel | Block, number: int, new: Plan) -> Rel | Block:
@@ -181,16 +266,12 @@ def with_input(plan: Rel | Block, number: int, new: Plan) -> Rel | Block:
 
 def parts(expr: Expr) -> tuple[Expr, ...]:
     """The direct subexpressions of ``expr``."""
-    if isinstance(expr, Ask):
-        return expr.args
-    return expr.children if isinstance(expr, Node) else ()
+    return expr.children
 
 
 def plans_in(expr: Expr) -> tuple[Plan, ...]:
     """The relations directly inside ``expr``: of a subquery, or the candidates of a call."""
-    if isinstance(expr, Node):
-        return expr.rels
-    return (expr.domain,) if isinstance(expr, Ask) and expr.domain is not None else ()
+    return expr.rels
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
@@ -200,7 +281,7 @@ def walk(expr: Expr) -> Iterator[Expr]:
     while left:
         part = left.pop()
         yield part
-        left.extend(reversed(parts(part)))
+        left.extend(part.children[::-1])
 
 
 def asks(expr: Expr) -> list[Ask]:
@@ -225,7 +306,7 @@ def fields(expr: Expr) -> set[int]:
     """The input columns that ``expr`` reads."""
     if isinstance(expr, Field):
         return {expr.index}
-    return set().union(*map(fields, parts(expr)))
+    return set().union(*map(fields, expr.children))
 
 
 def substitute(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
@@ -234,7 +315,7 @@ def substitute(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
     changed = change(expr)
     if changed is not None:
         return changed
-    below = parts(expr)
+    below = expr.children
     if not below:
         return expr
     new = tuple([substitute(part, change) for part in below])
@@ -260,7 +341,7 @@ def windows(expr: Expr) -> list[Expr]:
 def has_window(expr: Expr) -> bool:
     if isinstance(expr, Node) and expr.name.startswith("window:"):
         return True
-    return not isinstance(expr, Field) and any(map(has_window, parts(expr)))
+    return any(map(has_window, expr.children))
 
 
 def literal_like(expr: Expr) -> bool:
@@ -272,7 +353,7 @@ def is_volatile(expr: Expr) -> bool:
     """Whether ``expr`` may give another value each time it is evaluated."""
     if isinstance(expr, Node) and expr.name in _VOLATILE:
         return True
-    return not isinstance(expr, Field) and any(map(is_volatile, parts(expr)))
+    return any(map(is_volatile, expr.children))
 
 
 GATES = ("and", "or", "if_then", "coalesce", "nullif")
@@ -284,7 +365,7 @@ _VOLATILE = frozenset({"random", "uuid", "uuidv4"})
 
 def asks_itself(block: Block) -> bool:
     """Whether a block itself contains calls."""
-    return any(map(needs_model, (*block.where, *block.select)))
+    return block.calls_here
 
 
 def is_volatile_block(block: Block) -> bool:

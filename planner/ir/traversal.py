@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from operator import is_
 from typing import TypeVar
 
@@ -18,8 +17,7 @@ from blendfusion.planner.ir.nodes import (
     Rel,
     Stored,
     has_window,
-    plans_in,
-    walk,
+    relations_below,
 )
 
 T = TypeVar("T")
@@ -28,11 +26,7 @@ Change = Callable[[Plan], Plan]
 
 def expressions(plan: Plan) -> tuple[Expr, ...]:
     """The expressions of one relation."""
-    if isinstance(plan, Rel):
-        return plan.exprs
-    if isinstance(plan, Block):
-        return (*plan.where, *plan.select)
-    return ()
+    return () if isinstance(plan, Stored) else plan.exprs
 
 
 def subplans(plan: Plan) -> Iterator[Plan]:
@@ -49,30 +43,30 @@ def subplans(plan: Plan) -> Iterator[Plan]:
         elif id(part) not in seen:
             seen.add(id(part))
             left.append((part, True))
-            left.extend((below, False) for below in reversed(_direct(part)))
+            left.extend((below, False) for below in reversed(relations_below(part)))
 
 
-def _direct(plan: Plan) -> Sequence[Plan]:
-    """The relations directly below one, and those of subqueries inside its expressions."""
-    if isinstance(plan, Stored) or not plan.has_subqueries:
-        return plan.inputs
-    parts = (part for expr in expressions(plan) for part in walk(expr))
-    return (*plan.inputs, *(rel for part in parts for rel in plans_in(part)))
-
-
-def transform(plan: Plan, change: Change) -> Plan:
-    """``plan`` with ``change`` applied to every relation, inputs before parents.
+def transform(plan: Plan, change: Change, kinds: Collection[str] = ()) -> Plan:
+    """``plan`` with ``change`` applied to every relation, inputs before parents; to relations of
+    these ``kinds`` only, if there are any.
 
     Returns the same object if nothing changed. A relation with several parents is changed once.
     """
-    return _transformed(plan, change, {})
+    done: dict[int, Plan] = {}
+    wanted = frozenset(kinds)
 
+    def transformed(part: Plan) -> Plan:
+        if wanted and wanted.isdisjoint(part.kinds):
+            return part
+        new = done.get(id(part))
+        if new is None:
+            new = with_subplans(part, transformed)
+            if not wanted or new.kind in wanted:
+                new = change(new)
+            done[id(part)] = new
+        return new
 
-def _transformed(plan: Plan, change: Change, done: dict[int, Plan]) -> Plan:
-    if id(plan) not in done:
-        below = partial(_transformed, change=change, done=done)
-        done[id(plan)] = change(with_subplans(plan, below))
-    return done[id(plan)]
+    return transformed(plan)
 
 
 def folded(plan: Plan, combine: Callable[[Plan, Sequence[T]], T]) -> T:
@@ -95,11 +89,10 @@ def with_subplans(plan: Plan, change: Change) -> Plan:
     """
     if isinstance(plan, Stored):
         return plan
-    inputs = tuple(
-        map(change, plan.inputs)
-    )  # map instead of a generator, since deep plans need the stack
+    old = plan.inputs
+    inputs = tuple(map(change, old))  # no generator, since deep plans need the stack
     new: Rel | Block = plan
-    if not all(map(is_, inputs, plan.inputs)):
+    if not all(map(is_, inputs, old)):
         new = new.with_inputs(*inputs)
     if not plan.has_subqueries:
         return new

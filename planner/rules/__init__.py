@@ -4,7 +4,7 @@ The driver works upwards from the tables: it applies the first rule that fires t
 until none does, and continues with the relation above. Rules marked ``first`` run once before, from
 the top. Rules marked ``last`` run once over the finished plan, because they need to see the whole
 plan; one marked ``at_end`` runs once behind them, from the top. A rule that does not fire returns
-the same object.
+the same object, and is not applied where its kinds of relations do not occur.
 """
 
 from __future__ import annotations
@@ -53,10 +53,16 @@ from blendfusion.planner.rules.subquery_columns import subquery_columns
 from blendfusion.planner.rules.union_pull_up import union_pull_up
 from blendfusion.planner.rules.whole_columns import whole_columns
 
+CALLS = "calls"
+"""Among the kinds of relations of a rule: those whose own expressions contain a call."""
+
 
 class Rule(NamedTuple):
     name: str
     apply: Callable[[Plan], Plan]
+    on: tuple[str, ...] = ()
+    """The kinds of relations on which it may fire, of which CALLS are those whose own expressions
+    contain a call; none: all. The driver leaves out the others."""
     required: bool = False
     """Whether the plan cannot run without the rule, so that it cannot be switched off."""
     first: bool = False
@@ -78,49 +84,60 @@ RULES: tuple[Rule, ...] = (
     Rule("inner_joins", inner_joins, first=True),  # so that the others meet joins that move
     Rule("marks_that_matter", marks_that_matter, first=True),  # while a join has its condition
     Rule("rows_of_other_branches", rows_of_other_branches, first=True),  # before they are one block
-    Rule("whole_columns", whole_columns, True),  # while a call stands over the rows of its column
-    Rule("ranked_limits", ranked_limits),  # before a limit becomes a block's own
-    Rule("ranked_partitions", ranked_partitions),  # while calls stand over the rows of the windows
-    Rule("joins_by_labels", joins_by_labels),  # before its labels become keys, or columns of pairs
-    Rule("joins_by_meaning", joins_by_meaning),  # before its call becomes one like the others
-    Rule("joins_over_pairs", joins_over_pairs, True),  # what is left of those joins
-    Rule("necessary_conditions", necessary_conditions),  # while a filter is a filter
-    Rule("call_extraction", call_extraction, True),  # makes the blocks that the others move
-    Rule("subquery_columns", subquery_columns, True),  # a chunk cannot see the subquery's tables
-    Rule("merge_blocks", merge_blocks),  # before the rest, so that they meet one block, not two
-    Rule("implied_predicates", implied_predicates),  # before cheap-first: what it leaves is cheap
-    Rule(
-        "push_cheap_predicates", push_cheap_predicates
-    ),  # before pull-up: a cheap predicate should sink at once
-    Rule("copied_predicates", copied_predicates),  # before pull-up takes one of the two away
-    Rule("pull_up", pull_up),
-    Rule("union_pull_up", union_pull_up),  # beside it: a union stands below a join, or above one
-    Rule("cheap_joins_first", cheap_joins_first),  # what pull-up is for predicates, for joins
-    Rule("extreme_values", extreme_values),  # before late_projection: it makes a sort and a limit
-    Rule("late_projection", late_projection),  # before push_limit: an unfiltered LIMIT sinks
-    Rule("limited_joins", limited_joins),  # before the limit becomes a block's own
-    Rule("push_limit", push_limit),
-    Rule(
-        "lazy_aggregate_arguments", lazy_aggregate_arguments
-    ),  # before the columns that it no longer needs go
-    Rule("prune_columns", prune_columns),  # when it is clear what a block must carry
+    # While a call stands over the rows of its column.
+    Rule("whole_columns", whole_columns, (CALLS, "set"), required=True),
+    Rule("ranked_limits", ranked_limits, ("filter", "fetch")),  # before a limit is a block's own
+    # While calls stand over the rows of the windows.
+    Rule("ranked_partitions", ranked_partitions, ("filter", "project")),
+    Rule("joins_by_labels", joins_by_labels, (CALLS,)),  # before its labels become keys, or columns
+    Rule("joins_by_meaning", joins_by_meaning, ("filter", "join")),  # before its call is like any
+    Rule("joins_over_pairs", joins_over_pairs, ("join",), required=True),  # what is left of those
+    Rule("necessary_conditions", necessary_conditions, (CALLS, "block")),  # while filters are so
+    Rule("call_extraction", call_extraction, (CALLS,), required=True),  # makes blocks, which move
+    # A chunk cannot see the subquery's tables.
+    Rule("subquery_columns", subquery_columns, ("block",), required=True),
+    # Before the rest, so that they meet one block, not two.
+    Rule("merge_blocks", merge_blocks, ("block", "filter", "project")),
+    Rule("implied_predicates", implied_predicates, ("block",)),  # before: what it leaves is cheap
+    # Before pull-up: a cheap predicate should sink at once.
+    Rule("push_cheap_predicates", push_cheap_predicates, ("block",)),
+    Rule("copied_predicates", copied_predicates, ("join",)),  # before pull-up takes one of the two
+    Rule("pull_up", pull_up, ("join", "cross")),
+    # Beside it: a union stands below a join, or above one.
+    Rule("union_pull_up", union_pull_up, ("set", "fetch")),
+    # What pull-up is for predicates, for joins.
+    Rule("cheap_joins_first", cheap_joins_first, ("join", "cross", "filter")),
+    # Before late_projection: it makes a sort and a limit.
+    Rule("extreme_values", extreme_values, ("aggregate",)),
+    # Before push_limit: an unfiltered LIMIT sinks.
+    Rule("late_projection", late_projection, ("sort", "fetch")),
+    Rule("limited_joins", limited_joins, ("fetch",)),  # before the limit becomes a block's own
+    Rule("push_limit", push_limit, ("fetch", "join")),
+    # Before the columns that it no longer needs go.
+    Rule("lazy_aggregate_arguments", lazy_aggregate_arguments, ("aggregate",)),
+    # When it is clear what a block must carry.
+    Rule("prune_columns", prune_columns, ("aggregate",)),
     # Last: when no limit comes down any more, and it is clear which blocks could not move up.
-    Rule("first_rows", first_rows, last=True),
-    Rule("partners_in_order", partners_in_order, last=True),
-    Rule("cross_joins", cross_joins, last=True),
-    Rule("answers_with_partners", answers_with_partners, last=True),  # as many calls as it gets
-    Rule(
-        COSTLY_PREDICATES_LAST, costly_predicates_last, last=True
-    ),  # when no limit is left to move
-    Rule("small_groups", small_groups, last=True),  # when the block stands below its aggregate
-    Rule("join_tree_reduction", join_tree_reduction, last=True),  # before a side is a partner
-    Rule(
-        "lazy_join_conditions", lazy_join_conditions, last=True
-    ),  # rows that must stay, before the others
-    Rule("semi_join_reduction", semi_join_reduction, last=True),
-    Rule("one_of_equal_rows", one_of_equal_rows, last=True),  # when a block has its last columns
-    Rule(SIMILAR_FIRST, similar_first, last=True),  # when a limit has come down all the way
-    Rule("columns_that_meet", columns_that_meet, True, at_end=True),  # when no domain changes
+    Rule("first_rows", first_rows, ("fetch",), last=True),
+    Rule("partners_in_order", partners_in_order, ("fetch",), last=True),
+    Rule("cross_joins", cross_joins, ("block",), last=True),
+    # As many calls as it gets.
+    Rule("answers_with_partners", answers_with_partners, ("join",), last=True),
+    # When no limit is left to move.
+    Rule(COSTLY_PREDICATES_LAST, costly_predicates_last, ("join",), last=True),
+    # When the block stands below its aggregate.
+    Rule("small_groups", small_groups, ("filter",), last=True),
+    # Before a side is a partner.
+    Rule("join_tree_reduction", join_tree_reduction, ("join", "cross"), last=True),
+    # Rows that must stay, before the others.
+    Rule("lazy_join_conditions", lazy_join_conditions, ("block", "project"), last=True),
+    Rule("semi_join_reduction", semi_join_reduction, ("join", "cross"), last=True),
+    # When a block has its last columns.
+    Rule("one_of_equal_rows", one_of_equal_rows, ("aggregate", "join"), last=True),
+    # When a limit has come down all the way.
+    Rule(SIMILAR_FIRST, similar_first, ("block",), last=True),
+    # When no domain changes.
+    Rule("columns_that_meet", columns_that_meet, required=True, at_end=True),
 )
 
 PREDICATE_ORDER = "predicate_order"

@@ -44,7 +44,9 @@ _MOST_MARKS = 4
 
 def marks_that_matter(plan: Plan) -> Plan:
     """The whole plan."""
-    return transform(plan, _projected_filter) if any(map(_is_mark_join, subplans(plan))) else plan
+    if "join" not in plan.kinds or not any(map(_is_mark_join, subplans(plan))):
+        return plan
+    return transform(plan, _projected_filter, ("project",))
 
 
 def _projected_filter(plan: Plan) -> Plan:

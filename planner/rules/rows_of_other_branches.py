@@ -24,7 +24,7 @@ from blendfusion.planner.stages.subsets import subset
 
 def rows_of_other_branches(plan: Plan) -> Plan:
     """The whole plan, before branches with calls become one block."""
-    return transform(plan, _without_known_rows)
+    return transform(plan, _without_known_rows, ("join", "aggregate"))
 
 
 def _without_known_rows(plan: Plan) -> Plan:

@@ -25,7 +25,7 @@ from blendfusion.planner.ir.nodes import (
 
 
 def subquery_columns(plan: Plan) -> Plan:
-    if not isinstance(plan, Block):
+    if not isinstance(plan, Block) or not plan.has_subqueries:
         return plan
     source = plan.source
     columns: dict[Expr, Field] = {}

@@ -38,6 +38,7 @@ from blendfusion.planner.ir.nodes import (
     is_volatile,
     literal_like,
     needs_model,
+    once_a_plan,
     parts,
     shift,
     substitute,
@@ -119,6 +120,7 @@ def stripped(plan: Plan) -> Plan:
     return projected(plan.source, blank)
 
 
+@once_a_plan
 def steady(plan: Plan) -> Plan | None:
     """``plan`` without its limits if that only adds rows; None if it may differ from run to run."""
     if isinstance(plan, Block | Stored):
@@ -152,6 +154,7 @@ def _with_steady(plan: Rel, inputs: Sequence[Plan | None]) -> Plan | None:
     return plan if same else plan.with_inputs(*known)  # relations that are shared stay so
 
 
+@once_a_plan
 def exact(plan: Plan) -> Plan | None:
     """``plan`` if it gives the same rows in each run, else None."""
     for part in _relations(plan):

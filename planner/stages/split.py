@@ -74,9 +74,12 @@ def staged(root: Root) -> Staged:
     def cut(plan: Plan) -> Plan:
         if not isinstance(plan, Block):
             return readable(plan)
-        where = tuple(substitute(e, with_domain) for e in plan.where)
-        select = tuple(substitute(e, with_domain) for e in plan.select)
-        return kept(replace(plan, source=below_top(plan.source), where=where, select=select))
+        block = plan
+        if plan.has_subqueries:
+            where = tuple(substitute(e, with_domain) for e in plan.where)
+            select = tuple(substitute(e, with_domain) for e in plan.select)
+            block = replace(plan, where=where, select=select)
+        return kept(block.with_inputs(below_top(plan.source)))
 
     def kept(block: Block) -> Plan:
         number = numbers.setdefault(block, len(numbers))
@@ -88,13 +91,15 @@ def staged(root: Root) -> Staged:
         """Limits that may end stages become sources of stages of their own, because only the needs
         of a whole stage are known. The same applies to limits that DataFusion would misplan below
         others."""
+        if "fetch" not in source.kinds:
+            return source
         rows = {id(p.inputs[1]) for p in subplans(source) if asks_for_a_row(p)}
 
         def limit(plan: Plan) -> Plan:
             alone = id(plan) not in rows and (stages_to_end(plan) or may_lose_rows(plan))
             return kept(Block(plan, (), all_fields(plan.width))) if alone else plan
 
-        return transform(source, limit)
+        return transform(source, limit, ("fetch",))
 
     def below_top(plan: Plan) -> Plan:
         """A source with such limits cut off, except at its top."""
@@ -104,7 +109,7 @@ def staged(root: Root) -> Staged:
         below = limits(top.inputs[0])
         return plan if below is top.inputs[0] else projected(top.with_inputs(below), columns)
 
-    plan = below_top(transform(root.plan, cut))
+    plan = below_top(transform(root.plan, cut, (Block.kind, "join")))
     if not isinstance(
         plan, Stored
     ):  # DataFusion runs the last plan, so it is the source of the last stage

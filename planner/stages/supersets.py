@@ -21,6 +21,7 @@ from blendfusion.planner.ir.nodes import (
     is_key,
     literal_like,
     needs_model,
+    once_a_plan,
 )
 from blendfusion.planner.ir.traversal import asks_anything
 from blendfusion.planner.stages.join_partners import turned, with_partner
@@ -38,6 +39,7 @@ class Superset(NamedTuple):
     counted: bool = True
 
 
+@once_a_plan
 def superset(plan: Plan) -> Superset | None:
     """All rows of ``plan``, perhaps more, each perhaps another number of times, without a call;
     None if that is impossible."""

@@ -91,5 +91,16 @@ def test_a_rule_that_does_nothing_fails_its_page(
         _look(page, sessions, update_golden=False)
 
 
+@pytest.mark.parametrize("page", pages("plans"), ids=lambda page: page.stem)
+def test_no_rule_is_left_out_where_it_would_fire(
+    page: Path, sessions: list[Counted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plans of a page stay as they are if each rule sees each relation."""
+    everywhere = tuple(r._replace(on=()) for r in RULES)
+    monkeypatch.setattr("blendfusion.planner.driver.RULES", everywhere)
+    monkeypatch.setattr("blendfusion.planner.driver.asks_anything", lambda plan: True)
+    _look(page, sessions, update_golden=False)
+
+
 def _nothing(plan: Plan, **more: object) -> Plan:
     return plan
