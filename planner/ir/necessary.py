@@ -197,9 +197,14 @@ def any_of(terms: Sequence[Expr]) -> Expr:
     kept = [t for t in dict.fromkeys(_flat("or", terms)) if t != NEVER]
     if ALWAYS in kept:
         return ALWAYS
-    kept = _least(kept) if len(kept) > 1 else kept
     if len(kept) < 2:
         return kept[0] if kept else NEVER
+    every = [part for term in kept for part in conjuncts(term)]
+    if len({*every}) == len(every):
+        return function("or", tuple(kept))
+    kept = _least(kept)
+    if len(kept) < 2:
+        return kept[0]
     # (a AND b) OR (a AND c) is a AND (b OR c)
     conditions = [{*conjuncts(term)} for term in kept]
     common = [part for part in conjuncts(kept[0]) if all(part in own for own in conditions)]

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import product
 
 from blendfusion.planner.ir.boolean_atoms import FALSE, NULL, TRUE, assigned, atoms, canonical
@@ -151,7 +152,11 @@ def _holds(plan: Plan, condition: Expr) -> bool:
 
 def _implied(terms: Sequence[Expr]) -> list[Expr]:
     """The conditions without a model that terms with one imply, each once."""
-    asking = [term for term in terms if needs_model(term)]
+    return _implied_by(tuple(term for term in terms if needs_model(term)))
+
+
+@lru_cache(maxsize=16)  # a filter that got such conditions is looked at again
+def _implied_by(asking: tuple[Expr, ...]) -> list[Expr]:
     conditions = [c for term in asking for c in conjuncts(necessary(term))]
     conditions += conjuncts(_joint(asking))
     return [c for c in dict.fromkeys(conditions) if c != ALWAYS and not _is_any_null_test(c)]

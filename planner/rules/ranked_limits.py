@@ -77,9 +77,11 @@ def first_ranks(term: Expr) -> tuple[Expr, int]:
     if not isinstance(term, Node) or not term.children:
         return term, 0
     if term.name == "or":  # a short IN is one
-        bounds = [first_ranks(child) for child in term.children]
-        same = len({rank for rank, _ in bounds}) == 1 and all(wanted for _, wanted in bounds)
-        return bounds[0][0], max(wanted for _, wanted in bounds) if same else 0
+        rank, most = first_ranks(term.children[0])
+        for child in term.children[1:]:
+            own, wanted = first_ranks(child) if most else (rank, 0)
+            most = max(most, wanted) if wanted and own == rank else 0
+        return rank, most
     rank, *others = term.children
     numbers = [literal(other) for other in others]
     if term.name == "singular_or_list":
